@@ -1,4 +1,4 @@
-//! ACME requests: JWS, keys in JSON, and paths. Whatever comes, there is an answer.
+//! ACME requests: JWS, keys in JSON, and paths. Every input gets an answer.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -17,7 +17,7 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(jwk) = serde_json::from_slice(bytes)
         && let Ok(key) = PublicKey::parse(&jwk)
     {
-        // What is stored reads as the same key.
+        // The stored form parses to the same key.
         assert_eq!(PublicKey::of_account(&key.account_key()).ok(), Some(key));
     }
     if let Ok(jws) = Jws::parse(bytes)

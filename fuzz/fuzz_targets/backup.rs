@@ -1,4 +1,4 @@
-//! The head of a backup file, which is read before anything is known of it.
+//! The header of a backup file, which is parsed before anything is authenticated.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Certificates in DER and PEM, and everything that is read off them; requests and names of the same bytes.
+//! Certificates in DER and PEM, and everything extracted from them; certificate requests and names from the same
+//! bytes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! The first bytes of a connection: as the collector, the parser and the decision see them, and as the door does.
+//! The first bytes of a connection: through the collector, the parser and the decision, and through the door.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -41,7 +41,7 @@ fuzz_target!(|bytes: &[u8]| {
     let door = &DOORS[usize::from(*which) % DOORS.len()];
     serve(door, bytes);
     look(bytes);
-    // The same as a message, so that the records need not be guessed.
+    // The same bytes as a message, so that the fuzzer need not guess the record layer.
     let message = message(bytes);
     let records = records(&message, usize::from(*which) + 1);
     assert!(!matches!(collect(&records), Collected::Incomplete));
@@ -52,7 +52,7 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = check_second(&bytes[..half], &bytes[half..], 0x11ec);
 });
 
-/// With the header of a ClientHello.
+/// Adds the header of a ClientHello.
 fn message(body: &[u8]) -> Vec<u8> {
     let len = u32::try_from(body.len()).unwrap().to_be_bytes();
     [&[1], &len[1..], body].concat()
@@ -66,7 +66,7 @@ fn records(message: &[u8], max: usize) -> Vec<u8> {
     message.chunks(max).flat_map(record).collect()
 }
 
-/// However the bytes come, they are the same hello.
+/// However the bytes are split, the ClientHello is the same.
 fn look(bytes: &[u8]) {
     let whole = collect(bytes);
     let mut collector = Collector::first();
@@ -92,7 +92,7 @@ fn look(bytes: &[u8]) {
     }
 }
 
-/// What is decided holds for what is offered.
+/// Decisions are consistent with the offer.
 fn parse(message: &[u8]) {
     for transport in [Transport::Tcp, Transport::Quic] {
         let Ok(offer) = Offer::parse(message, transport) else { continue };
@@ -138,13 +138,13 @@ fn serve(door: &Door, bytes: &[u8]) {
         };
         let (accepted, answer) = tokio::join!(
             async {
-                // Dropped here, so that the client sees the end.
+                // Dropped here, so that the client sees the end of the connection.
                 door.accept(server, None).await.is_ok()
             },
             reading
         );
         assert!(!accepted, "nobody can finish a handshake without keys");
-        // A record of TLS, or a word to who speaks HTTP, or nothing.
+        // A TLS record, a message for plain HTTP, or nothing.
         let kind = answer.first();
         assert!(matches!(kind, None | Some(21 | 22 | b'H')), "{answer:?}");
     });

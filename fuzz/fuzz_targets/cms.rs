@@ -1,4 +1,4 @@
-//! CMS messages in DER, BER and PEM: parsed, described and verified against nothing.
+//! CMS messages in DER, BER and PEM: parsed, described, and verified without trusted certificates.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

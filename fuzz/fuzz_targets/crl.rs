@@ -1,4 +1,4 @@
-//! CRLs in DER and PEM, and everything that is read off them.
+//! CRLs in DER and PEM, and everything extracted from them.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

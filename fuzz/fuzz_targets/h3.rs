@@ -1,4 +1,4 @@
-//! What strangers send over HTTP/3: frames and fields, on several streams at a time, in pieces of any size.
+//! HTTP/3 from strangers: frames and fields, on several streams at a time, in pieces of any size.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -6,7 +6,7 @@ use outlast_net::quic::scripted::play;
 
 fuzz_target!(|script: &[u8]| {
     let outcome = play(script);
-    // Nothing is answered that was not sent, and no body is longer than what came.
+    // No request is answered that was not sent, and no body is longer than the input.
     let read: usize = outcome.requests.iter().map(|(_, _, len)| len).sum();
     assert!(read <= script.len());
     assert!(outcome.requests.len() + outcome.refused <= 4);

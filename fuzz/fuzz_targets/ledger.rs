@@ -1,4 +1,4 @@
-//! A ledger's lines: what is read is written the same way again, and reports take whatever can be read.
+//! Lines of a ledger: a parsed line is written the same way again, and reports accept everything that can be parsed.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -14,7 +14,7 @@ fuzz_target!(|bytes: &[u8]| {
     let mut records = Vec::new();
     for text in bytes.split(|byte| *byte == b'\n') {
         let Ok(line) = Line::parse(text) else { continue };
-        // A line of a stranger may be longer than one that is written here; what was written once stays as it is.
+        // A stranger's line may be longer than one written here; once written, it stays the same.
         let mut first = Vec::new();
         line.encode(&mut first);
         let again = Line::parse(&first).expect("what is written can be read");

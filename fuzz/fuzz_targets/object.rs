@@ -1,4 +1,4 @@
-//! Any file, as `outlast cert` reads it: objects, private keys, everything in words.
+//! Any file, as `outlast inspect` reads it: objects, private keys, and their descriptions.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! OCSP requests, as the responder gets them, and responses, as the verifier does.
+//! OCSP requests as the responder receives them, and responses as the verifier does.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -6,7 +6,7 @@ use outlast_pki::ocsp::{Request, Response};
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(request) = Request::parse(bytes) {
-        // What is accepted can be written, and is the same then.
+        // An accepted request can be encoded, and stays the same.
         let der = request.to_der().unwrap();
         assert_eq!(Request::parse(&der).unwrap(), request);
     }

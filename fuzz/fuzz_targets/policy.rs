@@ -1,4 +1,4 @@
-//! Policy documents of every kind, and the questions that they are asked.
+//! Policy documents of every kind, and questions to them.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

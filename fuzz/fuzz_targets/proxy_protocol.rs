@@ -1,4 +1,4 @@
-//! PROXY protocol headers, as a listener reads them: whatever comes, in whatever pieces.
+//! PROXY protocol headers as a listener reads them, in pieces of any size.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,7 +8,7 @@ fuzz_target!(|bytes: &[u8]| {
     let whole = parse(bytes);
     if let Ok(Some(header)) = &whole {
         assert!(header.len <= bytes.len());
-        // What follows a header does not change it, and no part of it is a header already.
+        // Bytes after a header do not change it, and no part of it is a complete header.
         assert_eq!(parse(&bytes[..header.len]).as_ref(), Ok(&Some(header.clone())));
         for len in 0..header.len {
             assert_eq!(parse(&bytes[..len]), Ok(None));

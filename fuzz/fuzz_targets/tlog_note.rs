@@ -1,4 +1,4 @@
-//! Signed notes, checkpoints and verifier keys: whatever is read is written as it was.
+//! Signed notes, checkpoints and verifier keys: everything parsed is written as it was.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

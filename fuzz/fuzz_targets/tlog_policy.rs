@@ -1,4 +1,4 @@
-//! Trust policies: whatever text they are, and a checkpoint that none of them can have wanted.
+//! Trust policies from any text, and a checkpoint that satisfies none of them.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

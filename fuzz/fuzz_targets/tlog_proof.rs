@@ -1,4 +1,4 @@
-//! Proof files, and proofs of any numbers and hashes.
+//! Proof files, and proofs with arbitrary numbers and hashes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! What witnesses are sent, and what they answer.
+//! Requests to witnesses and their answers.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

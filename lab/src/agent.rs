@@ -1,8 +1,8 @@
-//! The lab's own helper processes: `outlast-lab agent NAME ARGUMENT`, which people do not call.
+//! The lab's own helper processes: `outlast-lab agent NAME ARGUMENT`, started by the lab itself.
 
 pub use outlast_harness::agent::{Agent, Programs};
 
-/// Every one.
+/// All agents.
 pub static AGENTS: &[Agent] = &[
     crate::client::AGENT,
     crate::live::ENDS_AGENT,

@@ -1,7 +1,8 @@
-//! Callers of a real Outlast server: an agent that makes requests as it is told, and measures each one.
+//! Clients of a real Outlast server: an agent that makes the requests of a job, and measures each one.
 //!
-//! It is a process of its own, so that it can be at the other end of an emulated link, and each process is a level of the bootstrap
-//! ([`crate::statistics::two_level`]). What it is to do comes as JSON over its standard input, since the server's access key is in it.
+//! It is a separate process, so that it can be at the other end of an emulated link, and so that each process is a
+//! level of the bootstrap ([`crate::statistics::two_level`]). The job comes as JSON over its standard input, since it
+//! contains the server's access key.
 
 pub mod bursts;
 pub mod pool;
@@ -20,49 +21,51 @@ use crate::error::LabError;
 use crate::server::{Access, NAME, call};
 use outlast_harness::agent::Agent;
 
-/// The row.
+/// The agent's row.
 pub const AGENT: Agent = Agent { name: "client", run };
 
-/// Whom to call.
+/// A server to call.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Target {
     /// The server.
     pub access: Access,
-    /// A KMS key there.
+    /// A KMS key on the server.
     pub key: String,
 }
 
-/// How to call.
+/// A way of calling.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Caller {
-    /// Which of the job's targets.
+    /// Index of the target in the job.
     pub target: usize,
-    /// IANA name of the only group that is offered.
+    /// IANA name of the only group to offer.
     pub group: String,
-    /// Whether sessions are remembered: all connections but the first resume one.
+    /// Whether to resume sessions: all connections but the first resume one.
     pub sessions: bool,
 }
 
-/// What an agent is told.
+/// A job for an agent.
 #[derive(Serialize, Deserialize)]
 pub struct Job {
     /// The servers.
     pub targets: Vec<Target>,
-    /// What to do there.
+    /// The work to do.
     pub work: Work,
 }
 
-/// What there is to do.
+/// Kinds of work.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Work {
-    /// Makes a KMS key at each target; the answer is their names.
+    /// Makes a KMS key on each target; the result is their names.
     Keys,
-    /// Ways of calling, in turns; the answer is `Vec<Vec<turns::Slot>>`.
+    /// Ways of calling, in turns; the result is `Vec<Vec<turns::Slot>>`.
     Turns(turns::Turns),
-    /// Requests that come when they come, through pools of connections, one pool after the other; the answer is `Vec<pool::Served>`.
+    /// Requests at random times, through pools of connections, one pool after the other; the result is
+    /// `Vec<pool::Served>`.
     Pools(pool::Pools),
-    /// Bursts of requests through pools that close idle connections, side by side; the answer is `Vec<bursts::Served>`.
+    /// Bursts of requests through pools that close idle connections, side by side; the result is
+    /// `Vec<bursts::Served>`.
     Bursts(bursts::Bursts),
 }
 
@@ -113,7 +116,7 @@ async fn keys(targets: &[Target]) -> Result<Vec<String>, LabError> {
     Ok(keys)
 }
 
-/// A way of calling, ready.
+/// A way of calling that is ready to use.
 pub(crate) struct Ready {
     access: Access,
     connector: Connector,
@@ -124,7 +127,7 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// Looks up what a caller names.
+    /// Finds the caller's target.
     pub(crate) fn new(targets: &[Target], caller: &Caller) -> Result<Self, LabError> {
         let target = targets
             .get(caller.target)
@@ -149,7 +152,7 @@ impl Ready {
         })
     }
 
-    /// Connects, and checks that it is what was asked for. `first` is for a connection that has no session to resume.
+    /// Connects, and checks what was negotiated. `first` is for a connection that has no session to resume.
     pub(crate) async fn connect(&self, first: bool) -> Result<Connection, LabError> {
         let connection =
             self.connector.connect_to(NAME, self.access.address).await.map_err(|error| {
@@ -169,14 +172,14 @@ impl Ready {
         Ok(connection)
     }
 
-    /// One GenerateDataKey.
+    /// Makes one GenerateDataKey request.
     pub(crate) async fn request(&self, connection: &mut Connection) -> Result<(), LabError> {
         call::<generate_data_key::GenerateDataKey>(&self.client, connection, &self.input)
             .await
             .map(drop)
     }
 
-    /// Connects and asks once, unmeasured: the first time costs more on both sides.
+    /// Connects and makes one request, unmeasured: the first time costs more on both sides.
     pub(crate) async fn warm_up(&self) -> Result<(), LabError> {
         let mut connection = self.connect(true).await?;
         self.request(&mut connection).await?;
@@ -185,7 +188,7 @@ impl Ready {
     }
 }
 
-/// In microseconds, as all answers are.
+/// In microseconds, the unit of all results.
 pub(crate) fn micros(time: Duration) -> u32 {
     u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
 }

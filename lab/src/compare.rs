@@ -1,5 +1,5 @@
-//! Two results folders side by side: first what was different about the machine and the settings, then what came out differently, the
-//! biggest changes first, and whether a change is more than noise.
+//! Compares two results folders: first the differences of machine and settings, then those of the figures, the
+//! biggest first, and whether each change is more than noise.
 
 mod judge;
 mod page;
@@ -19,60 +19,60 @@ use crate::state::State;
 pub use page::page;
 pub use text::text;
 
-/// Words in the names of facts that say which machine it was.
+/// Words in the names of facts that identify the machine.
 const MACHINE: [&str; 6] = ["processor", "cpu", "cores", "kernel", "memory", "model"];
 
-/// What is different, and what of it matters.
+/// The differences of two folders.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
     /// The first folder.
     pub a: Side,
     /// The second folder.
     pub b: Side,
-    /// Whether processor and kernel are the same, as far as the facts say.
+    /// Whether processor and kernel are the same, according to the facts.
     pub same_machine: bool,
-    /// Settings and facts that are different.
+    /// Settings and facts that differ.
     pub differences: Vec<Difference>,
-    /// Figures that are different: first those beyond their intervals, the biggest first.
+    /// Figures that differ: first those that are more than noise, the biggest first.
     pub changes: Vec<Change>,
-    /// Words in tables that are different, such as whether a flight fits.
+    /// Words in tables that differ, such as whether a flight fits.
     pub words: Vec<Word>,
-    /// Findings whose verdict is another.
+    /// Findings with different verdicts.
     pub verdicts: Vec<Turned>,
     /// Controls that do not hold, in either folder.
     pub controls: Vec<String>,
-    /// What only the first has.
+    /// Rows that only the first has.
     pub only_a: Vec<String>,
-    /// What only the second has.
+    /// Rows that only the second has.
     pub only_b: Vec<String>,
-    /// Figures that were compared.
+    /// Number of figures that were compared.
     pub compared: usize,
-    /// How often the first run and the second measured each.
+    /// Number of repetitions in the first run and in the second.
     pub repetitions: [usize; 2],
-    /// How far the runs as wholes lie apart beyond the spread of their figures, as a share: the machine was another one, or all of it
-    /// has changed. Each figure is held against that, too.
+    /// Distance of the runs as wholes beyond the spread of their figures, as a share: another machine, or a change of
+    /// everything. Each figure is judged with that added to its spread.
     pub drift: f64,
 }
 
-/// A folder.
+/// One of the folders.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Side {
-    /// Where it is.
+    /// Path.
     pub folder: String,
-    /// When it began, in milliseconds since 1970.
+    /// Start of the run, in milliseconds since 1970.
     pub at_ms: u64,
-    /// What was asked for.
+    /// Its settings.
     pub asked: Asked,
 }
 
-/// A setting or a fact.
+/// A setting or a fact that differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// Its name.
     pub what: String,
-    /// In the first.
+    /// Value in the first.
     pub a: String,
-    /// In the second.
+    /// Value in the second.
     pub b: String,
 }
 
@@ -80,58 +80,58 @@ pub struct Difference {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Judgement {
-    /// It is further apart than noise is, but for five in a hundred of those that are named.
+    /// It is more than noise; five in a hundred of those so judged are expected to be wrong.
     Outside,
-    /// It was measured once, and has no interval.
+    /// The figure was measured once, and has no interval.
     Unknown,
-    /// Noise may be as far apart.
+    /// Noise can explain it.
     Within,
 }
 
-/// A figure that is different.
+/// A figure that differs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Change {
     /// The experiment.
     pub experiment: String,
     /// The table's name.
     pub table: String,
-    /// Which row: its words, and the figures that tell it from others.
+    /// The row: its words, and the figures that identify it.
     pub row: String,
     /// The column, with its unit.
     pub column: String,
-    /// In the first.
+    /// Value in the first.
     pub a: f64,
-    /// In the second.
+    /// Value in the second.
     pub b: f64,
-    /// By how many per cent the second is more; none if the first is 0.
+    /// How much larger the second is, in per cent; `None` if the first is 0.
     pub percent: Option<f64>,
     /// Whether it is more than noise.
     pub judgement: Judgement,
-    /// What that was judged by.
+    /// Reason of the judgement.
     pub by: String,
 }
 
-/// A word that is different.
+/// A word that differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Word {
     /// Experiment, table, row and column.
     pub place: String,
-    /// In the first.
+    /// Word in the first.
     pub a: String,
-    /// In the second.
+    /// Word in the second.
     pub b: String,
 }
 
-/// A finding with another verdict.
+/// A finding with different verdicts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Turned {
     /// The experiment.
     pub experiment: String,
     /// The claim.
     pub claim: String,
-    /// In the first: verdict and figure.
+    /// Verdict and figure in the first.
     pub a: (Verdict, String),
-    /// In the second.
+    /// Verdict and figure in the second.
     pub b: (Verdict, String),
 }
 
@@ -178,7 +178,7 @@ pub fn compare(a: &Path, b: &Path) -> Result<Comparison, LabError> {
         drift: 0.0,
     };
     let mut figures = Vec::new();
-    // The machine first.
+    // Facts about the machine come first.
     let (machine, others): (Vec<_>, Vec<_>) = facts.into_iter().partition(of_machine);
     comparison.differences.splice(0..0, machine);
     comparison.differences.extend(others);
@@ -231,7 +231,7 @@ pub fn compare(a: &Path, b: &Path) -> Result<Comparison, LabError> {
     Ok(comparison)
 }
 
-/// A run, and what it has repeated.
+/// A run, and its repetitions.
 fn repetitions(folder: &Path) -> Result<Vec<Results>, LabError> {
     let mut all = vec![Results::read(folder)?];
     for number in 2.. {
@@ -244,7 +244,7 @@ fn repetitions(folder: &Path) -> Result<Vec<Results>, LabError> {
     Ok(all)
 }
 
-/// What an experiment told in each repetition.
+/// Results of an experiment in each repetition.
 fn of_experiment<'a>(all: &'a [Results], name: &str) -> Vec<&'a Told> {
     let of = |results: &'a Results| results.told.iter().find(|told| told.experiment == name);
     all.iter().filter_map(of).collect()
@@ -274,7 +274,7 @@ fn tables(
     }
 }
 
-/// The tables of this name; none if the first has none.
+/// The tables with this name; none if the first repetition has none.
 fn named<'a>(all: &[&'a Told], name: &str) -> Vec<&'a Table> {
     let of = |told: &&'a Told| told.findings.tables.iter().find(|table| table.name == name);
     match all.first().and_then(of) {
@@ -288,7 +288,7 @@ fn state(results: &Results) -> State {
     results.state.clone().or_else(first).unwrap_or_default()
 }
 
-/// What is not the same in two lists of names and values.
+/// The differences between two lists of names and values.
 fn facts(a: &State, b: &State) -> Vec<Difference> {
     let value = |state: &State, name: &str| {
         let fact = state.facts.iter().find(|(other, _)| other == name);
@@ -331,7 +331,7 @@ fn experiment(comparison: &mut Comparison, a: &Told, b: &Told) {
         let same = |other: &&crate::result::Finding| {
             other.claim == finding.claim && other.source == finding.source
         };
-        // The same claim may be told of several places: the second of one belongs to the second of the other.
+        // The same claim may occur for several places: the second in one list matches the second in the other.
         let nth = findings_a.iter().take(place).filter(same).count();
         match findings_b.iter().filter(same).nth(nth) {
             Some(other) if other.verdict != finding.verdict => comparison.verdicts.push(Turned {

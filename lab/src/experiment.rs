@@ -8,7 +8,7 @@ use crate::result::{Findings, Told};
 use crate::run::{Run, Settings};
 use crate::state::State;
 
-/// A way to measure.
+/// An engine for measuring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
     /// In-memory handshakes.
@@ -24,7 +24,7 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// What the list calls it.
+    /// Name in the list.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cpu => "CPU",
@@ -46,15 +46,15 @@ pub struct Experiment {
     pub question: &'static str,
     /// What it reproduces or extends: authors, title, year, link.
     pub source: &'static str,
-    /// What it measures with.
+    /// Engines that it uses.
     pub engines: &'static [Engine],
-    /// How long it takes on two usual cores.
+    /// Its duration on two ordinary cores.
     pub estimate: fn(&Settings) -> Duration,
-    /// Measures.
+    /// Runs it.
     pub run: fn(&mut Run<'_>) -> Result<(), LabError>,
 }
 
-/// Every experiment, in the order of the report.
+/// All experiments, in the order of the report.
 pub static EXPERIMENTS: &[Experiment] = &[
     experiments::tls_matrix::EXPERIMENT,
     experiments::handshake_cost::EXPERIMENT,
@@ -72,7 +72,7 @@ impl Experiment {
         EXPERIMENTS.iter().find(|row| row.name == name)
     }
 
-    /// What this experiment told.
+    /// The results of this experiment.
     pub fn told(&self, state: State, findings: Findings) -> Told {
         Told {
             experiment: self.name.to_owned(),

@@ -1,4 +1,4 @@
-//! One file an experiment.
+//! The experiments, one file each.
 
 pub mod cpu;
 pub mod handshake_cost;

@@ -1,11 +1,11 @@
-//! Algorithms of the literature, on private code points: for the lab only, never in the service.
+//! Algorithms from the literature, on private code points: for the lab only, never in the service.
 //!
-//! No primitive is written here. Mechanisms ([`kem`]) become key exchanges of TLS ([`group`]), alone and as the studies' hybrids;
-//! signature algorithms ([`signature`]) become certificates and handshakes ([`certificate`]), alone and as the studies' hybrids
-//! ([`hybrid`]). Aigis comes from PQMagic, if it is installed ([`pqmagic`]).
+//! No primitive is written here. Mechanisms ([`kem`]) become key exchanges of TLS ([`group`]), alone and as the
+//! studies' hybrids; signature algorithms ([`signature`]) become certificates and handshakes ([`certificate`]), alone
+//! and as the studies' hybrids ([`hybrid`]). Aigis comes from PQMagic, if it is installed ([`pqmagic`]).
 //!
-//! Code points are from the ranges for private use (RFC 8446, section 11): groups 0xfe10 and up, signature schemes 0xfe10 and up.
-//! Key exchanges that were deployed before there was a standard have the code points that they had.
+//! Code points are from the ranges for private use (RFC 8446, section 11): groups from 0xfe10, signature schemes from
+//! 0xfe10. Key exchanges that were deployed before the standard have the code points of their deployment.
 
 pub mod certificate;
 pub mod group;
@@ -20,13 +20,13 @@ use outlast_crypto::groups::{Group, Strength};
 
 use crate::subject::rows::{Authentication, KeyExchange};
 
-/// First code point of mechanisms alone; hybrids are [`HYBRID`] further.
+/// First code point of single mechanisms; hybrids are [`HYBRID`] higher.
 const GROUPS: u16 = 0xfe10;
-/// First code point of signature algorithms alone; hybrids are [`HYBRID`] further.
+/// First code point of single signature algorithms; hybrids are [`HYBRID`] higher.
 const SCHEMES: u16 = 0xfe10;
 const HYBRID: u16 = 0x60;
 
-/// Every mechanism that can run here.
+/// All mechanisms that can run here.
 pub fn kems() -> &'static [kem::Kem] {
     static ROWS: LazyLock<Vec<kem::Kem>> = LazyLock::new(|| {
         let mut rows = kem::compiled();
@@ -36,7 +36,7 @@ pub fn kems() -> &'static [kem::Kem] {
     &ROWS
 }
 
-/// Every algorithm that can run here.
+/// All signature algorithms that can run here.
 pub fn signature_algorithms() -> &'static [signature::Signature] {
     static ROWS: LazyLock<Vec<signature::Signature>> = LazyLock::new(|| {
         let mut rows = signature::compiled();
@@ -46,7 +46,7 @@ pub fn signature_algorithms() -> &'static [signature::Signature] {
     &ROWS
 }
 
-/// The curve of the same level, as the 2022 study pairs them.
+/// The curve of the same level, by the 2022 study's pairing.
 pub fn curve(level: u8) -> Curve {
     match level {
         0..=2 => Curve { prefix: "p256", group: "secp256r1", level: 1 },
@@ -58,7 +58,7 @@ pub fn curve(level: u8) -> Curve {
 /// An elliptic curve of a hybrid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Curve {
-    /// As names of hybrids begin.
+    /// Prefix in names of hybrids.
     pub prefix: &'static str,
     /// IANA's name of the group.
     pub group: &'static str,
@@ -72,7 +72,7 @@ struct Deployed {
     code_point: u16,
     curve: &'static str,
     kem: &'static str,
-    /// Whether each part has its length before it, as until draft-ietf-tls-hybrid-design-01.
+    /// Whether each part is preceded by its length, as until draft-ietf-tls-hybrid-design-01.
     length_prefixes: bool,
 }
 
@@ -123,7 +123,7 @@ const DEPLOYED: &[Deployed] = &[
     },
 ];
 
-/// Every key exchange of the literature that can run here.
+/// All key exchanges from the literature that can run here.
 pub fn key_exchanges() -> Vec<KeyExchange> {
     let mut rows = Vec::new();
     for (index, kem) in (0..).zip(kems()) {
@@ -169,12 +169,12 @@ fn row(name: String, group: group::KemGroup, strength: Strength) -> KeyExchange 
     }
 }
 
-/// Every signature algorithm of the literature that can run here.
+/// All signature algorithms from the literature that can run here.
 pub fn authentications() -> Vec<Authentication> {
     certificate::schemes().iter().map(certificate::Scheme::authentication).collect()
 }
 
-/// Signature algorithms alone, then their hybrids, with their code points.
+/// Single signature algorithms, then their hybrids, with their code points.
 pub(crate) fn signatures() -> &'static [(u16, signature::Signature)] {
     static ROWS: LazyLock<Vec<(u16, signature::Signature)>> = LazyLock::new(|| {
         let alone = (SCHEMES..).zip(signature_algorithms());

@@ -1,7 +1,8 @@
-//! What post-quantum costs, measured so that one can believe it.
+//! The cost of post-quantum cryptography, measured so that the results can be trusted.
 //!
-//! Experiments ([`experiment`]) measure by engines ([`tls`], [`model`], [`live`], [`quic`]), leave points and results in a folder
-//! ([`run`]), and are read as one page ([`report`]). Nothing here is part of the service, and nothing here prints.
+//! Experiments ([`experiment`]) measure by engines ([`tls`], [`model`], [`live`], [`quic`]), write points and results
+//! into a folder ([`run`]), and are shown as one page ([`report`]). Nothing here is part of the service, and nothing
+//! here prints.
 
 pub mod agent;
 pub mod client;

@@ -1,4 +1,4 @@
-//! Links, and what a handshake over one experienced: the same for the model and for the live engine.
+//! Links, and the outcome of a handshake over one: the same for the model and the live engine.
 
 use std::time::Duration;
 
@@ -14,16 +14,16 @@ pub struct Link {
     pub rtt_us: u64,
     /// Share of packets that are lost, 0 to 1, in each direction, independently.
     pub loss: f64,
-    /// Bits a second in each direction; `None` is without limit.
+    /// Bits per second in each direction; `None` for no limit.
     pub rate_bps: Option<u64>,
-    /// Packets that wait at the bottleneck before it drops: only with a rate.
+    /// Packets that may wait at the bottleneck before it drops others; only with a rate.
     pub queue_packets: u32,
     /// Standard deviation of the one-way delay in microseconds; packets keep their order.
     pub jitter_us: u64,
 }
 
 impl Link {
-    /// A link with nothing but delay and loss.
+    /// A link with only delay and loss.
     pub fn new(rtt: Duration, loss: f64) -> Self {
         Self {
             rtt_us: u64::try_from(rtt.as_micros()).unwrap_or(u64::MAX),
@@ -40,7 +40,7 @@ impl Link {
     }
 }
 
-/// What a connection over a link is to do.
+/// Sizes of a connection's request and answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transfer {
     /// Bytes of the client's request, sent with or right after its Finished.
@@ -49,27 +49,27 @@ pub struct Transfer {
     pub body: u32,
 }
 
-/// What one connection experienced; times in nanoseconds since the client's SYN left.
+/// Outcome of one connection; times in nanoseconds since the client's SYN was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// When TCP was connected, at the client.
+    /// When TCP was connected, on the client.
     pub connected_ns: u64,
-    /// When the client's handshake was complete: its Finished has left.
+    /// When the client's handshake was complete: its Finished was sent.
     pub handshake_ns: u64,
-    /// When the first byte of the answer was there.
+    /// When the first byte of the answer arrived.
     pub first_byte_ns: u64,
-    /// When its last byte was there.
+    /// When its last byte arrived.
     pub last_byte_ns: u64,
-    /// Packets that were sent again, by both sides, up to the last byte.
+    /// Retransmitted packets of both sides, up to the last byte.
     pub retransmissions: u16,
-    /// Those of them up to the end of the handshake, TCP's included.
+    /// Those up to the end of the handshake, TCP's own included.
     pub handshake_retransmissions: u16,
-    /// How often the emulated link delivered a packet of the connection more than 50 microseconds late, or may have read it so late: the live engine's own
-    /// fault.
+    /// How many packets of the connection the emulated link delivered more than 50 microseconds late, or may have
+    /// read so late: errors of the live engine itself.
     pub late: u16,
 }
 
-/// When the clock of a handshake starts: the literature does not agree.
+/// When the clock of a handshake starts: the literature differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClockStart {
@@ -89,14 +89,15 @@ impl Outcome {
     }
 }
 
-/// Whether a packet is lost. Model and live engine draw by this function, so that the same flow of two subjects, or of the same
-/// subject in both engines, meets the same losses.
+/// Whether a packet is lost. Model and live engine both use this function, so that the same flow of two subjects, or
+/// of the same subject in both engines, meets the same losses.
 ///
-/// `direction` is the sender's side. `packet` is the number of the packet among those of its flow and direction that carry something
-/// new: the SYN (or SYN-ACK) is 0, the first packet with data 1, and so on in order of first sending. The number stands for the sequence, because the sequence of a client's Finished depends on the ClientHello's
-/// length, and then the Finished of a hybrid and of a classical handshake would not pair. `retransmission` is how often it was
-/// sent before; of packets without data it is [`PURE_ACK`] plus the number of such packets since the last new one, and `packet` is the
-/// number of the next new one.
+/// `direction` is the sender's side. `packet` is the number of the packet among those of its flow and direction that
+/// carry something new: the SYN (or SYN-ACK) is 0, the first packet with data 1, and so on in order of first sending.
+/// The number stands in for the sequence number, because the sequence number of a client's Finished depends on the
+/// ClientHello's length, and then the Finished of a hybrid and of a classical handshake would not pair.
+/// `retransmission` is how often the packet was sent before; for packets without data it is [`PURE_ACK`] plus the
+/// number of such packets since the last new one, and `packet` is the number of the next new one.
 pub fn lost(
     seed: u64,
     flow: u64,
@@ -108,7 +109,7 @@ pub fn lost(
     Draw::new(seed, flow, direction).lost(packet, retransmission, threshold(loss))
 }
 
-/// Added to `retransmission` for packets that carry nothing but an acknowledgement.
+/// Added to `retransmission` for packets that only carry an acknowledgement.
 pub const PURE_ACK: u32 = 1 << 31;
 
 /// The random numbers of one direction of a flow.
@@ -124,7 +125,7 @@ impl Draw {
         Self(mix(mix(seed) ^ flow.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_add(side))
     }
 
-    /// 64 random bits of a packet.
+    /// 64 random bits for a packet.
     pub(crate) fn bits(self, packet: u32, retransmission: u32) -> u64 {
         let key = (u64::from(packet) << 32) | u64::from(retransmission);
         mix(self.0.wrapping_add(mix(key)))
@@ -136,7 +137,7 @@ impl Draw {
     }
 }
 
-/// The share of lost packets as a limit for 63 random bits.
+/// The share of lost packets as a threshold for 63 random bits.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -147,7 +148,7 @@ pub(crate) fn threshold(loss: f64) -> u64 {
     (loss.clamp(0.0, 1.0) * 9_223_372_036_854_775_808.0) as u64
 }
 
-/// The finalizer of SplitMix64 (Steele, Lea, Flood 2014): every bit of the input changes half of the output's.
+/// The finalizer of SplitMix64 (Steele, Lea, Flood 2014): every input bit changes half of the output bits.
 pub(crate) fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

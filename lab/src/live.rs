@@ -1,8 +1,9 @@
 //! Engine 3: real stacks in network namespaces over an emulated link.
 //!
-//! Two namespaces, a TUN device in each, and one thread between them ([`wire`]). Everything is held by file descriptors of this process, so
-//! that nothing is left of it after any death; [`guard`] sees to the rest. The loss of a packet depends on nothing but the seed, the number of its
-//! connection and its place in it ([`flows`]), so that two runs meet the same losses.
+//! Two namespaces, a TUN device in each, and one thread between them ([`wire`]). File descriptors of this process
+//! hold everything, so that nothing is left however it ends; [`guard`] takes care of the rest. The loss of a packet
+//! depends only on the seed, the number of its connection and its position in it ([`flows`]), so that two runs meet
+//! the same losses.
 
 mod agents;
 mod clock;
@@ -52,39 +53,41 @@ use crate::subject::Subject;
 use crate::trace::{Side, Trace};
 use outlast_harness::agent::Agent;
 
-/// What the emulation did.
+/// Figures of the emulation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Proof {
-    /// How it emulates: `tun`. The kernel's netem can neither repeat losses nor tell its lateness.
+    /// The method: `tun`. The kernel's netem can neither repeat losses nor report its lateness.
     pub emulator: String,
     /// Whether its thread has real-time priority.
     pub real_time: bool,
-    /// Median of TCP connect times less the asked round-trip time, before calibration, in microseconds.
+    /// Median of TCP connect times minus the requested round-trip time, before calibration, in microseconds.
     pub uncalibrated_us: f64,
     /// The same after calibration.
     pub calibrated_us: f64,
-    /// Packets that went each way: client to server, server to client.
+    /// Packets in each direction: client to server, server to client.
     pub packets: [u64; 2],
-    /// Packets that were lost on purpose, each way.
+    /// Packets that were lost on purpose, in each direction.
     pub lost: [u64; 2],
-    /// Packets that were dropped because a queue was full, each way.
+    /// Packets that were dropped because a queue was full, in each direction.
     pub dropped: [u64; 2],
-    /// Lateness in microseconds of packets that leave the link, against when they were due: upper edges of the histogram's bins.
+    /// Lateness in microseconds of packets that leave the link, compared with when they were due: upper edges of the
+    /// histogram's bins.
     pub late_edges_us: Vec<f64>,
-    /// Packets in each bin; one more for those beyond.
+    /// Packets in each bin, and beyond the last.
     pub late_counts: Vec<u64>,
-    /// Packets that may have waited more than 50 microseconds before the link read them, because its thread overslept or did not run. That is an upper bound:
-    /// from when their device was last seen empty, less the time in which it was watched and the thread woke when it had to. What stays unknown is how
-    /// long the thread takes to wake for a packet when no other was due.
+    /// Packets that may have waited more than 50 microseconds before the link read them, because its thread overslept
+    /// or did not run. An upper bound: the time since their device was last seen empty, minus the time in which it
+    /// was watched and the thread woke on time. What remains unknown is how long the thread takes to wake for a
+    /// packet when no other was due.
     #[serde(default)]
     pub read_late: u64,
-    /// Congestion control and what else was pinned; the niceness that each process at an end really has, of those alive.
+    /// Congestion control and other pinned settings; the actual niceness of each live process at the ends.
     pub kernel: Vec<(String, String)>,
 }
 
-/// An emulated link with a namespace at each end. Taken down when dropped; after a kill the kernel takes it down.
+/// An emulated link with a namespace at each end. Removed when dropped; after a kill the kernel removes it.
 pub struct Live<'a> {
-    // In the order in which they are to end.
+    // In the order in which they must be stopped.
     pairs: Vec<Pair>,
     wire: Wire,
     places: [Namespace; 2],
@@ -105,7 +108,7 @@ pub const ENDS_AGENT: Agent = Agent { name: "live-ends", run: agents::ends };
 /// Runs any command at an end of the link.
 pub const EXEC_AGENT: Agent = Agent { name: "live-exec", run: agents::exec };
 
-/// Whether this machine can; the error says what it needs.
+/// Whether this machine supports it; the error says what it lacks.
 pub fn available() -> Result<(), LabError> {
     Namespace::make(|| Ok(())).map_err(|_| {
         LabError::unavailable(
@@ -131,7 +134,7 @@ pub fn available() -> Result<(), LabError> {
 }
 
 impl<'a> Live<'a> {
-    /// Makes namespaces and link, and calibrates. Everything that waits ends soon after `stop` is set.
+    /// Makes namespaces and link, and calibrates. All waits end soon after `stop` is set.
     pub fn open(
         settings: &Settings,
         link: &Link,
@@ -166,18 +169,19 @@ impl<'a> Live<'a> {
         Ok(live)
     }
 
-    /// The same namespaces over another link, calibrated anew; the count of packets begins again.
+    /// Uses the same namespaces for another link, calibrated anew; the count of packets starts again.
     pub fn set_link(&mut self, link: &Link, seed: u64) -> Result<(), LabError> {
         (self.link, self.seed) = (*link, seed);
         self.calibrate()
     }
 
-    /// How long one connection may take before it counts as failed; a minute or two, unless said.
+    /// Sets how long one connection may take before it counts as failed; the default is a minute or two.
     pub fn set_deadline(&mut self, deadline: Duration) {
         self.deadline = deadline;
     }
 
-    /// Connections one after the other, flows from `first` on: the same seed and flow lose the same packets.
+    /// Makes connections one after the other, with flows from `first` on: the same seed and flow lose the same
+    /// packets.
     pub fn connections(
         &mut self,
         stack: &str,
@@ -193,7 +197,7 @@ impl<'a> Live<'a> {
         Ok(outcomes)
     }
 
-    /// The same, told in batches while it goes on: what was told before an error was measured.
+    /// The same, reported in batches: what was reported before an error was measured.
     pub fn each_connection(
         &mut self,
         stack: &str,
@@ -215,8 +219,8 @@ impl<'a> Live<'a> {
         self.each(index, transfer, first, count, &mut |outcome, _| told(outcome))
     }
 
-    /// The same with a server that somebody else has started at the server's end, as by [`Self::at`], and that listens by now. With a
-    /// body of 0 there is only a handshake; else the answer is what the server sends.
+    /// The same with a server that was started at the server's end in another way, by [`Self::at`], and is listening.
+    /// With a body of 0 there is only a handshake; otherwise the answer is what the server sends.
     pub fn connections_to(
         &mut self,
         server: &Foreign,
@@ -236,7 +240,8 @@ impl<'a> Live<'a> {
         self.wait_until(address, patience, &mut || Ok(()))
     }
 
-    /// Connections whose ends send as many bytes, after as much work, as in a handshake that was measured: TCP is real, TLS is not.
+    /// Makes connections whose ends send as many bytes, after as much work, as in a measured handshake: TCP is real,
+    /// TLS is not.
     pub fn play(
         &mut self,
         trace: &Trace,
@@ -251,7 +256,7 @@ impl<'a> Live<'a> {
         Ok(outcomes)
     }
 
-    /// The same, and what the link saw of each connection.
+    /// The same, with what the link saw of each connection.
     pub fn play_watched(
         &mut self,
         trace: &Trace,
@@ -268,8 +273,8 @@ impl<'a> Live<'a> {
         Ok(outcomes)
     }
 
-    /// The command, to be run at this end of the link: with the same arguments, environment and folder. Its standard streams
-    /// are those of a new command; it is killed when the thread that starts it ends.
+    /// The command, to be run at this end of the link: with the same arguments, environment and folder. Its standard
+    /// streams are those of a new command; it is killed when the thread that starts it ends.
     pub fn at(&self, side: Side, command: &Command) -> Command {
         let exec = Exec {
             namespace: self.place(side).path(),
@@ -293,7 +298,7 @@ impl<'a> Live<'a> {
         there
     }
 
-    /// Does work on a thread at this end of the link: sockets and children that it makes stay there.
+    /// Runs a closure on a thread at this end of the link: its sockets and child processes stay there.
     pub fn within<T: Send>(
         &self,
         side: Side,
@@ -302,22 +307,22 @@ impl<'a> Live<'a> {
         self.place(side).within(work)
     }
 
-    /// Where a server at the server's end listens on this port.
+    /// Address of a server at the server's end with this port.
     pub fn server_address(&self, port: u16) -> SocketAddr {
         SocketAddr::new(IpAddr::V4(SERVER), port)
     }
 
-    /// What the link saw of the connections since the numbers began at `first`: see [`Self::number_from`].
+    /// What the link saw of the connections from number `first` on: see [`Self::number_from`].
     pub fn flows(&self) -> Result<Vec<Flow>, LabError> {
         self.wire.collect()
     }
 
-    /// The next connection over the link, whoever opens it, has this number, the one after it the next.
+    /// Gives the next connection over the link, whoever opens it, this number, the one after it the next.
     pub fn number_from(&self, first: u64) -> Result<(), LabError> {
         self.wire.number(first)
     }
 
-    /// What the emulation did so far.
+    /// The figures of the emulation so far.
     pub fn proof(&self) -> Result<Proof, LabError> {
         let counters = self.wire.counters()?;
         Ok(Proof {
@@ -363,7 +368,7 @@ impl<'a> Live<'a> {
         &self.places[usize::from(side == Side::Server)]
     }
 
-    /// Connections by a script, told one by one as soon as the link was asked about them.
+    /// Makes connections by a script, reported one by one as soon as the link has been asked about them.
     fn each(
         &mut self,
         index: usize,
@@ -390,7 +395,7 @@ impl<'a> Live<'a> {
                 told(times.outcome(&flow), flow);
             }
             if let Some(error) = error {
-                // Both may be in the middle of something.
+                // Both may be in an unknown state.
                 self.pairs.remove(index);
                 return Err(error);
             }
@@ -399,7 +404,7 @@ impl<'a> Live<'a> {
         Ok(())
     }
 
-    /// A client and a server for this script: those that are there, or new ones.
+    /// A client and a server for this script: existing ones, or new ones.
     fn pair(&mut self, script: &Script) -> Result<usize, LabError> {
         if let Some(index) = self.pairs.iter().position(|pair| pair.script == *script) {
             return Ok(index);
@@ -454,7 +459,7 @@ impl<'a> Live<'a> {
         Ok(index)
     }
 
-    /// Measures the TCP connect at the asked round-trip time, and takes the error from the delay.
+    /// Measures TCP's connect at the requested round-trip time, and subtracts the error from the delay.
     fn calibrate(&mut self) -> Result<(), LabError> {
         let mut less_ns = 0;
         for round in 0..=ROUNDS {
@@ -477,26 +482,27 @@ impl<'a> Live<'a> {
         Ok(())
     }
 
-    /// Median of the time that a TCP connect takes now, in nanoseconds.
+    /// Median of the present time of a TCP connect, in nanoseconds.
     fn connect_median(&self) -> Result<u64, LabError> {
         let count = (CALIBRATION.as_nanos() / self.link.rtt().as_nanos().max(1)).clamp(15, 300);
         let times = self.connect_times(usize::try_from(count).unwrap_or(15))?;
         Ok(times.get(times.len() / 2).copied().unwrap_or_default())
     }
 
-    /// So many times of TCP connects, in nanoseconds, the shortest first.
+    /// Times of so many TCP connects, in nanoseconds, the shortest first.
     fn connect_times(&self, count: usize) -> Result<Vec<u64>, LabError> {
         let address = self.server_address(LAST_SPARED);
         connects([self.place(Side::Client), self.place(Side::Server)], address, count, self.stop)
     }
 
-    /// The numbers by which the kernel knows the two namespaces.
+    /// The kernel's numbers of the two namespaces.
     fn namespaces(&self) -> Vec<u64> {
         self.places.iter().map(Namespace::number).collect()
     }
 }
 
-/// So many times of TCP connects from a client's place to an address of a server's, in nanoseconds, the shortest first.
+/// Times of so many TCP connects from the client's end to an address at the server's end, in nanoseconds, the
+/// shortest first.
 fn connects(
     [client, server]: [&Namespace; 2],
     address: SocketAddr,
@@ -518,11 +524,12 @@ fn connects(
             let took = now_ns() - begun;
             ends::cut(near)?;
             if let Ok((mut far, _)) = listener.accept() {
-                // Until the reset is here: closed before it, this end would send something too, which would be answered later.
+                // Waits for the reset: if this end closed first, it would send something too, which would be answered
+                // later.
                 let _ = far.set_read_timeout(Some(CONNECT));
                 let _ = far.read(&mut [0]);
             }
-            // The first one finds cold caches.
+            // The first one meets cold caches.
             if round > 0 {
                 times.push(took);
             }
@@ -532,8 +539,8 @@ fn connects(
     })?
 }
 
-/// Listens where one listened a moment ago. A process that another thread is just starting has the old listener, too, until it has become
-/// its program.
+/// Listens where there was a listener a moment ago. A process that another thread is just starting also has the old
+/// listener, until it has become its program.
 fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     let begun = Instant::now();
     loop {
@@ -546,7 +553,7 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     }
 }
 
-/// A device of the namespace of this thread.
+/// A device in the namespace of this thread.
 fn device(name: &str, address: Ipv4Addr) -> Result<SyncDevice, LabError> {
     kernel::pin()?;
     DeviceBuilder::new()
@@ -562,7 +569,7 @@ fn device(name: &str, address: Ipv4Addr) -> Result<SyncDevice, LabError> {
         })
 }
 
-/// What the link does, with so much less delay on the whole way there and back.
+/// The link's shape, with so much less delay on the round trip.
 fn shape(link: &Link, seed: u64, less_ns: u64) -> Shape {
     let rtt = nanos(link.rtt()).saturating_sub(less_ns);
     Shape {
@@ -581,21 +588,21 @@ fn micros(nanoseconds: u64) -> f64 {
 
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
-/// Packets that a device holds for the link's thread: more than any window here.
+/// Packets that a device buffers for the link's thread: more than any window here.
 const DEVICE_QUEUE: u32 = 20_000;
 /// Ports of servers that cannot choose one themselves.
 const FIRST_PORT: u16 = 4433;
-/// Connections between two questions to the link.
+/// Connections between two reports of the link.
 const BATCH: u64 = 100;
-/// Clients and servers that stay at work.
+/// Pairs of a client and a server that are kept running.
 const PAIRS: usize = 8;
-/// How long one connection may take.
+/// Timeout of a connection.
 const DEADLINE: Duration = Duration::from_secs(120);
-/// How long a connection may take that measures the link.
+/// Timeout of a connection that measures the link.
 const CONNECT: Duration = Duration::from_secs(30);
 /// Rounds of calibration after the first.
 const ROUNDS: u32 = 3;
 /// An error that needs no further round.
 const GOOD_US: f64 = 5.0;
-/// How long a round of calibration takes, about.
+/// Approximate time of a round of calibration.
 const CALIBRATION: Duration = Duration::from_millis(400);

@@ -1,8 +1,9 @@
 //! Engine 2: Linux TCP in virtual time. The same seed gives the same bytes.
 //!
-//! A discrete-event simulation of one connection at a time, fed with the flights and CPU times of a trace: TCP's handshake, the flights
-//! (each leaves when its sender has all of the other's flight before, and has spent its CPU time), then a request and its answer.
-//! docs/lab-model.md says what of Linux's TCP is modelled, what is not, and how that was validated.
+//! A discrete-event simulation of one connection at a time, from the flights and CPU times of a trace: TCP's
+//! handshake, the flights (each is sent when its sender has the whole of the other's previous flight, and has spent
+//! its CPU time), then a request and its answer. docs/lab-model.md says what of Linux's TCP is modelled, what is not,
+//! and how that was validated.
 
 mod clock;
 mod congestion;
@@ -30,27 +31,30 @@ use crate::trace::Trace;
 pub struct Profile {
     /// Name on the command line and in plans, such as `linux-6.18`.
     pub name: &'static str,
-    /// Ticks of the clock a second (`CONFIG_HZ`).
+    /// Clock ticks per second (`CONFIG_HZ`).
     pub hz: u32,
-    /// SYNs that are sent again after one second each, before the time doubles (`tcp_syn_linear_timeouts`).
+    /// SYNs that are retransmitted after one second each, before the interval doubles (`tcp_syn_linear_timeouts`).
     pub linear_syns: u32,
-    /// What is added to the timers of probes and reordering, in microseconds; 0 stands for two ticks (`TCP_TIMEOUT_MIN`).
+    /// Added to the timers of probes and reordering, in microseconds; 0 stands for two ticks (`TCP_TIMEOUT_MIN`).
     pub least_timeout_us: u64,
-    /// Least time that RACK waits for packets that may be late, in microseconds.
+    /// Least time that RACK waits for packets out of order, in microseconds.
     pub reordering_floor_us: u64,
-    /// Replies after which a connection counts as a conversation, whose acknowledgements are delayed (`TCP_PINGPONG_THRESH`).
+    /// Replies after which a connection counts as interactive, so that its acknowledgements are delayed
+    /// (`TCP_PINGPONG_THRESH`).
     pub replies: u8,
-    /// Whether a connection whose SYN was sent again in vain starts with a full window all the same.
+    /// Whether a connection whose SYN was retransmitted spuriously still starts with a full window.
     pub undoes_syn: bool,
-    /// Whether the emulation loses together what TCP hands over in one piece. No network does that; `netem` does, unless packets are cut before it.
+    /// Whether the emulation loses as a whole what TCP hands over in one piece. No network does that; `netem` does,
+    /// unless packets are segmented before it.
     pub pieces: bool,
-    /// Whether a client's probe waits for two round trips and 200 ms although the timeout is earlier: seen in published data, in no source.
+    /// Whether a client's probe waits for two round trips and 200 ms although the timeout is earlier: observed in
+    /// published data, found in no source.
     pub patient_client: bool,
-    /// Where these are from.
+    /// Source of these values.
     pub source: &'static str,
 }
 
-/// Every profile; the first one is the default.
+/// All profiles; the first one is the default.
 pub static PROFILES: &[Profile] = &[
     Profile {
         name: "linux-6.18",
@@ -126,10 +130,12 @@ impl Profile {
     }
 }
 
-/// One connection. The same `seed` and `flow` lose the same packets, whatever is sent: the `flow`s of two subjects pair.
+/// Simulates one connection. The same `seed` and `flow` lose the same packets, whatever is sent: the `flow`s of two
+/// subjects pair.
 ///
-/// A connection that is not done after an hour of virtual time (almost everything is lost) is given up: times that were not
-/// reached are an hour. Without a body, the times of the first and of the last byte are that of the handshake.
+/// A connection that is not finished after an hour of virtual time (almost everything is lost) is abandoned: times
+/// that were not reached are an hour. Without a body, the times of the first and the last byte are that of the
+/// handshake.
 pub fn connect(
     profile: &'static Profile,
     link: &Link,
@@ -141,7 +147,7 @@ pub fn connect(
     Simulation::new(profile, link).run(&Script::new(trace, transfer), seed, flow)
 }
 
-/// The packets that each side sends in one connection, lost or not, in order.
+/// The packets that each side sends in a connection, lost or not, in order.
 #[cfg(test)]
 pub(crate) fn emitted(
     profile: &'static Profile,
@@ -156,7 +162,7 @@ pub(crate) fn emitted(
     simulation.sent()
 }
 
-/// Connections of the flows 0 to `count`, on two threads if there are enough to be worth it; the result does not depend on that.
+/// Simulates the flows 0 to `count`, on two threads if there are enough; the result does not depend on that.
 pub fn connections(
     profile: &'static Profile,
     link: &Link,
@@ -185,5 +191,5 @@ pub fn connections(
     })
 }
 
-/// Connections from which on two threads are used: some milliseconds of work.
+/// Number of connections from which two threads are used: some milliseconds of work.
 const PARALLEL: u64 = 2_000;

@@ -1,7 +1,7 @@
-//! Plans: a user's own grid and own endpoint, in TOML.
+//! Plans: a user's own grid and endpoint, in TOML.
 //!
-//! [`fields`] has a row for each key, with its help. A plan is checked whole before anything is measured: names, ranges, sizes. Relative
-//! paths in it are meant from the plan's folder.
+//! [`fields`] has a row for each key, with its help. The whole plan is checked before anything is measured: names,
+//! ranges, sizes. Relative paths in it are relative to the plan's folder.
 
 mod fields;
 mod read;
@@ -16,15 +16,15 @@ use crate::link::{ClockStart, Link, Transfer};
 use crate::model::{PROFILES, Profile};
 use crate::subject::{Authentication, KeyExchange, Kind, Subject};
 
-/// A plan's text must not be longer; nobody's is.
+/// Longest plan, in bytes.
 const MAX_TEXT: u64 = 64 * 1024;
-/// Points of a grid; more would not fit a report.
+/// Most points of a grid; more would not fit into a report.
 const MAX_POINTS: u64 = 20_000;
-/// A run must not take longer, as far as one knows before.
+/// Longest run, by the estimate.
 const MAX_TIME: Duration = Duration::from_secs(24 * 3600);
-/// Connections of a point in a quick run.
+/// Connections per point in a quick run.
 const QUICK_COUNT: u64 = 500;
-/// Live connections of a point in a quick run.
+/// Live connections per point in a quick run.
 const QUICK_LIVE: u64 = 50;
 
 /// A plan.
@@ -33,15 +33,15 @@ const QUICK_LIVE: u64 = 50;
 pub struct Plan {
     /// Heading of the report.
     pub title: String,
-    /// From which all randomness comes; the run's own seed if there is none.
+    /// Seed; the run's own if absent.
     pub seed: Option<u64>,
-    /// Round-trip times in microseconds; none if only an endpoint is measured.
+    /// Round-trip times in microseconds; empty if only an endpoint is measured.
     pub rtt_us: Vec<u64>,
     /// Shares of packets lost in each direction.
     pub loss: Vec<f64>,
-    /// Bits a second in each direction.
+    /// Bits per second in each direction.
     pub rate_bps: Option<u64>,
-    /// Packets that wait at the bottleneck.
+    /// Packets that may wait at the bottleneck.
     pub queue_packets: u32,
     /// Standard deviation of the one-way delay in microseconds.
     pub jitter_us: u64,
@@ -49,7 +49,7 @@ pub struct Plan {
     pub groups: Vec<String>,
     /// Names of signature algorithms.
     pub signatures: Vec<String>,
-    /// Lengths of the server's chain without the root.
+    /// Lengths of the server's chain, without the root.
     pub certificates: Vec<u8>,
     /// Kinds of handshakes.
     pub kinds: Vec<Kind>,
@@ -59,23 +59,23 @@ pub struct Plan {
     pub bodies: Vec<u32>,
     /// Bytes of the request.
     pub request: u32,
-    /// Path that an endpoint is asked for.
+    /// Path to request from an endpoint.
     pub path: String,
     /// When the clock of a handshake starts.
     pub clock: ClockStart,
-    /// What to measure with.
+    /// Engines.
     pub engines: Vec<PlanEngine>,
-    /// Connections at each point of the model.
+    /// Connections per point of the model.
     pub count: u64,
-    /// Connections at each live point, and to an endpoint for each group.
+    /// Connections per live point, and to an endpoint for each group.
     pub live_count: u64,
-    /// What the others are compared with: key exchange and signature.
+    /// The baseline: key exchange and signature.
     pub baseline: (String, String),
     /// The user's own server.
     pub endpoint: Option<Endpoint>,
 }
 
-/// What a grid can be measured with.
+/// An engine for a grid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PlanEngine {
@@ -89,11 +89,11 @@ pub enum PlanEngine {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Endpoint {
-    /// Where it is.
+    /// Its address or command.
     pub at: Target,
-    /// The name that its certificate must have.
+    /// The name in its certificate.
     pub server_name: String,
-    /// A PEM file with the certificates of the authorities that it must come from.
+    /// PEM file with the trusted CAs.
     pub ca_file: PathBuf,
 }
 
@@ -101,7 +101,7 @@ pub struct Endpoint {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Target {
-    /// A server that runs: measured from here over the network that there is.
+    /// A running server: measured from here over the existing network.
     Address(String),
     /// A program that is started at the server's end of the emulated link.
     Command {
@@ -141,7 +141,7 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// Reads and checks a plan's file, for a run in this form.
+    /// Reads and checks a plan file, for a run in this form.
     pub fn load(path: &Path, quick: bool) -> Result<Self, LabError> {
         let length = std::fs::metadata(path).map_err(|error| LabError::file(path, error))?.len();
         let named = |what: String| LabError::Plan(format!("{}: {what}", path.display()));
@@ -161,7 +161,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Reads and checks a plan. Errors say the line, the key, what is wrong, and which names are known.
+    /// Parses and checks a plan. Errors name the line, the key, what is wrong, and the known names.
     pub fn parse(text: &str) -> Result<Self, LabError> {
         Self::read(text, false)
     }
@@ -177,7 +177,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The keys that a plan may have, with what they mean: `(key, help)`, keys in tables with their table's name.
+    /// The keys of a plan, with their meaning: `(key, help)`, keys in tables with their table's name.
     pub fn help() -> Vec<(String, &'static str)> {
         fields::help()
     }
@@ -271,17 +271,17 @@ impl Plan {
         Ok(())
     }
 
-    /// Connections at each point of the model.
+    /// Connections per point of the model.
     pub fn connections(&self, quick: bool) -> u64 {
         if quick { self.count.min(QUICK_COUNT) } else { self.count }
     }
 
-    /// Connections at each live point.
+    /// Connections per live point.
     pub fn live_connections(&self, quick: bool) -> u64 {
         if quick { self.live_count.min(QUICK_LIVE) } else { self.live_count }
     }
 
-    /// Points of the grid.
+    /// Number of points of the grid.
     pub fn points(&self) -> u64 {
         self.lengths().iter().map(|(_, length)| *length).fold(1, u64::saturating_mul)
     }
@@ -311,7 +311,7 @@ impl Plan {
         if parts.is_empty() { "one point".into() } else { parts.join(" x ") }
     }
 
-    /// Every link of the grid.
+    /// All links of the grid.
     pub fn links(&self) -> Vec<Link> {
         let link = |rtt: &u64, loss: &f64| Link {
             rtt_us: *rtt,
@@ -326,7 +326,7 @@ impl Plan {
             .collect()
     }
 
-    /// What is compared under one kind and chain length: key exchanges x signatures, the baseline first.
+    /// What is compared for one kind and chain length: key exchanges x signatures, the baseline first.
     pub fn subjects(&self, kind: Kind, certificates: u8) -> Result<Vec<Subject>, LabError> {
         let mut subjects = vec![Subject::new(&self.baseline.0, &self.baseline.1, certificates)?];
         for signature in &self.signatures {
@@ -349,18 +349,18 @@ impl Plan {
         self.bodies.iter().map(|body| Transfer { request: self.request, body: *body }).collect()
     }
 
-    /// How long it will take, as far as one knows: told before it starts.
+    /// The estimated duration, which is shown before the start.
     pub fn estimate(&self, quick: bool) -> Duration {
         let mut total = Duration::ZERO;
         let pairs = (self.groups.len() * self.signatures.len()) as u64;
         let variants = pairs * (self.certificates.len() * self.kinds.len()) as u64;
-        // Traces: 100 handshakes of a millisecond or two, and keys.
+        // Traces: 100 handshakes of a millisecond or two, and the keys.
         total += Duration::from_millis(400) * u32::try_from(variants).unwrap_or(u32::MAX);
         let links = self.links();
         if self.engines.contains(&PlanEngine::Model) {
             let per_link: Duration = self.bodies.iter().map(|body| model_cost(*body)).sum();
             let count = self.connections(quick) * variants * self.profiles.len() as u64;
-            // Each subject has an interval by bootstrap beside its connections.
+            // Each subject has a bootstrap interval in addition to its connections.
             total += times(per_link, count * links.len() as u64);
         }
         if self.engines.contains(&PlanEngine::Live) {
@@ -388,17 +388,18 @@ impl Plan {
     }
 }
 
-/// Setting up and calibrating an emulated link.
+/// Time to set up and calibrate an emulated link.
 const LIVE_SETUP: Duration = Duration::from_secs(4);
-/// What an endpoint's answer is assumed to have, for the estimate only.
+/// Assumed size of an endpoint's answer in bytes, for the estimate only.
 const ENDPOINT_BODY: u32 = 10_000;
 
-/// A connection in the model, its share of the statistics included.
+/// Time of a connection in the model, with its share of the statistics.
 pub(crate) fn model_cost(body: u32) -> Duration {
     Duration::from_nanos(12_000 + u64::from(body) / 3)
 }
 
-/// A live connection: TCP, TLS, request, the answer's windows, a probe or a timeout for each packet lost, and the processor.
+/// Time of a live connection: TCP, TLS, request, the answer's windows, a probe or a timeout for each lost packet, and
+/// the processor.
 pub(crate) fn live_cost(link: &Link, body: u32) -> Duration {
     let packets = 20 + body / 1448;
     let windows = f64::from(32 - (packets / 12).leading_zeros()) + 2.0;
@@ -431,7 +432,7 @@ fn ms(microseconds: u64) -> f64 {
     microseconds / 1e3
 }
 
-/// What names a plan may use.
+/// Names that a plan may use.
 mod names {
     use super::{Authentication, KeyExchange, Kind, PROFILES};
 

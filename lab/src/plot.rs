@@ -1,7 +1,7 @@
 //! Charts as SVG and PNG.
 //!
-//! A chart is laid out here, by the measures of the font that the PNG is drawn with, and written as SVG.
-//! Odd figures (none, NaN, infinite, not above 0 on a logarithmic axis) are left out, and the chart says how many.
+//! A chart is laid out here, by the measures of the font that the PNG uses, and written as SVG. Values that cannot be
+//! drawn (missing, NaN, infinite, not above 0 on a logarithmic axis) are left out, and the chart says how many.
 
 mod axes;
 mod bars;
@@ -27,17 +27,17 @@ pub use colour::{NEUTRALS, for_dark, series_colours};
 pub use scale::figure;
 pub(crate) use scale::rough;
 
-/// How a chart is drawn.
+/// Style of a drawing.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Look {
-    /// Width in pixels; the height follows from what is drawn.
+    /// Width in pixels; the height follows from the contents.
     pub width: f64,
-    /// Whether the heading is drawn, and the paper: not on a page that has both already.
+    /// Whether to draw heading and paper: not on a page that has both already.
     pub alone: bool,
 }
 
 impl Look {
-    /// For a file of its own.
+    /// For a separate file.
     pub const FILE: Self = Self { width: 960.0, alone: true };
     /// Inside a page on a wide screen.
     pub const WIDE: Self = Self { width: 900.0, alone: false };
@@ -50,21 +50,21 @@ pub fn svg(chart: &Chart) -> Result<String, LabError> {
     draw(chart, Look::FILE)
 }
 
-/// Draws a chart the way that it is asked for.
+/// Draws a chart in this style.
 pub fn draw(chart: &Chart, look: Look) -> Result<String, LabError> {
-    // Laid out once to know how high it is, then drawn.
+    // Laid out once to find its height, then drawn.
     let height = paint(&Canvas::new(look.width), chart, look);
     let canvas = Canvas::new(look.width);
     if look.alone {
         canvas.rect([0.0, 0.0, look.width, height], Role::Paper.colour(), 1.0);
     }
     paint(&canvas, chart, look);
-    // On a page, what is drawn begins where the text around it begins.
+    // On a page, the drawing is aligned with the text.
     let left = if look.alone { 0.0 } else { 14.0 };
     Ok(canvas.finish(left, height, &describe(chart)))
 }
 
-/// The chart in words, for those who do not see it.
+/// The chart in words, for readers who cannot see it.
 pub fn describe(chart: &Chart) -> String {
     let names = |names: &mut dyn Iterator<Item = &str>| names.collect::<Vec<_>>().join(", ");
     let what = match &chart.marks {
@@ -78,7 +78,7 @@ pub fn describe(chart: &Chart) -> String {
     format!("{}. {} against {}: {what}", chart.title, chart.y.label, chart.x.label)
 }
 
-/// Turns a picture into PNG, twice as large, for screens.
+/// Converts a picture to PNG, at twice the size, for screens.
 pub fn png(svg: &str) -> Result<Vec<u8>, LabError> {
     let options = Options { fontdb: font::database(), ..Options::default() };
     let tree = Tree::from_str(svg, &options).map_err(LabError::failed)?;
@@ -90,7 +90,7 @@ pub fn png(svg: &str) -> Result<Vec<u8>, LabError> {
     pixels.encode_png().map_err(LabError::failed)
 }
 
-/// Draws everything; returns the height that it takes.
+/// Draws everything; returns its height.
 fn paint(canvas: &Canvas, chart: &Chart, look: Look) -> f64 {
     let mut top = if look.alone { 16.0 } else { 4.0 };
     if look.alone {

@@ -1,6 +1,6 @@
-//! Published figures, as data with their sources: what the experiments are checked against.
+//! Published figures, as data with their sources: the experiments are compared with them.
 //!
-//! `lab/published/README.md` says what each data file is and how it was measured.
+//! `lab/published/README.md` describes each data file and how it was measured.
 
 use crate::error::LabError;
 
@@ -15,9 +15,10 @@ pub struct Figure {
     pub source: &'static str,
 }
 
-/// The article on ML-KEM in KMS, ACM and Secrets Manager with its measurements of GenerateDataKey.
+/// The article on ML-KEM in KMS, ACM and Secrets Manager, with measurements of GenerateDataKey.
 pub const KMS_ARTICLE: &str = "AWS Security Blog, \"ML-KEM post-quantum TLS now supported in AWS KMS, ACM, and Secrets Manager\" (2025)";
-/// The article on tuning clients for hybrid key exchange, with client, server and network apart, pools and idle timeouts.
+/// The article on tuning clients for hybrid key exchange, with separate figures for client, server and network, pools
+/// and idle timeouts.
 pub const TUNING_ARTICLE: &str =
     "AWS Security Blog, \"How to tune TLS for hybrid post-quantum cryptography with Kyber\" (2022)";
 /// The article on post-quantum TLS 1.2 in KMS with BIKE and SIKE, and its measurements by perf.
@@ -41,21 +42,21 @@ pub const KMS_REUSE_CLASSICAL: Figure =
 /// The same, connection kept, with X25519MLKEM768.
 pub const KMS_REUSE_HYBRID: Figure =
     Figure { value: 216.0, unit: "requests/s", source: KMS_ARTICLE };
-/// What the Kyber hybrid adds at the client.
+/// What the Kyber hybrid adds on the client.
 pub const CLIENT_COST: Figure = Figure { value: 0.25, unit: "ms", source: TUNING_ARTICLE };
-/// What the Kyber hybrid adds at the server.
+/// What the Kyber hybrid adds on the server.
 pub const SERVER_COST: Figure = Figure { value: 0.23, unit: "ms", source: TUNING_ARTICLE };
-/// Requests a second of the pool sweep, about.
+/// Approximate rate of the pool sweep, in requests a second.
 pub const POOL_RATE: Figure = Figure { value: 200.0, unit: "requests/s", source: TUNING_ARTICLE };
 /// Connections with an idle timeout of 1 s, 10 threads with a burst every 5 s for a minute.
 pub const IDLE_SHORT_CONNECTIONS: Figure =
     Figure { value: 100.0, unit: "connections", source: TUNING_ARTICLE };
-/// Median latency of these.
+/// Median latency with it.
 pub const IDLE_SHORT_MEDIAN: Figure = Figure { value: 20.3, unit: "ms", source: TUNING_ARTICLE };
 /// Connections with an idle timeout of 10 s.
 pub const IDLE_LONG_CONNECTIONS: Figure =
     Figure { value: 10.0, unit: "connections", source: TUNING_ARTICLE };
-/// Median latency of these.
+/// Median latency with it.
 pub const IDLE_LONG_MEDIAN: Figure = Figure { value: 5.9, unit: "ms", source: TUNING_ARTICLE };
 /// Cycles of a TLS 1.2 handshake.
 pub const CYCLES_CLASSICAL: Figure =
@@ -65,7 +66,7 @@ pub const CYCLES_HYBRID: Figure =
     Figure { value: 554_059.0, unit: "cycles", source: ROUND_2_ARTICLE };
 /// What post-quantum algorithms add to the time of the handshake.
 pub const LAST_BYTE_HANDSHAKE: Figure = Figure { value: 32.0, unit: "%", source: LAST_BYTE_PAPER };
-/// What they add to the time to the last byte of 50 KiB: less than.
+/// What they add to the time to the last byte of 50 KiB: an upper bound.
 pub const LAST_BYTE_50K: Figure = Figure { value: 15.0, unit: "%", source: LAST_BYTE_PAPER };
 
 /// A point of Paquin, Stebila, Tamvada: times from before TCP's connect, in milliseconds.
@@ -89,10 +90,10 @@ pub struct PaquinPoint {
     pub p95_ms: f64,
 }
 
-/// Handshakes behind each of their points.
+/// Number of handshakes behind each of their points.
 pub const PAQUIN_HANDSHAKES: u32 = 5000;
 
-/// All points of theirs that are kept here.
+/// Their points, as far as they are kept here.
 pub fn paquin() -> Result<Vec<PaquinPoint>, LabError> {
     rows(include_str!("../published/paquin2019.csv"), |row| {
         Some(PaquinPoint {

@@ -22,45 +22,46 @@ use crate::subject::Subject;
 use steady::Ends;
 use virtual_time::Connection;
 
-/// What one connection over QUIC experienced; times in nanoseconds since the client began.
+/// Results of one QUIC connection; times in nanoseconds since the client began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuicOutcome {
     /// When the client's handshake was complete.
     pub handshake_ns: u64,
-    /// When the byte came back.
+    /// When the echoed byte arrived.
     pub echo_ns: u64,
-    /// UDP datagrams that each side sent up to then: client, server.
+    /// UDP datagrams that each side sent until then: client, server.
     pub datagrams: [u32; 2],
     /// Their bytes, without UDP and IP.
     pub bytes: [u32; 2],
-    /// Datagrams of each side that the link lost.
+    /// Datagrams of each side that were lost on the link.
     pub lost: [u32; 2],
-    /// Packets that each side declared lost, and sent their content again.
+    /// Packets that each side declared lost, and whose contents it sent again.
     pub declared_lost: [u32; 2],
-    /// Bytes that the server sent before anything but the client's first flight can have reached it: what the 3x limit cuts.
+    /// Bytes that the server sent before it can have received more than the client's first flight: what the 3x limit
+    /// cuts.
     pub first_flight: u32,
-    /// Bytes that the server sent in time for the client's handshake to be complete when it was.
+    /// Bytes that the server sent early enough to contribute to the end of the client's handshake.
     pub flight: u32,
 }
 
-/// Flows that one thread runs at a time.
+/// Flows that one thread runs at once.
 const PART: usize = 25;
 
 /// A grid point in virtual time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct VirtualRun {
-    /// The connections that came about.
+    /// The connections that succeeded.
     pub outcomes: Vec<QuicOutcome>,
-    /// The flow of each of them: those that failed leave gaps.
+    /// The flow of each: failed ones leave gaps.
     pub flows: Vec<u64>,
-    /// Connections that did not come about within two minutes.
+    /// Connections that did not succeed within two minutes.
     pub failed: u32,
-    /// SHA-256 of all packets' times, directions, lengths and fates, in hexadecimal: the same for the same seed.
+    /// SHA-256 of all packets' times, directions, lengths and outcomes, in hexadecimal: the same for the same seed.
     pub trace_hash: String,
 }
 
 impl VirtualRun {
-    /// What the same flows experienced here and in another run; flows that failed in either are left out.
+    /// Pairs the results of the same flows here and in another run; leaves out flows that failed in either.
     pub fn pairs<'a>(&'a self, other: &'a Self) -> Vec<(&'a QuicOutcome, &'a QuicOutcome)> {
         let theirs: HashMap<u64, &QuicOutcome> =
             other.flows.iter().copied().zip(&other.outcomes).collect();
@@ -69,8 +70,8 @@ impl VirtualRun {
     }
 }
 
-/// Connections in virtual time, each by itself, flows 0 to `count`: the same seed and flow lose the same datagrams, whatever is sent.
-/// [`Ready::run`] runs any flow again alone.
+/// Makes connections in virtual time, each by itself, with flows 0 to `count`: the same seed and flow lose the same
+/// datagrams, whatever is sent. [`Ready::run`] repeats any flow alone.
 pub fn in_virtual_time(
     subject: &Subject,
     link: &Link,
@@ -81,18 +82,18 @@ pub fn in_virtual_time(
     ready.run(link, seed, 0, count)
 }
 
-/// A subject whose keys and certificates are made, for runs over several links.
+/// A subject with its keys and certificates, for runs over several links.
 pub struct Ready {
     ends: Ends,
 }
 
 impl Ready {
-    /// Makes them.
+    /// Makes keys and certificates.
     pub fn new(subject: &Subject) -> Result<Self, LabError> {
         Ok(Self { ends: steady::ends(subject)? })
     }
 
-    /// Flows from `first` on, on all cores; the result does not depend on how many there are.
+    /// Runs flows from `first` on, on all cores; the result does not depend on their number.
     pub fn run(
         &self,
         link: &Link,
@@ -103,7 +104,7 @@ impl Ready {
         self.run_until(link, seed, first, count, &AtomicBool::new(false))
     }
 
-    /// The same, interrupted soon after `stop` is set.
+    /// The same; stops soon after `stop` is set.
     pub fn run_until(
         &self,
         link: &Link,
@@ -157,7 +158,7 @@ impl Ready {
         Ok(run)
     }
 
-    /// Some flows, on this thread.
+    /// Runs some flows on this thread.
     fn part(&self, link: &Link, seed: u64, flows: Range<u64>) -> Result<VirtualRun, LabError> {
         let mut hash = digest::Context::new(&digest::SHA256);
         let mut run = VirtualRun::default();
@@ -170,7 +171,7 @@ impl Ready {
                     run.outcomes.push(outcome);
                     run.flows.push(flow);
                 }
-                // Without loss there is a reason that is not the link's.
+                // Without loss, something else than the link is the reason.
                 None if link.loss == 0.0 && link.rate_bps.is_none() => {
                     let reason = connection.error.unwrap_or_default();
                     return Err(LabError::Peer { peer: "s2n-quic".to_owned(), reason });
@@ -204,10 +205,10 @@ fn outcome(connection: &Connection, link: &Link) -> Option<QuicOutcome> {
         first_flight: 0,
         flight: 0,
     };
-    // What the server sends later cannot be in time for the handshake.
+    // What the server sends later cannot contribute to the end of the handshake.
     let back = link.rtt_us - link.rtt_us / 2;
     let last = outcome.handshake_ns.saturating_sub(back.saturating_mul(1000));
-    // The server's first flight ends where the client answers it.
+    // The server's first flight ends when the client answers it.
     let mut answered = false;
     let mut has_begun = false;
     for sent in &connection.sent {

@@ -1,6 +1,6 @@
-//! `report.html`: one page with everything in it, and what it links to: tables as CSV, charts as SVG and PNG.
+//! `report.html`: one page with everything, and the files that it links to: tables as CSV, charts as SVG and PNG.
 //!
-//! All of it is made from `run.json`, `state.json` and each experiment's `result.json`, and can be made again.
+//! It is made from `run.json`, `state.json` and each experiment's `result.json`, and can be made again at any time.
 
 mod files;
 mod lead;

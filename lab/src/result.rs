@@ -1,5 +1,5 @@
-//! What an experiment tells: tables, charts, findings, controls. All of it is data that is stored, so that a report can be made
-//! again from the files.
+//! Results of an experiment: tables, charts, findings, controls. All of it is stored as data, so that a report can be
+//! made again from the files.
 
 mod numbers;
 
@@ -11,9 +11,9 @@ use crate::state::State;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Value {
-    /// A figure, in the column's unit.
+    /// A number, in the column's unit.
     Number(f64),
-    /// A word, or why there is no figure.
+    /// A text, or why there is no number.
     Text(String),
 }
 
@@ -35,10 +35,10 @@ impl From<String> for Value {
     }
 }
 
-/// A table: `NAME.csv` beside the report.
+/// A table: `NAME.csv` next to the report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Table {
-    /// File name without ending: lower case, digits, hyphens.
+    /// File name without extension: lower case, digits, hyphens.
     pub name: String,
     /// Heading.
     pub title: String,
@@ -46,14 +46,14 @@ pub struct Table {
     pub columns: Vec<String>,
     /// Rows, each as long as `columns`.
     pub rows: Vec<Vec<Value>>,
-    /// What a reader must know.
+    /// A note for readers.
     pub note: String,
 }
 
 /// An axis.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Axis {
-    /// What it shows, with its unit.
+    /// Name of the quantity, with its unit.
     pub label: String,
     /// Whether it is logarithmic; only for positive values.
     pub log: bool,
@@ -79,7 +79,7 @@ pub struct Series {
     /// Points (x, y) in order of x.
     #[serde(deserialize_with = "numbers::read")]
     pub points: Vec<[f64; 2]>,
-    /// Interval (low, high) of each point, or empty.
+    /// Interval (low, high) for each point, or empty.
     #[serde(deserialize_with = "numbers::read")]
     pub band: Vec<[f64; 2]>,
 }
@@ -89,19 +89,19 @@ pub struct Series {
 pub struct Fan {
     /// Name of the panel, such as `RTT 30 ms`.
     pub title: String,
-    /// Name of each of the things compared.
+    /// Names of the things compared.
     pub names: Vec<String>,
     /// Positions on the x axis.
     #[serde(deserialize_with = "numbers::read")]
     pub x: Vec<f64>,
-    /// Shares of the quantiles, rising; the median, or else the middle one, is drawn as the line.
+    /// Probabilities of the quantiles, increasing; the median, or else the middle one, is drawn as the line.
     pub shares: Vec<f64>,
     /// For each name, for each x, the quantiles.
     #[serde(deserialize_with = "numbers::read")]
     pub values: Vec<Vec<Vec<f64>>>,
 }
 
-/// What a chart draws.
+/// Contents of a chart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Marks {
@@ -129,14 +129,14 @@ pub enum Marks {
         /// Values by row and column; `None` was not measured.
         values: Vec<Vec<Option<f64>>>,
     },
-    /// Bars; each category has the parts on top of each other.
+    /// Bars; by default the parts are stacked.
     Bars {
         /// Names of the bars.
         categories: Vec<String>,
         /// Parts: name, and the value for each category.
         #[serde(deserialize_with = "numbers::read")]
         parts: Vec<(String, Vec<f64>)>,
-        /// Whether the parts stand beside each other instead.
+        /// Whether the parts are side by side instead.
         grouped: bool,
     },
 }
@@ -144,82 +144,82 @@ pub enum Marks {
 /// A line across a chart, such as the MSS.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rule {
-    /// What it is.
+    /// Its name.
     pub label: String,
-    /// Where it is on the axis of values.
+    /// Its value.
     #[serde(deserialize_with = "numbers::read")]
     pub at: f64,
 }
 
-/// A chart: `NAME.svg` and `NAME.png` beside the report.
+/// A chart: `NAME.svg` and `NAME.png` next to the report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Chart {
-    /// File name without ending: lower case, digits, hyphens.
+    /// File name without extension: lower case, digits, hyphens.
     pub name: String,
-    /// Heading: what one sees.
+    /// Heading: what the chart shows.
     pub title: String,
-    /// The axis across; categories of bars and columns of a heat map use its label only.
+    /// The horizontal axis; bars and heat maps only use its label.
     pub x: Axis,
-    /// The axis of values.
+    /// The value axis.
     pub y: Axis,
-    /// What is drawn.
+    /// Contents.
     pub marks: Marks,
-    /// Lines across.
+    /// Lines across the chart.
     pub rules: Vec<Rule>,
-    /// What a reader must know.
+    /// A note for readers.
     pub caption: String,
 }
 
-/// What came of a published claim.
+/// Verdict on a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// It holds here, too.
+    /// It holds.
     Holds,
     /// It holds in part, or in direction but not in size.
     Partly,
     /// It does not hold here.
     Differs,
-    /// What was measured cannot decide it; the finding says why.
+    /// The measurements do not decide it; the finding says why.
     Undecided,
 }
 
-/// Whose claim it is.
+/// Origin of a claim.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClaimKind {
-    /// Somebody else's, of something that was measured.
+    /// Published by others, who measured it.
     #[default]
     Published,
-    /// The project's own, of earlier trials.
+    /// The project's own, from earlier trials.
     Earlier,
-    /// A standard's: parameters of FIPS or RFC.
+    /// A standard's: parameters from FIPS or an RFC.
     Standard,
-    /// The lab's own: what it expects, or reads from others' figures.
+    /// The lab's own expectation, or its reading of others' figures.
     Own,
 }
 
-/// A claim beside what was measured.
+/// A claim, and what was measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Whose claim it is; only published ones are counted as such.
+    /// Origin; only published claims are counted as such.
     #[serde(default)]
     pub kind: ClaimKind,
-    /// Where it was published: authors, title, year, table or figure.
+    /// Publication: authors, title, year, table or figure.
     pub source: String,
     /// The claim.
     pub claim: String,
     /// The published figure.
     pub published: String,
-    /// Ours, with its interval.
+    /// Our figure, with its interval.
     pub measured: String,
-    /// What came of it.
+    /// Verdict.
     pub verdict: Verdict,
     /// Why they differ, or what must be the same for them to agree.
     pub why: String,
 }
 
-/// The same thing measured twice as if it were two: how far noise alone takes a comparison.
+/// The same thing measured twice as if it were two: the effect of noise alone on a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Control {
     /// What was measured twice.
@@ -236,16 +236,16 @@ pub struct Control {
 }
 
 impl Control {
-    /// Whether its interval contains 1, so that the comparisons of the run may be believed.
+    /// Whether its interval contains 1, so that the run's comparisons can be trusted.
     pub fn holds(&self) -> bool {
         self.low <= 1.0 && 1.0 <= self.high
     }
 }
 
-/// All that an experiment tells.
+/// Results of an experiment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Findings {
-    /// What it comes to, in sentences: what a hurried reader takes home.
+    /// The conclusions, in sentences, for a hurried reader.
     pub summary: Vec<String>,
     /// The claims.
     pub findings: Vec<Finding>,
@@ -257,11 +257,11 @@ pub struct Findings {
     pub tables: Vec<Table>,
     /// Pictures that are not charts, such as flame graphs: file name (`.svg`) and caption.
     pub pictures: Vec<(String, String)>,
-    /// What was left out and why, and what limits the figures.
+    /// What was left out and why, and the limits of the figures.
     pub notes: Vec<String>,
 }
 
-/// What came of an experiment: `DIR/EXPERIMENT/result.json`.
+/// The results file of an experiment: `DIR/EXPERIMENT/result.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Told {
     /// Name of the experiment, and of its folder.
@@ -272,18 +272,18 @@ pub struct Told {
     pub question: String,
     /// What it reproduces or extends.
     pub source: String,
-    /// The machine when it began.
+    /// State of the machine at the start.
     pub state: State,
-    /// The machine when it ended.
+    /// State of the machine at the end.
     #[serde(default)]
     pub after: Option<State>,
-    /// How long it took.
+    /// Duration in seconds.
     pub seconds: f64,
-    /// What it tells.
+    /// The results.
     pub findings: Findings,
-    /// Why it, or the rest of it, was not measured.
+    /// Why it, or the rest of it, was not measured, if so.
     pub skipped: Option<String>,
-    /// Why it ended before its end; what it tells is what it had by then.
+    /// Why it ended early, if it did; the results are those until then.
     #[serde(default)]
     pub failed: Option<String>,
 }
@@ -292,7 +292,7 @@ pub struct Told {
 mod tests {
     use super::*;
 
-    /// JSON has no word for what is not a number; it comes back all the same.
+    /// JSON cannot express NaN; it is read back nevertheless.
     #[test]
     fn odd_figures_do_not_make_results_unreadable() {
         let findings = Findings {

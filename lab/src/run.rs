@@ -1,7 +1,8 @@
-//! A run: a folder in which experiments leave what they measured, and from which an interrupted run goes on.
+//! A run: a folder in which experiments store their measurements, and from which an interrupted run continues.
 //!
-//! `DIR/run.json` says what was asked for; `DIR/EXPERIMENT/points.ndjson` has one line for each point with its raw samples, synced
-//! when it is written; `DIR/EXPERIMENT/result.json` has what the experiment tells. Whatever else is there can be made again.
+//! `DIR/run.json` has the settings; `DIR/EXPERIMENT/points.ndjson` has one line for each point with its raw samples,
+//! synced when it is written; `DIR/EXPERIMENT/result.json` has the experiment's results. All other files can be made
+//! again.
 
 pub mod all;
 pub mod folder;
@@ -22,37 +23,37 @@ use crate::plan::Plan;
 use crate::result::{Chart, Control, Finding, Findings, Table};
 use crate::state::{State, at_ms};
 
-/// What was asked for.
+/// Settings of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Fewer and smaller points: minutes instead of hours.
     pub quick: bool,
-    /// From which all randomness comes that is the lab's own.
+    /// Seed of all randomness of the lab.
     pub seed: u64,
-    /// The user's own grid.
+    /// The user's plan.
     pub plan: Option<Plan>,
-    /// Version of the program; a run is not mixed from several.
+    /// Version of the program; a run does not mix several.
     pub version: String,
     /// The program itself, for helper processes and servers.
     #[serde(skip)]
     pub executable: PathBuf,
 }
 
-/// Listener for progress.
+/// Receives progress reports.
 pub trait Progress: Sync {
-    /// The experiment of this name begins; so long it will take, as far as one knows.
+    /// The experiment with this name begins; its estimated duration.
     fn begin(&self, experiment: &'static str, estimate: Duration);
-    /// A point is measured now.
+    /// A point is being measured.
     fn measuring(&self, key: &str);
-    /// A point is done that was to take so long; `reused` if it was there already.
+    /// A point with this estimated duration is finished; `reused` if it was stored already.
     fn done(&self, cost: Duration, reused: bool);
-    /// Something worth knowing.
+    /// A message.
     fn say(&self, text: &str);
-    /// The experiment ended.
+    /// The experiment has ended.
     fn end(&self, experiment: &'static str, outcome: &Result<(), LabError>);
 }
 
-/// What an experiment measures with and tells its results to.
+/// An experiment's access to the run, and its results.
 pub struct Run<'a> {
     settings: &'a Settings,
     folder: PathBuf,
@@ -74,7 +75,7 @@ struct Point<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// Opens an experiment's folder in a results folder, with the points that it has.
+    /// Opens an experiment's folder in a results folder, with its stored points.
     pub fn open(
         results: &Path,
         experiment: &str,
@@ -104,7 +105,7 @@ impl<'a> Run<'a> {
         Ok(Self { settings, folder, known, points, findings: Findings::default(), progress, stop })
     }
 
-    /// What was asked for.
+    /// Settings of the run.
     pub fn settings(&self) -> &'a Settings {
         self.settings
     }
@@ -114,7 +115,7 @@ impl<'a> Run<'a> {
         self.settings.quick
     }
 
-    /// Where all randomness of the lab's own comes from.
+    /// Seed of all randomness of the lab.
     pub fn seed(&self) -> u64 {
         self.settings.seed
     }
@@ -124,18 +125,18 @@ impl<'a> Run<'a> {
         &self.folder
     }
 
-    /// Whether to stop as soon as it is possible.
+    /// Whether to stop as soon as possible.
     pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// The flag itself, for what runs long inside a point.
+    /// The flag itself, for long work inside a point.
     pub fn stop_flag(&self) -> &'a AtomicBool {
         self.stop
     }
 
-    /// One point: measured unless an earlier run of this folder has it. The key says everything that it depends on. Its value has the raw
-    /// samples. `cost` is what it will take, as far as one knows.
+    /// A point: measured, unless an earlier run of this folder has it. The key contains everything that it depends
+    /// on; the value has the raw samples. `cost` is its estimated duration.
     pub fn point<T: Serialize + DeserializeOwned>(
         &mut self,
         key: &str,
@@ -172,43 +173,43 @@ impl<'a> Run<'a> {
         Ok(value)
     }
 
-    /// Listener for progress, for code that cannot hold the run meanwhile.
+    /// The receiver of progress reports, for code that cannot borrow the run.
     pub fn progress(&self) -> &'a dyn Progress {
         self.progress
     }
 
-    /// What was left out and why: said at once, and a note.
+    /// Reports what was left out and why: immediately, and as a note.
     pub fn left_out(&mut self, text: &str) {
         self.say(text);
         self.note(text);
     }
 
-    /// Says something on the way.
+    /// Reports a message.
     pub fn say(&self, text: &str) {
         self.progress.say(text);
     }
 
-    /// A sentence for the hurried reader.
+    /// Adds a conclusion for the hurried reader.
     pub fn summary(&mut self, text: impl Into<String>) {
         self.findings.summary.push(text.into());
     }
 
-    /// A published claim beside what was measured.
+    /// Adds a claim, and what was measured.
     pub fn finding(&mut self, finding: Finding) {
         self.findings.findings.push(finding);
     }
 
-    /// An A/A control.
+    /// Adds an A/A control.
     pub fn control(&mut self, control: Control) {
         self.findings.controls.push(control);
     }
 
-    /// A chart.
+    /// Adds a chart.
     pub fn chart(&mut self, chart: Chart) {
         self.findings.charts.push(chart);
     }
 
-    /// A table.
+    /// Adds a table.
     pub fn table(&mut self, table: Table) {
         debug_assert!(
             table.columns.iter().enumerate().all(|(place, name)| {
@@ -220,12 +221,12 @@ impl<'a> Run<'a> {
         self.findings.tables.push(table);
     }
 
-    /// A picture that is in the folder already.
+    /// Adds a picture that is in the folder already.
     pub fn picture(&mut self, file: impl Into<String>, caption: impl Into<String>) {
         self.findings.pictures.push((file.into(), caption.into()));
     }
 
-    /// What was left out and why, or what limits the figures.
+    /// Adds a note on what was left out and why, or on the limits of the figures.
     pub fn note(&mut self, text: impl Into<String>) {
         self.findings.notes.push(text.into());
     }
@@ -236,8 +237,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The points of a file by their keys, and the length in bytes of what is whole: a last line that a kill or a full disk cut short is
-/// measured again. Any other damage is an error with the number of its line.
+/// The points of a file by their keys, and the length in bytes of its valid part: a last line that a kill or a full
+/// disk cut short is measured again. Any other damage is an error with the line number.
 fn read_points(text: &str) -> Result<(HashMap<String, Box<RawValue>>, u64), usize> {
     let mut known = HashMap::new();
     let mut whole = 0;

@@ -1,10 +1,10 @@
-//! `outlast lab selftest`: the accuracy that is promised, checked on this machine.
+//! `outlast lab selftest`: checks the promised accuracy on this machine.
 
 pub mod check;
 
 pub use self::check::{Check, Checked};
 
-/// Every check, engine by engine.
+/// All checks, by engine.
 pub fn checks() -> Vec<&'static Check> {
     let engines = [
         crate::tls::selftest::CHECKS,

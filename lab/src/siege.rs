@@ -1,9 +1,9 @@
-//! A siege: hostile patterns against a server of one's own, beside a client that behaves.
+//! A siege: hostile patterns against one's own server, beside a client that behaves.
 //!
-//! A row of [`PATTERNS`] says what an attacker does. It is done by another process ([`process`]) from another loopback address,
-//! while the well-behaved client ([`good`]) goes on calling, quietly and under attack in turns. What is told is the time that this client
-//! waits, its failures, and the memory of the server ([`Measured`]). Nothing here attacks an address that is not loopback, and nothing
-//! here prints.
+//! A row of [`PATTERNS`] describes an attacker. Another process ([`process`]) attacks from another loopback address,
+//! while the well-behaved client ([`good`]) keeps calling, in quiet and attacked windows by turns. The results are
+//! the times and failures of this client, and the memory of the server ([`Measured`]). Nothing here attacks an
+//! address that is not loopback, and nothing here prints.
 
 mod attack;
 mod calls;

@@ -1,4 +1,5 @@
-//! Where the experiments with a real server take place: servers at one end, callers at the other, loopback or an emulated link between.
+//! The setting of experiments with a real server: servers at one end, callers at the other, loopback or an emulated
+//! link between them.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -19,25 +20,25 @@ use crate::server::{Folder, Options, Server, in_memory, outlast};
 use crate::trace::Side;
 use outlast_harness::agent::Programs;
 
-/// Who measures.
+/// User agent of the measuring client.
 const WHO: &str = "the client of the measurement";
 
-/// A place with servers, which is set up when something is measured there first.
+/// Servers over a link, which are set up for the first measurement.
 pub struct Site<'a> {
     settings: &'a Settings,
     stop: &'a AtomicBool,
     folder: PathBuf,
-    /// The emulated link; `None` is loopback.
+    /// The emulated link; `None` for loopback.
     link: Option<Link>,
     certificates: &'static [&'static str],
     open: Option<Open<'a>>,
     progress: Option<&'a dyn Progress>,
 }
 
-/// How long a live engine that somebody else uses is waited for.
+/// How long to wait for a live engine that another process uses.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The live engine over this link. While another process on this machine emulates one, it is waited for, but not for ever.
+/// The live engine over this link. Waits, within limits, while another process on this machine emulates a link.
 pub fn live<'a>(
     settings: &Settings,
     link: &Link,
@@ -48,7 +49,7 @@ pub fn live<'a>(
     patiently(PATIENCE, stop, progress, || Live::open(settings, link, seed, stop))
 }
 
-/// Tries until nobody else is in the way, or the time is over.
+/// Tries until no other process is in the way, or the time is over.
 fn patiently<T>(
     patience: Duration,
     stop: &AtomicBool,
@@ -77,7 +78,7 @@ fn patiently<T>(
     }
 }
 
-/// What ends in this order: the servers, their data, the link.
+/// Fields are dropped in this order: the servers, their data, the link.
 struct Open<'a> {
     servers: Vec<Server>,
     targets: Vec<Target>,
@@ -87,7 +88,7 @@ struct Open<'a> {
 }
 
 impl<'a> Site<'a> {
-    /// For an experiment: a server for each kind of certificate, all idle but the one that is called.
+    /// For an experiment: a server for each kind of certificate; all are idle, except the one that is called.
     pub fn new(run: &Run<'a>, link: Option<Link>, certificates: &'static [&'static str]) -> Self {
         let site = Self::at(run.settings(), run.stop_flag(), run.folder(), link, certificates);
         Self { progress: Some(run.progress()), ..site }
@@ -112,17 +113,17 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// From now on over this link; the servers stay where they are if there was a link before.
+    /// Changes the link; the servers stay where they are if there was a link before.
     pub fn over(&mut self, link: Option<Link>) {
         self.link = link;
     }
 
-    /// In words, for keys and headings.
+    /// Its name, for keys and headings.
     pub fn name(&self) -> String {
         place_name(self.link.as_ref())
     }
 
-    /// Has an agent do this at the client's end.
+    /// Has an agent do a job at the client's end.
     pub fn call<T: DeserializeOwned>(&mut self, work: Work) -> Result<T, LabError> {
         if self.open.as_ref().is_some_and(|open| open.link.is_some() != self.link.is_some()) {
             self.open = None;
@@ -141,12 +142,12 @@ impl<'a> Site<'a> {
         open.call(settings, stop, open.targets.clone(), work)
     }
 
-    /// What the emulated link did so far; nothing on loopback.
+    /// The emulated link's figures so far; `None` on loopback.
     pub fn proof(&self) -> Result<Option<Proof>, LabError> {
         self.open.as_ref().and_then(|open| open.live.as_ref()).map(Live::proof).transpose()
     }
 
-    /// The process of the server with this index, while there is one: for those who try its death.
+    /// The process id of the server with this index, if it runs: for tests of its death.
     pub fn server(&mut self, index: usize) -> Option<&mut Server> {
         self.open.as_mut()?.servers.get_mut(index)
     }
@@ -190,7 +191,7 @@ impl<'a> Site<'a> {
 }
 
 impl Open<'_> {
-    /// The command at this end of the link, ending with this program.
+    /// The command at this end of the link, which ends with this program.
     fn at(&self, settings: &Settings, side: Side, command: &Command) -> Result<Command, LabError> {
         let ahead = ahead(&settings.executable, command)?;
         Ok(match &self.live {
@@ -233,7 +234,7 @@ impl Open<'_> {
     }
 }
 
-/// An agent at work; ended when dropped.
+/// A running agent; killed when dropped.
 struct Caller {
     child: Child,
     answer: JoinHandle<Vec<u8>>,
@@ -241,7 +242,7 @@ struct Caller {
 }
 
 impl Caller {
-    /// Its answer. If a server ends it is the server that is to blame.
+    /// Waits for its result. If a server has ended, the server is to blame.
     fn wait(mut self, stop: &AtomicBool, servers: &mut [Server]) -> Result<Vec<u8>, LabError> {
         let mut pause = Duration::from_millis(1);
         let status = loop {
@@ -264,7 +265,7 @@ impl Caller {
         if status.success() {
             return self.answer.join().map_err(|_| LabError::failed("a reader died"));
         }
-        // A server that was killed takes a moment to be gone.
+        // It takes a moment until a killed server is gone.
         std::thread::sleep(Duration::from_millis(20));
         servers.iter_mut().try_for_each(Server::check)?;
         let words = self.words.join().unwrap_or_default();
@@ -276,7 +277,7 @@ impl Caller {
 
 fn tell(mut stdin: ChildStdin, job: Vec<u8>) -> JoinHandle<()> {
     std::thread::spawn(move || {
-        // Whoever does not listen says why on its own.
+        // An agent that does not read reports the reason itself.
         let _ = stdin.write_all(&job);
     })
 }
@@ -291,7 +292,7 @@ fn listen(from: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
     })
 }
 
-/// A place in words.
+/// Name of the link.
 pub fn place_name(link: Option<&Link>) -> String {
     link.map_or_else(|| "loopback".into(), |link| format!("RTT {} ms", milliseconds(link)))
 }
@@ -300,7 +301,7 @@ fn milliseconds(link: &Link) -> f64 {
     link.rtt().as_secs_f64() * 1e3
 }
 
-/// Links that can be emulated here: `wanted`, or loopback alone with a note that says what is missing.
+/// Links that can be emulated here: `wanted`, or only loopback with a note on what is missing.
 pub fn links(run: &mut Run<'_>, wanted: &[Link], missing: &str) -> Vec<Option<Link>> {
     match engine::available() {
         Ok(()) => wanted.iter().copied().map(Some).collect(),
@@ -311,7 +312,7 @@ pub fn links(run: &mut Run<'_>, wanted: &[Link], missing: &str) -> Vec<Option<Li
     }
 }
 
-/// How well the link was emulated, as a note.
+/// A note on how well the link was emulated.
 pub fn note_proof(run: &mut Run<'_>, name: &str, proof: Option<&Proof>) {
     let Some(proof) = proof else { return };
     let all: u64 = proof.late_counts.iter().sum();
@@ -357,7 +358,7 @@ mod tests {
         let short = Duration::from_millis(5);
         let error = patiently::<()>(short, &never, None, || Err(busy())).unwrap_err();
         assert!(error.is_busy() && error.to_string().contains("another emulation is running"));
-        // What is lacking does not come by waiting, and Ctrl-C ends it.
+        // A missing requirement does not come by waiting, and Ctrl-C ends it.
         let mut tries = 0;
         let lacking = patiently::<()>(PATIENCE, &never, None, || {
             tries += 1;

@@ -1,25 +1,26 @@
-//! The machine's state: every result carries it, since a figure without it means nothing.
+//! State of the machine: every result includes it, since a figure without it has no meaning.
 
 use std::fs;
 
 use serde::{Deserialize, Serialize};
 
-/// What was true of the machine and the build when something was measured.
+/// Properties of the machine and the build at the time of a measurement.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
     /// Milliseconds since 1970, UTC.
     pub at_ms: u64,
     /// Names and values: kernel, processor and its flags, cores, versions of libraries, congestion control, clock source, build.
     pub facts: Vec<(String, String)>,
-    /// Share of time in per cent that tasks waited for a processor, over the last 10 seconds (`/proc/pressure/cpu`).
+    /// Share of time in per cent in which tasks waited for a processor, over the last 10 seconds
+    /// (`/proc/pressure/cpu`).
     pub cpu_pressure: Option<f64>,
-    /// Time in seconds that the hypervisor took since start (`/proc/stat`, steal).
+    /// Seconds that the hypervisor has taken since the start (`/proc/stat`, steal).
     pub steal_seconds: Option<f64>,
     /// Load average over one minute.
     pub load: Option<f64>,
 }
 
-/// Flags of a processor that decide which code of a cryptographic library runs.
+/// Flags of a processor that select the code of cryptographic libraries.
 const FLAGS: &[&str] = &[
     "adx",
     "aes",
@@ -39,10 +40,10 @@ const FLAGS: &[&str] = &[
     "vpclmulqdq",
 ];
 
-/// Libraries whose versions matter, as the lock file names them.
+/// Libraries whose versions matter, with their names in the lock file.
 const LIBRARIES: &[&str] = &["aws-lc-rs", "aws-lc-sys", "quinn", "rustls", "s2n-quic", "s2n-tls"];
 
-/// Files of the kernel that say how it behaves.
+/// Kernel files that describe its behaviour.
 const KERNEL_FILES: &[(&str, &str)] = &[
     ("congestion control", "/proc/sys/net/ipv4/tcp_congestion_control"),
     ("SACK", "/proc/sys/net/ipv4/tcp_sack"),
@@ -56,12 +57,12 @@ const KERNEL_FILES: &[(&str, &str)] = &[
 ];
 
 impl State {
-    /// Now, with all facts.
+    /// The present state, with all facts.
     pub fn now() -> Self {
         Self { facts: facts(), ..Self::pressure() }
     }
 
-    /// Now, without the facts that do not change.
+    /// The present state, without the facts that do not change.
     pub fn pressure() -> Self {
         Self {
             at_ms: at_ms(),
@@ -80,7 +81,7 @@ pub fn at_ms() -> u64 {
     now.map_or(0, |time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Whether this build was made without optimisation: its CPU times mean nothing.
+/// Whether this build is not optimised: then its CPU times have no meaning.
 pub fn is_debug_build() -> bool {
     cfg!(debug_assertions)
 }
@@ -137,7 +138,7 @@ fn facts() -> Vec<(String, String)> {
     facts
 }
 
-/// Versions of the libraries that are measured, from the lock file that this was built with.
+/// Versions of the measured libraries, from the lock file of this build.
 fn libraries() -> Vec<(String, String)> {
     #[derive(Deserialize)]
     struct Lock {
@@ -161,7 +162,7 @@ fn read(path: &str) -> Option<String> {
     fs::read_to_string(path).ok()
 }
 
-/// From a line such as `some avg10=1.53 avg60=0.87 avg300=0.60 total=1234`.
+/// Reads a line such as `some avg10=1.53 avg60=0.87 avg300=0.60 total=1234`.
 fn some_avg10(text: &str) -> Option<f64> {
     let line = text.lines().find(|line| line.starts_with("some "))?;
     line.split(' ').find_map(|part| part.strip_prefix("avg10="))?.parse().ok()

@@ -1,8 +1,8 @@
-//! What is measured: a key exchange with a signature chain and a kind of handshake.
+//! Subjects of measurements: a key exchange with a signature chain and a kind of handshake.
 //!
-//! Whatever `crypto`'s tables have takes part, by itself ([`tables`]). Algorithms of the literature are further rows under
-//! the feature `legacy`: `legacy::key_exchanges() -> Vec<KeyExchange>`, each with its own rustls object, and
-//! `legacy::authentications() -> Vec<Authentication>`, each with its own [`Authenticator`].
+//! Every row of `crypto`'s tables is included automatically ([`tables`]). Algorithms from the literature are further
+//! rows under the feature `legacy`: `legacy::key_exchanges() -> Vec<KeyExchange>`, each with its own rustls object,
+//! and `legacy::authentications() -> Vec<Authentication>`, each with its own [`Authenticator`].
 
 pub mod authenticator;
 pub mod rows;
@@ -24,28 +24,28 @@ use crate::error::LabError;
 pub enum Kind {
     /// The server shows its chain.
     Full,
-    /// The same after a HelloRetryRequest: the client first sends a share of another group.
+    /// The same after a HelloRetryRequest: the client first sends a share for another group.
     HelloRetry,
-    /// By a ticket, with key exchange (psk_dhe_ke).
+    /// Resumed by a ticket, with key exchange (psk_dhe_ke).
     Resumed,
-    /// Both show a chain.
+    /// Both sides show a chain.
     Mutual,
 }
 
-/// One configuration to be measured.
+/// A configuration to measure.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject {
     /// The key exchange.
     pub key_exchange: &'static KeyExchange,
-    /// The algorithm of all certificates.
+    /// The signature algorithm of all certificates.
     pub authentication: &'static Authentication,
-    /// Certificates that the server sends, the leaf included; the root stays at home. 1 to 5.
+    /// Number of certificates that the server sends, including the leaf, without the root. 1 to 5.
     pub certificates: u8,
     /// The kind of handshake.
     pub kind: Kind,
 }
 
-/// Every key exchange: those of `crypto`'s table, then the literature's.
+/// All key exchanges: those of `crypto`'s table, then the literature's.
 pub fn key_exchanges() -> &'static [KeyExchange] {
     static ROWS: LazyLock<Vec<KeyExchange>> = LazyLock::new(|| {
         let rows = tables::key_exchanges(GROUPS);
@@ -56,7 +56,7 @@ pub fn key_exchanges() -> &'static [KeyExchange] {
     &ROWS
 }
 
-/// Every signature algorithm of certificates that TLS 1.3 has a scheme for, then the literature's.
+/// All signature algorithms of certificates that TLS 1.3 has a scheme for, then the literature's.
 pub fn authentications() -> &'static [Authentication] {
     static ROWS: LazyLock<Vec<Authentication>> = LazyLock::new(|| {
         let rows = tables::authentications(KEY_SPECS);
@@ -88,7 +88,7 @@ impl Authentication {
 }
 
 impl Subject {
-    /// By names, with a full handshake.
+    /// A subject by names, with a full handshake.
     pub fn new(
         key_exchange: &str,
         authentication: &str,
@@ -102,7 +102,7 @@ impl Subject {
         })
     }
 
-    /// Whether the cost of this handshake varies by itself: signers may have to try several times.
+    /// Whether the cost of this handshake varies by itself: a signer may need several attempts.
     pub fn cost_varies(&self) -> bool {
         self.authentication.cost_varies && self.kind != Kind::Resumed
     }
@@ -112,7 +112,7 @@ impl Subject {
         Self { kind, ..self }
     }
 
-    /// A name for people, keys of points and legends.
+    /// A name for people, for keys of points and legends.
     pub fn name(&self) -> String {
         let kind = match self.kind {
             Kind::Full => "",
@@ -126,7 +126,7 @@ impl Subject {
     }
 }
 
-/// A configuration by its names: what is stored, and what helper processes are told.
+/// A subject by its names, for storage and for helper processes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SubjectNames {
@@ -134,7 +134,7 @@ pub struct SubjectNames {
     pub key_exchange: String,
     /// Name of the signature algorithm.
     pub authentication: String,
-    /// Certificates that are sent.
+    /// Number of certificates that are sent.
     pub certificates: u8,
     /// Kind of handshake.
     pub kind: Kind,

@@ -1,4 +1,4 @@
-//! Engine 1: handshakes in memory, client and server in turns on one thread; the CPU time of each apart.
+//! Engine 1: handshakes in memory, client and server by turns on one thread; measures the CPU time of each.
 
 mod answer;
 pub mod chain;
@@ -22,7 +22,7 @@ pub use self::rustls::{client_config, server_config};
 pub use self::typical::typical;
 use crate::error::LabError;
 
-/// Every implementation; the first one is Outlast's.
+/// All implementations; the first one is Outlast's.
 pub static STACKS: &[&dyn Stack] = &[&rustls::Rustls, &s2n::S2n, &openssl::OpenSslStack];
 
 /// The implementation with this name.

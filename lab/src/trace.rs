@@ -1,4 +1,5 @@
-//! What one handshake did: who sent how much, and what it cost whom. Engine 1 measures traces, engine 2 plays them.
+//! The course of one handshake: who sent how many bytes, and the CPU time of each. Engine 1 measures traces, engine 2
+//! plays them.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,33 +7,35 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// Who connects.
+    /// The side that connects.
     Client,
-    /// Who listens.
+    /// The side that listens.
     Server,
 }
 
-/// One flight: what a side sends at once, after it has all of the other's flight before.
+/// A flight: what a side sends at once, after it has received the whole of the other's previous flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    /// Who sends.
+    /// The sender.
     pub from: Side,
-    /// Bytes of TLS records, headers and tags included; without TCP and IP.
+    /// Bytes of TLS records, including headers and tags; without TCP and IP.
     pub bytes: u32,
-    /// CPU time in nanoseconds that the sender spends between the arrival of the flight before and this one's departure.
+    /// CPU time in nanoseconds that the sender spends between the arrival of the previous flight and sending this
+    /// one.
     pub cpu_ns: u64,
 }
 
-/// A handshake: its flights in order, the last one what the server sends after the client's Finished (tickets), if
+/// A handshake: its flights in order; the last one is what the server sends after the client's Finished (tickets), if
 /// anything.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trace {
-    /// The flights in order, the client's first. In those that engine 1 measures sides take turns; the type does not demand it.
+    /// The flights in order, the client's first. In traces of engine 1 the sides take turns; the type does not
+    /// require it.
     pub steps: Vec<Step>,
-    /// Index in `steps` of the flight that carries the client's Finished: once it is sent the client is done, and application data
-    /// goes with it.
+    /// Index in `steps` of the flight with the client's Finished: after it the client has finished, and application
+    /// data is sent with it.
     pub client_done: usize,
-    /// CPU time in nanoseconds that the server spends on what follows the client's Finished, tickets included.
+    /// CPU time in nanoseconds that the server spends after the client's Finished, including tickets.
     pub server_after_ns: u64,
     /// Whether the server asked for another key share (RFC 8446, section 4.1.4).
     pub hello_retry: bool,

@@ -1,4 +1,4 @@
-//! Two results folders side by side.
+//! Comparisons of two results folders.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -41,12 +41,12 @@ fn the_same_is_the_same() {
     assert!(same.same_machine && same.differences.is_empty() && same.changes.is_empty());
     assert!(same.verdicts.is_empty() && same.only_a.is_empty() && same.only_b.is_empty());
     assert!(same.words.is_empty());
-    // 72 rows of four figures (the ends of the intervals and the row's own figures are none), four of two.
+    // 72 rows of four figures (the ends of intervals and the figures that identify rows do not count), four of two.
     assert_eq!(same.compared, 72 * 4 + 4 * 2);
     assert!(text(&same, 30).contains("0 differ"));
 }
 
-/// Columns and claims that are told twice under one name are matched in their order.
+/// Columns and claims that occur twice under one name are matched in order.
 #[test]
 fn equal_names_are_matched_in_their_order() {
     let change = |results: &mut Vec<Told>| {
@@ -73,7 +73,8 @@ fn equal_names_are_matched_in_their_order() {
 fn what_differs_is_told_the_biggest_first() {
     let (a, b) = two("lab-compare", |results| {
         let rows = &mut results[0].findings.tables[0].rows;
-        // Twice as slow with its interval; a little slower within it; a row that is gone; a column without an interval.
+        // Twice as slow with its interval; a little slower within it; a row that is missing; a column without an
+        // interval.
         for cell in [5, 6, 7] {
             let Value::Number(number) = &mut rows[0][cell] else { panic!() };
             *number *= 2.0;
@@ -101,7 +102,7 @@ fn what_differs_is_told_the_biggest_first() {
     assert_eq!((first.judgement, first.column.as_str()), (Judgement::Outside, "p99 (ms)"));
     assert_eq!(first.percent, Some(100.0));
     assert_eq!(first.row, "X25519 + ECDSA P-256, RTT 1 ms, loss 0 %");
-    // Measured once, and without an interval: controls speak of ratios only.
+    // Measured once, and without an interval: controls are about ratios only.
     assert_eq!((second.judgement, second.column.as_str()), (Judgement::Unknown, "p95 (ms)"));
     assert_eq!((third.judgement, third.column.as_str()), (Judgement::Within, "p99 (ms)"));
     assert_eq!(told.words.len(), 1);
@@ -111,7 +112,7 @@ fn what_differs_is_told_the_biggest_first() {
     assert_eq!(told.only_a.len(), 2, "{:?}", told.only_a);
     assert!(told.only_a.contains(&"idle".to_owned()));
     assert!(told.only_b.is_empty());
-    // A control that does not hold is told for both.
+    // A control that does not hold is reported for both.
     assert_eq!(told.controls.len(), 2);
 
     let text = text(&told, 30);
@@ -136,7 +137,7 @@ fn what_differs_is_told_the_biggest_first() {
     assert_eq!(page.matches("<div class=\"chart one\">").count(), 20);
 }
 
-/// Rows that only figures tell apart, cells with intervals in them, columns and tables that come and go.
+/// Rows that only figures tell apart, cells with intervals in them, columns and tables that only one run has.
 #[test]
 fn odd_tables_are_compared_as_far_as_they_go() {
     let table = |name: &str, columns: &[&str], rows: Vec<Vec<Value>>| Table {
@@ -225,7 +226,7 @@ fn odd_tables_are_compared_as_far_as_they_go() {
     assert!(compare(&a, &root.path().join("none")).is_err());
 }
 
-/// Runs of several passes are judged by how far these lie apart; how much was measured is nobody's figure.
+/// Runs of several passes are judged by the spread of these; numbers of samples are not compared.
 #[test]
 fn passes_say_what_a_difference_means() {
     let root = tempfile::tempdir().unwrap();
@@ -265,7 +266,7 @@ fn passes_say_what_a_difference_means() {
     assert!(changed.changes.iter().all(|change| change.judgement == Judgement::Outside));
     assert_eq!(changed.changes.len(), 2);
     assert!(text(&changed, 9).contains("judged by 3 and 3 passes"));
-    // One pass of the second knows nothing of its own noise.
+    // With one pass the second run knows nothing of its own noise.
     std::fs::rename(repetition(&slower, 2), root.path().join("gone")).unwrap();
     let single = compare(&a, &slower).unwrap();
     assert_eq!(single.repetitions, [3, 1]);

@@ -1,4 +1,4 @@
-//! The lab's CPU engine through helper processes of the program itself.
+//! The lab's CPU engine, through helper processes of the program itself.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -20,7 +20,7 @@ use outlast_lab::tls::rustls::Rustls;
 use outlast_lab::tls::{STACKS, profile};
 
 fn settings() -> Settings {
-    // The libraries that `cargo xtask peers` installs are found from the checkout's folder.
+    // The libraries from `cargo xtask peers` are found from the checkout's folder.
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     std::env::set_current_dir(root).unwrap();
     Settings {
@@ -100,7 +100,7 @@ fn profilers_see_handshakes_where_they_are_there() {
     }
 }
 
-/// The whole experiment; by hand.
+/// The whole experiment; to be run by hand.
 #[test]
 #[ignore = "takes a minute"]
 fn the_experiment_runs() {

@@ -27,7 +27,7 @@ fn subject(key_exchange: &str, authentication: &str, certificates: u8) -> Subjec
     Subject::new(key_exchange, authentication, certificates).unwrap()
 }
 
-/// The sides take turns, and the client's flight that ends its handshake is not the last one.
+/// The sides take turns, and the client's flight that completes its handshake is not the last one.
 fn is_well_formed(trace: &Trace, kind: Kind) {
     let sides: Vec<_> = trace.steps.iter().map(|step| step.from).collect();
     let (client, server) = (Side::Client, Side::Server);
@@ -35,7 +35,7 @@ fn is_well_formed(trace: &Trace, kind: Kind) {
         Kind::HelloRetry => &[client, server, client, server, client, server],
         _ => &[client, server, client, server],
     };
-    // s2n-tls gives no ticket to a client that showed a certificate.
+    // s2n-tls sends no ticket to a client with a certificate.
     let expected_sides =
         if kind == Kind::Mutual { &expected[..sides.len().max(3)] } else { expected };
     assert_eq!(sides, expected_sides);
@@ -139,7 +139,7 @@ fn sizes_of_the_rows_are_those_of_real_keys() {
         let key = spki::SubjectPublicKeyInfoRef::from_der(pair.public_key()).unwrap();
         assert_eq!(key.subject_public_key.raw_bytes().len(), row.public_key_len, "{}", row.name);
         let longest = (0..60).map(|_| pair.sign(b"message").unwrap().len()).max();
-        // Falcon's signatures have many lengths, of which the longest hardly ever comes.
+        // Falcon's signatures have many lengths, and the longest hardly ever occurs.
         if row.legacy {
             assert!(longest <= Some(row.signature_len), "{}", row.name);
         } else {
@@ -164,7 +164,7 @@ fn rounds_compare_what_they_measured() {
     assert!(measured.cold[0].entropy_ns > 0 && measured.cold[0].first.len() == 3);
     let cost = measured.cost(1, Part::Both, 7);
     assert!(cost.low <= cost.value && cost.value > 20.0, "{cost:?}");
-    // Loose: other tests run at the same time, and the lab itself is not optimised here.
+    // Generous: other tests run at the same time, and the lab itself is not optimised here.
     let control = measured.control("x25519", 1, 2, Part::Both, 7);
     assert!((0.7..1.4).contains(&control.ratio), "{control:?}");
     let ratio = measured.ratio(0, 1, Part::Server, 7);
@@ -173,7 +173,7 @@ fn rounds_compare_what_they_measured() {
     assert_eq!(serde_json::from_str::<rounds::Measured>(&text).unwrap(), measured);
 }
 
-/// Each stack with each key exchange, signature and kind that it supports.
+/// Each stack with every key exchange, signature and kind that it supports.
 fn stack_does_what_it_supports(stack: &dyn Stack, at_least: usize) {
     let mut done = 0;
     let all = key_exchanges().iter().map(|row| (row.name, "ECDSA P-256"));
@@ -195,8 +195,8 @@ fn stack_does_what_it_supports(stack: &dyn Stack, at_least: usize) {
     assert!(done >= at_least, "{}: only {done}", stack.name());
 }
 
-/// Where the system's OpenSSL is older, the one of the checkout is used, which may need its own loader: then this test runs
-/// itself with it.
+/// If the system's OpenSSL is older, the one of the checkout is used, which may need its own loader: then this test
+/// runs itself with it.
 #[test]
 fn openssl_shakes_hands_where_it_is_there() {
     const AGAIN: &str = "OUTLAST_LAB_UNDER_LOADER";
@@ -222,7 +222,7 @@ fn openssl_shakes_hands_where_it_is_there() {
         let trace = typical(stack, &subject(name, "ECDSA P-256", 1), 60).unwrap();
         (trace.bytes(Side::Client), trace.bytes(Side::Server))
     });
-    // Its client leaves out ec_point_formats, 8 bytes, where it offers no curve alone.
+    // Its client leaves out ec_point_formats, 8 bytes, if it offers no curve alone.
     assert_eq!((hybrid.0 - classical.0, hybrid.1 - classical.1), (1184 - 8, 1088));
 }
 

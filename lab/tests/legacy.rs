@@ -1,4 +1,4 @@
-//! The literature's algorithms: their sizes as published, that they work, and that two libraries agree where there are two.
+//! The literature's algorithms: sizes as published, function, and agreement of two libraries where there are two.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -94,7 +94,7 @@ fn sizes_are_those_published() {
 }
 
 #[test]
-fn every_mechanism_goes_round_and_refuses_what_is_not_its_own() {
+fn every_mechanism_rejects_foreign_input() {
     prepare();
     for kem in kems() {
         let name = kem.name;
@@ -129,8 +129,8 @@ fn every_signature_algorithm_signs() {
             assert!(!row.algorithm.verify(&public[1..], &message, &signature), "{name}");
             assert!(!row.algorithm.verify(&public, &message, &signature[..40]), "{name}");
             assert!(!row.algorithm.verify(&public, &message, b""), "{name}");
-            // In the classical part of a hybrid, and in the rest. All bits of a byte: Falcon of 2020 takes a zero with either
-            // sign, and any bits after the last coefficient, for the same signature.
+            // In the classical part of a hybrid, and in the rest. All bits of a byte: Falcon of 2020 accepts a zero
+            // with either sign, and any bits after the last coefficient, for the same signature.
             for place in [20, signature.len() / 2] {
                 signature[place] ^= 0xff;
                 assert!(!row.algorithm.verify(&public, &message, &signature), "{name} at {place}");
@@ -154,7 +154,8 @@ fn names_and_code_points_are_unique_and_reach_the_other_side() {
         schemes.iter().filter(|row| row.legacy).map(|row| row.code_point).collect();
     assert_eq!(private.iter().collect::<HashSet<_>>().len(), private.len());
     assert_eq!(private.len(), 2 * signatures().len());
-    // rustls drops schemes that look like those of TLS 1.2 with old hashes, and groups' range for private use ends at 0xfeff.
+    // rustls drops schemes that look like TLS 1.2's with old hashes, and the groups' range for private use ends at
+    // 0xfeff.
     assert!(private.iter().all(|point| (0xfe10..=0xfeff).contains(point) && point & 0xff > 2));
     let groups = groups.iter().filter(|row| row.legacy);
     assert!(
@@ -177,7 +178,7 @@ fn every_key_exchange_shakes_hands() {
         let shares = (row.client_share_len, row.server_share_len);
         sizes.push((row.name, shares, trace.bytes(Side::Client), trace.bytes(Side::Server)));
     }
-    // What goes over the wire differs by the shares, and by nothing else.
+    // The bytes on the wire differ by the shares, and by nothing else.
     let (_, (client, server), sent, received) =
         *sizes.iter().find(|row| row.0 == "x25519").unwrap();
     for (name, shares, client_bytes, server_bytes) in sizes {
@@ -229,7 +230,7 @@ fn a_wrong_share_is_refused() {
     }
 }
 
-/// PQMagic has Kyber and Dilithium of round 3, too, by other people.
+/// PQMagic also has Kyber and Dilithium of round 3, by other authors.
 #[test]
 fn two_libraries_agree() {
     prepare();
@@ -253,7 +254,7 @@ fn two_libraries_agree() {
         let (public, secret) = ours.mechanism.generate().unwrap();
         let (ciphertext, shared) = theirs.encapsulate(&public).unwrap();
         assert_eq!(ours.mechanism.decapsulate(&secret, &ciphertext).unwrap(), shared);
-        // Round 3 is not the standard: ML-KEM derives another secret from the same ciphertext.
+        // Round 3 differs from the standard: ML-KEM derives another secret from the same ciphertext.
     }
     for (ours, theirs) in [
         ("dilithium2_r3", "dilithium2"),
@@ -273,8 +274,8 @@ fn two_libraries_agree() {
     assert!(legacy::key_exchanges().iter().any(|row| row.name == "p256_aigis_enc_2"));
 }
 
-/// PQClean's symbols carry no version, and the shared files of 2021 keep another state on the stack: with two snapshots in one
-/// binary one of them overwrites what is not its own.
+/// PQClean's symbols have no version, and the shared files of 2021 keep another state on the stack: with two
+/// snapshots in one binary, one would overwrite memory that is not its own.
 #[test]
 fn one_snapshot_of_pqclean_is_linked() {
     let lock = include_str!("../../Cargo.lock");

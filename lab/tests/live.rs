@@ -1,6 +1,7 @@
-//! The live engine of the lab: real TCP and TLS over an emulated link. Needs root and /dev/net/tun, and says so where they are missing.
+//! The lab's live engine: real TCP and TLS over an emulated link. Needs root and /dev/net/tun; says so if they are
+//! missing.
 //!
-//! One emulation runs at a time on a machine: each test waits for its turn.
+//! Only one emulation runs at a time on a machine: each test waits for its turn.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -39,7 +40,7 @@ fn settings() -> Settings {
     }
 }
 
-/// The turn of a test; `None` if this machine cannot.
+/// The turn of a test; `None` if this machine does not support it.
 fn turn() -> Option<MutexGuard<'static, ()>> {
     static TURN: Mutex<()> = Mutex::new(());
     if let Err(error) = available() {
@@ -54,7 +55,7 @@ fn turn() -> Option<MutexGuard<'static, ()>> {
     Some(TURN.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// An emulation, after those of other programs.
+/// An emulation, after other programs' have ended.
 fn open_with(link: &Link, seed: u64, stop: &'static AtomicBool) -> Live<'static> {
     let until = Instant::now() + Duration::from_secs(300);
     loop {
@@ -80,7 +81,7 @@ fn milliseconds(rtt: u64) -> Duration {
     Duration::from_millis(rtt)
 }
 
-/// A handshake of so many bytes, without computing.
+/// A handshake with so many bytes, without computation.
 fn trace(client: u32, server: u32, finished: u32) -> Trace {
     let step = |from, bytes| Step { from, bytes, cpu_ns: 0 };
     Trace {
@@ -113,7 +114,7 @@ fn times_are_those_of_the_link() {
         assert!(one.first_byte_ns <= one.last_byte_ns);
         assert!(one.handshake_retransmissions <= one.retransmissions);
     }
-    // A flight above the first window of ten segments costs one more.
+    // A flight larger than the first window of ten segments costs one more round trip.
     let outcomes = live.play(&trace(1500, 16_000, 80), NOTHING, 0, 5).unwrap();
     let least = outcomes.iter().map(|one| one.handshake_ns).min().unwrap() / 100_000;
     assert!((590..660).contains(&least), "{outcomes:?}");
@@ -179,7 +180,7 @@ fn the_same_seed_loses_the_same_packets() {
     let Some(_turn) = turn() else { return };
     let mut live = open(&Link::new(milliseconds(2), 0.1), 7);
     let trace = trace(1500, 6000, 80);
-    // What is sent for the first time does not depend on anybody's patience; what is sent again, and when, may.
+    // First transmissions do not depend on any timeout; retransmissions, and when they come, may.
     let firsts = |live: &mut Live<'_>, first: u64| -> Vec<Vec<Lost>> {
         let outcomes = live.play_watched(&trace, NOTHING, first, 25).unwrap();
         for (outcome, flow) in &outcomes {
@@ -203,7 +204,7 @@ fn the_same_seed_loses_the_same_packets() {
     assert_ne!(one, firsts(&mut live, 1000));
     live.set_link(&Link::new(milliseconds(2), 0.1), 8).unwrap();
     assert_ne!(one, firsts(&mut live, 0));
-    // Nothing is lost that was not asked for.
+    // Only packets that were to be lost are lost.
     let lost: usize = one.iter().map(Vec::len).sum();
     assert!((5..50).contains(&lost), "{lost} of about 200");
 }
@@ -262,7 +263,7 @@ fn any_command_runs_at_an_end() {
     let missing = live.at(Side::Server, &Command::new("/nonexistent/program")).output().unwrap();
     let said = String::from_utf8(missing.stderr).unwrap();
     assert!(said.contains("/nonexistent/program"), "{said}");
-    // The first namespace is as it was.
+    // The initial namespace is as it was.
     assert_eq!(fs::read_to_string(ALLOWED).unwrap(), before);
     assert!(!fs::read_to_string("/proc/net/dev").unwrap().contains("outlast-lab"));
 }
@@ -298,10 +299,10 @@ fn a_peer_that_dies_is_told_and_replaced() {
     assert!(matches!(error, LabError::Peer { .. }), "{error:?}");
     let said = error.to_string();
     assert!(said.contains("the ends of the emulated link") && said.contains("signal: 9"), "{said}");
-    // The next one starts anew.
+    // The next one starts again.
     assert_eq!(live.play(&trace, NOTHING, 0, 1).unwrap().len(), 1);
 
-    // A server of somebody else that is not there.
+    // A foreign server that does not exist.
     let subject = Subject::new("X25519", "ECDSA P-256", 2).unwrap();
     let server = Foreign {
         address: live.server_address(4000),
@@ -329,7 +330,7 @@ fn a_long_run_ends_promptly() {
     drop(live);
 }
 
-/// No test by itself: the process that [`nothing_is_left_after_a_kill`] kills.
+/// Not a test by itself: the process that [`nothing_is_left_after_a_kill`] kills.
 #[test]
 fn holds_an_emulation_if_asked() {
     if std::env::var_os("OUTLAST_TEST_HOLD").is_none() {
@@ -361,7 +362,7 @@ fn nothing_is_left_after_a_kill() {
         assert!(out.read_line(&mut line).unwrap() > 0, "the holder ended");
     }
     let token = format!("OUTLAST_LAB_EMULATION={}-", holder.id());
-    // While a program takes the place of another, its environment cannot be read.
+    // While a program replaces another, its environment cannot be read.
     let begun = Instant::now();
     while with_environment(&token).len() < 2 {
         assert!(begun.elapsed() < PATIENCE, "the emulation's processes are not there");
@@ -371,7 +372,7 @@ fn nothing_is_left_after_a_kill() {
     assert!(is_busy(&Live::open(&settings(), &link, 1, &GO_ON).err().unwrap()));
     holder.kill().unwrap();
     holder.wait().unwrap();
-    // Namespaces and devices are held by the processes: with the last one they are gone.
+    // The processes hold namespaces and devices: with the last one they are gone.
     let until = Instant::now() + PATIENCE;
     while !with_environment(&token).is_empty() {
         assert!(Instant::now() < until, "{:?} are left", with_environment(&token));
@@ -381,7 +382,7 @@ fn nothing_is_left_after_a_kill() {
     assert_eq!(live.play(&trace(1500, 6000, 80), NOTHING, 0, 2).unwrap().len(), 2);
 }
 
-/// What the kernel cannot end, such as a server that a user's script has put aside, the next start does.
+/// What the kernel cannot end, such as a server that a user's script has detached, the next start ends.
 #[test]
 fn the_next_start_sweeps_what_a_dead_emulation_left() {
     let Some(_turn) = turn() else { return };
@@ -416,7 +417,7 @@ fn the_promises_of_the_link_hold() {
     }
 }
 
-/// Children of this process with this word in their command line.
+/// Child processes with this word in their command line.
 fn children(word: &str) -> Vec<String> {
     let parent = format!("PPid:\t{}\n", std::process::id());
     processes(|pid| {

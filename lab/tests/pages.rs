@@ -15,7 +15,7 @@ use common::lab;
 use outlast_testing::program::{fail, succeed};
 use serde_json::{Value, json};
 
-/// A results folder as a run leaves it.
+/// A results folder like a run's.
 fn results(root: &Path, name: &str, median_ms: f64, kernel: &str) -> PathBuf {
     let folder = root.join(name);
     std::fs::create_dir_all(folder.join("sizes")).unwrap();

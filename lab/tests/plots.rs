@@ -1,4 +1,4 @@
-//! Charts of every kind: drawn, with text, and never a panic.
+//! Charts of every kind: drawn, with text, and without a panic.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -15,7 +15,7 @@ use outlast_lab::plot::{self, Look};
 use outlast_lab::result::{Axis, Chart, Fan, Marks, Rule, Series};
 use proptest::prelude::*;
 
-/// Where the pictures are left, for people to look at.
+/// Folder for the pictures, for people to look at.
 fn folder() -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("lab-charts");
     std::fs::create_dir_all(&folder).unwrap();
@@ -35,7 +35,7 @@ fn every_kind_is_drawn_for_files_pages_and_phones() {
     }
 }
 
-/// Without a font that is embedded, all text silently vanishes from PNGs.
+/// Without an embedded font all text silently vanishes from PNGs.
 #[test]
 fn png_has_text() {
     let mut chart = common::usual().remove(0);
@@ -44,7 +44,7 @@ fn png_has_text() {
         let png = plot::png(&svg).unwrap();
         let pixels = resvg::tiny_skia::Pixmap::decode_png(&png).unwrap();
         assert_eq!(pixels.width(), 1920);
-        // The heading's lines, twice as large; nothing else is there.
+        // The heading's lines, at twice the size, where there is nothing else.
         let heading = pixels.pixels().iter().take(1920 * 60);
         heading.filter(|pixel| pixel.red() < 100 && pixel.green() < 100).count()
     };

@@ -1,4 +1,4 @@
-//! `outlast lab`: what it lists and refuses; that runs go on after Ctrl-C, kill -9 and a full disk.
+//! `outlast lab`: what it lists and refuses; and runs that continue after Ctrl-C, kill -9 and a full disk.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -26,7 +26,7 @@ fn called(arguments: &[&str]) -> Command {
     command
 }
 
-/// The lines of an experiment's points.
+/// Lines of an experiment's points.
 fn points(results: &Path, experiment: &str) -> Vec<String> {
     let text = fs::read_to_string(results.join(experiment).join("points.ndjson"));
     text.unwrap_or_default().lines().map(str::to_owned).collect()
@@ -86,7 +86,7 @@ fn unknown_names_and_missing_files_are_refused() {
     fail(&mut called(&["agent", "nobody", "{}"]), 1);
 }
 
-/// Everything that an experiment without sockets leaves; a second run measures nothing again.
+/// All files of an experiment without sockets; a second run measures nothing again.
 #[test]
 fn a_run_leaves_points_tables_pictures_and_a_page() {
     let folder = tempfile::tempdir().unwrap();
@@ -117,7 +117,7 @@ fn a_run_leaves_points_tables_pictures_and_a_page() {
     assert!(ends("csv") > 0 && ends("svg") > 0 && ends("svg") == ends("png"));
     measure();
     assert_eq!(points(&results, "sizes"), before);
-    // Another seed would be another run.
+    // Another seed means another run.
     let error = fail(called(&["run", "sizes", "--quick", "--seed", "2", "--out"]).arg(&results), 1);
     assert!(error.contains("seed 1") && error.contains("--fresh"), "{error}");
     succeed(called(&["run", "sizes", "--quick", "--seed", "2", "--fresh", "--out"]).arg(&results));

@@ -28,7 +28,7 @@ fn subject(group: &str, signature: &str) -> Subject {
 }
 
 #[test]
-fn every_kind_of_handshake_leaves_the_same_trace_in_another_process() {
+fn handshake_traces_are_reproducible_across_processes() {
     let link = Link::new(Duration::from_millis(20), 0.05);
     for kind in [Kind::Full, Kind::HelloRetry, Kind::Resumed, Kind::Mutual] {
         for signature in ["ECDSA P-256", "ML-DSA-44"] {
@@ -87,7 +87,7 @@ fn serve(folder: &Path, subject: &Subject) -> (Server, std::net::SocketAddr) {
 }
 
 #[test]
-fn a_client_of_each_subject_gets_its_byte_back_from_the_echo_endpoint() {
+fn every_subject_reaches_the_echo_endpoint() {
     let folder = tempfile::tempdir().unwrap();
     let never = AtomicBool::new(false);
     for signature in ["ECDSA P-256", "ML-DSA-44", "ML-DSA-65"] {
@@ -103,11 +103,11 @@ fn a_client_of_each_subject_gets_its_byte_back_from_the_echo_endpoint() {
                 assert!(done.cpu_ns > 0 && done.wall_ns > done.cpu_ns / 2);
             }
         }
-        // Another chain is not believed.
+        // Another chain is not trusted.
         let stranger = Client::new(&subject("x25519", "ECDSA P-384")).unwrap();
         assert!(stranger.connect(address, 1, false, &never).is_err());
     }
-    // Whoever is told to stop does.
+    // A run that is told to stop stops.
     let (_server, address) = serve(folder.path(), &subject("x25519", "ECDSA P-256"));
     let client = Client::new(&subject("x25519", "ECDSA P-256")).unwrap();
     assert!(client.connect(address, 3, false, &AtomicBool::new(true)).is_err());

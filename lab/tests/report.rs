@@ -1,4 +1,4 @@
-//! The page of a results folder: everything in it, nothing from elsewhere, no text that becomes markup.
+//! The page of a results folder: everything is in it, nothing comes from elsewhere, no text becomes markup.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -31,7 +31,7 @@ fn the_page_has_everything() {
     let folder = lab_folder("lab-report");
     let path = report::write(&folder).unwrap();
     assert_eq!(path, folder.join("report.html"));
-    // The template's engine writes slashes so.
+    // The template engine escapes slashes like this.
     let page = read(&path).replace("&#x2f;", "/");
     for part in [
         "<html lang=\"en\">",
@@ -83,7 +83,7 @@ fn the_page_has_everything() {
         read(&folder.join("handshake-cost/bytes.csv"))
             .ends_with("\"<script>alert(1)</script> & \"\"quoted\"\", x\",,75069418,no\r\n")
     );
-    // Again, from its own files: the same.
+    // Made again from its own files, it is the same.
     report::write(&folder).unwrap();
     assert_eq!(read(&path).replace("&#x2f;", "/"), page);
 }
@@ -105,7 +105,7 @@ fn the_page_asks_for_nothing_and_text_stays_text() {
     {
         assert!(!page.contains(loading), "{loading}");
     }
-    // Every reference within the page leads somewhere, once.
+    // Every reference within the page has exactly one target.
     for target in page.split("href=\"#").skip(1).map(|rest| rest.split('"').next().unwrap()) {
         assert_eq!(page.matches(&format!(" id=\"{target}\"")).count(), 1, "#{target}");
     }
@@ -160,7 +160,7 @@ fn names_from_files_stay_in_their_folder() {
     assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 1);
 }
 
-/// Nobody can write where a folder does not let them, and what was there stays.
+/// Where a folder cannot be written to, the old page stays.
 #[test]
 fn a_page_that_cannot_be_written_leaves_the_old_one() {
     let root = tempfile::tempdir().unwrap();

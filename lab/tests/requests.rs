@@ -1,4 +1,4 @@
-//! The lab's callers of a real server: what they measure, and what becomes of them when somebody dies.
+//! The lab's callers of a real server: what they measure, and what happens if a process dies.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -38,7 +38,7 @@ fn caller(target: usize, group: &str, sessions: bool) -> Caller {
     Caller { target, group: group.into(), sessions }
 }
 
-/// What every way of calling must show: its connections, its requests, its handshake's bytes.
+/// Properties that every way of calling must show: its connections, its requests, its handshake's bytes.
 #[test]
 fn turns_measure_what_they_say() {
     let (folder, settings, stop) =
@@ -75,13 +75,14 @@ fn turns_measure_what_they_say() {
             let requests: u64 = slot.times_us.iter().map(|time| u64::from(*time) * 1000).sum();
             assert!(requests <= slot.nanos, "{slot:?}");
         }
-        // Exactly the key shares (draft-ietf-tls-ecdhe-mlkem): 1184 and 1088 bytes; an ECDSA signature varies by some.
+        // Exactly the key shares (draft-ietf-tls-ecdhe-mlkem): 1184 and 1088 bytes; an ECDSA signature varies by a
+        // few bytes.
         assert_eq!(hybrid.bytes[0], classical.bytes[0] + 1184);
         assert!((1080..1097).contains(&(hybrid.bytes[1] - classical.bytes[1])));
         assert!(resumed.bytes[1] + 500 < hybrid.bytes[1], "no certificate: {resumed:?}");
         assert!(ml_dsa.bytes[1] > hybrid.bytes[1] + 5000, "{ml_dsa:?}");
     }
-    // A kept connection is faster than one for each request, whatever else the machine does.
+    // A kept connection is faster than a new one for each request, whatever else the machine does.
     let fastest = |index: usize| {
         rounds.iter().map(|round| round[index].times_us.iter().min().copied().unwrap()).min()
     };
@@ -119,13 +120,15 @@ fn idle_connections_are_closed_after_their_timeout() {
     };
     let served: Vec<bursts::Served> = site.call(Work::Bursts(bursts)).unwrap();
     let [short, long] = served.as_slice() else { panic!("{served:?}") };
-    // Four new ones in each burst against four in all. A request that comes when another has ended takes its connection.
+    // Four new connections in each burst, against four in all. A request that arrives after another has ended reuses
+    // its connection.
     assert!((7..=12).contains(&short.handshakes), "{short:?}");
     assert!((2..=4).contains(&long.handshakes), "{long:?}");
     assert!(short.bursts_us.iter().all(|burst| burst.len() == 4) && short.bursts_us.len() == 3);
 }
 
-/// Over an emulated link, where that is possible, a request takes its round trip, and the servers stay when the link changes.
+/// Over an emulated link, where that is possible, a request takes its round trip, and the servers stay when the link
+/// changes.
 #[test]
 fn a_link_is_between_client_and_server() {
     let (folder, settings, stop) =
@@ -143,7 +146,7 @@ fn a_link_is_between_client_and_server() {
         Ok([least(0), least(1)])
     };
     let measured = match fastest() {
-        // Without root, or while somebody else emulates.
+        // Without root, or while another process emulates.
         Err(LabError::Unavailable { .. }) => return,
         other => other.unwrap(),
     };
@@ -159,7 +162,7 @@ fn a_link_is_between_client_and_server() {
     assert!(site.proof().unwrap().is_some_and(|proof| proof.packets[0] > 10));
 }
 
-/// A server that dies in the middle is the one that is blamed, at once, and the place can be told apart from a client's trouble.
+/// A server that dies during a measurement is blamed at once, so that its failure can be told from a client's.
 #[test]
 fn a_server_that_dies_is_named() {
     let (folder, settings, stop) =
@@ -199,7 +202,7 @@ fn a_client_that_fails_says_why() {
     };
     let error = site.call::<Vec<Vec<Slot>>>(Work::Turns(turns)).unwrap_err().to_string();
     assert!(error.contains("no group is named no-such-group"), "{error}");
-    // The same place goes on.
+    // The same site can be used again.
     let turns = Turns {
         modes: vec![Mode { caller: caller(0, "X25519", false), cycle: Cycle::Kept }],
         rounds: 1,
@@ -212,11 +215,11 @@ fn a_client_that_fails_says_why() {
     assert!(matches!(stopped, LabError::Interrupted), "{stopped}");
 }
 
-/// A killed lab leaves no processes: the kernel ends what it started.
+/// A killed lab leaves no processes: the kernel ends those that it started.
 #[test]
 fn what_is_tied_ends_with_the_program_that_started_it() {
     let program = crate::common::executable();
-    // The agent is told who its parent is, so that a stranger's child is refused.
+    // The agent is told its parent, so that it refuses another process.
     let mut sleep = Command::new("sleep");
     sleep.arg("60");
     let mut stranger = tied(&program, &sleep, None).unwrap();
@@ -228,7 +231,7 @@ fn what_is_tied_ends_with_the_program_that_started_it() {
     assert!(
         String::from_utf8_lossy(&refused.stderr).contains("the program that measures has ended")
     );
-    // A parent that is killed: a shell that starts the agent in its own name, and waits.
+    // A killed parent: a shell that starts the agent in its own name, and waits.
     let script = "argument=$(echo \"$2\" | sed \"s/\\\"parent\\\":[0-9]*/\\\"parent\\\":$$/\"); \
                   \"$1\" agent exec \"$argument\" & echo $!; wait";
     let mut parent = Command::new("sh")
@@ -246,7 +249,7 @@ fn what_is_tied_ends_with_the_program_that_started_it() {
     parent.kill().unwrap();
     parent.wait().unwrap();
     until(|| !runs("sleep\0"));
-    // One that the parent outlives is its child as any other.
+    // An agent that its parent outlives is a child like any other.
     let mut child = stranger.spawn().unwrap();
     child.kill().unwrap();
     child.wait().unwrap();

@@ -1,4 +1,4 @@
-//! Runs: what is measured is kept, and an interrupted run goes on where it was.
+//! Runs: measurements are stored, and an interrupted run continues where it stopped.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -72,7 +72,7 @@ fn points_are_measured_once() -> Result<(), LabError> {
     Ok(())
 }
 
-/// A kill or a full disk cuts the last line short at any byte: it is measured again, and nothing else is.
+/// A kill or a full disk may cut the last line short at any byte: it is measured again, and nothing else is.
 #[test]
 fn a_line_cut_short_is_measured_again() -> Result<(), LabError> {
     let folder = tempfile::tempdir().map_err(LabError::failed)?;
@@ -165,7 +165,7 @@ fn what_a_machine_lacks_does_not_stop_the_others() -> Result<(), LabError> {
     Ok(())
 }
 
-/// What was found before a failure is told with its reason, in the place of what an earlier run told.
+/// What was found before a failure is reported with the reason, and replaces the results of an earlier run.
 #[test]
 fn what_was_found_before_a_failure_is_told() -> Result<(), LabError> {
     static BROKEN: AtomicBool = AtomicBool::new(false);
@@ -203,7 +203,7 @@ fn what_was_found_before_a_failure_is_told() -> Result<(), LabError> {
     Ok(())
 }
 
-/// Points of another machine are none of this one's.
+/// Points from another machine are not used.
 #[test]
 fn a_folder_of_another_machine_is_refused() -> Result<(), LabError> {
     let folder = tempfile::tempdir().map_err(LabError::failed)?;

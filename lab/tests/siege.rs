@@ -1,5 +1,5 @@
-//! `outlast siege` in its short form: the good client has no failure and the server's memory is flat under every pattern. How long
-//! calls take is not judged here: that depends on the machine.
+//! `outlast siege` in its short form: the good client has no failure and the server's memory is flat under every
+//! pattern. The duration of calls is not judged here, since it depends on the machine.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -15,7 +15,7 @@ use outlast_harness::server::Folder;
 use outlast_testing::program::{fail, run, stderr, stdout, succeed};
 use serde_json::Value;
 
-/// Patterns against one door each, so that they are spread over the machine's cores and each says what it misses.
+/// Patterns against one door each, so that they are spread over the machine's cores and each test names its failures.
 fn besieged(door: &str) {
     let listed = succeed(lab().args(["siege", "--list", "--output", "json"]));
     let listed: Value = serde_json::from_str(&listed).unwrap();
@@ -38,7 +38,7 @@ fn besieged(door: &str) {
             row["ratio"], row["failures"], row["memory"], row["volume"]
         );
         assert_eq!(row["pattern"], *name);
-        // It was a siege, and the good client has called in both windows.
+        // It was a siege, and the good client has called in both kinds of windows.
         let begun = |what: &str| row["volume"][what].as_u64().unwrap();
         assert!(
             begun("connections") > 0 && begun("refused") < begun("connections").max(1),
@@ -109,7 +109,7 @@ fn server_that_runs_is_besieged_with_its_own_administrator() {
     command.args(["--pid", &server.child.id().to_string(), "--data"]);
     let output = run(command.arg(folder.data()));
     assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
-    // What needs a user of its own is left out, and that is said.
+    // Patterns that need a user of their own are left out, and the output says so.
     assert!(stderr(&output).contains("expensive-policy is left out"), "{}", stderr(&output));
     let found: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!(found["patterns"].as_array().unwrap().len(), 1, "{found}");

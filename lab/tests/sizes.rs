@@ -1,4 +1,4 @@
-//! The experiment `sizes`: sizes agree with what is published, whatever is built in.
+//! The experiment `sizes`: sizes agree with the published ones, whatever is compiled in.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -98,7 +98,7 @@ fn what_is_counted_is_what_is_published() {
     assert_eq!(bytes(signatures, "ML-DSA-65", "signature at most (bytes)"), 3309.0);
     let leaf = bytes(signatures, "SLH-DSA-SHA2-128S", "leaf (bytes)");
     assert!(leaf > 7856.0 + 32.0 && leaf < 7856.0 + 32.0 + 900.0, "{leaf}");
-    // The competition's that nobody can run are there, and say so.
+    // The competition's algorithms that cannot run here are in the table, and marked.
     let mulan = signatures.rows.iter().find(|row| text(&row[0]) == "mulan").unwrap();
     assert_eq!(text(&mulan[1]), "from the literature");
     let kyber = table(&findings, "mechanisms")

@@ -1,4 +1,4 @@
-//! Everything that must hold before a change lands.
+//! All checks that a change must pass.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::fuzz::Plan;
 use crate::peers::Which;
 use crate::suite;
 
-/// What one runs while one works: all that needs neither a peer nor another profile, and takes no minutes.
+/// Checks to run while working: those that need no peer, no other build profile and no more than a few minutes.
 pub fn check(root: &Path) -> Result<(), String> {
     look(root)?;
     step("clippy, warnings denied; tests are built");
@@ -21,7 +21,7 @@ pub fn check(root: &Path) -> Result<(), String> {
     counts.end(0)
 }
 
-/// Formatting and layout.
+/// Checks formatting and layout.
 fn look(root: &Path) -> Result<(), String> {
     step("formatting");
     cargo(root, &["fmt", "--all", "--check"])?;
@@ -31,14 +31,14 @@ fn look(root: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs all checks and tests and prints their counts. The last line is `N passed, N failed, N skipped`; above it are the
-/// names of those that failed or were skipped, and what was not checked.
+/// Runs all checks and tests and prints their counts. The last line is `N passed, N failed, N skipped`; above it are
+/// the names of failed and skipped tests, and a list of checks that could not run.
 pub fn run(root: &Path, which: Which) -> Result<(), String> {
     look(root)?;
     step("dependencies");
     let advisories = crate::deny::check(root)?;
     println!("{advisories}");
-    // Meanwhile: what takes long about them is the network.
+    // At the same time, because downloads take most of their time.
     let all: &[&str] = if which == Which::All { &["--all"] } else { &[] };
     let peers = Aside::begin(root, "peers", &[&["peers", "--fresh"], all].concat())?;
     step("clippy, warnings denied; tests are built");
@@ -67,10 +67,10 @@ pub fn run(root: &Path, which: Which) -> Result<(), String> {
     counts.end(2)
 }
 
-/// The lab's algorithms of the literature are tested with all else; the release build is without them.
+/// The lab's algorithms from the literature are tested with everything else, but the release build leaves them out.
 pub const LEGACY: &str = "outlast-lab/legacy";
 
-/// Checks what the lab promises of its own accuracy: all of it where the machine lets us emulate links.
+/// Checks what the lab promises about its own accuracy; all of it if the machine allows emulated links.
 fn selftest(root: &Path) -> Result<(), String> {
     cargo(root, &["build", "--release", "--locked", "--package", "outlast-lab"])?;
     let mut selftest = Command::new(root.join("target/release/outlast-lab"));
@@ -83,7 +83,7 @@ fn selftest(root: &Path) -> Result<(), String> {
     command(&mut selftest)
 }
 
-/// Whether this is root and there are TUN devices.
+/// Whether this process is root and there are TUN devices.
 fn emulates() -> bool {
     // Field 1 of the line is the effective user (proc_pid_status(5)): Uid: real, effective, ...
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -91,8 +91,8 @@ fn emulates() -> bool {
     user == Some("0") && Path::new("/dev/net/tun").exists()
 }
 
-/// What strangers send before anybody knows who they are, and the ledger that is read years later. What was found once in
-/// any target is read again.
+/// Input from strangers before they are authenticated, and the ledger, which is read years later. Inputs that an
+/// earlier run found are tried again for every target.
 fn fuzzed() -> Plan {
     let targets = ["client_hello", "h3", "ledger", "proxy_protocol"];
     Plan {
@@ -108,14 +108,14 @@ pub fn cargo(root: &Path, arguments: &[&str]) -> Result<(), String> {
     command(Command::new(env!("CARGO")).args(arguments).current_dir(root))
 }
 
-/// cargo for what is built once and thrown away: nothing that only helps the next build, no line numbers in backtraces.
+/// Runs cargo for builds that are used once: no incremental data, no line numbers in backtraces.
 pub fn cargo_once(root: &Path) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(root).env("CARGO_INCREMENTAL", "0").env("CARGO_PROFILE_DEV_DEBUG", "0");
     cargo
 }
 
-/// A chore that runs while others do; what it says is shown once it has ended.
+/// A task that runs beside other steps; its output is printed when it has ended.
 struct Aside {
     name: &'static str,
     child: Option<Child>,
@@ -151,7 +151,7 @@ impl Drop for Aside {
     }
 }
 
-/// The independent check that the README promises.
+/// The quickstart check that the README promises.
 fn quickstart(root: &Path, program: &Path) -> Result<(), String> {
     let out = root.join("target/ci-quickstart");
     let _ = std::fs::remove_dir_all(&out);
@@ -174,14 +174,14 @@ fn quickstart(root: &Path, program: &Path) -> Result<(), String> {
     }
 }
 
-/// Says what comes, and how long all took until now.
+/// Prints the next step and the time so far.
 fn step(name: &str) {
     static BEGUN: OnceLock<Instant> = OnceLock::new();
     let seconds = BEGUN.get_or_init(Instant::now).elapsed().as_secs();
     println!("\n== {name} (after {} min {} s)", seconds / 60, seconds % 60);
 }
 
-/// Runs it to its end.
+/// Runs a command to its end.
 pub fn command(command: &mut Command) -> Result<(), String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let status = command.status().map_err(|error| format!("{name}: {error}"))?;

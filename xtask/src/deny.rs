@@ -1,7 +1,7 @@
-//! Licences, bans, duplicates and sources of all dependencies, by `deny.toml`.
+//! Checks licences, bans, duplicates and sources of all dependencies by `deny.toml`.
 //!
-//! cargo-deny reads the same file and knows more; building it takes as long as many of our own crates together, so that CI
-//! reads the file itself. Advisories need the network and a database: those only cargo-deny checks, where both are there.
+//! cargo-deny reads the same file and checks more, but building it takes as long as many of our own crates together,
+//! so CI reads the file itself. Only cargo-deny checks advisories, where it is installed and can fetch its database.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,20 +9,20 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// A package as `cargo metadata` has it.
+/// A package in the output of `cargo metadata`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Package {
     name: String,
     version: String,
-    /// An SPDX expression.
+    /// SPDX expression.
     licence: Option<String>,
-    /// None for those of this workspace.
+    /// `None` for crates of this workspace.
     source: Option<String>,
-    /// Its dependencies that any version fits.
+    /// Dependencies with a wildcard version.
     wildcards: Vec<String>,
 }
 
-/// Checks everything but advisories; gives a line that says whether those were checked.
+/// Checks everything but advisories; returns a line that says whether those were checked.
 pub fn check(root: &Path) -> Result<String, String> {
     let text = std::fs::read_to_string(root.join("deny.toml"))
         .map_err(|error| format!("deny.toml: {error}"))?;
@@ -43,7 +43,7 @@ pub fn check(root: &Path) -> Result<String, String> {
     advisories(root)
 }
 
-/// Asks cargo-deny, if it is there and can fetch its database.
+/// Runs cargo-deny if it is installed and can fetch its database.
 fn advisories(root: &Path) -> Result<String, String> {
     let deny = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO"));
@@ -65,8 +65,8 @@ fn advisories(root: &Path) -> Result<String, String> {
     }
 }
 
-/// What is built for a target: `cargo metadata` knows each package whole, and names some that no feature asks for;
-/// `cargo tree` leaves those out.
+/// Packages that are built for a target. `cargo metadata` also lists packages that no enabled feature needs; `cargo
+/// tree` leaves them out.
 fn packages(root: &Path, target: &str) -> Result<Vec<Package>, String> {
     let cargo = |arguments: &[&str]| {
         let output = Command::new(env!("CARGO"))
@@ -82,7 +82,7 @@ fn packages(root: &Path, target: &str) -> Result<Vec<Package>, String> {
     let tree = ["tree", "--workspace", "--target", target, "--edges", "normal,build,dev"];
     let tree = cargo(&[&tree[..], &["--prefix", "none", "--format", "{p}"]].concat())?;
     let tree = String::from_utf8_lossy(&tree);
-    // `NAME vVERSION`, then where it comes from.
+    // `NAME vVERSION`, then the source.
     let built: BTreeSet<(&str, &str)> = tree
         .lines()
         .filter_map(|line| line.split_once(" v"))
@@ -111,22 +111,22 @@ fn package(value: &Value) -> Package {
     }
 }
 
-/// What `deny.toml` says.
+/// Contents of `deny.toml`.
 #[derive(Debug, Default)]
 struct Rules {
     targets: Vec<String>,
     licences: BTreeSet<String>,
-    /// Further licences of single crates.
+    /// Additional licences of single crates.
     exceptions: BTreeMap<String, Vec<String>>,
-    /// Licences of crates whose manifests have none.
+    /// Licences of crates whose manifests name none.
     clarified: BTreeMap<String, String>,
-    /// Banned crates, with the reason.
+    /// Banned crates and the reasons.
     banned: BTreeMap<String, String>,
-    /// `NAME` or `NAME@VERSION` that may be there beside another version.
+    /// `NAME` or `NAME@VERSION` that may exist beside another version.
     duplicates: BTreeSet<String>,
 }
 
-/// Where packages may come from; deny.toml allows no other registry, and no repository.
+/// Where packages may come from; deny.toml allows no other registry and no repository.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 impl Rules {
@@ -168,7 +168,7 @@ impl Rules {
         })
     }
 
-    /// What is wrong with single packages.
+    /// Faults of single packages.
     fn each(&self, all: &BTreeSet<Package>) -> Vec<String> {
         let mut problems = Vec::new();
         for package in all {
@@ -204,7 +204,7 @@ impl Rules {
         problems
     }
 
-    /// Packages that are there in several versions without a reason.
+    /// Packages in several versions without a reason.
     fn versions(&self, all: &BTreeSet<Package>) -> Vec<String> {
         let mut problems = Vec::new();
         let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
@@ -234,7 +234,7 @@ impl Rules {
     }
 }
 
-/// Whether `NAME` or `NAME@VERSION` means this version; `1` and `1.2` mean all of that series.
+/// Whether `NAME` or `NAME@VERSION` matches this version; `1` and `1.2` match the whole series.
 fn fits(row: &str, name: &str, version: &str) -> bool {
     match row.split_once('@') {
         None => row == name,
@@ -245,7 +245,7 @@ fn fits(row: &str, name: &str, version: &str) -> bool {
     }
 }
 
-/// Whether an SPDX expression can be met by licences that are allowed. `A/B` is the old way to write `A OR B`.
+/// Whether the allowed licences satisfy an SPDX expression. `A/B` is the old form of `A OR B`.
 fn satisfies(expression: &str, allowed: &impl Fn(&str) -> bool) -> Result<bool, String> {
     let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let mut words = spaced.split_whitespace().peekable();
@@ -325,7 +325,7 @@ mod tests {
         }
     }
 
-    /// Beside two versions of rand, which `skip` wants.
+    /// With two versions of rand, which `skip` allows.
     fn problems(packages: &[Package]) -> Vec<String> {
         let rand = ["0.8.5", "0.9.1"].map(|version| package("rand", version, "MIT"));
         let all = packages.iter().cloned().chain(rand).collect();
@@ -357,7 +357,7 @@ mod tests {
     fn versions_beside_each_other_are_listed_or_refused() {
         let two = ["1.0.0", "2.0.0"].map(|version| package("two", version, "MIT"));
         assert!(problems(&two)[0].contains("two is there more than once: 1.0.0, 2.0.0"));
-        // A row that nothing needs any more.
+        // A row that is no longer needed.
         let one = BTreeSet::from([package("rand", "0.8.5", "MIT")]);
         assert!(rules().versions(&one)[0].contains("bans.skip names rand@0.8"));
         assert!(

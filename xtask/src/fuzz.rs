@@ -1,18 +1,18 @@
-//! Fuzzing with the compiler that builds everything else: libFuzzer's counters are a pass of LLVM that stable Rust has.
+//! Fuzzing with the stable compiler: libFuzzer's counters are an LLVM pass, which stable Rust includes.
 //!
-//! Deliberately without AddressSanitizer, which only a nightly compiler has: the workspace forbids `unsafe`, so what is
-//! looked for here is panics, overflows, endless loops and memory. `cargo +nightly fuzz run TARGET` adds it where
+//! AddressSanitizer needs a nightly compiler, so this does without it: the workspace forbids `unsafe`, so fuzzing
+//! looks for panics, overflows, endless loops and excessive memory. `cargo +nightly fuzz run TARGET` adds it if
 //! cargo-fuzz is installed.
 //!
-//! By hand everything is optimised and instrumented, dependencies too. CI, which has built the dependencies for its tests, takes those as
-//! they are and instruments the workspace's own crates only: that costs a tenth of the time, and finds its way through a dependency more
-//! slowly.
+//! Run by hand, everything is optimised and instrumented, including dependencies. CI reuses the dependencies that it
+//! built for its tests and instruments only the workspace's own crates: this takes a tenth of the time, but finds
+//! paths through dependencies more slowly.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What cargo-fuzz passes, without the sanitizer.
+/// Flags that cargo-fuzz passes, without the sanitizer.
 const FLAGS: &[&str] = &[
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -22,23 +22,23 @@ const FLAGS: &[&str] = &[
     "--cfg=fuzzing",
 ];
 
-/// Seconds for each target where nothing else is said.
+/// Default number of seconds per target.
 const SECONDS: u64 = 60;
 
-/// A run.
+/// A fuzzing run.
 pub struct Plan {
-    /// Seconds for each target.
+    /// Seconds per target.
     pub seconds: u64,
-    /// Names of targets; all if there is none.
+    /// Names of targets; empty means all.
     pub targets: Vec<String>,
-    /// The other targets read their seeds, once.
+    /// Whether the other targets read their seeds once.
     pub others_read_seeds: bool,
-    /// The dependencies are those of the tests: not instrumented.
+    /// Whether to reuse the tests' dependencies, which are not instrumented.
     pub only_own_crates: bool,
 }
 
 impl Plan {
-    /// From `[--seconds N] [TARGET...]`.
+    /// Parses `[--seconds N] [TARGET...]`.
     pub fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
         let mut plan = Self {
             seconds: SECONDS,
@@ -61,8 +61,8 @@ impl Plan {
     }
 }
 
-/// Builds the targets and runs each for so long. What a run has found before is its start, with the seeds of
-/// `fuzz/seeds`; both what it finds and what fails stay below `target/fuzz`.
+/// Builds the targets and runs each for the given time. A run starts from what earlier runs found and from
+/// `fuzz/seeds`; new inputs and failures are written below `target/fuzz`.
 pub fn run(root: &Path, plan: &Plan) -> Result<(), String> {
     let known = targets(root)?;
     if let Some(unknown) = plan.targets.iter().find(|name| !known.contains(name)) {
@@ -93,7 +93,7 @@ pub fn run(root: &Path, plan: &Plan) -> Result<(), String> {
     if failed.is_empty() { Ok(()) } else { Err(format!("fuzzing failed: {}", failed.join(", "))) }
 }
 
-/// The names of the targets.
+/// Names of all targets.
 fn targets(root: &Path) -> Result<Vec<String>, String> {
     let folder = root.join("fuzz/fuzz_targets");
     let read = |error: std::io::Error| format!("{}: {error}", folder.display());
@@ -108,7 +108,7 @@ fn targets(root: &Path) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// Builds them, and gives the folder of the programs.
+/// Builds targets; returns the folder of the programs.
 fn build(root: &Path, names: &[String]) -> Result<PathBuf, String> {
     let triple = host()?;
     let place = root.join("target/fuzz");
@@ -118,18 +118,18 @@ fn build(root: &Path, names: &[String]) -> Result<PathBuf, String> {
         .args(["--target", &triple])
         .current_dir(root)
         .env("CARGO_TARGET_DIR", &place)
-        // Not for programs of the build itself, since a target is named.
+        // Does not apply to build scripts, because a target is named.
         .env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\x1f"));
     built(command, names)?;
     Ok(place.join(triple).join("fuzz"))
 }
 
-/// Builds them on the dependencies that the tests have.
+/// Builds targets with the tests' dependencies.
 fn build_own(root: &Path, names: &[String]) -> Result<PathBuf, String> {
     let this = std::env::current_exe().map_err(|error| format!("xtask: {error}"))?;
     let mut command = crate::ci::cargo_once(root);
     command
-        // All of the workspace, for the same features of the dependencies.
+        // Builds the whole workspace, so that the dependencies have the same features.
         .args(["build", "--locked", "--workspace", "--features", crate::ci::LEGACY])
         .env("RUSTC_WORKSPACE_WRAPPER", this)
         .env(INSTRUMENT, "1");
@@ -148,10 +148,10 @@ fn built(mut command: Command, names: &[String]) -> Result<(), String> {
     Err("the fuzz targets could not be built (is there a C++ compiler?)".into())
 }
 
-/// Set where cargo runs this program in place of the compiler, for the workspace's own crates.
+/// Set when cargo runs this program as the compiler of the workspace's own crates.
 const INSTRUMENT: &str = "OUTLAST_XTASK_INSTRUMENT";
 
-/// Compiles with counters if that is what this program was started for. The first argument is the compiler.
+/// Compiles with counters if cargo started this program as the compiler. The first argument is the real compiler.
 pub fn compile() -> Option<Result<(), String>> {
     std::env::var_os(INSTRUMENT)?;
     let mut arguments = std::env::args_os().skip(1);
@@ -167,7 +167,7 @@ fn host() -> Result<String, String> {
     host.map(str::to_owned).ok_or_else(|| "rustc does not say what machine it is for".into())
 }
 
-/// Runs one target for so long, or once over its seeds; gives the number of its runs.
+/// Runs one target for the given time, or once over its seeds; returns the number of executions.
 fn fuzz(root: &Path, programs: &Path, name: &str, seconds: Option<u64>) -> Result<u64, String> {
     let folder = |kind: &str| {
         let path = root.join("target/fuzz").join(kind).join(name);
@@ -206,13 +206,13 @@ fn fuzz(root: &Path, programs: &Path, name: &str, seconds: Option<u64>) -> Resul
     outcome.judge(status.success())
 }
 
-/// What a target says of itself.
+/// Result of a target.
 #[derive(Default)]
 struct Outcome {
     counters: bool,
     runs: u64,
     artifact: Option<String>,
-    /// The last lines.
+    /// Last lines of its output.
     tail: std::collections::VecDeque<String>,
 }
 
@@ -231,7 +231,7 @@ impl Outcome {
         }
     }
 
-    /// A target without counters would only try what it was given, and one without runs nothing at all.
+    /// Without counters a target only tries the given inputs, and without executions it tries nothing.
     fn judge(self, success: bool) -> Result<u64, String> {
         if !success {
             let tail = Vec::from(self.tail).join("\n");

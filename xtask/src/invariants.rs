@@ -1,16 +1,16 @@
-//! What the crates are to do without, as ARCHITECTURE.md's table says: sockets, files, clocks, AWS's names.
+//! What ARCHITECTURE.md's table says that crates must not use: sockets, files, clocks, AWS names.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::Value;
 
-/// Something that only some crates may have.
+/// Something that only some crates may use.
 struct Absence {
     what: &'static str,
-    /// Words of the sources that mean it.
+    /// Words in source code that show its use.
     words: &'static [&'static str],
-    /// The crates that may.
+    /// Crates that may use it.
     only_in: &'static [&'static str],
 }
 
@@ -25,7 +25,7 @@ const ABSENCES: &[Absence] = &[
             "UnixStream",
             "UnixListener",
         ],
-        // cli binds what net listens at; store's is in its server for tests.
+        // cli binds the listeners of net; store uses it in its test server.
         only_in: &["bench", "cli", "harness", "lab", "net", "store"],
     },
     Absence {
@@ -66,11 +66,11 @@ const ABSENCES: &[Absence] = &[
     Absence { what: "AWS's spelling of members", words: &["\"PascalCase\""], only_in: &["api"] },
 ];
 
-/// Crates in which no operation of AWS is named: what they do is the same for all.
+/// Crates that must not name an AWS operation, because they treat all operations alike.
 const NO_OPERATIONS: &[&str] =
     &["crypto", "ledger", "negotiate", "net", "pki", "store", "terminal", "tlog"];
 
-/// Names of operations that are words for other things, too.
+/// Names of operations that also have another meaning.
 const WORDS: &[&str] = &["Decapsulate", "Decrypt", "Encapsulate", "Encrypt", "Sign", "Verify"];
 
 /// The operations of AWS's models.
@@ -94,11 +94,11 @@ pub fn operations(root: &Path) -> Result<BTreeSet<String>, String> {
     Ok(names)
 }
 
-/// What a crate has that it is to do without, by the file.
+/// Forbidden uses in a crate, by file.
 pub fn broken(name: &str, files: &[(&Path, &str)], operations: &BTreeSet<String>) -> Vec<String> {
     let mut found = Vec::new();
     for (path, text) in files {
-        // Tests may do what they like.
+        // Tests may use everything.
         if path.file_stem().is_some_and(|stem| stem == "tests" || stem == "testing") {
             continue;
         }
@@ -120,14 +120,14 @@ pub fn broken(name: &str, files: &[(&Path, &str)], operations: &BTreeSet<String>
     found
 }
 
-/// A source without its comments and its tests.
+/// Source code without comments and tests.
 fn code(text: &str) -> String {
     let text = text.split("#[cfg(test)]").next().unwrap_or_default();
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a word or a path of words stands in a source, and not as a part of a longer one.
+/// Whether a word or path of words occurs in source code, not as part of a longer word.
 fn has(code: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     code.match_indices(word).any(|(at, _)| {

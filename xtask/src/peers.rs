@@ -1,15 +1,15 @@
-//! The programs that the interop tests talk to, which scripts in `tests/interop/peers` install below `target/peers`.
+//! Programs that the interop tests talk to; scripts in `tests/interop/peers` install them below `target/peers`.
 //!
-//! By hand they may use the user's caches. CI gives them a home of its own that is empty at the start of each run, so that
-//! an archive cached by an earlier build cannot hide an installation that no longer works. How the machine reaches its
-//! registries is configuration: that is handed on, and nothing here names a registry.
+//! Run by hand, the scripts may use the user's caches. CI gives them an empty home folder in each run, so that a
+//! cached archive cannot hide a broken installation. The machine's registry settings are configuration: they are
+//! passed on, and this file names no registry.
 
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-/// What guards the main paths: every run of the tests talks to these.
+/// Peers of the main code paths, with which every test run works.
 const MAIN: &[&str] = &[
     "openssl",
     "python",
@@ -29,27 +29,27 @@ const MAIN: &[&str] = &[
     "vectors",
 ];
 
-/// What takes minutes to build, or is one more of a kind: only where all peers are asked for.
+/// Peers that take minutes to build or are a second implementation of a kind: installed only with all peers.
 const OTHERS: &[&str] = &["rust", "certbot", "caddy", "moto", "aioquic", "quicgo", "pqmagic"];
 
-/// Which peers are meant.
+/// A selection of peers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
-    /// Those that guard the main paths.
+    /// Peers of the main code paths.
     Main,
-    /// Every one.
+    /// All peers.
     All,
 }
 
 impl Which {
-    /// Their names.
+    /// Names of the peers.
     pub fn names(self) -> Vec<&'static str> {
         let others = if self == Self::All { OTHERS } else { &[] };
         MAIN.iter().chain(others).copied().collect()
     }
 }
 
-/// What the benchmark starts beside the project's own servers.
+/// Peers that the benchmark compares with.
 const MEASURED: &[&str] = &["openssl", "s2n", "nginx"];
 
 /// Installs peers, and PostgreSQL where it is missing.
@@ -90,7 +90,7 @@ fn install_each(root: &Path, names: &[&str], environment: &Environment) -> Resul
     Ok(())
 }
 
-/// Files in a home directory that say how the machine reaches its registries; folders hold nothing else.
+/// Files in a home folder with the machine's registry settings; folders contain nothing else.
 const CONFIGURATION: &[&str] = &[
     ".config/go/env",
     ".config/git",
@@ -105,11 +105,11 @@ const CONFIGURATION: &[&str] = &[
     ".pip",
 ];
 
-/// Folders in the user's home that are installations rather than caches: the variable that names each, where that is set.
+/// Folders in the user's home that hold installations and not caches, with the variable that overrides each.
 const INSTALLATIONS: &[(&str, &str)] =
     &[("CARGO_HOME", ".cargo"), ("PYENV_ROOT", ".pyenv"), ("RUSTUP_HOME", ".rustup")];
 
-/// Caches, by the variable that names each: a variable of the user's would lead back to the user's cache.
+/// Cache folders, with the variable of each: a variable set by the user would lead back to the user's cache.
 const CACHES: &[(&str, &str)] = &[
     ("GOCACHE", ".cache/go-build"),
     ("GOMODCACHE", "go/pkg/mod"),
@@ -120,7 +120,7 @@ const CACHES: &[(&str, &str)] = &[
     ("npm_config_cache", ".npm"),
 ];
 
-/// What the scripts find in their environment beside what is there.
+/// Environment of the scripts.
 #[derive(Default)]
 struct Environment {
     set: Vec<(&'static str, OsString)>,
@@ -128,7 +128,7 @@ struct Environment {
 }
 
 impl Environment {
-    /// Empty caches below `home`, and all else as the user has it.
+    /// Empty caches below `home`, and everything else as the user has it.
     fn fresh(home: &Path, user: &Path, variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let mut set = vec![("HOME", home.into())];
         for (name, folder) in INSTALLATIONS {
@@ -137,7 +137,7 @@ impl Environment {
             }
         }
         set.extend(CACHES.iter().map(|(name, folder)| (*name, home.join(folder).into())));
-        // Java takes the home directory from the list of users, so that Maven finds the user's settings by itself.
+        // Java takes the home folder from the list of users, so Maven finds the user's settings without help.
         let mut options = variable("MAVEN_OPTS").unwrap_or_default();
         options.push(" -Dmaven.repo.local=");
         options.push(home.join(".m2/repository"));
@@ -153,7 +153,7 @@ impl Environment {
     }
 }
 
-/// Links a file or folder of configuration if it is there: whatever it says, nobody copies it.
+/// Links a configuration file or folder if it exists; its contents are not copied.
 fn link(from: &Path, to: &Path) -> Result<(), String> {
     if !from.exists() {
         return Ok(());
@@ -164,14 +164,14 @@ fn link(from: &Path, to: &Path) -> Result<(), String> {
         .map_err(|error| format!("{}: {error}", to.display()))
 }
 
-/// Removes a folder, with Go's modules, whose folders cannot be written to.
+/// Removes a folder, including Go's read-only module folders.
 fn remove(folder: &Path) -> Result<(), String> {
     fn writable(folder: &Path) -> std::io::Result<()> {
         use std::os::unix::fs::PermissionsExt as _;
         std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))?;
         for entry in std::fs::read_dir(folder)? {
             let entry = entry?;
-            // The type of a link itself: what it leads to is the user's.
+            // The type of the link itself; its target belongs to the user.
             if entry.file_type()?.is_dir() {
                 writable(&entry.path())?;
             }
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(value("NPM_CONFIG_CACHE"), None);
         let options = value("MAVEN_OPTS").unwrap();
         assert_eq!(options, "-Xtheirs -Dmaven.repo.local=/fresh/.m2/repository");
-        // An installation where it always is gets its name; one that has a name keeps it.
+        // An installation in its usual place gets its variable; a variable that is set is kept.
         assert_eq!(value("CARGO_HOME").unwrap(), user.join(".cargo").to_string_lossy());
         assert!(!set.iter().any(|(key, _)| *key == "PYENV_ROOT"));
         remove(&user).unwrap();

@@ -1,17 +1,17 @@
-//! How rooms hang together: which crate may use which, as ARCHITECTURE.md's table says, and circles among the modules of a crate.
+//! Dependencies: which crate may use which, by ARCHITECTURE.md's table, and cycles among the modules of a crate.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The lab, which lies beside the crates.
+/// The lab, which is outside `crates`.
 const LAB: &str = "lab";
 
-/// The folder of a crate.
+/// Folder of a crate.
 pub fn folder(root: &Path, name: &str) -> PathBuf {
     if name == LAB { root.join(LAB) } else { root.join("crates").join(name) }
 }
 
-/// The crates of ARCHITECTURE.md's table, with those that each may depend on.
+/// Crates of ARCHITECTURE.md's table, each with its allowed dependencies.
 pub fn may_use(architecture: &str) -> Result<BTreeMap<String, BTreeSet<String>>, String> {
     let rows: Vec<(String, String)> = architecture
         .lines()
@@ -48,7 +48,7 @@ pub fn may_use(architecture: &str) -> Result<BTreeMap<String, BTreeSet<String>>,
     Ok(table)
 }
 
-/// What is wrong with the circles of modules in a crate, whose sources are given with their paths.
+/// Faults in the cycles of modules in a crate, from its sources and their paths.
 pub fn circles(name: &str, source: &Path, files: &[(&Path, &str)]) -> Option<String> {
     let modules: BTreeMap<Vec<String>, &str> =
         files.iter().filter_map(|(path, text)| Some((module(source, path)?, *text))).collect();
@@ -71,7 +71,7 @@ pub fn circles(name: &str, source: &Path, files: &[(&Path, &str)]) -> Option<Str
     })
 }
 
-/// `a/b.rs` and `a/b/mod.rs` are `[a, b]`; the root of a crate is nothing.
+/// `a/b.rs` and `a/b/mod.rs` become `[a, b]`; the root of a crate is empty.
 fn module(source: &Path, path: &Path) -> Option<Vec<String>> {
     let relative = path.strip_prefix(source).ok()?.with_extension("");
     let mut parts: Vec<String> =
@@ -84,7 +84,7 @@ fn module(source: &Path, path: &Path) -> Option<Vec<String>> {
     (!is_root && parts.last().is_none_or(|last| last != "tests")).then_some(parts)
 }
 
-/// The paths that a module names in its crate, without what stands in its tests.
+/// Paths in its own crate that a module names, apart from its tests.
 fn used(path: &[String], text: &str) -> Vec<Vec<String>> {
     let text = text.split("#[cfg(test)]").next().unwrap_or_default();
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
@@ -103,7 +103,7 @@ fn used(path: &[String], text: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// The path that a text begins with, or several where it ends in braces.
+/// Paths at the start of a text; several if it ends in braces.
 fn follow(prefix: &[String], text: &str, found: &mut Vec<Vec<String>>) {
     let mut whole = prefix.to_vec();
     let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
@@ -137,7 +137,7 @@ fn follow(prefix: &[String], text: &str, found: &mut Vec<Vec<String>>) {
     }
 }
 
-/// The module that a path leads into.
+/// The module that contains a path.
 fn nearest<'a>(
     modules: &'a BTreeMap<Vec<String>, &str>,
     path: &[String],
@@ -145,7 +145,7 @@ fn nearest<'a>(
     (1..=path.len()).rev().find_map(|len| modules.get_key_value(&path[..len]).map(|(key, _)| key))
 }
 
-/// Whether a module comes back to itself.
+/// Whether a module depends on itself through others.
 fn reaches(edges: &BTreeMap<&Vec<String>, BTreeSet<&Vec<String>>>, start: &Vec<String>) -> bool {
     let mut seen: BTreeSet<&Vec<String>> = BTreeSet::new();
     let mut todo: Vec<&Vec<String>> = edges.get(start).into_iter().flatten().copied().collect();

@@ -1,5 +1,5 @@
-//! The tests of the workspace, several programs at a time: many of them wait for servers, clients and clocks, and `cargo
-//! test` runs one after the other.
+//! Runs the workspace's tests, several programs at a time, because many of them wait for servers, clients and clocks.
+//! `cargo test` runs one program after the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -13,14 +13,14 @@ use serde_json::Value;
 use crate::ci::{LEGACY, cargo_once};
 use crate::peers::Which;
 
-/// How a test says that it was skipped; `outlast_testing::skip` writes the line.
+/// Start of the line by which a test reports that it was skipped; `outlast_testing::skip` writes it.
 pub const SKIPPED: &str = "skipped: ";
 
-/// Programs that run with nothing beside them, at the end: they hold an emulated link to its times.
+/// Programs that run alone at the end, because they measure the timing of an emulated link.
 const ALONE: &[&str] = &["outlast-lab live"];
 
-/// Those that take more than ten seconds, the longest first. CI begins them in this order, as all would wait for them in the end; `check`
-/// leaves them out.
+/// Programs that take more than ten seconds, the longest first. CI starts them in this order because otherwise all
+/// others would wait for them at the end; `check` leaves them out.
 const LONGEST: &[&str] = &[
     "outlast-lab siege",
     "outlast pki_peers",
@@ -63,28 +63,28 @@ const LONGEST: &[&str] = &[
     "outlast mutual_tls",
 ];
 
-/// A program of tests, or one module of it: what the tests of a file share, such as the limit on open files, they share with nobody
-/// else, and a file that hangs or is killed takes no other with it.
+/// A test program, or one module of it. Limits of a process, such as the one on open files, then concern only the
+/// tests of one file, and a file that hangs or is killed takes no other with it.
 #[derive(Clone)]
 struct Program {
-    /// Its package, and its target or module.
+    /// Package, and target or module.
     name: String,
     package: String,
-    /// The package's folder, in which it runs.
+    /// Folder of the package, in which it runs.
     folder: PathBuf,
     executable: PathBuf,
-    /// The names of its tests; all if there are none.
+    /// Names of its tests; empty means all.
     tests: Vec<String>,
 }
 
-/// The target in which each file of tests is a module.
+/// Test target in which each file is a module.
 const ALL: &str = "all";
 
-/// The programs of the workspace's tests.
+/// Test programs of the workspace.
 pub struct Programs(Vec<Program>);
 
 impl Programs {
-    /// Without those that take longest, and what would have to run with nothing beside it.
+    /// Leaves out the longest programs and those that must run alone.
     pub fn without_long(mut self) -> Self {
         let is_long = |name: &str| LONGEST.contains(&name) || ALONE.contains(&name);
         let left = self.0.extract_if(.., |program| is_long(&program.name));
@@ -97,7 +97,8 @@ impl Programs {
     }
 }
 
-/// Builds all that there is, tests too. Clippy is the compiler: code that is built has been checked, and nothing is read twice.
+/// Builds everything including tests, with Clippy as the compiler, so that building is also checking and nothing is
+/// compiled twice.
 pub fn build(root: &Path) -> Result<Programs, String> {
     let output = linted(root)
         .args(["test", "--workspace", "--exclude", "outlast-fuzz", "--all-targets"])
@@ -114,7 +115,7 @@ pub fn build(root: &Path) -> Result<Programs, String> {
     for program in text.lines().filter_map(program) {
         found.extend(program.by_module()?);
     }
-    // The last one is begun first.
+    // The last one is started first.
     found.sort_by_key(|program| {
         std::cmp::Reverse(
             LONGEST.iter().position(|name| *name == program.name).unwrap_or(LONGEST.len()),
@@ -123,7 +124,7 @@ pub fn build(root: &Path) -> Result<Programs, String> {
     if found.is_empty() { Err("there are no tests".into()) } else { Ok(Programs(found)) }
 }
 
-/// cargo with clippy in the place of the compiler for the workspace's own crates, as `cargo clippy` has it; warnings are errors.
+/// cargo with Clippy as the compiler of the workspace's own crates, as `cargo clippy` does it; warnings are errors.
 fn linted(root: &Path) -> Command {
     let mut cargo = cargo_once(root);
     cargo.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver").env(
@@ -133,14 +134,14 @@ fn linted(root: &Path) -> Command {
     cargo
 }
 
-/// The program that a line of cargo's messages is about, if it is one of tests.
+/// Test program in a line of cargo's messages, if it has one.
 fn program(line: &str) -> Option<Program> {
     let message: Value = serde_json::from_str(line).ok()?;
     let is_test = message["reason"] == "compiler-artifact" && message["profile"]["test"] == true;
     let executable = message["executable"].as_str().filter(|_| is_test)?;
     let folder = Path::new(message["manifest_path"].as_str()?).parent()?.to_path_buf();
     let id = message["package_id"].as_str()?;
-    // path+file:///FOLDER#NAME@VERSION, or #VERSION where the folder has the package's name.
+    // path+file:///FOLDER#NAME@VERSION, or #VERSION if the folder is named like the package.
     let (path, rest) = id.rsplit_once('#')?;
     let package = match rest.split_once('@') {
         Some((name, _)) => name,
@@ -155,7 +156,7 @@ fn program(line: &str) -> Option<Program> {
     })
 }
 
-/// The tests of each module, from what the harness lists: `MODULE::NAME: test`.
+/// Tests of each module, from the harness's list: `MODULE::NAME: test`.
 fn modules(list: &str) -> BTreeMap<&str, Vec<String>> {
     let mut modules: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for test in list.lines().filter_map(|line| line.strip_suffix(": test")) {
@@ -165,8 +166,8 @@ fn modules(list: &str) -> BTreeMap<&str, Vec<String>> {
     modules
 }
 
-/// Runs them, and the examples in the documentation. Each program's output is shown in one piece once it has ended. Those that talk to
-/// peers must find these; with none, all of them are skipped.
+/// Runs the programs and the documentation examples. Each program's output is printed in one piece when it has ended.
+/// Tests that need peers must find them; without peers all of them are skipped.
 pub fn run(root: &Path, programs: Programs, peers: Option<Which>) -> Result<Counts, String> {
     let logs = root.join("target/ci-tests");
     let _ = std::fs::remove_dir_all(&logs);
@@ -182,14 +183,14 @@ pub fn run(root: &Path, programs: Programs, peers: Option<Which>) -> Result<Coun
     if counts.passed == 0 { Err("no test was run".into()) } else { Ok(counts) }
 }
 
-/// Runs programs, so many at once; gives what they said.
+/// Runs programs, several at a time; returns their output.
 fn run_each(
     programs: Vec<Program>,
     at_once: usize,
     logs: &Path,
     peers: Option<Which>,
 ) -> Result<Vec<String>, String> {
-    // From the end.
+    // Takes programs from the end.
     let queue = Mutex::new(programs);
     let texts = Mutex::new(Vec::new());
     let worker = || -> Result<(), String> {
@@ -208,7 +209,7 @@ fn run_each(
 }
 
 impl Program {
-    /// One for each module where each file of tests is one.
+    /// Splits programs into modules where each test file is one.
     fn by_module(self) -> Result<Vec<Self>, String> {
         if !self.name.ends_with(&format!(" {ALL}")) {
             return Ok(vec![self]);
@@ -228,7 +229,7 @@ impl Program {
         Ok(modules(&list).into_iter().map(named).collect())
     }
 
-    /// Runs it, and gives what it said.
+    /// Runs the program and returns its output.
     fn run(&self, logs: &Path, peers: Option<Which>) -> Result<String, String> {
         let log = logs.join(format!("{}.log", self.name.replace(' ', "-")));
         let failed = |error: std::io::Error| format!("{}: {error}", self.name);
@@ -246,7 +247,7 @@ impl Program {
             .args(self.tests.first().map(|_| "--exact"))
             .args(&self.tests)
             .current_dir(&self.folder)
-            // What cargo sets and a test reads when it runs.
+            // Variables that cargo sets and tests read at run time.
             .env("CARGO_PKG_NAME", &self.package)
             .env("CARGO_MANIFEST_DIR", &self.folder)
             .stdin(Stdio::null())
@@ -255,18 +256,18 @@ impl Program {
             .status()
             .map_err(failed)?;
         let mut text = String::from_utf8_lossy(&std::fs::read(&log).map_err(failed)?).into_owned();
-        // One that was killed has no line of results: it is a failure with its own name.
+        // A program that was killed prints no results: it counts as a failure under its own name.
         if !status.success() && !text.contains("\ntest result: FAILED") {
             text.push_str(&died(&self.name, &status.to_string()));
         }
         let seconds = begun.elapsed().as_secs();
-        // One piece, whoever else prints.
+        // In one piece, although other threads print too.
         println!("\n---- {} ({seconds} s)\n{text}", self.name);
         Ok(text)
     }
 }
 
-/// The lines of a program that ended before it could say what failed.
+/// Lines for a program that ended before it could report failures.
 fn died(name: &str, status: &str) -> String {
     format!(
         "\nfailures:\n    {name}: {status}\n\ntest result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured\n"
@@ -276,7 +277,7 @@ fn died(name: &str, status: &str) -> String {
 /// Runs the examples in the documentation.
 fn documentation(root: &Path) -> Result<String, String> {
     let output = linted(root)
-        // As the tests were built: what fuzzing needs of other crates would have all of them compiled again.
+        // With the features of the test build: the fuzz crate's features would compile all crates again.
         .args(["test", "--workspace", "--exclude", "outlast-fuzz", "--doc", "--features", LEGACY])
         .args(["--locked", "--no-fail-fast"])
         .stderr(Stdio::inherit())
@@ -290,21 +291,21 @@ fn documentation(root: &Path) -> Result<String, String> {
     Ok(text)
 }
 
-/// What the tests said.
+/// Results of the tests.
 #[derive(Default)]
 pub struct Counts {
-    /// Without those that were skipped.
+    /// Without skipped tests.
     pub passed: usize,
-    /// Those that failed.
+    /// Failed tests.
     pub failed: usize,
-    /// Their names.
+    /// Names of failed tests.
     pub failed_names: BTreeSet<String>,
-    /// Each with its reasons.
+    /// Names of skipped tests, each with its reasons.
     pub skipped: BTreeMap<String, String>,
 }
 
 impl Counts {
-    /// Says them, with so many more that have passed; fails if one has failed.
+    /// Prints the counts, with `more` further passed tests; an error if a test failed.
     pub fn end(&self, more: usize) -> Result<(), String> {
         for name in &self.failed_names {
             println!("failed: {name}");
@@ -317,7 +318,7 @@ impl Counts {
         if self.failed > 0 { Err("some tests failed".into()) } else { Ok(()) }
     }
 
-    /// Counts what another program has said, too.
+    /// Adds the results in another program's output.
     fn add(&mut self, text: &str) {
         let more = Self::read(text);
         self.passed += more.passed;
@@ -326,10 +327,11 @@ impl Counts {
         self.skipped.extend(more.skipped);
     }
 
-    /// Reads what the test harness wrote. A test that is skipped ends like one that passes: the line that it writes tells.
+    /// Parses the output of the test harness. A skipped test ends like a passed one; the line that it writes tells
+    /// them apart.
     fn read(text: &str) -> Self {
         let mut counts = Self::default();
-        // Those that end in the list of failures, which follows the output of each.
+        // Names in the list of failures, which follows the output of each test.
         let mut names: BTreeSet<&str> = BTreeSet::new();
         let mut is_list = false;
         for line in text.lines() {
@@ -348,7 +350,7 @@ impl Counts {
             } else if let Some((name, reason)) =
                 line.strip_prefix(SKIPPED).and_then(|line| line.split_once(": "))
             {
-                // One test may lack several things.
+                // A test may lack several things.
                 let reasons = counts.skipped.entry(name.to_owned()).or_default();
                 if !reasons.contains(reason) {
                     *reasons = if reasons.is_empty() {
@@ -359,13 +361,13 @@ impl Counts {
                 }
             }
         }
-        // A test that fails after all is no skipped one.
+        // A test that fails after a partial skip is not a skipped one.
         let failed: Vec<&str> = counts.failed_names.iter().map(String::as_str).collect();
         counts
             .skipped
             .retain(|name, _| !failed.iter().any(|test| name.ends_with(&format!(" {test}"))));
         counts.passed = counts.passed.saturating_sub(counts.skipped.len());
-        // Those that are measurements never run here.
+        // Tests marked as measurements never run here.
         for line in text.lines().filter_map(|line| line.strip_prefix("test ")) {
             if let Some((name, reason)) = line.split_once(" ... ignored, ") {
                 counts.skipped.insert(name.to_owned(), reason.to_owned());

@@ -1,7 +1,7 @@
-//! Phrases that readers have stumbled over, in comments and documents. A word list, not a grammar: a row is added when a
+//! Phrases that confused readers of comments and documents. A word list, not a grammar: it gets a row whenever a
 //! reader stumbles again.
 
-/// A phrase in small letters, and what to write instead.
+/// A phrase in lower case, and advice on what to write instead.
 struct Phrase {
     words: &'static str,
     instead: &'static str,
@@ -26,10 +26,10 @@ const PHRASES: &[Phrase] = &[
     Phrase { words: "as it has it", instead: "name what has what" },
 ];
 
-/// Comments of a field or variant that repeat a question instead of answering it.
+/// Comments of a field or variant that say nothing about it.
 const EMPTY: &[&str] = &["which.", "how.", "why.", "who.", "where.", "when.", "what.", "whether."];
 
-/// What is to be said better in a file: line and advice. A source is read for its comments, another file whole.
+/// Phrases to improve in a file: line and advice. In source code only comments count, in other files everything.
 pub fn stumbles(text: &str, is_source: bool) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (index, line) in text.lines().enumerate() {

@@ -1,8 +1,8 @@
 //! ACME's wire (RFC 8555, RFC 8737, RFC 9773): requests in JWS, answers in JSON. No I/O.
 //!
 //! [`Service::acme`] turns a request into an answer and the transaction that must be durable first, as
-//! [`Service::prepare`] does for AWS's operations. [`jobs`] hands out the looks at targets of validations, which
-//! who owns the sockets takes.
+//! [`Service::prepare`] does for AWS's operations. [`jobs`] hands out the validation attempts that are due; `net`
+//! opens their connections.
 
 mod account;
 pub mod jobs;
@@ -31,15 +31,15 @@ use crate::wire::ApiError;
 
 /// Bytes of a request's body at most.
 pub const MAX_BODY: usize = 64 * 1024;
-/// Seconds until a client should look again.
+/// Seconds until a client should poll again.
 const RETRY_AFTER: u32 = 3;
-/// Seconds until a client should ask again when to renew: six hours, as in RFC 9773, section 4.2.
+/// Seconds until a client should ask for the renewal window again: six hours, as in RFC 9773, section 4.2.
 const RENEWAL_RETRY_AFTER: u32 = 21_600;
 
-/// An answer.
+/// Answer to a request, ready to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// HTTP status.
+    /// Status code.
     pub status: u16,
     /// `Content-Type`; empty if there is no body.
     pub content_type: &'static str,
@@ -49,7 +49,7 @@ pub struct Response {
     pub body: Vec<u8>,
 }
 
-/// What is to be done now.
+/// What the caller must do next.
 pub enum Step {
     /// Send this.
     Respond(Response),
@@ -57,11 +57,12 @@ pub enum Step {
     Commit(Box<Prepared>),
     /// Another request changed the same records meanwhile: begin again.
     Again,
-    /// It takes long, and was carried out in haste ([`outlast_crypto::pace`]): begin again where that harms nobody.
+    /// The request takes long and was tried under a time limit ([`outlast_crypto::pace`]): begin again on a thread
+    /// that may wait.
     TakesLong,
 }
 
-/// A request that was carried out but for its commit.
+/// A request that has been carried out, except for its commit.
 pub struct Prepared {
     /// What must be durable first.
     pub transaction: Transaction,
@@ -69,28 +70,28 @@ pub struct Prepared {
     pub response: Response,
     /// ARN of the account's session of its binding's role; none without an account.
     pub principal: Option<String>,
-    /// Whether there is a target to look at then.
+    /// Whether a validation attempt is due once the transaction is durable.
     pub has_job: bool,
 }
 
-/// Whether a path is ACME's.
+/// Whether a path belongs to ACME.
 pub fn is_path(path: &str) -> bool {
     path.starts_with(PREFIX)
 }
 
-/// Whether a request takes longer than a network thread can wait, whatever it asks: who revokes may have many authorizations
-/// searched.
+/// Whether a request may take longer than a network thread can wait, whatever it asks: a revocation may have to
+/// search many authorizations.
 pub fn is_slow(path: &str) -> bool {
     path.ends_with("/revoke-cert")
 }
 
-/// Whose turn a request that takes long counts for: its endpoint's.
+/// The endpoint that a slow request is counted for when slow requests take turns.
 pub fn principal(path: &str) -> String {
     let endpoint = path.strip_prefix(PREFIX).and_then(|rest| rest.split('/').next());
     format!("acme/{}", endpoint.unwrap_or_default())
 }
 
-/// The answer to a request of an endpoint of which too many that take long wait for their turn.
+/// The answer when too many slow requests of one endpoint are waiting.
 pub fn throttled() -> Response {
     later("Too many requests of this endpoint that take long wait for their turn; try again later.")
 }
@@ -105,7 +106,7 @@ pub fn body_refused(status: u16) -> Response {
 }
 
 impl From<Step> for Attempt<Box<Prepared>, Response> {
-    /// For those who can wait for what takes long.
+    /// For callers that can wait for slow work.
     fn from(step: Step) -> Self {
         match step {
             Step::Respond(response) => Self::Done(response),
@@ -130,19 +131,19 @@ impl Prepared {
     }
 }
 
-/// The answer when others were quicker all the time.
+/// The answer when other requests changed the same records at every attempt.
 pub fn contended() -> Response {
     later("Others are changing the same; try again later.")
 }
 
-/// The answer to a request that would succeed in a moment.
+/// The answer to a request that would succeed if it were repeated in a moment.
 fn later(detail: &str) -> Response {
     let mut response = refusal(&AcmeError::new(Kind::SERVER_INTERNAL, detail).with_status(503));
     response.headers.push(("retry-after", RETRY_AFTER.to_string()));
     response
 }
 
-/// What a handler has to say.
+/// What a handler returns.
 struct Reply {
     status: u16,
     content_type: &'static str,
@@ -152,7 +153,7 @@ struct Reply {
     links: Vec<(String, &'static str)>,
     retry_after: Option<u32>,
     has_job: bool,
-    /// Whether something was changed: then it is recorded.
+    /// Whether anything was changed, and must be recorded.
     changed: bool,
 }
 
@@ -199,22 +200,22 @@ struct Call<'a> {
     endpoint: Endpoint,
     urls: Urls,
     jws: Jws,
-    /// The key that has signed.
+    /// The key that signed the request.
     key: PublicKey,
-    /// The account that has signed, once it is known.
+    /// The account that signed the request, once it is known.
     account: Option<Account>,
     notes: Notes,
 }
 
 impl Call<'_> {
-    /// The account that has signed: requests by key alone have none.
+    /// The account that signed; a request signed by a key alone has none.
     fn account(&self) -> Result<&Account, AcmeError> {
         self.account
             .as_ref()
             .ok_or_else(|| AcmeError::malformed("The JWS must have the account's URL as `kid`."))
     }
 
-    /// The same, if the path names it, too: nobody sees what others have.
+    /// The account that signed, if the path names the same one: no account sees another's resources.
     fn own_account(&self, id: &str) -> Result<&Account, AcmeError> {
         let account = self.account()?;
         if account.id() == id {
@@ -223,7 +224,7 @@ impl Call<'_> {
         Err(AcmeError::new(Kind::UNAUTHORIZED, "This belongs to another account."))
     }
 
-    /// Who acts, and what policies can ask.
+    /// The principal, and the condition keys of the request.
     fn caller(
         &mut self,
         account: &Account,
@@ -247,7 +248,7 @@ impl Call<'_> {
     }
 }
 
-/// Why a request came to nothing, and what that leaves.
+/// Why a request failed, and the headers that its answer carries.
 struct Failure {
     error: AcmeError,
     /// A fresh nonce, and the directory.
@@ -279,8 +280,8 @@ impl Service {
             .unwrap_or_else(contended)
     }
 
-    /// Where clients reach this server, the first for URLs: as the operator says; or else as this client has, or at
-    /// the address that is listened at.
+    /// The URLs at which clients reach this server, the first one for links: the operator's setting, or else the host
+    /// that this client used, or else the listening address.
     fn origins(&self, request: &Request<'_>) -> Vec<String> {
         let settings = self.settings();
         let seen = format!("https://{}", request.host);
@@ -360,8 +361,8 @@ impl Service {
             return Err(Failure { error: current(&call.work, fault.into()), headers });
         }
         if let (Err(error), None) = (&outcome, &call.account) {
-            // Anybody can sign with a key of their own: they leave nothing behind, not even a nonce that is used up.
-            // Until it is old the same request can come again, and be refused again.
+            // Anybody can sign with a key of their own, so such a request leaves nothing behind, not even a used
+            // nonce. Until the nonce expires the same request can be sent again, and is refused again.
             return Err(Failure { error: current(&call.work, error.clone()), headers });
         }
         let error = outcome.as_ref().err().map(api_error);
@@ -398,7 +399,7 @@ impl Service {
                 response: respond(reply, headers),
             },
             Err(error) => {
-                // A refused request changes nothing; but its nonce is used up.
+                // A refused request changes nothing, but uses its nonce up.
                 let transaction = call.work.into_refusal_keeping(&nonce_record_key, events);
                 let mut response = refusal(&error);
                 response.headers.extend(headers);
@@ -414,11 +415,11 @@ struct Signed {
     jws: Jws,
     key: PublicKey,
     account: Option<Account>,
-    /// Place of the record that uses the nonce up.
+    /// Key of the record that marks the nonce as used.
     nonce: String,
 }
 
-/// Who has signed the request (RFC 8555, sections 6.2 to 6.5).
+/// Verifies who signed the request (RFC 8555, sections 6.2 to 6.5).
 fn authenticate(
     work: &mut Work<'_>,
     request: &Request<'_>,
@@ -468,7 +469,7 @@ fn authenticate(
     Ok(Signed { jws, key, account, nonce })
 }
 
-/// RFC 8555, section 6.4: the URL that is signed is the one that was asked.
+/// RFC 8555, section 6.4: the signed URL must be the requested one.
 fn check_url(jws: &Jws, request: &Request<'_>, origins: &[String]) -> Result<(), AcmeError> {
     let path = match request.query {
         "" => request.path.to_owned(),
@@ -536,7 +537,7 @@ fn no_content(is_head: bool) -> Reply {
     reply
 }
 
-/// What is answered without a commit, which would verify what was read: so it is verified here.
+/// Without a commit nothing verifies what was read, so it is verified here.
 fn current(work: &Work<'_>, error: AcmeError) -> AcmeError {
     let by_records = matches!(
         error,
@@ -591,7 +592,7 @@ fn refusal(error: &AcmeError) -> Response {
     }
 }
 
-/// The record's name of a problem.
+/// The error that the audit event records for a problem.
 fn api_error(error: &AcmeError) -> ApiError {
     match error {
         AcmeError::Problem(problem) => ApiError {

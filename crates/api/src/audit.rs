@@ -1,7 +1,7 @@
 //! Audit events in the shape of AWS CloudTrail records.
 //!
-//! Source: "CloudTrail record contents", AWS CloudTrail user guide. Every call of an authenticated principal
-//! leaves one, in the same durable step as what it changed.
+//! Source: "CloudTrail record contents", AWS CloudTrail user guide. Every call of an authenticated principal leaves
+//! one event, in the same commit as the changes it made.
 
 use outlast_domain::arn::Arn;
 use outlast_domain::identity::{Identity, Principal};
@@ -11,27 +11,27 @@ use serde_json::{Map, Value, json};
 
 use crate::wire::ApiError;
 
-/// Characters of a caller's text in a record at most.
+/// Longest text from a caller that a record quotes, in characters.
 const MAX_TEXT: usize = 1024;
 
 /// What the connection negotiated.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TlsDetails {
-    /// `TLSv1.3`
+    /// Protocol version: `TLSv1.2` or `TLSv1.3`.
     pub version: String,
     /// IANA name of the cipher suite.
     pub cipher_suite: String,
-    /// IANA name of the key-exchange group; on a resumed TLS 1.2 session there is none.
+    /// IANA name of the key-exchange group; `None` on a resumed TLS 1.2 session.
     pub key_exchange: Option<String>,
-    /// Whether that group resists a quantum computer.
+    /// Whether that group is post-quantum or hybrid.
     pub post_quantum: bool,
     /// `full`, `full-with-hello-retry-request` or `resumed`.
     pub handshake: &'static str,
-    /// The client's certificate, where it has shown one.
+    /// The client's certificate, if the client presented one.
     pub client_certificate: Option<ClientCertificate>,
 }
 
-/// What is recorded of a client's certificate.
+/// The parts of a client's certificate that are recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientCertificate {
     /// Subject (RFC 4514).
@@ -42,7 +42,7 @@ pub struct ClientCertificate {
     pub issuer: String,
 }
 
-/// What an operation notes for the record while it runs. No plaintext and no key material goes here.
+/// What an operation notes for its record while it runs. Never plaintext or key material.
 #[derive(Debug, Default)]
 pub struct Notes {
     parameters: Map<String, Value>,
@@ -52,7 +52,7 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// What a policy that is put does not do, though it looks as if: nothing, if there is nothing to be said.
+    /// A warning about a policy that was put: a statement that has no effect although it looks as if it had one.
     pub fn policy_findings(&mut self, policy: &Policy) {
         let findings = policy.findings();
         if !findings.is_empty() {
@@ -60,30 +60,30 @@ impl Notes {
         }
     }
 
-    /// A request parameter.
+    /// Adds a request parameter.
     pub fn parameter(&mut self, name: &str, value: impl Into<Value>) {
         self.parameters.insert(name.to_owned(), value.into());
     }
 
-    /// Gives a request parameter that was noted another name: an operation has two of its kind.
+    /// Renames a noted request parameter, for an operation with two of the same kind.
     pub fn rename_parameter(&mut self, name: &str, new_name: &str) {
         if let Some(value) = self.parameters.remove(name) {
             self.parameters.insert(new_name.to_owned(), value);
         }
     }
 
-    /// A response element.
+    /// Adds a response element.
     pub fn response(&mut self, name: &str, value: impl Into<Value>) {
         self.response.insert(name.to_owned(), value.into());
     }
 
-    /// A resource that was used, with its CloudTrail type, as in `AWS::KMS::Key`.
+    /// Adds a resource that was used, with its CloudTrail type, such as `AWS::KMS::Key`.
     pub fn resource(&mut self, arn: String, kind: &'static str) {
         self.resources.push((arn, kind));
     }
 }
 
-/// Everything that goes into one record.
+/// Everything that goes into a record.
 pub struct Event<'a> {
     /// Time of the request, milliseconds since 1970.
     pub now_ms: i64,
@@ -93,13 +93,13 @@ pub struct Event<'a> {
     pub request_id: &'a str,
     /// The service's host name in CloudTrail: `kms.amazonaws.com`.
     pub source: &'a str,
-    /// Operation.
+    /// Name of the operation.
     pub name: &'a str,
-    /// Region.
+    /// Region of the call.
     pub region: &'a str,
     /// Whether the operation changes nothing.
     pub read_only: bool,
-    /// Who called.
+    /// The principal that called.
     pub principal: &'a Principal,
     /// Address that the request came from.
     pub source_ip: &'a str,
@@ -115,7 +115,7 @@ pub struct Event<'a> {
     pub error: Option<&'a ApiError>,
 }
 
-/// The first characters of what a caller sent: records must not grow with it.
+/// The first characters of what a caller sent, so that a record stays small.
 fn capped(text: &str) -> String {
     text.chars().take(MAX_TEXT).collect()
 }
@@ -166,7 +166,7 @@ impl Event<'_> {
                 "cipherSuite": tls.cipher_suite,
                 "clientProvidedHostHeader": capped(self.host),
                 "keyExchange": tls.key_exchange,
-                // CloudTrail has no more; what follows is ours.
+                // CloudTrail has no more members here; the following are ours.
                 "postQuantum": tls.post_quantum,
                 "handshake": tls.handshake,
             });
@@ -221,12 +221,12 @@ fn user_identity(principal: &Principal) -> Value {
     }
 }
 
-/// The record of what the service did by itself: a deletion whose waiting period was over, a rotation.
+/// The record of an action of the service itself, such as a deletion whose waiting period is over, or a rotation.
 pub fn service_event(now_ms: i64, event_id: &str, source: &str, done: &Done) -> Vec<u8> {
     service_event_with(now_ms, event_id, source, done, None)
 }
 
-/// The same with `additionalEventData`.
+/// The same, with `additionalEventData`.
 pub fn service_event_with(
     now_ms: i64,
     event_id: &str,
@@ -259,7 +259,7 @@ pub fn service_event_with(
     event.to_string().into_bytes()
 }
 
-/// The record of what an operator did with the command line: there is no caller with an access key.
+/// The record of an operator's command: there is no caller with an access key.
 pub fn operator_event(
     now_ms: i64,
     event_id: &str,

@@ -19,48 +19,48 @@ use crate::wire::{ApiError, Protocol};
 
 /// An operation that is served, in a file of its own below `ops`.
 pub trait Run: Operation {
-    /// `readOnly` of its CloudTrail events.
+    /// Whether its CloudTrail events say `readOnly`.
     const READ_ONLY: bool;
-    /// Whether it takes longer than a network thread can wait, whatever is asked. (Algorithms say for themselves whether a key
-    /// or signature takes long: [`outlast_crypto::pace`].)
+    /// Whether every call may take longer than a network thread can wait. (Slow algorithms are known one by one:
+    /// [`outlast_crypto::pace`].)
     const SLOW: bool = false;
 
-    /// Carries it out. What it writes goes into `call.work`, and happens as a whole or not at all.
+    /// Carries the operation out. Its writes go into `call.work`, which commits all of them or none.
     fn run(call: &mut Call<'_>, input: Self::Input) -> Result<Self::Output, ApiError>;
 }
 
 /// One call in progress.
 pub struct Call<'a> {
-    /// Reads and writes.
+    /// The unit of work: reads, and the writes to be committed.
     pub work: Work<'a>,
-    /// Loaded keys.
+    /// Cache of unsealed keys.
     pub ring: &'a KeyRing,
-    /// Parsed policies.
+    /// Cache of parsed policies.
     pub policies: &'a PolicyCache,
-    /// Where this server is reached.
+    /// The URLs at which clients reach this server.
     pub settings: Arc<Settings>,
     /// The caller.
     pub caller: Caller,
-    /// The caller's account in the region that was asked.
+    /// The account and Region that the call is for.
     pub scope: Scope,
-    /// Values of condition keys.
+    /// Condition keys of the request and their values.
     pub conditions: ConditionKeys,
-    /// `GrantTokens`.
+    /// The request's `GrantTokens`.
     pub tokens: Vec<String>,
     /// Notes for the audit event.
     pub notes: Notes,
-    /// Keys that a cryptographic operation has used.
+    /// Keys that cryptographic operations of this call have used.
     pub used: Vec<Key>,
 }
 
 impl<'a> Call<'a> {
-    /// Decides whether the caller may do `action` on the resource with this ARN, which has no policy of its own.
+    /// Authorizes `action` on the resource with this ARN, which has no policy of its own.
     pub fn authorize<A: Action>(&self, action: A, resource: &str) -> Result<Permit<A>, ApiError> {
         authorize(&self.caller, &self.conditions, action, resource).map_err(ApiError::from)
     }
 
-    /// Decides whether the caller may do `action` with a key, by its policy, identity policies and grants.
-    /// `context` is the encryption context, where the operation has one.
+    /// Authorizes `action` on a key, by its policy, identity policies and grants. `context` is the encryption
+    /// context, where the operation has one.
     pub fn authorize_key<A: Action>(
         &mut self,
         action: A,
@@ -71,7 +71,7 @@ impl<'a> Call<'a> {
         Ok(keys::authorize(work, Access { context, ..access }, action, key)?)
     }
 
-    /// Decides whether the caller may do `action` with a certificate authority, by its policy and identity policies.
+    /// Authorizes `action` on a certificate authority, by its policy and identity policies.
     pub fn authorize_authority<A: Action>(
         &mut self,
         action: A,
@@ -81,7 +81,7 @@ impl<'a> Call<'a> {
         Ok(ca::authorize(work, access, action, authority)?)
     }
 
-    /// The work and the caller, for what the domain decides itself.
+    /// The unit of work and the caller, for decisions that the domain makes itself.
     pub fn split(&mut self) -> (&mut Work<'a>, Access<'_>) {
         let access = Access {
             caller: &self.caller,
@@ -94,7 +94,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Digest of an operation's input, the same in every protocol, by which a repeated request is recognised.
+/// Digest of an operation's input, the same in every protocol, which identifies a repeated request.
 pub fn input_digest<T: Serialize>(input: &T) -> Result<String, ApiError> {
     Ok(hex::encode(outlast_crypto::digests::sha256(&Protocol::Json11.encode(input)?)))
 }

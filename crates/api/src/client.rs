@@ -8,18 +8,18 @@ use crate::aws::Operation;
 use crate::wire::sigv4::{Credentials, Target, sign, sign_rest};
 use crate::wire::{ApiError, Protocol, read, rest};
 
-/// A client of one endpoint, in one region, with one access key. It speaks REST JSON with services that do, and AWS JSON 1.1 with
-/// all others.
+/// A client of one endpoint, in one Region, with one access key. It speaks REST JSON with the services that do, and
+/// AWS JSON 1.1 with the others.
 pub struct Client {
     /// Host and port as in the endpoint's URL.
     pub host: String,
-    /// Region that the requests are for.
+    /// Region to sign requests for.
     pub region: String,
-    /// Credentials that requests are signed with.
+    /// Credentials to sign requests with.
     pub credentials: Credentials,
 }
 
-/// An error that the service answered.
+/// An error that the service returned.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct ServiceError {
@@ -97,7 +97,7 @@ impl Client {
         Self::response_as::<O>(status, None, body)
     }
 
-    /// The same, with what the header `x-amzn-errortype` says: REST JSON has an error's name nowhere else.
+    /// The same, given the header `x-amzn-errortype`: REST JSON has the error's name nowhere else.
     pub fn response_as<O: Operation>(
         status: u16,
         error_type: Option<&str>,
@@ -125,7 +125,7 @@ impl Client {
             message: String,
         }
         let error: Body = serde_json::from_slice(body).map_err(|error| unreadable(&error))?;
-        // AWS puts a namespace before it, or a URL behind it.
+        // AWS may prefix the name with a namespace, or append a URL.
         let kind =
             error_type.map_or(error.kind.as_str(), |kind| kind.split(':').next().unwrap_or(kind));
         let code = kind.rsplit('#').next().unwrap_or_default().to_owned();

@@ -14,7 +14,7 @@ use outlast_domain::{limits, tags};
 
 use crate::wire::{ApiError, validate};
 
-/// Tags from a list of pairs; a key that comes twice is an error of the given name.
+/// Reads tags from a list of pairs; a repeated key is an error with the given name.
 pub fn unique_tags(
     pairs: impl IntoIterator<Item = (String, String)>,
     code: &'static str,
@@ -47,13 +47,13 @@ pub fn unique_tags(
     }
 }
 
-/// What policies can ask about the tags of a request.
+/// Sets the condition keys about the tags of a request.
 pub fn request_tags(conditions: &mut ConditionKeys, tags: &BTreeMap<String, String>) {
     conditions.set_request_tags(tags);
 }
 
-/// A page of up to `limit` tags in order of key, after the key `after`; and the marker of the next page, if
-/// there is one.
+/// A page of up to `limit` tags, in order of key, that come after the key `after`; and the marker of the next page,
+/// if there is one.
 pub fn page_of_tags(
     tags: &BTreeMap<String, String>,
     after: Option<&str>,
@@ -69,22 +69,22 @@ pub fn page_of_tags(
     (page, next)
 }
 
-/// Markers of lists: the last item of the page before, in base64 so that nobody builds on them.
+/// Markers of lists: the last item of the previous page, in base64 so that nobody relies on their contents.
 pub mod marker {
     use base64::Engine;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
     use crate::wire::ApiError;
 
-    /// AWS's limit of a marker, in bytes. The longest item is a tag key of 128 characters.
+    /// AWS's limit on the length of a marker, in bytes. The longest item is a tag key of 128 characters.
     const MAX_LEN: usize = 1024;
 
-    /// Wraps the last item of a page.
+    /// Encodes the last item of a page.
     pub fn wrap(last: &str) -> String {
         URL_SAFE_NO_PAD.encode(last)
     }
 
-    /// Reverses [`wrap`]; `code` is the service's error for a marker that is none.
+    /// Reverses [`wrap`]; `code` names the service's error for an invalid marker.
     pub fn unwrap(marker: Option<&str>, code: &'static str) -> Result<Option<String>, ApiError> {
         let Some(marker) = marker else { return Ok(None) };
         let bytes = (marker.len() <= MAX_LEN).then(|| URL_SAFE_NO_PAD.decode(marker).ok());

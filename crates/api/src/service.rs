@@ -63,7 +63,7 @@ pub struct Service {
     clock: clock::State,
 }
 
-/// A request whose body has arrived.
+/// A complete request, body included.
 pub struct Request<'a> {
     /// Method.
     pub method: &'a Method,
@@ -123,8 +123,8 @@ pub enum Step {
     Commit(Box<Prepared>),
     /// Another operation changed the same records meanwhile: prepare again.
     Again,
-    /// The call takes long, and was prepared in haste ([`outlast_crypto::pace`]): prepare it again in the turn of the user or
-    /// role with this ARN, which signed it.
+    /// The call takes long and was tried under a time limit ([`outlast_crypto::pace`]): prepare it again when it is
+    /// the turn of the user or role with this ARN, which signed it.
     TakesLong(String),
 }
 
@@ -190,8 +190,8 @@ impl Service {
         }
     }
 
-    /// Learns from the new audit events which records are the newest, also those that other processes have written: an
-    /// older one that is put back is refused.
+    /// Learns from the new audit events which records are the newest, including those that other processes wrote, so
+    /// that an older record that is put back is refused.
     pub fn follow_events(&self, now_ms: i64) -> Result<(), Fault> {
         change(
             self.store.as_ref(),
@@ -200,18 +200,18 @@ impl Service {
         )
     }
 
-    /// Sets how many of everything an account may have. A second call has no effect.
+    /// Sets the quotas of each account. A second call has no effect.
     pub fn set_quotas(&self, quotas: Quotas) {
-        // Work that has begun keeps the quotas that it began with.
+        // Work that has begun keeps the quotas it began with.
         let _ = self.quotas.set(quotas);
     }
 
-    /// Sets where this server is reached.
+    /// Sets the URLs at which clients reach this server.
     pub fn set_settings(&self, settings: Settings) {
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
     }
 
-    /// Where this server is reached.
+    /// The URLs at which clients reach this server.
     pub fn settings(&self) -> Arc<Settings> {
         self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -253,7 +253,7 @@ impl Service {
         }
     }
 
-    /// Whether a request's head alone may come from a known caller; the body is not read here.
+    /// Whether the head of a request names a caller that is known; the body is not read.
     pub fn admit(&self, route: Route, request: &Request<'_>) -> Result<(), Response> {
         let attempt = || {
             let mut work = self.request_work(request.now_ms);
@@ -263,7 +263,7 @@ impl Service {
             }
         };
         let mut outcome = attempt();
-        // The stale records are known now.
+        // By now the cache has dropped the stale records.
         if outcome.as_ref().is_err_and(ApiError::is_conflict) {
             outcome = attempt();
         }
@@ -306,12 +306,12 @@ impl Service {
             .unwrap_or_else(|| self.contended(route))
     }
 
-    /// The answer when [`MAX_ATTEMPTS`](outlast_store::driver::MAX_ATTEMPTS) were not enough.
+    /// The answer after [`MAX_ATTEMPTS`](outlast_store::driver::MAX_ATTEMPTS) conflicts.
     pub fn contended(&self, route: Route) -> Response {
         route.failure(&route.fault(StoreError::Conflict.into()))
     }
 
-    /// Notes the signer of the request, once that is verified.
+    /// Prepares a request once; notes its signer in `signed_by` as soon as the signature is verified.
     fn try_prepare(
         &self,
         route: Route,
@@ -396,7 +396,7 @@ impl Service {
                     ),
                 },
             ),
-            // A refused call changes nothing, whatever it had written by then; its event is recorded all the same.
+            // A refused call changes nothing, whatever it wrote before it failed; its event is recorded nevertheless.
             Err(error) => {
                 (call.work.into_refusal(vec![event]), route.refusal(&error, request.request_id))
             }
@@ -434,7 +434,7 @@ fn authenticate(
     Ok((credential.caller, claim.region))
 }
 
-/// The signer that the request's head names; not yet verified.
+/// The signer that the head of a request names; not verified yet.
 fn find_caller(
     work: &mut Work<'_>,
     policies: &PolicyCache,
@@ -469,9 +469,9 @@ fn find_caller(
     Ok((claim, credential))
 }
 
-/// What policies can ask about any request (IAM user guide, "AWS global condition context keys"), and
-/// `outlast:KeyExchange`, `outlast:TlsVersion` and `outlast:ClientCertificateSubject`, which say what the connection
-/// negotiated, and its peer.
+/// The condition keys of every request (IAM user guide, "AWS global condition context keys"), and
+/// `outlast:KeyExchange`, `outlast:TlsVersion` and `outlast:ClientCertificateSubject`, which describe the connection
+/// and its peer.
 pub(crate) fn conditions(caller: &Caller, scope: &Scope, request: &Request<'_>) -> ConditionKeys {
     let principal = &caller.principal;
     let mut keys = ConditionKeys::new();

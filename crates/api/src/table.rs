@@ -8,21 +8,21 @@ use crate::wire::{ApiError, Payload, Protocol};
 /// Request in, body out.
 pub type RunBody = fn(&mut Call<'_>, Protocol, Payload<'_>) -> Result<Vec<u8>, ApiError>;
 
-/// An operation in a table.
+/// A row of the table of operations.
 pub struct Row {
-    /// AWS's name.
+    /// AWS's name of the operation.
     pub name: &'static str,
-    /// Whether it changes nothing.
+    /// Whether the operation changes nothing.
     pub read_only: bool,
-    /// Whether it may take long.
+    /// Whether the operation may take long.
     pub slow: bool,
-    /// Decodes, runs, encodes.
+    /// Decodes the request, runs the operation and encodes the answer.
     pub run: RunBody,
-    /// What requests may be.
+    /// Schema of requests.
     pub input: &'static Shape,
-    /// What answers are.
+    /// Schema of answers.
     pub output: &'static Shape,
-    /// How it is called in REST protocols.
+    /// Method and path in REST protocols.
     pub http: Http,
 }
 
@@ -45,10 +45,10 @@ impl Row {
     }
 }
 
-/// An AWS service as it is served.
+/// An AWS service and the operations that are served.
 pub struct ServiceRow {
-    /// What it is called and speaks.
+    /// Names and protocols, from AWS's model.
     pub model: &'static ServiceModel,
-    /// Its operations.
+    /// The operations that are served.
     pub operations: &'static [Row],
 }

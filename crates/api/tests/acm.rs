@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 const DAY: i64 = 86_400;
 
-/// Everything that is stored but what every call writes.
+/// All records, except those that every call writes.
 fn records(fixture: &Fixture) -> Vec<(String, Vec<u8>)> {
     fixture.store_without_uses()
 }
@@ -34,7 +34,7 @@ fn refused(fixture: &Fixture, operation: &str, body: &Value, error: &str) -> Str
 }
 
 #[test]
-fn a_certificate_is_requested_described_got_and_exported_for_every_key_type() {
+fn certificates_of_every_key_type_can_be_exported() {
     let fixture = Fixture::new();
     let authorities =
         [root_ca(&fixture, ECDSA, 3650, json!({})), root_ca(&fixture, ML_DSA, 3650, json!({}))];
@@ -76,7 +76,7 @@ fn a_certificate_is_requested_described_got_and_exported_for_every_key_type() {
                 ("Issuer", json!("Outlast")),
                 ("Status", json!("ISSUED")),
                 ("Type", json!("PRIVATE")),
-                // Answers spell RSA's with a hyphen, as AWS's do.
+                // Answers spell RSA's types with a hyphen, as AWS's do.
                 ("KeyAlgorithm", json!(algorithm.replace("RSA_", "RSA-"))),
                 ("CreatedAt", json!(NOW)),
                 ("IssuedAt", json!(NOW)),
@@ -141,7 +141,7 @@ fn without_a_key_type_the_certificate_follows_the_ca() {
 }
 
 #[test]
-fn a_certificate_ends_with_its_ca_at_the_latest_and_short_lived_ones_in_a_week() {
+fn certificates_end_before_their_ca() {
     let fixture = Fixture::new();
     let soon = root_ca(&fixture, ECDSA, 100, json!({}));
     let arn = requested(&fixture, &soon, "a.example.com", json!({}));
@@ -224,7 +224,7 @@ fn what_cannot_be_requested_is_refused_by_name() {
         let message = refused(&fixture, "RequestCertificate", &with(&body, more), error);
         assert!(message.len() < 1200, "{message}");
     }
-    // What is about the validation of domains has no effect.
+    // Members about domain validation have no effect.
     let arn = requested(
         &fixture,
         &authority,
@@ -293,7 +293,7 @@ fn exporting_is_refused_where_it_must_be() {
     assert_eq!(described(&fixture, &closed)["Options"]["Export"], "DISABLED");
     let body = json!({ "CertificateArn": closed, "Passphrase": b64(PASSPHRASE) });
     refused(&fixture, "ExportCertificate", &body, "ValidationException");
-    // No passphrase and no key is in the audit trail.
+    // The audit trail has neither the passphrase nor any key.
     let trail = format!("{:?}", fixture.events());
     assert!(!trail.contains(&b64(PASSPHRASE)) && !trail.contains("PRIVATE KEY"));
     assert!(trail.contains("ExportCertificate"));
@@ -417,7 +417,7 @@ fn every_operation_on_a_certificate_refuses_what_is_none() {
 }
 
 #[test]
-fn private_certificates_have_no_validation_and_hardly_any_options() {
+fn private_certificates_have_few_options() {
     let fixture = Fixture::new();
     let arn = requested(&fixture, &ca(&fixture), "a.example.com", json!({}));
     let found = acm(&fixture, "ListCertificateDomainValidations", &of(&arn)).unwrap();
@@ -463,7 +463,7 @@ fn tags_come_and_go() {
     acm(&fixture, "AddTagsToCertificate", &body).unwrap();
     let body = json!({ "ResourceArn": arn, "Tags": [{ "Key": "d", "Value": "4" }] });
     acm(&fixture, "TagResource", &body).unwrap();
-    // A tag goes if its value is the same, or none is given.
+    // A tag is removed if the value matches, or if none is given.
     let body = json!({ "CertificateArn": arn, "Tags": [{ "Key": "c", "Value": "other" }, { "Key": "b" }] });
     acm(&fixture, "RemoveTagsFromCertificate", &body).unwrap();
     both(
@@ -524,7 +524,7 @@ fn account_settings_are_put_once_for_each_token() {
     };
     put(10, "one").unwrap();
     put(20, "two").unwrap();
-    // The same request again is the one before, which took effect then.
+    // The same request as before changes nothing; it took effect then.
     put(10, "one").unwrap();
     assert_eq!(days(), 20);
     assert_eq!(code(put(11, "one")), "ConflictException");

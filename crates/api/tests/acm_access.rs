@@ -1,4 +1,4 @@
-//! Certificate Manager: who may do what with certificates, and what is on record of it.
+//! Certificate Manager: who may do what with certificates, and what the audit log records of it.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -28,7 +28,7 @@ fn policies_decide_by_certificate_by_ca_and_by_what_is_asked() {
     let body = json!({
         "DomainName": "a.example.com", "CertificateAuthorityArn": authority, "KeyAlgorithm": "EC_prime256v1",
     });
-    // Requesting takes both: Certificate Manager's and the CA's.
+    // Requesting takes permission at both, Certificate Manager and the CA.
     let half = fixture.user(ACCOUNT, "half", &[allow(&["acm:RequestCertificate"])]);
     let refusal = acm_as(&fixture, &half, "RequestCertificate", &body).unwrap_err();
     assert_eq!(refusal.code, "AccessDeniedException");
@@ -68,7 +68,7 @@ fn policies_decide_by_certificate_by_ca_and_by_what_is_asked() {
         code(acm_as(&fixture, &limited, "DescribeCertificate", &of(&own))),
         "AccessDeniedException"
     );
-    // Revoking takes the CA's right, too.
+    // Revoking takes permission at the CA, too.
     let revoker = fixture.user(ACCOUNT, "revoker", &[allow(&["acm:RevokeCertificate"])]);
     let revoke = json!({ "CertificateArn": arn, "RevocationReason": "UNSPECIFIED" });
     assert_eq!(
@@ -76,13 +76,13 @@ fn policies_decide_by_certificate_by_ca_and_by_what_is_asked() {
         "AccessDeniedException"
     );
     assert_eq!(described(&fixture, &arn)["Status"], "ISSUED");
-    // A stranger does not even learn that it is there.
+    // A stranger does not learn that the certificate exists.
     let stranger = Who::stranger();
     assert_eq!(
         code(acm_as(&fixture, &stranger, "DescribeCertificate", &of(&arn))),
         "ResourceNotFoundException"
     );
-    // Who may do nothing may do nothing of it.
+    // A user without permissions is refused everything.
     let nobody = fixture.user(ACCOUNT, "nobody", &[]);
     for (operation, body) in [
         ("DescribeCertificate", of(&arn)),

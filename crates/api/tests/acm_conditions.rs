@@ -30,7 +30,7 @@ fn user(fixture: &Fixture, name: &str, action: &Value, condition: &Value) -> Who
 }
 
 #[test]
-fn every_key_of_a_request_has_the_value_that_counts_in_the_end() {
+fn condition_keys_have_the_effective_values() {
     let fixture = Fixture::new();
     let (classical, quantum) = (ca(&fixture), root_ca(&fixture, ML_DSA, 3650, json!({})));
     let body = |authority: &str, more: Value| {
@@ -68,13 +68,13 @@ fn every_key_of_a_request_has_the_value_that_counts_in_the_end() {
         };
         let one = user(&fixture, &format!("one{number}"), &action, &only);
         acm_as(&fixture, &one, "RequestCertificate", &request).unwrap();
-        // A key that is absent would fit.
+        // An absent key would match, too.
         let other = json!({ "ForAllValues:StringEquals": { key: "other" } });
         let other = user(&fixture, &format!("other{number}"), &action, &other);
         let refused = acm_as(&fixture, &other, "RequestCertificate", &request);
         assert_eq!(code(refused), "AccessDeniedException", "{key}");
     }
-    // Who may not request does not learn which CAs there are.
+    // A user who may not request certificates does not learn which CAs exist.
     let nobody = fixture.user(ACCOUNT, "nobody", &[]);
     let gone = body(&classical.replace(ACCOUNT, "000000000000"), ec.clone());
     assert_eq!(
@@ -84,7 +84,7 @@ fn every_key_of_a_request_has_the_value_that_counts_in_the_end() {
 }
 
 #[test]
-fn every_operation_on_a_certificate_tells_policies_what_it_is() {
+fn policies_see_the_certificates_properties() {
     let fixture = Fixture::new();
     let authority = ca(&fixture);
     let arn = requested(&fixture, &authority, "A.Example.com", json!({}));
@@ -153,7 +153,7 @@ fn tags_take_the_right_to_tag_however_they_come_about() {
     refused(acm_as(&fixture, &some, "ImportCertificate", &import("y")));
     let passed = acm_as(&fixture, &some, "ImportCertificate", &import("x"));
     assert_eq!(code(passed), "ValidationException");
-    // By the operations on any resource, each of which takes the right of the certificates' own, too.
+    // The operations on any resource also take permission for the action on certificates.
     let tag =
         |value: &str| json!({ "ResourceArn": arn, "Tags": [{ "Key": "team", "Value": value }] });
     acm_as(&fixture, &some, "TagResource", &tag("x")).unwrap();

@@ -173,7 +173,7 @@ fn every_key_type_is_imported_with_its_chain() {
         ("ML_DSA_65", "ML_DSA_65"),
         ("ML_DSA_87", "ML_DSA_87"),
     ] {
-        // RSA keys take long to make, so they have CAs with others.
+        // RSA keys take long to generate, so their CAs have other keys.
         let ca_spec = if algorithm.starts_with("RSA") { "ECC_NIST_P256" } else { spec };
         let root = Holder::new(&Wanted { spec: ca_spec, name: "Root", ..CA }, None);
         let middle = Holder::new(&Wanted { spec: ca_spec, ..CA }, Some(&root));
@@ -203,7 +203,7 @@ fn every_key_type_is_imported_with_its_chain() {
                 (leaf.pem().trim_end(), chain.trim_end())
             );
         }
-        // A certificate that signs itself needs no chain.
+        // A self-signed certificate needs no chain.
         let own = Holder::new(&Wanted { spec, ..LEAF }, None);
         let arn = imported(&fixture, &body(&own.pem(), &own.pkcs8(), None));
         let answer = acm(&fixture, "GetCertificate", &of(&arn)).unwrap();
@@ -226,7 +226,7 @@ fn keys_come_in_any_encoding_that_is_not_encrypted() {
         let pkcs8 = own.spec.to_pkcs8(&own.stored).unwrap();
         for kind in kinds {
             let der = match kind {
-                // What is in PKCS #8's OCTET STRING, which comes last.
+                // The contents of PKCS #8's OCTET STRING, which comes last.
                 Kind::RsaPrivateKey => Secret::new(pkcs8.expose()[26..].to_vec()),
                 _ => Secret::new(pkcs8.expose().to_vec()),
             };
@@ -301,7 +301,7 @@ fn what_does_not_belong_together_is_refused() {
     let good = body(&certificate, &key, Some(&chain));
     let tagged = with(&good, json!({ "Tags": [{ "Key": "aws:x" }] }));
     refused(&fixture, &tagged, "InvalidTagException", "aws:");
-    // No part of a key is in an answer or in the trail.
+    // No part of a key is in an answer or in the audit trail.
     let trail = format!("{:?}", fixture.events());
     assert!(!trail.contains("MIGH"));
     imported(&fixture, &with(&good, json!({ "Tags": [{ "Key": "a" }] })));

@@ -1,4 +1,4 @@
-//! Paired certificates, and how the look at the whole store finds what does not belong together.
+//! Paired certificates, and how the check of the whole store finds certificates that do not belong together.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 const DAY: i64 = 86_400;
 const TAG: &str = "outlast:paired-certificate-authority";
 
-/// A CA with ECDSA and its partner with ML-DSA.
+/// A CA with ECDSA, and its partner with ML-DSA.
 fn partners(fixture: &Fixture) -> (String, String) {
     let partner = root_ca(fixture, ML_DSA, 3650, json!({}));
     let tags = json!({ "Tags": [{ "Key": TAG, "Value": partner }] });
@@ -51,7 +51,7 @@ fn clean(fixture: &Fixture) {
 }
 
 #[test]
-fn two_certificates_are_requested_exported_renewed_and_revoked_as_one() {
+fn certificate_pairs_have_one_life_cycle() {
     let fixture = Fixture::new();
     let (authority, partner) = partners(&fixture);
     let arn = requested(
@@ -94,7 +94,7 @@ fn two_certificates_are_requested_exported_renewed_and_revoked_as_one() {
     assert!(new_own.der() != own.der() && new_paired.der() != paired.der());
     check_export(&new_own, &new_paired);
     clean(&fixture);
-    // One revocation is of both.
+    // One revocation revokes both.
     let body = json!({ "CertificateArn": arn, "RevocationReason": "KEY_COMPROMISE" });
     acm(&fixture, "RevokeCertificate", &body).unwrap();
     for (ca, certificate) in [(&authority, &new_own), (&partner, &new_paired)] {
@@ -152,7 +152,7 @@ fn a_pair_is_made_whole_or_not_at_all() {
     };
     // A classical CA of a pair certifies classical keys.
     refused(&with(&body, json!({ "KeyAlgorithm": "ML_DSA_65" })), "InvalidParameterException");
-    // The caller needs the right at both.
+    // The caller needs permission at both CAs.
     let half = policy(json!([
         { "Effect": "Allow", "Action": "acm:*", "Resource": "*" },
         { "Effect": "Allow", "Action": "acm-pca:IssueCertificate", "Resource": authority },

@@ -1,4 +1,4 @@
-//! Managed renewal: when, with whose permission, what becomes of the old, and what happens when it fails.
+//! Managed renewal: when, with whose permission, what becomes of the old certificate, and what happens when it fails.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -49,7 +49,7 @@ fn left(fixture: &Fixture, kind: &str) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn renewal_is_due_60_days_before_the_end_or_at_two_thirds_of_a_short_life() {
+fn renewal_is_due_60_days_ahead_or_at_two_thirds() {
     for (days, due) in [(395, 335), (365, 305), (180, 120), (179, 119), (90, 60), (30, 20), (7, 4)]
     {
         let time = renewal_time(0, days * DAY);
@@ -58,7 +58,7 @@ fn renewal_is_due_60_days_before_the_end_or_at_two_thirds_of_a_short_life() {
 }
 
 #[test]
-fn a_certificate_is_renewed_in_time_with_another_key_under_the_same_arn() {
+fn renewal_keeps_the_arn_and_changes_the_key() {
     let fixture = Fixture::new();
     let authority = ca(&fixture);
     permit(&fixture, &authority);
@@ -114,7 +114,7 @@ fn a_certificate_is_renewed_in_time_with_another_key_under_the_same_arn() {
             left(&fixture, "").iter().all(|(record_key, _)| record_key.starts_with("acm/token/"))
         );
     }
-    // What was done by itself is on record as that.
+    // The audit log names the service as the one that renewed.
     let events = fixture.events();
     let event = events.iter().find(|event| event["eventName"] == "RenewCertificate").unwrap();
     assert_eq!(event["eventType"], "AwsServiceEvent");
@@ -212,7 +212,7 @@ fn renewing_on_demand_takes_the_same_permission() {
     assert!(refusal.message.contains("PCA_ACCESS_DENIED"), "{}", refusal.message);
     assert_eq!(got(&fixture, &arn).0.der(), old.der());
     permit(&fixture, &authority);
-    // At once the new one would end no later than the old.
+    // Right away a new certificate would end no later than the old one.
     let refusal = acm(&fixture, "RenewCertificate", &of(&arn)).unwrap_err();
     assert!(refusal.message.contains("PCA_INVALID_DURATION"), "{}", refusal.message);
     fixture.advance(DAY);
@@ -220,7 +220,7 @@ fn renewing_on_demand_takes_the_same_permission() {
     let (new, _) = got(&fixture, &arn);
     assert_ne!(new.der(), old.der());
     assert_eq!(described(&fixture, &arn)["RenewalSummary"]["RenewalStatus"], "SUCCESS");
-    // It is due from its new end on.
+    // From its new end on it is due again.
     at(&fixture, NOW + 335 * DAY);
     assert_eq!(got(&fixture, &arn).0.der(), new.der());
     at(&fixture, NOW + 336 * DAY);
@@ -249,7 +249,7 @@ fn what_private_ca_revokes_is_revoked_and_renewed_no_more() {
 }
 
 #[test]
-fn many_are_renewed_in_one_round_and_one_that_is_damaged_hinders_none() {
+fn damaged_certificate_does_not_block_renewals() {
     let fixture = Fixture::new();
     let authority = ca(&fixture);
     permit(&fixture, &authority);
@@ -295,7 +295,7 @@ fn two_servers_renew_once() {
     assert_eq!(commit(works.remove(0)), Err(StoreError::Conflict));
     assert_eq!(got(&fixture, &arn).0.der(), new.der());
     assert_eq!(left(&fixture, "material").len(), 1);
-    // The second looks again and finds nothing to do.
+    // The second server checks again and finds nothing to do.
     let mut work = fixture.service.work(fixture.now.get() * 1000);
     (sweep.handle)(&mut work, &due, &mut outlast_domain::work::Swept::default()).unwrap();
     assert!(!work.writes_anything());
@@ -318,13 +318,13 @@ fn a_write_that_fails_leaves_the_old_certificate() {
     assert_ne!(got(&fixture, &arn).0.der(), old.der());
 }
 
-/// Permits of an administrator, as the operations get them.
+/// Permits of an administrator, as operations receive them.
 struct Permits {
     issue: Permit<action::acm_pca::IssueCertificate>,
     revoke: Permit<action::acm_pca::RevokeCertificate>,
 }
 
-/// An administrator, who also revokes this certificate.
+/// Permits of an administrator that include revoking this certificate.
 fn permits(
     fixture: &Fixture,
     authority: &str,
@@ -359,7 +359,7 @@ fn acme_request(names: &[String]) -> (Vec<u8>, Vec<u8>) {
 }
 
 #[test]
-fn a_certificate_of_acme_is_found_by_its_number_and_forgotten_a_year_after_its_end() {
+fn acme_certificates_are_kept_for_a_year() {
     let fixture = Fixture::new();
     let authority_arn = ca(&fixture);
     let scope = Scope { account: common::ACCOUNT.into(), region: common::REGION.into() };
@@ -411,7 +411,7 @@ fn a_certificate_of_acme_is_found_by_its_number_and_forgotten_a_year_after_its_e
     ] {
         assert_eq!(found[member], expected, "{member}");
     }
-    // No list has it unless it asks for such.
+    // Lists leave it out, unless the request asks for such certificates.
     let listed = |body: Value| {
         acm(&fixture, "ListCertificates", &body).unwrap()["CertificateSummaryList"]
             .as_array()

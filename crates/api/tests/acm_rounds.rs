@@ -1,4 +1,4 @@
-//! Managed renewal: how many in a round, whose first, and from CAs that are shared or not active.
+//! Managed renewal: how many in a round, in which order, and from CAs that are shared or not active.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -60,7 +60,7 @@ fn from_a_ca_of_another_account_its_policy_decides() {
     let both = ["acm-pca:IssueCertificate", "acm-pca:GetCertificate"];
     share(&fixture, &authority, &both, TEMPLATE);
     let arn = of_stranger(&fixture, &authority, "a.example.com");
-    // The CA's own permission is for its own account.
+    // The CA's permission for Certificate Manager covers its own account only.
     permit(&fixture, &authority);
     let mut now = NOW + 335 * DAY;
     let other = TEMPLATE.replace("EndEntityCertificate", "EndEntityClientAuthCertificate");
@@ -81,7 +81,7 @@ fn from_a_ca_of_another_account_its_policy_decides() {
         }
         now += 3600;
     }
-    // Once it is not shared any more, it is over.
+    // Renewal stops once the CA is no longer shared.
     pca(&fixture, "DeletePolicy", &json!({ "ResourceArn": authority })).unwrap();
     fixture.now.set(now + 335 * DAY);
     fixture.run_housekeeping();
@@ -89,7 +89,7 @@ fn from_a_ca_of_another_account_its_policy_decides() {
 }
 
 #[test]
-fn a_round_renews_so_many_and_no_account_waits_for_all_of_another() {
+fn renewal_rounds_are_bounded_and_fair() {
     let fixture = Fixture::new();
     let authority = ca(&fixture);
     permit(&fixture, &authority);
@@ -97,7 +97,7 @@ fn a_round_renews_so_many_and_no_account_waits_for_all_of_another() {
     let arns: Vec<_> = (0..RENEWALS_PER_ROUND + 8)
         .map(|number| requested(&fixture, &authority, &format!("n{number}.example.com"), json!({})))
         .collect();
-    // The other account comes last by its number and by its time.
+    // The other account comes last, both by its number and by its time.
     fixture.advance(60);
     let other: Vec<_> =
         (0..3).map(|n| of_stranger(&fixture, &authority, &format!("s{n}.example.com"))).collect();

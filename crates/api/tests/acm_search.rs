@@ -87,7 +87,7 @@ fn lists_are_filtered_as_awss_are() {
     let setting = Setting::new();
     let all = ["ec", "rsa", "ml-dsa", "closed", "revoked", "imported"];
     let types = |more: Value| json!({ "Includes": with(&json!({ "keyTypes": ALL_TYPES }), more) });
-    // AWS leaves out all key types but RSA unless they are asked for; its programs do not know of ML-DSA.
+    // AWS leaves out all key types but RSA unless the request asks for them; programs for AWS do not know ML-DSA.
     assert_eq!(setting.listed(json!({})), ["rsa", "ml-dsa"]);
     assert_eq!(setting.listed(types(json!({}))), all);
     for (body, expected) in [
@@ -296,7 +296,7 @@ fn searches_refuse_what_is_no_filter() {
     ] {
         assert_eq!(search(body), "ValidationException");
     }
-    // As deep as may be.
+    // The deepest nesting that is allowed.
     let mut deep = exported;
     for _ in 0..7 {
         deep = json!({ "Not": deep });

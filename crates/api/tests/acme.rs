@@ -22,7 +22,7 @@ fn not_there(again: bool) -> Outcome {
 }
 
 #[test]
-fn the_directory_names_everything_and_every_answer_has_a_nonce() {
+fn directory_lists_everything_and_responses_have_nonces() {
     let world = World::new();
     let response = world.get(&world.directory());
     assert_eq!((response.status, response.content_type), (200, "application/json"));
@@ -47,7 +47,7 @@ fn the_directory_names_everything_and_every_answer_has_a_nonce() {
 }
 
 #[test]
-fn a_certificate_is_ordered_proved_and_fetched_with_each_kind_of_key() {
+fn certificates_are_ordered_with_each_kind_of_key() {
     let world = World::new();
     for (_, algorithm, _) in ALGORITHMS {
         let account = world.account(algorithm);
@@ -56,7 +56,8 @@ fn a_certificate_is_ordered_proved_and_fetched_with_each_kind_of_key() {
         let (order, chain) = account.certificate(&[&name], &leaf);
         assert_eq!(order["status"], "valid", "{algorithm}");
         let list = pem::read_certificates(chain.as_bytes()).unwrap();
-        // Below a root, the root goes along: clients such as certbot want one certificate above theirs at least.
+        // Below a root the chain includes the root: clients such as certbot expect at least one certificate above
+        // their own.
         assert_eq!(list.len(), 2);
         let certificate = Certificate::parse(&list[0]).unwrap();
         assert_eq!(certificate.public_key().unwrap(), leaf.key.public_key().unwrap());
@@ -160,7 +161,7 @@ fn a_target_that_never_answers_fails_the_order_in_the_end() {
     let found = account.read(text(&order["authorizations"][0]));
     account.post(text(&challenge(&found, "http-01")["url"]), "{}");
     assert_eq!(world.look(Queue::Challenges, |_| not_there(true)), 1);
-    // It is not looked at again at once.
+    // The next attempt is not due yet.
     assert_eq!(world.look(Queue::Challenges, |_| Outcome::Found), 0);
     let waiting = account.read(text(&challenge(&found, "http-01")["url"]));
     assert_eq!(waiting["status"], "processing");
@@ -180,7 +181,7 @@ fn a_target_that_never_answers_fails_the_order_in_the_end() {
 }
 
 #[test]
-fn a_server_that_dies_at_a_look_is_replaced_and_ignored_later() {
+fn server_killed_during_validation_is_replaced() {
     let world = World::new();
     let account = world.account("ES256");
     let (url, order) = account.order(&["host.example"]);
@@ -245,14 +246,14 @@ fn pre_approved_names_need_a_domain_validation() {
     let (_, chain) = account.certificate(&["a.corp.example"], &Signer::new("ES256"));
     assert!(chain.starts_with("-----BEGIN CERTIFICATE"));
 
-    // What is deleted approves nothing, not even what was ordered before.
+    // A deleted validation approves nothing, not even orders made before.
     world.acm("DeleteAcmeDomainValidation", named.clone());
     let csr = request(&Signer::new("ES256"), &["a.corp.example", "corp.example"], None);
     assert_eq!(problem(&account.finalize(&order, &csr)).0, "unauthorized");
 }
 
 #[test]
-fn a_domain_validation_is_given_up_after_72_hours_and_begins_anew_when_updated() {
+fn domain_validation_ends_after_72_hours() {
     let world = World::with("PRE_APPROVED", json!({}));
     let made = world.acm(
         "CreateAcmeDomainValidation",
@@ -309,7 +310,7 @@ fn renewal_information_follows_validity_and_revocation() {
         ("malformed".into(), 404)
     );
 
-    // An order may say that it replaces it: once.
+    // An order may replace the certificate, once.
     let replace = json!({ "replaces": id });
     let response = account.try_order(&["a.example"], replace.clone());
     assert_eq!((response.status, json_of(&response)["replaces"].clone()), (201, json!(id)));
@@ -331,7 +332,7 @@ fn renewal_information_follows_validity_and_revocation() {
 }
 
 #[test]
-fn certificates_are_revoked_by_account_by_key_and_by_whoever_holds_the_names() {
+fn certificates_are_revoked_by_account_key_or_authorization() {
     let world = World::new();
     let account = world.account("ES256");
     let stranger = world.account("ES256");
@@ -485,7 +486,7 @@ fn bindings_can_be_used_until_they_are_revoked_or_expire() {
     assert!((expires - expected).abs() < 1.0);
     let (kid, mac) = world.credentials_of(&arn);
     assert!(mac.len() >= 32);
-    // As at AWS a binding serves several clients.
+    // As at AWS, one binding serves several clients.
     assert_eq!((make(&kid, &mac).status, make(&kid, &mac).status), (201, 201));
     let describe = json!({ "AcmeExternalAccountBindingArn": arn });
     let found = world.acm("DescribeAcmeExternalAccountBinding", describe);

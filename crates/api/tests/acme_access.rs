@@ -1,4 +1,4 @@
-//! ACME: what policies can ask where endpoints are made, certificates are ordered and revoked.
+//! ACME: condition keys where endpoints are made, certificates are ordered and revoked.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail and print")]
 
 use crate::acme_support;
@@ -28,7 +28,7 @@ fn always(action: &str) -> Value {
     json!({ "Effect": "Allow", "Action": action, "Resource": "*" })
 }
 
-/// Orders a certificate: what finalizing answers with, and what revokes the certificate if there is one.
+/// Orders a certificate: the answer of finalize, and what is needed to revoke the certificate, if there is one.
 fn ordered(account: &world::Account<'_>) -> Result<String, String> {
     let leaf = Signer::new("ES256");
     let (url, order) = account.order(&["a.example"]);
@@ -246,7 +246,7 @@ fn revoking_at_the_ca_of_another_account_takes_its_right() {
     let credentials: Vec<_> = roles.iter().map(bind).collect();
     world.endpoint.clone_from(&endpoint);
     let with_revoke = [issue[0], issue[1], "acm-pca:RevokeCertificate"];
-    // The role's right is wanted, and the CA's own policy.
+    // It takes the role's permission and the CA's own policy.
     for (index, actions, fits) in [
         (0, issue.as_slice(), false),
         (1, issue.as_slice(), false),

@@ -1,4 +1,4 @@
-//! ACME with what is wrong: each is refused by its type of problem, and changes nothing.
+//! ACME requests that are wrong: each is refused with its type of problem, and changes nothing.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail and print")]
 
 use crate::acme_support;
@@ -18,7 +18,7 @@ use outlast_store::Store;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// What is stored, but for nonces that were used.
+/// All records, except used nonces.
 fn records(world: &World) -> Vec<(String, Vec<u8>)> {
     let all = world.fixture.store.scan("", "", 100_000).unwrap();
     let kept = all.into_iter().filter(|(key, _)| !key.starts_with("acme/nonce/"));
@@ -28,7 +28,7 @@ fn records(world: &World) -> Vec<(String, Vec<u8>)> {
 const ORDER: &str = r#"{"identifiers":[{"type":"dns","value":"a.example"}]}"#;
 
 #[test]
-fn requests_that_are_not_signed_as_they_must_be_change_nothing() {
+fn wrongly_signed_requests_change_nothing() {
     let world = World::new();
     let account = world.account("ES256");
     let other = world.account("ES256");
@@ -121,7 +121,7 @@ fn requests_that_are_not_signed_as_they_must_be_change_nothing() {
     refused(&change("signatures", json!([])), "malformed", 400);
     refused(&json!([]), "malformed", 400);
     refused(&json!({}), "malformed", 400);
-    // And the same, right.
+    // The same request without a fault succeeds.
     assert_eq!(world.post_jws(&url, &sign(good())).status, 201);
     assert_ne!(records(&world), before);
 }
@@ -137,7 +137,7 @@ fn a_nonce_is_good_once_whatever_comes_of_it() {
     assert_eq!(problem(&world.post_jws(&url, &jws)).0, "badNonce", "replayed");
     let other = account.signer.jws(Some(&account.url), header, "{\"identifiers\":[]}");
     assert_eq!(problem(&world.post_jws(&url, &other)).0, "badNonce");
-    // A request that is refused for what it asks has used its nonce up, too, and is recorded.
+    // A request that is refused for its contents uses its nonce up, too, and is recorded.
     let header = json!({ "nonce": world.nonce(), "url": url });
     let wrong = account.signer.jws(Some(&account.url), header, "{\"identifiers\":[]}");
     assert_eq!(problem(&world.post_jws(&url, &wrong)).0, "malformed");
@@ -168,7 +168,7 @@ fn media_types_methods_and_payloads_are_held_to() {
     {
         assert_eq!(problem(&account.post(&url, payload)).0, "malformed", "{payload}");
     }
-    // What is read by POST-as-GET takes no payload.
+    // POST-as-GET takes no payload.
     let (order, _) = account.order(&["a.example"]);
     assert_eq!(problem(&account.post(&order, "{}")).0, "malformed");
 }
@@ -303,7 +303,7 @@ fn a_certificate_says_nothing_that_was_not_proven() {
         assert_eq!(of("1.2.3.4"), None);
         assert_ne!(of("2.5.29.37").unwrap().extn_value.as_bytes(), [0x30, 0]);
     }
-    // Names that the order does not have.
+    // Names that the order does not contain.
     let second = [(cn, "a.example"), (cn, "bank.example")];
     let refused = finalize(&|leaf| request_of(leaf, &second, vec![alternative()]));
     assert_eq!(refused.err().unwrap(), "badCSR");
@@ -317,7 +317,7 @@ fn a_certificate_says_nothing_that_was_not_proven() {
         let refused = finalize(&|leaf| request_for(leaf, &all, None));
         assert_eq!(refused.err().unwrap(), "badCSR", "{all:?}");
     }
-    // A name that is too long for a common name is none.
+    // A name that is too long for a common name does not become one.
     let long = format!("{}.example", ["abcdefghi"; 7].join("."));
     let (_, order) = account.order(&[&long]);
     account.prove(&order, "dns-01");
@@ -376,7 +376,7 @@ fn bindings_that_do_not_fit() {
     let again = make(good);
     assert_eq!((again.status, world.post(&signer, None, &url, &only).status), (200, 200));
     assert!(header(&again, "location").is_some());
-    // A binding that was made for one endpoint does not do at another.
+    // A binding of one endpoint is refused at another.
     let elsewhere = world.another("CHALLENGE", json!({}));
     let other =
         format!("https://{HOST}/acme/{}/new-account", elsewhere.rsplit('/').next().unwrap());
@@ -447,7 +447,7 @@ fn endpoints_are_made_with_a_ca_that_may_be_used() {
     assert_eq!(code(json!({ "AuthorizationBehavior": "NONE" })), "ValidationException");
     let keys = json!({ "PublicCertificateAuthority": { "AllowedKeyAlgorithms": ["DSA"] } });
     assert_eq!(code(json!({ "CertificateAuthority": keys })), "ValidationException");
-    // Who may not issue from the CA gives nobody the means to.
+    // A user who may not issue from the CA cannot let others do so.
     let weak = world.fixture.user(common::ACCOUNT, "weak", &[common::allow(&["acm:*"])]);
     let made = acme_support::world::call(
         &world.fixture,
@@ -549,7 +549,7 @@ fn a_write_that_fails_fails_the_request_and_leaves_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Whatever comes as a JWS is answered by a problem.
+    /// Any body is answered with a problem, if it is no valid JWS.
     #[test]
     fn no_body_makes_the_service_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         WORLD.with(|world| {

@@ -1,4 +1,4 @@
-//! ACME under load and in bad hands: nobody takes what others need, and nobody unknown leaves anything behind.
+//! ACME under load and abuse: nobody takes another's share, and strangers leave nothing behind.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail and print")]
 
 use crate::acme_support;
@@ -18,7 +18,7 @@ use outlast_store::driver::MAX_ATTEMPTS;
 use outlast_store::{Store, Transaction};
 use serde_json::{Value, json};
 
-/// Says for each authorization of an order that the client is ready: the last answer.
+/// Says for each authorization of an order that the client is ready, and returns the last answer.
 fn respond(account: &Account<'_>, order: &Value) -> acme::Response {
     let mut last = None;
     for url in order["authorizations"].as_array().unwrap() {
@@ -80,7 +80,7 @@ fn looks_are_shared_among_accounts_and_begun_in_turn() {
     let next = jobs(&world, &lane);
     assert_eq!((next.len(), owner(&next[0])), (1, owner(&begun[0])));
 
-    // A challenge that is tried again waits until all others had their turn.
+    // A challenge that is tried again waits until all others had a turn.
     world.fixture.advance(61);
     let lane = Mutex::new(Lane::new(1));
     let mut seen = std::collections::BTreeSet::new();
@@ -144,7 +144,7 @@ fn who_has_no_account_writes_nothing() {
             "{kind}"
         );
     }
-    // Who has one uses the nonce up.
+    // With an account, the refused request uses its nonce up.
     assert_eq!(problem(&account.post(&world.url("new-order"), "{}")).0, "malformed");
     assert_eq!(everything().len(), before.len() + 1);
 }
@@ -291,7 +291,7 @@ fn contention_is_said_to_pass() {
     let response = acme::contended();
     assert_eq!(problem(&response), (Kind::SERVER_INTERNAL.name.to_owned(), 503));
     assert_eq!(header(&response, "retry-after"), Some("3"));
-    // And so it goes if the store meets conflicts for as long as anybody tries; once less, and it is done.
+    // The same if the store reports a conflict at every attempt; with one conflict less the request succeeds.
     let world = World::new();
     let account = world.account("ES256");
     for (conflicts, status) in [(MAX_ATTEMPTS, 503), (MAX_ATTEMPTS - 1, 201)] {

@@ -1,6 +1,7 @@
-//! Errors that callers get: code, status and text, compared with AWS's.
+//! Errors as callers receive them: code, status and text, compared with AWS's.
 //!
-//! Every constraint of every member of every operation is taken from the models. What no model has is in `causes.rs`.
+//! Every constraint of every member of every operation comes from the models. `causes.rs` has the errors that no
+//! model describes.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -20,7 +21,7 @@ use outlast_api::wire::Protocol;
 use outlast_api::wire::validate::member_name;
 use serde_json::{Value, json};
 
-/// A value that does not keep one constraint, and what is said of it.
+/// Values that each break one constraint, and the message for each.
 fn broken(shape: &Shape) -> Vec<(Value, String, String)> {
     let mut out = Vec::new();
     let text = |len: i64| "a".repeat(usize::try_from(len).unwrap());
@@ -178,12 +179,12 @@ fn what_is_wrong_inside_is_told_with_its_path() {
     }
 }
 
-/// Reading is strict at every depth: what a lenient reader would take for something else is refused.
+/// Reading is strict at every depth: values that a lenient reader would convert are refused.
 #[test]
 fn nothing_is_read_as_something_else() {
     let fixture = Fixture::new();
     for (target, body) in [
-        // A structure as the list of its members' values, which serde would take.
+        // A structure written as the list of its members' values, which serde would accept.
         ("TrentService.TagResource", r#"{"KeyId":"k","Tags":[["a","b"]]}"#),
         (
             "TrentService.CreateGrant",
@@ -217,7 +218,7 @@ fn nothing_is_read_as_something_else() {
         assert_eq!(response.status, 400, "{target} {body}");
         assert_eq!(common::error_code(&response), "SerializationException", "{target} {body}");
     }
-    // In CBOR bytes are bytes, also where a text would be base64.
+    // CBOR has byte strings; a text is refused even where base64 would do.
     let request = |csr: ciborium::Value| {
         let text = |text: &str| ciborium::Value::Text(text.into());
         let validity = vec![(text("Value"), 1.into()), (text("Type"), text("YEARS"))];
@@ -235,15 +236,15 @@ fn nothing_is_read_as_something_else() {
     assert_eq!(request(ciborium::Value::Bytes(b"abc".to_vec())).unwrap().csr.0, b"abc");
     let refused = request(ciborium::Value::Text("YWJj".into())).unwrap_err();
     assert_eq!(refused.code, "SerializationException");
-    // Of plaintexts nothing is repeated.
+    // An error repeats nothing of a plaintext.
     let body = br#"{"KeyId":"k","Plaintext":"a secret that is not base64!"}"#;
     let response = fixture.send(&fixture.raw("kms", "TrentService.Encrypt", body));
     assert!(!String::from_utf8_lossy(&response.body).contains("secret"));
 }
 
-/// The PEM of answers ends with its last dash, and renewal waits for nothing.
+/// The PEM of answers ends with its last dash, and a renewal does not wait.
 #[test]
-fn pem_ends_without_a_newline_and_renewal_works_a_second_after_issue() {
+fn pem_has_no_final_newline_and_renewal_works_at_once() {
     let fixture = Fixture::new();
     let authority = certificates::ca(&fixture);
     certificates::permit(&fixture, &authority);

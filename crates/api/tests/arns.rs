@@ -1,4 +1,4 @@
-//! ARNs: an explicit deny of what an ARN names holds however a caller spells it, and partitions follow Regions.
+//! ARNs: an explicit deny on an ARN holds however a caller spells it, and partitions follow Regions.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -16,7 +16,7 @@ use common::{ACCOUNT, Fixture, OTHER_ACCOUNT, Who, code, element, key_policy, po
 use outlast_domain::identity::{Entry, User};
 use serde_json::{Value, json};
 
-/// Other spellings of an ARN that once passed for it.
+/// Spellings of an ARN that were once accepted for it.
 fn spelled(arn: &str) -> Vec<String> {
     let other = |partition: &str| arn.replacen("arn:aws:", &format!("arn:{partition}:"), 1);
     let mut all = vec![other("aws-x"), other("aws-cn"), other("awsome"), other("aws ")];
@@ -36,7 +36,7 @@ fn all_but(world: &World, name: &str, action: &str, resource: &str, condition: &
     world.fixture.user(ACCOUNT, name, &[statements])
 }
 
-/// The call is refused by the canonical ARN and by each spelling, and changes nothing.
+/// The call is refused for the canonical ARN and for each spelling, and changes nothing.
 #[track_caller]
 fn refused(world: &World, who: &Who, operation: &str, arn: &str, body: impl Fn(&str) -> Value) {
     let before = world.fixture.store_without_uses();
@@ -87,7 +87,7 @@ fn a_role_is_not_passed_by_another_spelling() {
 }
 
 #[test]
-fn acme_resources_are_tagged_and_deleted_by_their_own_arns_only() {
+fn acme_resources_need_their_own_arns() {
     for kind in ["endpoint", "binding", "validation"] {
         let world = World::new();
         let arn = match kind {
@@ -155,7 +155,7 @@ fn arns_have_the_partition_of_their_region() {
         let identity = String::from_utf8(identity.body).unwrap();
         let user = format!("arn:{partition}:iam::{ACCOUNT}:user/admin");
         assert_eq!(element(&identity, "Arn"), user);
-        // What is recorded of principals is one ARN, wherever they call.
+        // The log records a principal under one ARN, wherever it calls.
         let last = fixture.events().pop().unwrap();
         assert_eq!(last["userIdentity"]["arn"], format!("arn:aws:iam::{ACCOUNT}:user/admin"));
         for wrong in ["aws", "aws-cn", "aws-x"].iter().filter(|wrong| **wrong != partition) {
@@ -221,7 +221,7 @@ fn a_deny_holds_in_every_partition_that_can_name_it() {
             }
         }
     }
-    // A policy that is older than partitions, or means every Region.
+    // A policy that is older than partitions, or is meant for every Region.
     for (number, resource) in
         [key.clone(), format!("arn:aws:kms:*:{ACCOUNT}:key/*"), elsewhere(&key, "aws-c*")]
             .iter()
@@ -259,7 +259,7 @@ fn a_principal_is_the_same_in_every_partition() {
 }
 
 #[test]
-fn a_policy_about_a_partition_that_cannot_exist_is_not_stored() {
+fn policy_with_unknown_partition_is_refused() {
     let fixture = Fixture::new();
     let user = |partition: &str| format!("arn:{partition}:iam::{ACCOUNT}:user/admin");
     let key = fixture.key(json!({}));
@@ -331,7 +331,7 @@ fn a_role_of_another_account_is_told_as_none() {
         { "Effect": "Allow", "Action": "*", "Resource": "*" },
         { "Effect": "Deny", "Action": "sts:*", "Resource": "*" },
     ]));
-    // The administrator, who may do nothing, whom an own policy denies.
+    // The administrator, a user without permissions, and a user whose own policy denies the action.
     let callers = [
         Who::admin(),
         fixture.user(ACCOUNT, "nobody", &[]),
@@ -359,7 +359,7 @@ fn a_role_of_another_account_is_told_as_none() {
             for name in ["closed", "denying"] {
                 assert_eq!(ask(name, more), none, "{name} {more:?}");
             }
-            // Who may not ask learns nothing of one that trusts the account either.
+            // A caller who may not ask learns nothing about a role that trusts the account either.
             if number > 0 {
                 assert_eq!(ask("open", more), none, "{more:?}");
             }
@@ -382,7 +382,7 @@ fn records_of_older_stores_name_what_they_mean_today() {
 }
 
 #[test]
-fn a_deleted_principal_is_shown_by_its_id_however_it_was_spelled() {
+fn deleted_principals_appear_by_id() {
     let fixture = Fixture::new();
     let arn = format!("arn:aws:iam::{ACCOUNT}:user/who");
     fixture.user(ACCOUNT, "who", &[]);

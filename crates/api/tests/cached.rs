@@ -1,4 +1,4 @@
-//! What a service has read is kept in memory; what others change meanwhile counts at once all the same.
+//! A service keeps what it has read in memory; changes by others take effect at once nevertheless.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,4 +1,4 @@
-//! What callers do wrong, and what AWS says to it: operation, request, code, status, text, and where that is known from.
+//! Mistakes of callers and AWS's answers: operation, request, code, status, text, and the source of each.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -15,7 +15,7 @@ use causes_support::{Cause, Text, acm, kms, private_ca, sts};
 use common::{ACCOUNT, Fixture, b64};
 use serde_json::{Value, json};
 
-/// Keys that the causes are about, by the names that stand in bodies.
+/// Keys for the requests, by the placeholders in their bodies.
 fn keys(fixture: &Fixture) -> Vec<(&'static str, String)> {
     let create = |body: Value| {
         let made = fixture.kms("CreateKey", body).unwrap();
@@ -52,7 +52,7 @@ fn keys(fixture: &Fixture) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Sends the request of a cause and looks at the answer.
+/// Sends the request of a cause and checks the answer.
 fn holds(
     fixture: &Fixture,
     (service, prefix): (&str, &str),
@@ -75,7 +75,7 @@ fn holds(
 }
 
 #[test]
-fn causes_of_kms_have_the_code_the_status_and_the_text_of_aws() {
+fn kms_errors_match_aws() {
     let fixture = Fixture::new();
     let keys = keys(&fixture);
     let filled = |text: &str| {
@@ -90,7 +90,7 @@ fn causes_of_kms_have_the_code_the_status_and_the_text_of_aws() {
     fixture
         .kms("PutKeyPolicy", json!({ "KeyId": filled("{going}"), "Policy": policy.to_string() }))
         .unwrap();
-    // A statement without Resource is stored, and is for nothing: neither does it allow, nor deny.
+    // A statement without Resource is stored and has no effect: it neither allows nor denies.
     let user = fixture.user(ACCOUNT, "reader", &[]);
     let may = |principal: &str, effect: &str| {
         let mut policy = policy.clone();
@@ -122,7 +122,7 @@ fn body(value: &Value) -> String {
 }
 
 #[test]
-fn causes_of_private_ca_have_the_code_the_status_and_the_text_of_aws() {
+fn private_ca_errors_match_aws() {
     let fixture = Fixture::new();
     let of = |arn: &str| json!({ "CertificateAuthorityArn": arn });
     let pca = |operation: &str, body: Value| certificates::pca(&fixture, operation, &body).unwrap();
@@ -177,7 +177,7 @@ fn causes_of_private_ca_have_the_code_the_status_and_the_text_of_aws() {
 }
 
 #[test]
-fn causes_of_certificate_manager_have_the_code_the_status_and_the_text_of_aws() {
+fn certificate_manager_errors_match_aws() {
     let fixture = Fixture::new();
     let authority = certificates::ca(&fixture);
     let arn = certificates::requested(&fixture, &authority, "a.example.com", json!({}));
@@ -213,7 +213,7 @@ fn causes_of_certificate_manager_have_the_code_the_status_and_the_text_of_aws() 
 }
 
 #[test]
-fn causes_of_sts_have_the_code_the_status_and_the_text_of_aws() {
+fn sts_errors_match_aws() {
     let fixture = Fixture::new();
     let trust = common::policy(json!({
         "Effect": "Allow", "Principal": { "AWS": format!("arn:aws:iam::{ACCOUNT}:root") },

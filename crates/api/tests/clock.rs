@@ -1,5 +1,5 @@
-//! A clock that is wrong erases nothing: neither one that is wrong from the start, nor one that jumps, and neither beside
-//! a database's clock nor alone.
+//! A wrong clock erases nothing: neither one that is wrong from the start nor one that jumps, with a database's clock
+//! or without.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -36,7 +36,7 @@ fn system_ms() -> i64 {
     i64::try_from(now.as_millis()).unwrap()
 }
 
-/// Everything in a store.
+/// All records of a store.
 fn items(store: &dyn Store) -> Vec<Item> {
     let mut items = Vec::new();
     let taken = store.snapshot(&mut |item| {
@@ -47,7 +47,7 @@ fn items(store: &dyn Store) -> Vec<Item> {
     items
 }
 
-/// A server on a store, with the root key that all of a test have.
+/// A server on a store, with the root key of the test.
 fn server(store: Arc<dyn Store>, key: &[u8]) -> Service {
     let kek = SoftwareKek::from_key(Secret::new(key.to_vec())).unwrap();
     Service::new(store, RootKey::new(Box::new(kek)))
@@ -81,7 +81,7 @@ fn call<O: Operation>(service: &Service, now_ms: i64, input: Value) -> O::Output
     outlast_api::client::Client::response::<O>(response.status, &response.body).unwrap()
 }
 
-/// A key that is to be deleted in seven days: its id.
+/// Schedules a key's deletion in seven days, and returns its id.
 fn scheduled(service: &Service, now_ms: i64) -> String {
     let key = call::<create_key::CreateKey>(service, now_ms, json!({})).key_metadata.key_id;
     let request = json!({ "KeyId": key, "PendingWindowInDays": 7 });
@@ -94,7 +94,7 @@ fn names(service: &Service, reading: Reading) -> Vec<&'static str> {
 }
 
 #[test]
-fn second_server_with_clock_ahead_erases_nothing_on_postgresql() {
+fn second_server_with_fast_clock_erases_nothing() {
     let Some(postgres) = Postgres::shared() else { return };
     let url = postgres.new_database();
     let open = || server(Arc::new(PostgresStore::open(&url).unwrap()), &[7; 32]);
@@ -118,11 +118,11 @@ fn second_server_with_clock_ahead_erases_nothing_on_postgresql() {
         }
     }
     assert!(items(&store) == before, "something was written");
-    // The first one is not held up, and the key is there to be kept.
+    // The first server goes on, and the key is still there.
     first.sweep(Reading { wall_ms: system_ms(), monotonic_ms: 0 }).unwrap();
     let cancel = json!({ "KeyId": key });
     call::<cancel_key_deletion::CancelKeyDeletion>(&first, system_ms(), cancel);
-    // Set right, the second is well again without a restart.
+    // With its clock corrected, the second server recovers without a restart.
     let right = Reading { wall_ms: system_ms(), monotonic_ms: 0 };
     second.sweep(right).unwrap();
     assert_eq!(names(&second, right), [""; 0]);
@@ -143,7 +143,7 @@ fn clock_ahead_or_jumping_erases_nothing_on_sqlite() {
         wall_ms: start_ms + wall_ms,
         monotonic_ms: 1_000_000 + monotonic_ms,
     };
-    // It jumps while the server runs, to either side, in one step or after an hour.
+    // The clock jumps while the server runs, forwards or back, in one step or after an hour.
     first.sweep(at(0, 0)).unwrap();
     for (wall_ms, monotonic_ms) in [
         (8 * DAY_MS, MINUTE_MS),
@@ -155,19 +155,19 @@ fn clock_ahead_or_jumping_erases_nothing_on_sqlite() {
         assert_eq!(names(&first, at(wall_ms, monotonic_ms)), ["clock"]);
         assert!(first.run_housekeeping(start_ms + wall_ms).is_err());
     }
-    // Small steps and the time itself are no jumps, nor is a machine that was asleep.
+    // Small steps, passing time and a machine that was asleep do not count as jumps.
     for minutes in [61, 65, 8 * 60, 8 * 60 + 4] {
         first.sweep(at(minutes * MINUTE_MS, (minutes - minutes % 3) * MINUTE_MS)).unwrap();
     }
     drop(first);
-    // It is behind the last event when the server starts.
+    // At the start the clock is behind the last event.
     let second = open();
     let refused = second.sweep(at(-DAY_MS, 0));
     assert_eq!(refused, Err(Fault::Clock("it is 1 d 0 h behind the last audit event's".into())));
-    // Set right, it goes on at once.
+    // With its clock corrected, the server goes on at once.
     second.sweep(at(MINUTE_MS, 1)).unwrap();
     drop(second);
-    // It is ahead when the server starts: that may be right. Nothing is erased before somebody could look.
+    // At the start the clock is ahead, which may be right. Nothing is erased before somebody could check.
     let third = open();
     let wait = limits::MAX_CLOCK_WAIT_MS;
     for monotonic_ms in [0, 60 * MINUTE_MS, wait - 1] {
@@ -178,7 +178,7 @@ fn clock_ahead_or_jumping_erases_nothing_on_sqlite() {
     third.sweep(at(8 * DAY_MS + wait, wait)).unwrap();
     assert!(look.scan("kms/key/", "", 9).unwrap().is_empty(), "its time was over at last");
     drop(third);
-    // The deletion's event has that time. An operator says that the clock is right all the same.
+    // The deletion's event has that time. An operator says that the clock is right nevertheless.
     let fourth = open();
     assert!(fourth.sweep(at(0, 0)).is_err());
     fourth.trust_clock();
@@ -191,7 +191,7 @@ fn nothing_of_any_kind_is_swept_by_a_wrong_clock() {
     let fixture = Fixture::new();
     let start_ms = fixture.now.get() * 1000;
     fixture.store.set_clock(start_ms);
-    // A key, imported material and a session whose time will be over.
+    // A key, imported material and a session whose time will run out.
     let key = fixture.key(json!({}));
     let request = json!({ "KeyId": key, "PendingWindowInDays": 7 });
     fixture.kms("ScheduleKeyDeletion", request).unwrap();
@@ -217,7 +217,7 @@ fn nothing_of_any_kind_is_swept_by_a_wrong_clock() {
     let wrong = Reading { wall_ms: fixture.now.get() * 1000, monotonic_ms: 0 };
     assert!(matches!(fixture.service.sweep(wrong), Err(Fault::Clock(_))));
     assert!(items(fixture.store.as_ref()) == before, "something was swept");
-    // Requests are refused what has expired, and erase nothing for it.
+    // Requests are refused what has expired, but nothing is erased.
     assert_eq!(code(fixture.kms_as(&session, "ListKeys", json!({}))), "ExpiredTokenException");
     let records =
         |items: &[Item]| items.iter().filter(|item| matches!(item, Item::Record(..))).count();
@@ -227,7 +227,7 @@ fn nothing_of_any_kind_is_swept_by_a_wrong_clock() {
     fixture.service.sweep(Reading { wall_ms: start_ms, monotonic_ms: 1 }).unwrap();
     fixture.kms_as(&session, "ListKeys", json!({})).unwrap();
     assert_eq!(fixture.state(&key), "PendingDeletion");
-    // And once the time has come by both clocks, it is done.
+    // Once both clocks have reached the time, the sweep runs.
     fixture.advance(8 * 86_400);
     let now_ms = fixture.now.get() * 1000;
     fixture.store.set_clock(now_ms);
@@ -260,7 +260,7 @@ fn expired_material_is_refused_and_kept_by_requests() {
     assert_eq!(fixture.decrypted(&made), b"x");
 }
 
-/// Imports material that expires then.
+/// Imports material that expires at this time.
 fn import(fixture: &Fixture, key: &str, valid_to: i64) {
     let algorithm = WrappingAlgorithm::by_name("RSA_AES_KEY_WRAP_SHA_256").unwrap();
     let request = json!({
@@ -278,7 +278,7 @@ fn import(fixture: &Fixture, key: &str, valid_to: i64) {
     fixture.kms("ImportKeyMaterial", body).unwrap();
 }
 
-/// What is logged meanwhile, a line for each event: its fields.
+/// The fields of what is logged in the meantime, a line for each event.
 fn logged(work: impl FnOnce()) -> Vec<String> {
     struct Lines(Arc<Mutex<Vec<String>>>);
     struct Fields<'a>(&'a mut String);
@@ -390,7 +390,7 @@ fn outcome_is_said_to_be_uncertain_only_where_it_is() {
     assert_eq!((refused.code.as_str(), refused.status), ("KMSInternalException", 500));
     assert!(refused.message.contains("not certain"), "{}", refused.message);
     assert!(!refused.message.contains("Nothing was changed"), "{}", refused.message);
-    // It was done, once: nothing tries again by itself.
+    // It was tried once: nothing repeats it.
     assert_eq!(count(), 1);
     fixture.store.lose_outcomes(false);
     let made = fixture.kms("CreateKey", json!({})).unwrap();

@@ -1,7 +1,7 @@
-//! Condition keys: each row that is said to be set is set, with the value that it should have; none of the others is.
+//! Condition keys: each key that a row claims is set, with the value it should have; no others are.
 //!
-//! A `Deny` on a key is held against a call: it must stop the call if the value is the call's, and not if it is
-//! another; `Null` must find the key. `docs/condition-keys.md` is made from the same rows; `OUTLAST_BLESS=1` writes it.
+//! A `Deny` with the key is tried on a call: it must refuse the call with the call's value, and not with another;
+//! `Null` must find the key. `docs/condition-keys.md` is made from the same rows; `OUTLAST_BLESS=1` writes it.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -25,7 +25,7 @@ use condition_support::*;
 use outlast_domain::policy::{KEYS, KeyKind, KeyRow, Set};
 use serde_json::{Value, json};
 
-/// A key, the value that a call has, one that it has not, and the call.
+/// A key, the value that a call has, a value that it does not have, and the call.
 type Case = (&'static str, &'static str, &'static str, Denied);
 
 #[rustfmt::skip]
@@ -238,7 +238,7 @@ fn keys_that_are_always_set_are_there_for_every_service() {
 }
 
 #[test]
-fn multi_factor_is_false_for_sessions_and_absent_for_access_keys() {
+fn mfa_key_is_false_for_sessions_only() {
     let world = World::new();
     let key = "aws:MultiFactorAuthPresent";
     let recommended = json!({ "BoolIfExists": { key: "false" } });
@@ -276,7 +276,7 @@ fn addresses_are_restricted_as_aws_publishes_it() {
             assert_eq!(is_denied(asked), denied, "{address}");
         }
     }
-    // What Certificate Manager asks with the caller's rights is told apart from what the caller asks itself.
+    // Calls that Certificate Manager makes with the caller's rights differ from the caller's own.
     let via = policy(json!([
         { "Effect": "Allow", "Action": "*", "Resource": "*" },
         { "Effect": "Deny", "Action": "acm-pca:IssueCertificate", "Resource": "*",

@@ -1,4 +1,5 @@
-//! Calls that are signed for services which are not here get an answer that their clients can read, and that says what to use instead.
+//! Calls signed for services that Outlast does not have get an answer that their clients can read and that says what
+//! to use instead.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use http::{HeaderMap, Method};
@@ -22,7 +23,7 @@ fn iam_is_answered_as_iam_answers() {
     let response = answer(&Method::POST, "/", "iam");
     assert_eq!((response.status, response.content_type), (400, "text/xml"));
     let text = text(&response);
-    // What botocore's query parser and the SDKs' look for.
+    // The elements that botocore's query parser and the SDKs' read.
     let head = "<ErrorResponse xmlns=\"https://iam.amazonaws.com/doc/2010-05-08/\"><Error><Type>Sender</Type><Code>InvalidAction</Code><Message>";
     assert!(text.starts_with(head), "{text}");
     assert!(text.contains("outlast principal"), "{text}");
@@ -48,7 +49,7 @@ fn s3_is_answered_as_s3_answers() {
 fn other_services_are_unknown_as_before() {
     let response = answer(&Method::POST, "/", "sqs");
     assert_eq!(response.error, Some("UnknownOperationException"));
-    // A request that names an operation of ours is routed by that name, whatever its method.
+    // The name of an operation of ours decides the route, whatever the method.
     let mut headers = HeaderMap::new();
     headers.insert("x-amz-target", "TrentService.ListKeys".parse().unwrap());
     assert!(Route::find(&Method::POST, "/", &headers).is_ok());

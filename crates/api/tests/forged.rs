@@ -1,4 +1,5 @@
-//! Whoever writes to the database: rows that are edited, moved, put back or added decide nothing, and are reported.
+//! An attacker who can write to the database: rows that are edited, moved, put back or added decide nothing, and are
+//! reported.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -22,7 +23,7 @@ use serde_json::{Value, json};
 
 const ADMIN: &str = "arn:aws:iam::123456789012:user/admin";
 
-/// Writes as somebody who has only the database: compares no versions and knows no key.
+/// Writes as somebody who has only the database: checks no versions and has no key.
 fn write(fixture: &Fixture, record_key: &str, value: Option<Vec<u8>>) {
     let writes = vec![(record_key.to_owned(), value)];
     fixture.store.commit_and_wait(Transaction { writes, ..Transaction::default() }).unwrap();
@@ -40,7 +41,7 @@ fn only(fixture: &Fixture, prefix: &str) -> String {
     record_key.clone()
 }
 
-/// The same bytes with other JSON: what precedes it stays.
+/// The same record with edited JSON; the bytes before the JSON stay.
 fn edited(value: &[u8], edit: impl FnOnce(&mut Value)) -> Vec<u8> {
     let mut said = says(value);
     let before = said.clone();
@@ -58,7 +59,7 @@ fn assert_reported(fixture: &Fixture, record_key: &str) {
     assert!(reported, "{record_key}: {:#?}", report.problems);
 }
 
-/// The call fails as one does whose records cannot be read.
+/// Checks that the call fails as one whose records cannot be read.
 #[track_caller]
 fn assert_refused(answer: Answer, what: &str) {
     match answer {
@@ -74,7 +75,7 @@ struct Attack<'a> {
     call: Box<dyn Fn(&Fixture) -> Answer + 'a>,
 }
 
-/// Each attack alone: the call is refused, by a server that has read the record before, and by one that has not.
+/// Each attack by itself: the call is refused, by a server that read the record before and by one that did not.
 fn carry_out(fixture: &Fixture, attacks: Vec<Attack<'_>>) {
     for Attack { what, record_key, value, call } in attacks {
         let before = read(fixture, &record_key);
@@ -217,7 +218,7 @@ fn rows_that_decide_what_a_key_does_cannot_be_forged() {
                 said["operations"] = json!(["Decrypt"]);
             }),
             record_key: grant_record_key.clone(),
-            // For another operation the grant is not even read.
+            // For another operation the service does not read the grant.
             call: Box::new(|fixture| {
                 let body = json!({ "KeyId": key, "Plaintext": b64(b"x") });
                 fixture.kms_as(&user, "Encrypt", body)
@@ -231,7 +232,7 @@ fn rows_that_decide_what_a_key_does_cannot_be_forged() {
         },
     ];
     carry_out(&fixture, attacks);
-    // A disabled key that is enabled again behind the service.
+    // A disabled key that is enabled behind the service's back.
     fixture.kms("DisableKey", json!({ "KeyId": key })).unwrap();
     let enabled = edited(&value(&record_key), |said| said["enabled"] = true.into());
     let attack = Attack {
@@ -251,7 +252,7 @@ fn an_older_row_is_refused_by_whoever_has_seen_a_newer_one() {
     call().unwrap();
     let record_key = format!("iam/user/{ACCOUNT}/user");
     let before = read(&fixture, &record_key);
-    // By another process, which this one learns from when it reads the record.
+    // Changed by another process; this one learns of it when it reads the record.
     fixture.directory(|work| {
         User::find(work, ACCOUNT, "user").unwrap().delete_policy(work, "p0").unwrap();
     });
@@ -259,7 +260,7 @@ fn an_older_row_is_refused_by_whoever_has_seen_a_newer_one() {
     write(&fixture, &record_key, before);
     assert_refused(call(), "an older user");
 
-    // By this process itself: a grant that was revoked, a policy that was replaced.
+    // Changed by this process: a revoked grant, a replaced policy.
     let arn = format!("arn:aws:iam::{ACCOUNT}:user/grantee");
     let grantee = fixture.user(ACCOUNT, "grantee", &[]);
     let key = fixture.key(json!({}));
@@ -346,8 +347,8 @@ fn rows_of_acme_and_private_ca_cannot_be_forged() {
     carry_out(fixture, attacks);
 }
 
-/// Every record of a store that was used, under every name that there is: any byte that is flipped, a row in another's
-/// place, and a row of another store.
+/// Every record of a store that was used, of every kind: any flipped byte, a row moved to another's place, and a row
+/// from another store.
 #[test]
 fn any_byte_of_any_record_counts() {
     let world = World::new();
@@ -377,7 +378,7 @@ fn any_byte_of_any_record_counts() {
     let other = Fixture::new();
     let root = fixture.service.root();
     let fails = |record_key: &str, value: Vec<u8>| {
-        // What looks sealed is there, and does not open.
+        // What looks sealed exists and cannot be opened.
         let sealed = matches!(value.first(), Some(1 | 2));
         write(fixture, record_key, Some(value));
         let mut work = Work::new(&*fixture.store, root, 0);
@@ -390,7 +391,7 @@ fn any_byte_of_any_record_counts() {
         if !sealed {
             assert_eq!(there, Err(Fault::Forged(record_key.to_owned())));
         }
-        // What was written over it would hide it. Some are written without a look, so that nobody waits.
+        // A new record would hide the old one. Some are written without being read first, so that no caller waits.
         if !record_key.starts_with("ca/crl-mark/") && !record_key.starts_with("ca/ocsp-epoch/") {
             assert_eq!(work.put(record_key, &json!({})), Err(Fault::Forged(record_key.to_owned())));
         }
@@ -405,7 +406,7 @@ fn any_byte_of_any_record_counts() {
             continue;
         }
         kinds.insert(record_key.split('/').take(2).collect::<Vec<_>>().join("/"));
-        // All of what precedes the JSON, and some of that: the tag is over all of it.
+        // All bytes before the JSON, and some of the JSON: the tag covers everything.
         let step = if record.value.len() > 400 { 7 } else { 1 };
         for at in (0..49).chain((49..record.value.len()).step_by(step)) {
             let mut value = record.value.clone();
@@ -430,7 +431,7 @@ fn any_byte_of_any_record_counts() {
     assert!(kinds.len() >= 25 && flipped > 5000, "{kinds:?}");
 }
 
-/// A record that is forged is not held to be one that is due, and holds up no other.
+/// A forged record is not taken to be due, and delays no other.
 #[test]
 fn a_forged_row_is_not_due() {
     let fixture = Fixture::new();
@@ -455,7 +456,7 @@ fn a_forged_row_is_not_due() {
     assert_eq!(only(&fixture, "iam/session/"), record_key(&sessions[1]));
 }
 
-/// A service whose store is written to by two processes takes what the other one writes.
+/// A service whose store two processes write to accepts the other's writes.
 #[test]
 fn what_another_process_writes_is_no_forgery() {
     let fixture = Fixture::new();
@@ -472,7 +473,7 @@ fn what_another_process_writes_is_no_forgery() {
             User::find(work, ACCOUNT, "user").unwrap().delete_policy(work, "p").unwrap();
         });
     }
-    // Deleted and made again under the same name, also within the same millisecond.
+    // Deleted and created again under the same name, also within one millisecond.
     for _ in 0..3 {
         fixture.directory(|work| User::find(work, ACCOUNT, "user").unwrap().delete(work));
         assert_eq!(

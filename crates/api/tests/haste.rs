@@ -1,4 +1,4 @@
-//! What takes long is not begun in haste, however a request spells it, and then names who has signed it.
+//! A slow call is not started under a time limit, however the request is spelled, and the step names its signer.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -47,7 +47,7 @@ fn in_haste(fixture: &Fixture, service: &str, target: &str, body: &str) -> Optio
             None
         }
         Step::TakesLong(signer) => {
-            // With time it is carried out.
+            // Without a time limit it is carried out.
             match fixture.service.prepare(route, &request) {
                 Step::Commit(prepared) => assert_eq!(prepared.response.status, 200, "{target}"),
                 _ => panic!("{target} is not carried out"),
@@ -62,7 +62,7 @@ fn in_haste(fixture: &Fixture, service: &str, target: &str, body: &str) -> Optio
 }
 
 #[test]
-fn what_takes_long_is_told_by_what_is_done_and_not_by_how_it_is_spelled() {
+fn slow_work_is_recognised_however_it_is_spelled() {
     let fixture = Fixture::new();
     let kms = |operation: &str, body: &str| {
         in_haste(&fixture, "kms", &format!("TrentService.{operation}"), body)
@@ -139,7 +139,7 @@ fn what_a_ca_takes_is_told_by_its_key() {
 }
 
 #[test]
-fn a_session_counts_for_its_role_and_a_wrong_signature_for_nobody() {
+fn sessions_count_for_their_role() {
     let mut fixture = Fixture::new();
     let trust = policy(json!([{
         "Effect": "Allow", "Principal": { "AWS": common::ACCOUNT }, "Action": "sts:AssumeRole",

@@ -1,4 +1,4 @@
-//! What is due is done, whatever stands in the way elsewhere in the store.
+//! Housekeeping does what is due, whatever is broken elsewhere in the store.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -49,7 +49,7 @@ fn read(fixture: &Fixture, record_key: &str) -> Value {
     fixture.record(record_key)
 }
 
-/// Keys of both accounts that do as `operation` says after so many days: their accounts and ids.
+/// Keys of both accounts that `operation` is called on so many days apart: their accounts and ids.
 fn keys(fixture: &Fixture, operation: &str, more: &Value) -> Vec<(&'static str, String)> {
     let both = [(ACCOUNT, Who::admin()), (OTHER_ACCOUNT, Who::stranger())];
     let mut keys = Vec::new();
@@ -101,7 +101,7 @@ fn a_conflict_now_and_then_does_not_put_anything_off() {
 }
 
 #[test]
-fn a_record_that_cannot_be_read_is_reported_and_holds_up_no_other() {
+fn unreadable_record_is_reported_and_skipped() {
     let fixture = Fixture::new();
     let keys = keys(&fixture, "ScheduleKeyDeletion", &json!({ "PendingWindowInDays": 7 }));
     let user = fixture.user(
@@ -121,7 +121,7 @@ fn a_record_that_cannot_be_read_is_reported_and_holds_up_no_other() {
     let role = fixture.role(ACCOUNT, "role", &trust, &[]);
     fixture.session(&user, &role, &[]);
     fixture.advance(7 * DAY);
-    // One is no JSON; one is, but has a type that nobody knows, and is due.
+    // One record is no JSON; another is JSON of an unknown type, and is due.
     let first = "kms/key/000000000000/eu-west-1/0".to_owned();
     write(&fixture, &first, b"garbage");
     write(&fixture, "iam/session/0", b"garbage");

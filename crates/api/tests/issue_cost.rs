@@ -1,4 +1,4 @@
-//! What issuing costs beside the signature: a measurement, not a check.
+//! The cost of issuing without the signature: a measurement, not a check.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

@@ -70,7 +70,7 @@ fn every_key_spec_can_be_created_and_described() {
     ] {
         assert_eq!(fixture.error::<create_key::CreateKey>(&input(refused)), code);
     }
-    // A member that no type of ours has.
+    // A member that no type here has.
     let response =
         fixture.send(&fixture.raw("kms", "TrentService.CreateKey", br#"{"XksKeyId":"x"}"#));
     assert_eq!(common::error_code(&response), "UnsupportedOperationException");
@@ -136,7 +136,7 @@ fn every_signing_algorithm_signs_and_verifies() {
                 request
             };
             if row.family == Family::Ed25519 && row.digest.is_some() {
-                // Ed25519ph takes digests only; kms_use.rs has the rest.
+                // Ed25519ph takes digests only; kms_use.rs tests the rest.
                 let code = fixture.error::<sign::Sign>(&input(request(json!({}))));
                 assert_eq!(code, "ValidationException");
                 continue;
@@ -205,7 +205,7 @@ fn encryption_authenticates_its_context_and_its_key() {
     for at in 0..blob.len() {
         let mut bad = blob.clone();
         bad[at] ^= 1;
-        // A changed kind, account or key id names a key that is not there.
+        // With a changed kind, account or key id it names a key that does not exist.
         let names_another_key = at < 22;
         let code =
             if names_another_key { "AccessDeniedException" } else { "InvalidCiphertextException" };
@@ -308,7 +308,7 @@ fn states_are_enforced() {
     let request = json!({ "KeyId": key, "PendingWindowInDays": 7 });
     fixture.call::<schedule_key_deletion::ScheduleKeyDeletion>(&input(request)).unwrap();
 
-    // Past its date the key is gone at once, and the sweep erases the material.
+    // After its date the key is unusable at once, and the sweep erases the material.
     fixture.now.set(NOW + 8 * 86_400);
     assert_eq!(fixture.error::<describe_key::DescribeKey>(&input(id())), "NotFoundException");
     assert_eq!(fixture.store.scan("kms/material/", "", 10).unwrap().len(), 1);
@@ -462,7 +462,7 @@ fn names_of_keys_that_are_not_there() {
     }
 }
 
-/// What the service gives as public key is RFC 9881's SubjectPublicKeyInfo: 22 bytes and the key.
+/// The public key is RFC 9881's SubjectPublicKeyInfo: 22 bytes and the key.
 #[test]
 fn public_keys_have_the_documented_lengths() {
     let fixture = Fixture::new();

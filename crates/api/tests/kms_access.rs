@@ -28,7 +28,7 @@ fn with_policy(fixture: &Fixture, more: Value) -> String {
     fixture.key(json!({ "Policy": key_policy(more) }))
 }
 
-/// A statement of a key policy that lets a user do these with the key, under a condition.
+/// A statement of a key policy that lets a user call these actions on the key, under a condition.
 fn lets(name: &str, actions: &[&str], condition: Value) -> Value {
     let mut statement = json!({
         "Effect": "Allow", "Principal": { "AWS": user_arn(name) }, "Action": actions,
@@ -115,13 +115,13 @@ fn a_user_without_policies_may_do_nothing_at_all() {
     let before = fixture.store_without_uses();
     let stranger = fixture.user(OTHER_ACCOUNT, "stranger", &[allow(&["kms:*"])]);
     for row in kms::OPERATIONS {
-        // The others take a key and nothing else.
+        // The other operations take a key and nothing else.
         let body = bodies.get(row.name).cloned().unwrap_or_else(|| json!({ "KeyId": key }));
         let refused = fixture.kms_as(&nobody, row.name, body.clone()).expect_err(row.name);
         assert_eq!(refused.code, DENIED, "{}: {}", row.name, refused.message);
         let says = refused.message.contains(&me) || row.name == "Decrypt";
         assert!(says, "{}", refused.message);
-        // Whoever may do everything in another account may do nothing with the keys of this one.
+        // A user with every permission in another account has none on this one's keys.
         let name = body["KeyId"].as_str().map(|id| key_arn(ACCOUNT, REGION, id));
         if let Some(name) = name {
             let body = with(&body, json!({ "KeyId": name }));
@@ -176,7 +176,7 @@ fn policies_of_key_and_user_are_weighed_together() {
     );
     let refused = fixture.kms_as(&by_identity, "Encrypt", encrypt(&key_denies)).unwrap_err();
     assert!(refused.message.ends_with("with an explicit deny in a key policy"));
-    // Without the statement for the account, identity policies count for nothing, not even the administrator's.
+    // Without the statement for the account, identity policies have no effect, not even the administrator's.
     let admin = json!({
         "Effect": "Allow", "Principal": { "AWS": user_arn("named") }, "Action": "kms:*",
         "Resource": "*",
@@ -324,7 +324,7 @@ fn the_algorithm_of_a_signature_can_be_demanded() {
 }
 
 #[test]
-fn re_encryption_asks_each_key_for_its_own_algorithm_and_context() {
+fn re_encryption_authorizes_each_key_separately() {
     let fixture = Fixture::new();
     let user = fixture.user(ACCOUNT, "user", &[]);
     let is = |algorithm: &str, more: Value| json!({ "StringEquals": with(&json!({ "kms:EncryptionAlgorithm": algorithm }), more) });
@@ -345,7 +345,7 @@ fn re_encryption_asks_each_key_for_its_own_algorithm_and_context() {
         "DestinationEncryptionAlgorithm": oaep,
     });
     fixture.kms_as(&user, "ReEncrypt", body.clone()).unwrap();
-    // The right to read is none to write, and the other way round.
+    // Permission to read does not include writing, nor the reverse.
     let back = with(
         &body,
         json!({ "DestinationKeyId": from, "DestinationEncryptionAlgorithm": "SYMMETRIC_DEFAULT" }),
@@ -403,7 +403,7 @@ fn aliases_tags_addresses_and_connections_can_be_demanded() {
         assert!(may(&over(Some(group)), &key));
     }
     assert!(!may(&over(Some("x25519")), &key) && !may(&over(None), &key) && !may(&quantum, &key));
-    // The same as a key policy that nobody comes around.
+    // The same for a key policy that leaves nobody a way in.
     let closed = with_policy(
         &fixture,
         json!([{
@@ -507,7 +507,7 @@ fn nobody_locks_a_key_up_by_accident() {
             assert_eq!(code(put(wrong, bypass)), malformed, "{wrong}");
         }
     }
-    // What has no Resource is for nothing, so it lets nobody in.
+    // A statement without Resource has no effect, so it lets nobody in.
     let for_nothing = policy(json!([{ "Effect": "Allow", "Principal": "*", "Action": "*" }]));
     assert_eq!(put(&for_nothing.to_string(), false).unwrap_err().message, expected);
     let before = fixture.kms("GetKeyPolicy", json!({ "KeyId": key })).unwrap();
@@ -521,7 +521,7 @@ fn nobody_locks_a_key_up_by_accident() {
     assert_eq!(fixture.kms("GetKeyPolicy", json!({ "KeyId": key })).unwrap()["Policy"], new);
     let other = json!({ "KeyId": key, "Policy": new, "PolicyName": "other" });
     assert_eq!(code(fixture.kms("PutKeyPolicy", other)), "NotFoundException");
-    // A condition can keep the bypass from everybody.
+    // A condition can deny everybody the bypass.
     let statement = json!([
         { "Effect": "Allow", "Action": "kms:*", "Resource": "*" },
         { "Effect": "Deny", "Action": ["kms:CreateKey", "kms:PutKeyPolicy"], "Resource": "*",
@@ -535,7 +535,7 @@ fn nobody_locks_a_key_up_by_accident() {
 }
 
 #[test]
-fn a_policy_that_cannot_be_evaluated_denies_and_the_event_says_why() {
+fn unevaluable_policy_denies_and_the_event_says_why() {
     let fixture = Fixture::new();
     let user = fixture.user(ACCOUNT, "user", &[allow(&["kms:*"])]);
     let patterns = vec!["*?b*"; 4500];
@@ -564,7 +564,7 @@ fn a_policy_that_cannot_be_evaluated_denies_and_the_event_says_why() {
         assert!(message.contains("a key policy could not be evaluated"), "{message}");
         assert!(message.contains(why), "{message}");
     }
-    // Nor does a grant help: nobody knows what the policy would have denied.
+    // A grant does not help either: nobody knows what the policy would have denied.
     let grant = json!({
         "KeyId": key, "GranteePrincipal": user_arn("user"), "Operations": ["Encrypt"],
     });

@@ -69,7 +69,7 @@ fn a_grant_allows_what_it_says_until_it_is_revoked() {
     let open = json!({ "CiphertextBlob": blob });
     assert_eq!(code(fixture.kms_as(&user, "Decrypt", open.clone())), DENIED);
     fixture.kms_as(&other, "Decrypt", open).unwrap();
-    // A token helps its grantee only.
+    // A token is of use to its grantee only.
     let stolen = with(&encrypt(&key, json!({})), token.clone());
     assert_eq!(code(fixture.kms_as(&other, "Encrypt", stolen)), DENIED);
 
@@ -151,10 +151,10 @@ fn a_grantee_gives_no_more_than_it_has() {
     fixture.kms_as(&friend, "Encrypt", stricter).unwrap();
     let looser = encrypt(&key, json!({ "a": "1" }));
     assert_eq!(code(fixture.kms_as(&friend, "Encrypt", looser)), DENIED);
-    // Who got no right to give cannot give.
+    // A user who was not given CreateGrant cannot create grants.
     let on = fixture.kms_as(&friend, "CreateGrant", grant(&key, &arn("user"), &["Encrypt"]));
     assert_eq!(code(on), DENIED);
-    // A grant that is bound to a source does not give rights that are not.
+    // A grant that is bound to a source cannot give permissions that are not bound to it.
     let key = fixture.key(json!({}));
     let source = json!({ "SourceArn": "arn:aws:s3:eu-west-1:123456789012:bucket" });
     let body = grant(&key, &arn("user"), &["Encrypt", "CreateGrant"]);
@@ -182,7 +182,7 @@ fn denials_win_over_grants() {
         assert_eq!(code(fixture.kms_as(who, "RetireGrant", id_of(&made, &key))), DENIED);
     }
     assert_eq!(grants(&fixture, &key).len(), 2);
-    // A session policy narrows what a grant allows its role.
+    // A session policy limits what a grant allows its role.
     let trust = json!([{ "Effect": "Allow", "Principal": { "AWS": arn("admin") }, "Action": "sts:AssumeRole" }]);
     let role = fixture.role(ACCOUNT, "role", &policy(trust), &[]);
     let key = fixture.key(json!({}));
@@ -297,7 +297,7 @@ fn tokens_are_of_one_key() {
     let many = vec![token.clone(); 11];
     let body = with(&encrypt(&key, json!({})), json!({ "GrantTokens": many }));
     assert_eq!(code(fixture.kms("Encrypt", body)), "ValidationException");
-    // ReEncrypt takes tokens of both its keys, and of no other.
+    // ReEncrypt takes tokens for both its keys, and for no other.
     let blob = fixture.encrypted(&key, b"x");
     let body = json!({ "CiphertextBlob": blob, "DestinationKeyId": other });
     let tokens = |list: &[&str]| with(&body, json!({ "GrantTokens": list }));
@@ -363,7 +363,7 @@ fn grants_that_cannot_be_are_refused() {
     let id = json!({ "KeyId": key });
     fixture.kms("DisableKey", id.clone()).unwrap();
     assert_eq!(code(fixture.kms("CreateGrant", good.clone())), "DisabledException");
-    // What a key no longer allows can still be taken away.
+    // A grant whose operations the key no longer supports can still be revoked.
     let listed = &grants(&fixture, &key)[0];
     fixture.kms("ScheduleKeyDeletion", id).unwrap();
     assert_eq!(code(fixture.kms("CreateGrant", good)), "KMSInvalidStateException");
@@ -423,7 +423,7 @@ fn grants_are_listed_in_pages_and_by_whom_they_concern() {
     }
     let service = json!({ "RetiringServicePrincipal": "rds.amazonaws.com" });
     assert_eq!(code(fixture.kms("ListRetirableGrants", service)), DENIED);
-    // Of another account's keys, too; and only one's own account's principals can be asked for.
+    // Grants of another account's keys are listed, too; but only for principals of one's own account.
     let stranger = format!("arn:aws:iam::{OTHER_ACCOUNT}:user/admin");
     let body = grant(&key, &arn("a"), &["Encrypt"]);
     fixture.kms("CreateGrant", with(&body, json!({ "RetiringPrincipal": stranger }))).unwrap();
@@ -432,7 +432,7 @@ fn grants_are_listed_in_pages_and_by_whom_they_concern() {
     assert_eq!(found["Grants"][0]["KeyId"], key_arn(ACCOUNT, REGION, &key));
     assert_eq!(code(fixture.kms("ListRetirableGrants", asked.clone())), DENIED);
 
-    // With the key go its grants.
+    // The grants are deleted with the key.
     fixture.kms("ScheduleKeyDeletion", json!({ "KeyId": key, "PendingWindowInDays": 7 })).unwrap();
     fixture.advance(8 * 86_400);
     fixture.run_housekeeping();
@@ -442,7 +442,7 @@ fn grants_are_listed_in_pages_and_by_whom_they_concern() {
 }
 
 #[test]
-fn a_grant_for_an_account_covers_no_grants_that_its_policies_do_not() {
+fn account_grants_need_the_accounts_own_policies() {
     let fixture = Fixture::new();
     let user = fixture.user(ACCOUNT, "user", &[]);
     let key = fixture.key(json!({}));
@@ -458,7 +458,7 @@ fn a_grant_for_an_account_covers_no_grants_that_its_policies_do_not() {
     assert_eq!(code(fixture.kms_as(&user, "CreateGrant", wider)), DENIED);
 }
 
-/// What a call reads of the store, once everything that is kept in memory is there.
+/// The records that a call reads, once everything that can be in memory is there.
 fn reads(fixture: &Fixture, call: impl Fn() -> Answer) -> (Answer, u64) {
     let _ = call();
     let before = fixture.store.records_read();
@@ -477,7 +477,7 @@ fn a_call_reads_as_much_with_one_grant_as_with_ten_thousand() {
     };
     let (first, other) = (blob(json!({ "n": "0" })), blob(json!({ "n": "none" })));
     let part = blob(json!({ "part": "0", "more": "x" }));
-    // Half of them for whole contexts, half for parts of one, and all for the same user.
+    // Half of them constrain the whole context, half a part of it, and all are for the same user.
     let add = |n: usize| {
         let whole = n.to_string();
         let constraint = match n % 2 {
@@ -509,7 +509,7 @@ fn a_call_reads_as_much_with_one_grant_as_with_ten_thousand() {
     (2..10_000).for_each(|n| drop(add(n)));
     let many = measure();
     println!("records read with 2 grants: {few:?}, with 10000: {many:?}");
-    // Where many grants allow the same, one of a few is read.
+    // Where many grants allow the same, reading one of a few suffices.
     for (few, many) in few.iter().zip(&many) {
         assert!(*many <= few + 8, "{few} and {many}");
     }
@@ -525,7 +525,7 @@ fn grants_of_earlier_versions_are_found_and_filed_anew() {
     let made =
         fixture.kms("CreateGrant", grant(&key, &arn("user"), &["Encrypt", "DescribeKey"])).unwrap();
     let gone = fixture.kms("CreateGrant", grant(&key, &arn("user"), &["Decrypt"])).unwrap();
-    // As earlier versions left them: one pointer for each grant.
+    // As earlier versions left them: a pointer for each grant.
     let digest = hex::encode(outlast_crypto::digests::sha256(arn("user").as_bytes()));
     let old = format!("kms/grant-to/{ACCOUNT}/{REGION}/{key}/{digest}/");
     let new = "kms/by-grantee/";
@@ -549,7 +549,7 @@ fn grants_of_earlier_versions_are_found_and_filed_anew() {
         fixture.kms_as(&user, "DescribeKey", json!({ "KeyId": key })).unwrap();
     };
     works();
-    // One is revoked before housekeeping comes to it.
+    // One is revoked before housekeeping gets to it.
     fixture.kms("RevokeGrant", id_of(&gone, &key)).unwrap();
     assert_eq!(record_keys(&old).len(), 1);
     fixture.run_housekeeping();

@@ -1,4 +1,4 @@
-//! Key material that its owner brings: imports, expiry, deletion, rotation to it.
+//! Key material that the owner brings: import, expiry, deletion, rotation.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 const BY_AES: &str = "RSA_AES_KEY_WRAP_SHA_256";
 const DAY: i64 = 86_400;
 
-/// What GetParametersForImport gave.
+/// The answer of GetParametersForImport.
 struct Parameters {
     token: String,
     public_key: Vec<u8>,
@@ -133,7 +133,7 @@ fn every_wrapping_brings_a_symmetric_key() {
     }
 }
 
-/// A new key in the form that its own PKCS #8 has, with the name of the form.
+/// A new key in its PKCS #8 form, and in the other forms, with the name of each.
 fn forms(spec: &KeySpec) -> Vec<(&'static str, Vec<u8>)> {
     let stored = spec.generate().unwrap();
     let seed_form = spec.to_pkcs8(&stored).unwrap().expose().to_vec();
@@ -177,7 +177,7 @@ fn keys_of_every_type_come_in_and_are_what_they_were() {
             let loaded = spec.load(&imported.stored).unwrap();
             let public = fixture.kms("GetPublicKey", json!({ "KeyId": key })).unwrap();
             assert_eq!(unb64(&public["PublicKey"]), loaded.public_key().unwrap());
-            // The same again is no other; another is refused for good.
+            // The same material may be imported again; other material is refused for good.
             import(&fixture, &key, &material, json!({})).unwrap();
             let (_, other) = forms(spec).remove(0);
             let refused = code(import(&fixture, &key, &other, json!({})));
@@ -193,7 +193,7 @@ fn keys_of_every_type_come_in_and_are_what_they_were() {
             import(&fixture, &key, &material, json!({})).unwrap();
             assert_eq!(fixture.state(&key), "Enabled");
         }
-        // What is a key of another type is none of this one.
+        // Material of another key type is refused.
         let other = KeySpec::by_name(match spec.name {
             "ECC_NIST_P256" => "ECC_NIST_P384",
             _ => "ECC_NIST_P256",
@@ -330,7 +330,7 @@ fn material_expires_and_is_erased() {
     fixture.run_housekeeping();
     assert_eq!(fixture.decrypted(&blob), b"x");
     fixture.advance(1);
-    // At its time it is gone for callers, and with the next sweep from the disk.
+    // At its time callers lose it, and the next sweep erases it from the disk.
     let open = json!({ "CiphertextBlob": blob });
     assert_eq!(code(fixture.kms("Decrypt", open.clone())), "KMSInvalidStateException");
     assert_eq!((fixture.state(&key).as_str(), secrets(&fixture)), ("PendingImport", 1));
@@ -388,12 +388,12 @@ fn deleted_material_comes_back() {
     import(&fixture, &key, &[1; 32], json!({ "KeyMaterialId": id })).unwrap();
     assert_eq!(fixture.decrypted(&blob), b"x");
     assert_eq!(materials(&fixture, &Who::admin(), &key)[0]["KeyMaterialDescription"], "first");
-    // Whatever the key was before its material was gone: what comes back enables it.
+    // Whatever state the key had before its material was deleted: importing it again enables the key.
     fixture.kms("DisableKey", json!({ "KeyId": key })).unwrap();
     delete(json!({})).unwrap();
     import(&fixture, &key, &[1; 32], json!({})).unwrap();
     assert_eq!(fixture.state(&key), "Enabled");
-    // Material that is there is no reason to enable a key that somebody has disabled.
+    // Importing material that is still there does not enable a key that somebody disabled.
     fixture.kms("DisableKey", json!({ "KeyId": key })).unwrap();
     import(&fixture, &key, &[1; 32], json!({})).unwrap();
     assert_eq!(fixture.state(&key), "Disabled");
@@ -426,7 +426,7 @@ fn tokens_are_for_one_import_into_one_key() {
         let wrong = with(&good, json!({ "ImportToken": b64(&token) }));
         assert_eq!(code(send(wrong)), "InvalidImportTokenException");
     }
-    // Wrapped for the other token's key, or not wrapped at all: nothing changes, and the token can be used again.
+    // Wrapped for another token's key, or not wrapped at all: nothing changes, and the token can be used again.
     let crossed = second.body(&key, &[1; 32])["EncryptedKeyMaterial"].clone();
     for wrong in [crossed, json!(b64(b"garbage")), json!(b64(&[0; 296]))] {
         let body = with(&good, json!({ "EncryptedKeyMaterial": wrong }));
@@ -447,7 +447,7 @@ fn tokens_are_for_one_import_into_one_key() {
     let long =
         with(&second.body(&key, &[1; 32]), json!({ "EncryptedKeyMaterial": b64(&[0; 8193]) }));
     assert_eq!(code(send(long)), "ValidationException");
-    // What is under way ends with the key.
+    // Imports under way end with the key.
     parameters(&fixture, &admin, &key, BY_AES, "RSA_2048");
     for key in [&key, &other] {
         let body = json!({ "KeyId": key, "PendingWindowInDays": 7 });
@@ -483,7 +483,7 @@ fn imported_keys_rotate_to_what_was_imported() {
     let rotations = fixture.kms("ListKeyRotations", id.clone()).unwrap();
     assert_eq!(rotations["Rotations"], json!([]), "nothing has rotated yet");
     assert_eq!(fixture.decrypted(&fixture.encrypted(&key, b"x")), b"x");
-    // What waits can be deleted, and the key stays usable.
+    // Pending material can be deleted, and the key stays usable.
     let delete = with(&id, json!({ "KeyMaterialId": next["KeyMaterialId"] }));
     fixture.kms("DeleteImportedKeyMaterial", delete).unwrap();
     assert_eq!((fixture.state(&key).as_str(), secrets(&fixture)), ("Enabled", 1));
@@ -507,7 +507,7 @@ fn imported_keys_rotate_to_what_was_imported() {
     assert_eq!(listed.len(), 1);
     assert_eq!(listed[0]["RotationType"], "ON_DEMAND");
     assert_eq!(listed[0]["RotationDate"], fixture.now.get());
-    // Without any one of its materials the key cannot be used.
+    // If any of its materials is missing, the key cannot be used.
     let first = materials(&fixture, &admin, &key)[1]["KeyMaterialId"].clone();
     let delete = with(&id, json!({ "KeyMaterialId": first }));
     fixture.kms("DeleteImportedKeyMaterial", delete).unwrap();
@@ -542,7 +542,7 @@ fn imported_keys_in_several_regions() {
     let same = import_as(&fixture, &there, &key, &[1; 32], json!({})).unwrap();
     assert_eq!(same["KeyMaterialId"], made["KeyMaterialId"]);
     assert_eq!(unb64(&fixture.kms_as(&there, "Decrypt", open.clone()).unwrap()["Plaintext"]), b"x");
-    // A rotation waits for all regions.
+    // A rotation waits for the material in every Region.
     let refused = import_as(&fixture, &there, &key, &[2; 32], new.clone());
     assert_eq!(code(refused), "IncorrectKeyMaterialException");
     import(&fixture, &key, &[9; 32], new.clone()).unwrap();
@@ -557,7 +557,8 @@ fn imported_keys_in_several_regions() {
     for who in [&here, &there] {
         assert_eq!(states(&fixture, who, &key)[0].0, "PENDING_ROTATION");
     }
-    // Taken back in one region, it is only that region's; taken back in the primary one, it is nowhere.
+    // Deleted in a replica's Region, it is missing there only; deleted in the primary Region, it is missing
+    // everywhere.
     let waiting = materials(&fixture, &there, &key)[0]["KeyMaterialId"].clone();
     let delete = with(&id, json!({ "KeyMaterialId": waiting }));
     fixture.kms_as(&there, "DeleteImportedKeyMaterial", delete.clone()).unwrap();
@@ -568,7 +569,7 @@ fn imported_keys_in_several_regions() {
     assert_eq!(secrets(&fixture), 2);
     assert_eq!(states(&fixture, &there, &key).len(), 1);
     import(&fixture, &key, &[2; 32], new).unwrap();
-    // A replica that is made meanwhile waits for it, too.
+    // A replica that is made in the meantime waits for it, too.
     let third = Who::admin().at("eu-west-2");
     fixture.kms("ReplicateKey", with(&id, json!({ "ReplicaRegion": "eu-west-2" }))).unwrap();
     assert_eq!(
@@ -600,9 +601,9 @@ fn imported_keys_in_several_regions() {
     assert!(fixture.events().iter().all(|event| event["recipientAccountId"] == ACCOUNT));
 }
 
-/// Who could tell bad padding from material that does not fit could decrypt by asking often.
+/// If bad padding could be told from wrong material, an attacker could decrypt by asking often.
 #[test]
-fn a_replica_tells_no_more_of_a_ciphertext_than_a_primary_key() {
+fn replicas_reveal_no_more_than_the_primary_key() {
     let fixture = Fixture::new();
     let there = Who::admin().at("us-east-1");
     let key = fixture.key(json!({ "Origin": "EXTERNAL", "MultiRegion": true }));
@@ -610,7 +611,7 @@ fn a_replica_tells_no_more_of_a_ciphertext_than_a_primary_key() {
     for first in [true, false] {
         let mut answers = Vec::new();
         for who in [&Who::admin(), &there] {
-            // The first import into a primary key takes any material.
+            // The first import into a primary key accepts any material.
             let is_primary = who.region != there.region;
             if first && is_primary {
                 continue;

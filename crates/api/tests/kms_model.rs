@@ -54,7 +54,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// An imported material: which one, and until when it is there.
+/// An imported material: its number, and when it expires.
 #[derive(Debug)]
 struct Material {
     number: u8,
@@ -62,7 +62,7 @@ struct Material {
     until: Option<i64>,
 }
 
-/// What a key is, said as simply as can be.
+/// The simplest description of a key's state.
 #[derive(Debug, Default)]
 struct Model {
     imported: bool,
@@ -87,7 +87,7 @@ impl Model {
         self.deleted_at.is_none() && self.has_all(now) && self.enabled
     }
 
-    /// Whether the step succeeds; then it is done.
+    /// Whether the step succeeds; if so, the model takes it.
     fn take(&mut self, step: &Step, now: i64) -> bool {
         let kept = self.deleted_at.is_none();
         match step {
@@ -132,7 +132,7 @@ impl Model {
                 if !self.imported || !kept || known == wants_new {
                     return false;
                 }
-                // What brings a key its material back enables it.
+                // Importing the missing material enables the key.
                 self.enabled |= !self.has_all(now);
                 let until = days.map(|days| now + days * DAY);
                 let new = Material { number: *number, here: true, until };
@@ -167,7 +167,7 @@ impl Model {
 struct Subject {
     fixture: Fixture,
     key: String,
-    /// Ids of the materials by their numbers, as imports told them.
+    /// Ids of the materials by their numbers, as the imports returned them.
     ids: std::collections::BTreeMap<u8, String>,
 }
 
@@ -179,7 +179,7 @@ impl Subject {
         Self { fixture, key, ids: Default::default() }
     }
 
-    /// Whether the service does the step.
+    /// Whether the service carries the step out.
     fn take(&mut self, step: &Step) -> bool {
         let Self { fixture, key, ids } = self;
         let id = json!({ "KeyId": key });
@@ -262,13 +262,13 @@ fn run(imported: bool, steps: &[Step]) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 64, ..ProptestConfig::default() })]
 
-    /// A key whose material was made here encrypts and decrypts exactly when the model says so.
+    /// A key whose material the service made encrypts and decrypts exactly when the model says so.
     #[test]
     fn own_keys_are_what_the_model_says(steps in prop::collection::vec(step(), 1..40)) {
         run(false, &steps);
     }
 
-    /// The same of a key with imported material.
+    /// The same for a key with imported material.
     #[test]
     fn imported_keys_are_what_the_model_says(steps in prop::collection::vec(step(), 1..24)) {
         run(true, &steps);

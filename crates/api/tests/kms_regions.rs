@@ -76,7 +76,7 @@ fn a_replica_is_the_same_key_elsewhere() {
     }
     let tags = fixture.kms_as(&there(), "ListResourceTags", json!({ "KeyId": key })).unwrap();
     assert_eq!(tags["Tags"], json!([{ "TagKey": "c", "TagValue": "d" }]));
-    // Use and state are each region's own.
+    // Use and state belong to each Region.
     let blob = json!({ "CiphertextBlob": fixture.encrypted(&key, b"x") });
     assert_eq!(
         unb64(&fixture.kms_as(&there(), "Decrypt", blob.clone()).unwrap()["Plaintext"]),
@@ -87,7 +87,7 @@ fn a_replica_is_the_same_key_elsewhere() {
     assert_eq!(code(fixture.kms("Decrypt", blob.clone())), "DisabledException");
     let nowhere = fixture.kms_as(&Who::admin().at("eu-west-3"), "Decrypt", blob);
     assert_eq!(code(nowhere), "AccessDeniedException");
-    // A key of one region is nothing elsewhere.
+    // A single-Region key does not exist in other Regions.
     let local = fixture.key(json!({}));
     let blob = json!({ "CiphertextBlob": fixture.encrypted(&local, b"x") });
     assert_eq!(code(fixture.kms_as(&there(), "Decrypt", blob)), "AccessDeniedException");
@@ -203,7 +203,7 @@ fn replicas_go_first() {
     fixture.advance(30 * DAY);
     fixture.run_housekeeping();
     assert_eq!(fixture.state(&key), "PendingReplicaDeletion", "however long it waits");
-    // One of the two goes; the set forgets it.
+    // One of the two is deleted, and the set forgets it.
     assert_eq!(schedule(&fixture, &third, &key)["KeyState"], "PendingDeletion");
     fixture.advance(7 * DAY);
     fixture.run_housekeeping();
@@ -222,14 +222,14 @@ fn replicas_go_first() {
     assert_eq!(due["KeyState"], "PendingDeletion");
     assert_eq!(due["DeletionDate"], fixture.now.get() + 7 * DAY);
     assert!(due.get("PendingDeletionWindowInDays").is_none());
-    // It can still be taken back, and be replicated again.
+    // The deletion can still be cancelled, and the key replicated again.
     fixture.kms("CancelKeyDeletion", json!({ "KeyId": key })).unwrap();
     fixture.kms("EnableKey", json!({ "KeyId": key })).unwrap();
     replicate(&fixture, &key, THERE).unwrap();
     fixture.kms_as(&there(), "Decrypt", blob).unwrap();
 }
 
-/// All replicas of a set go in one step of the sweep: each must see that the others went.
+/// All replicas of a set are erased in one step of the sweep: each must see that the others were.
 #[test]
 fn replicas_that_go_together_are_all_forgotten() {
     let fixture = Fixture::new();
@@ -255,7 +255,7 @@ fn replicas_that_go_together_are_all_forgotten() {
 }
 
 #[test]
-fn a_deletion_of_a_primary_key_can_be_taken_back_while_replicas_are_there() {
+fn primary_key_deletion_can_be_cancelled_with_replicas() {
     let fixture = Fixture::new();
     let key = fixture.key(json!({ "MultiRegion": true }));
     replicate(&fixture, &key, THERE).unwrap();
@@ -266,7 +266,7 @@ fn a_deletion_of_a_primary_key_can_be_taken_back_while_replicas_are_there() {
     }
     fixture.kms("CancelKeyDeletion", json!({ "KeyId": key })).unwrap();
     assert_eq!(fixture.state(&key), "Disabled");
-    // Nobody waits any more: the key stays when the replica goes.
+    // Nothing waits any more: the key stays when the replica is deleted.
     schedule(&fixture, &there(), &key);
     fixture.advance(8 * DAY);
     fixture.run_housekeeping();

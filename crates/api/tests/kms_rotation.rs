@@ -189,7 +189,7 @@ fn rotation_on_demand_is_limited_and_changes_no_schedule() {
     fixture.advance(90 * DAY);
     fixture.run_housekeeping();
     assert_eq!(rotations(&fixture, &key).len(), 26, "rotations by date have no such limit");
-    // All of it goes with the key.
+    // All materials are erased with the key.
     let secrets = || fixture.store.scan("kms/material/", "", 100).unwrap().len();
     assert_eq!(secrets(), 27);
     fixture.kms("ScheduleKeyDeletion", json!({ "KeyId": key, "PendingWindowInDays": 7 })).unwrap();
@@ -232,7 +232,7 @@ fn replicas_follow_their_primary() {
         }
     }
     assert_eq!(rotated(&fixture), 1, "the set rotates once, not in each region");
-    // The schedule goes with the primary key.
+    // The rotation schedule moves with the primary key.
     let body = with(&id, json!({ "PrimaryRegion": "us-east-1" }));
     fixture.kms("UpdatePrimaryRegion", body).unwrap();
     fixture.advance(90 * DAY);

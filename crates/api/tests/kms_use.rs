@@ -84,7 +84,7 @@ fn public_of(spec: &KeySpec) -> Vec<u8> {
     spec.load(&stored).unwrap().public_key().unwrap().to_vec()
 }
 
-/// Every usage of every key type but for the slow ones of RSA: the smallest stands for the others.
+/// Every usage of every key type, except the slow RSA types, for which the smallest stands.
 fn each_kind(mut check: impl FnMut(&Fixture, &str, &'static KeySpec, KeyUsage)) {
     let fixture = Fixture::new();
     for spec in KEY_SPECS.iter().filter(|spec| !matches!(spec.name, "RSA_3072" | "RSA_4096")) {
@@ -237,7 +237,7 @@ fn data_key_pairs_of_every_spec_are_whole() {
         let sealed = json!({ "CiphertextBlob": made["PrivateKeyCiphertextBlob"], "EncryptionContext": context });
         let opened = fixture.kms("Decrypt", sealed).unwrap();
         assert_eq!(opened["Plaintext"], made["PrivateKeyPlaintext"]);
-        // It is PKCS #8 of this type, of the public key.
+        // The PKCS #8 private key has this type and belongs to the public key.
         let imported = spec.import(&unb64(&opened["Plaintext"])).unwrap();
         let loaded = spec.load(&imported.stored).unwrap();
         assert_eq!(loaded.public_key().unwrap(), unb64(&made["PublicKey"]));
@@ -258,7 +258,7 @@ fn data_key_pairs_of_every_spec_are_whole() {
         ("SYMMETRIC_DEFAULT", "ValidationException"),
         ("ML_DSA_65", "ValidationException"),
         ("HMAC_256", "ValidationException"),
-        // One of AWS's, for its regions in China.
+        // A type of AWS's China Regions.
         ("SM2", "UnsupportedOperationException"),
     ] {
         let body = json!({ "KeyId": key, "KeyPairSpec": name });
@@ -323,7 +323,7 @@ fn re_encrypt_moves_between_keys_contexts_and_algorithms() {
     });
     let back = fixture.kms("ReEncrypt", back).unwrap();
     assert_eq!(fixture.decrypted(text(&back["CiphertextBlob"])), b"secret");
-    // Longer than the new key can take.
+    // Too long for the new key.
     let long = fixture.encrypted(&from, &[7; 1000]);
     let body = json!({
         "CiphertextBlob": long, "DestinationKeyId": rsa, "DestinationEncryptionAlgorithm": oaep,
@@ -421,7 +421,7 @@ fn the_last_use_of_a_key_is_the_event_of_it() {
             assert_eq!(last["CloudTrailEventId"], event["eventID"]);
             assert_eq!(last["KmsRequestId"], event["requestID"]);
             assert_eq!(last["Timestamp"], fixture.now.get());
-            // A use that fails is none.
+            // A use that fails does not count.
             fixture.advance(1);
             let stranger = Who::stranger();
             fixture.kms_as(&stranger, operation, body).unwrap_err();
@@ -461,7 +461,7 @@ fn every_use_asks_for_the_state() {
         assert_eq!(fixture.state(&empty), "PendingImport");
         for (operation, body) in all.iter().filter(|(name, _)| *name != "ReEncrypt") {
             let body = with(body, json!({ "KeyId": empty }));
-            // A ciphertext under another key says so first.
+            // A ciphertext under another key is refused for that reason first.
             if *operation == "Decrypt" && spec.name == "SYMMETRIC_DEFAULT" {
                 continue;
             }
@@ -515,8 +515,8 @@ fn every_use_asks_for_the_usage() {
     }
 }
 
-/// Each signature algorithm with each kind of message, and lengths beside the right one: nothing but an answer or
-/// an error of the caller.
+/// Each signature algorithm with each kind of message, and lengths next to the right one: the answer is a result or
+/// the caller's error.
 #[test]
 fn every_signing_algorithm_takes_its_kinds_of_message() {
     let fixture = Fixture::new();
@@ -552,7 +552,7 @@ fn every_signing_algorithm_takes_its_kinds_of_message() {
                     assert_eq!(refused.code, "ValidationException", "{}", refused.message);
                 }
             }
-            // Whoever has the public key alone comes to the same end.
+            // The holder of the public key alone arrives at the same result.
             let message = b"message".to_vec();
             let (kind, sent) = match digest.filter(|_| is_ph) {
                 // "The input is hashed twice: once by you and once by KMS."

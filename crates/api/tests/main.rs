@@ -1,5 +1,5 @@
-//! The tests of `outlast-api`: one program, as each that is linked costs seconds.
-//! `cargo test -p outlast-api --test all NAME::` runs those of one file.
+//! The tests of `outlast-api` in one program, because linking each costs seconds. `cargo test -p outlast-api --test
+//! all NAME::` runs those of one file.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,7 +10,7 @@
 )]
 #![recursion_limit = "512"]
 
-// As the generated surfaces name them.
+// The names that generated surfaces use.
 use outlast_api::{aws, wire};
 
 mod acme_support;

@@ -100,7 +100,7 @@ const REQUIRED: &[(&str, &[&str])] = &[
     ("UpdateCertificateAuthority", &["CertificateAuthorityArn"]),
 ];
 
-/// The same of Certificate Manager, which has operations of the same names.
+/// The same for Certificate Manager, which shares names of operations with others.
 const REQUIRED_BY_ACM: &[(&str, &[&str])] = &[
     ("AddTagsToCertificate", &["CertificateArn", "Tags"]),
     ("CreateAcmeDomainValidation", &["AcmeEndpointArn", "DomainName", "PrevalidationOptions"]),
@@ -140,14 +140,14 @@ const REQUIRED_BY_ACM: &[(&str, &[&str])] = &[
     ("UpdateCertificateOptions", &["CertificateArn", "Options"]),
 ];
 
-/// Members whose type is not looked at: they belong to what is not served, and are refused or read and forgotten.
+/// Members whose type is not checked: they belong to features that are refused, or are read and dropped.
 const UNTYPED: &[&str] = &["Recipient", "XksKeyId"];
 
 struct Setting {
     fixture: Fixture,
     key: String,
     authority: String,
-    /// A certificate of Certificate Manager, an ACME endpoint, and what is below it.
+    /// A certificate of Certificate Manager, an ACME endpoint, and its resources.
     certificate: String,
     endpoint: String,
     binding: String,
@@ -205,7 +205,7 @@ impl Setting {
         self.fixture.request(&Who::admin(), service.model.signing_name, headers, body.as_bytes())
     }
 
-    /// The required members with values of the right type; keys and CAs are there.
+    /// The required members with values of the right type; keys and CAs exist.
     fn least(&self, service: &ServiceRow, operation: &str) -> Map<String, Value> {
         let of_kms = service.model.signing_name == "kms";
         let of_acm = service.model.signing_name == "acm";
@@ -269,7 +269,7 @@ impl Setting {
             .collect()
     }
 
-    /// Everything that is stored but the audit events.
+    /// All records, except the audit events.
     fn records(&self) -> Vec<(String, Vec<u8>)> {
         self.fixture.store_without_uses()
     }

@@ -1,7 +1,7 @@
-//! `docs/aws-parity.md`: what is served of AWS's models, from the models themselves and what `deviations.toml` says of them.
+//! `docs/aws-parity.md`: what is served of AWS's models, from the models themselves and `deviations.toml`.
 //!
-//! `OUTLAST_BLESS=1` writes it. Structures and members cannot be missing: the server's types come from the same two files. Values of
-//! enumerations come from the tables of the code, and are held against the model here.
+//! `OUTLAST_BLESS=1` writes it. Structures and members cannot be missing: the server's types come from the same two
+//! files. Values of enumerations come from the code's tables, and are compared with the model here.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -29,7 +29,7 @@ use serde_json::Value;
 
 type Enumerations = fn() -> Vec<(&'static str, BTreeSet<String>)>;
 
-/// The services: module, what is served, and the values of its enumerations.
+/// The services: module, operations, and the values of their enumerations.
 static PARTS: &[(&str, &ServiceRow, Enumerations)] = &[
     ("kms", &KMS, kms::enumerations),
     ("acm_pca", &ACM_PCA, acm_pca::enumerations),
@@ -49,7 +49,7 @@ fn noted(notes: &[String]) -> String {
     if notes.is_empty() { "-".to_owned() } else { notes.join("; ") }
 }
 
-/// A service's model with what we differ in.
+/// A service's model with our deviations.
 struct Part {
     model: Value,
     deviations: toml::Table,
@@ -69,7 +69,7 @@ impl Part {
         }
     }
 
-    /// What a table says of a key, which then counts as said of something.
+    /// The note on a key in a table of deviations; the key counts as used then.
     fn note(&self, table: &str, key: &str) -> Option<&str> {
         let found = self.deviations.get(table)?.get(key)?.as_str()?;
         self.used.borrow_mut().insert(format!("{table}.{key}"));
@@ -180,7 +180,7 @@ impl Part {
         }
     }
 
-    /// An enumeration; what we have beyond AWS is named.
+    /// An enumeration, with our values beyond AWS.
     fn enumeration(&self, name: &str, found: &BTreeSet<String>, out: &mut String) {
         let list = self.model["shapes"][name]["enum"].as_array().unwrap();
         let wanted = set(list.iter().map(|value| value.as_str().unwrap()));
@@ -204,7 +204,7 @@ impl Part {
         writeln!(out, "| {name} | {served} of {} | {} |", wanted.len(), noted(&notes)).unwrap();
     }
 
-    /// What is said of something that is not there is out of date.
+    /// A deviation of something that the model lacks is out of date.
     fn check_used(&self, module: &str) {
         let tables = [
             "answers_error",
@@ -289,7 +289,7 @@ fn the_tables_are_up_to_date() {
     assert!(found == text, "docs/aws-parity.md is stale: run the test with OUTLAST_BLESS=1");
 }
 
-/// Every expression of the models is one for Rust.
+/// Every pattern in the models is valid in Rust's syntax.
 #[test]
 fn patterns_can_be_matched() {
     fn look(
@@ -327,13 +327,13 @@ fn patterns_can_be_matched() {
     assert!(patterns.len() > 40, "{}", patterns.len());
 }
 
-/// The models are what the script makes of botocore.
+/// The models are those that the script extracts from botocore.
 #[test]
 fn the_models_are_botocores() {
     let Some(python) = outlast_testing::peer("python") else { return };
     let folder = checkout().join("crates/api/models");
     let copy = tempfile::tempdir().unwrap();
-    // The script writes beside itself, and finds the peers' list from there.
+    // The script writes next to itself, and finds the list of peers from there.
     let beside = copy.path().join("crates/api/models");
     let peers = copy.path().join("tests/interop/peers");
     std::fs::create_dir_all(&beside).unwrap();

@@ -1,6 +1,6 @@
-//! A permit for one resource opens no other: every function of the domain that takes one is shown the permit for its own
-//! action on another resource, and refuses. (That a permit for another action does not fit is a compile error: see the
-//! documentation of `Permit`.)
+//! A permit for one resource is refused for every other: every function of the domain that takes one gets a permit
+//! for its own action on another resource. (A permit for another action does not compile: see the documentation of
+//! `Permit`.)
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use crate::acme_support;
@@ -28,7 +28,7 @@ use outlast_domain::work::Work;
 use outlast_pki::templates::Template;
 use serde_json::json;
 
-/// It must have failed for no other reason than its permit.
+/// The permit must be the only reason of the failure.
 #[track_caller]
 fn misused<T, E: ToString>(action: &str, result: Result<T, E>) {
     let error = result.err().unwrap_or_else(|| panic!("{action}: it was done")).to_string();
@@ -72,7 +72,7 @@ impl Admin {
     }
 }
 
-/// Runs it, and sees to it that it has changed nothing.
+/// Runs it, and checks that it changed nothing.
 fn without_change(fixture: &Fixture, run: impl FnOnce(&mut Work<'_>)) {
     let before = fixture.store_without_uses();
     fixture.directory(run);
@@ -170,7 +170,7 @@ fn a_permit_for_one_key_opens_no_other() {
                 constraints: Default::default(),
             }, p);
         }
-        // Where several permits are needed, each is asked.
+        // Where several permits are needed, each is checked.
         let alias = scope.arn("kms", "alias/a");
         let on_alias = &admin.on(action::kms::UpdateAlias, &alias);
         let on_other_alias = &admin.on(action::kms::UpdateAlias, &scope.arn("kms", "alias/b"));
@@ -206,7 +206,7 @@ fn a_permit_for_one_key_opens_no_other() {
             let done = kms::update_primary(work, &key, "eu-west-2", &primary, at_replica);
             misused(action::kms::UpdatePrimaryRegion::NAME, done);
         }
-        // What has no resource of its own has those of another region for another resource.
+        // An action without a resource of its own gets permits for another Region.
         let there = elsewhere();
         let p = &admin.on(action::kms::ListKeys, &there.arn("kms", "key/*"));
         misused("kms:ListKeys", kms::keys(work, &scope, None, 10, p));
@@ -230,7 +230,7 @@ fn a_permit_for_one_key_opens_no_other() {
 }
 
 #[test]
-fn a_key_and_an_authority_are_not_decided_without_their_policy() {
+fn keys_and_authorities_need_their_policy_to_decide() {
     let fixture = Fixture::new();
     let admin = Admin::new(&fixture);
     for resource in ["kms", "acm-pca"] {
@@ -503,7 +503,7 @@ fn a_permit_for_one_acme_resource_opens_no_other() {
                 acme::delete_validation(work, &validation(), p);
             ListAcmeAccounts, &other, p => acme::accounts(work, &endpoint, None, 10, p);
         }
-        // The right to issue is asked of the very authority, the right to pass of the very role.
+        // Permission to issue must be for this CA, and permission to pass for this role.
         let create =
             &admin.on(action::acm::CreateAcmeEndpoint, &scope.arn("acm", "acme-endpoint/*"));
         let elsewhere = new_endpoint(authority.arn() + "0");

@@ -1,5 +1,5 @@
-//! Policies and grants mean the very user or role that they were written for: one that is deleted and made again under
-//! the same name has nothing of what the old one had.
+//! Policies and grants are bound to the user or role that they were written for: one that is deleted and created
+//! again under the same name gets nothing of the old one's.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use crate::certificates;
@@ -19,7 +19,7 @@ fn user_id(fixture: &Fixture, name: &str) -> String {
     fixture.directory(|work| User::find(work, ACCOUNT, name).unwrap().id)
 }
 
-/// Deletes a user and makes another with the same name and the same policies: none.
+/// Deletes a user and creates another with the same name, without policies.
 fn made_again(fixture: &Fixture, name: &str) -> Who {
     delete(fixture, name);
     fixture.user(ACCOUNT, name, &[])
@@ -50,14 +50,14 @@ fn refused() -> Result<(), String> {
     Err("AccessDeniedException".to_owned())
 }
 
-/// Whom the second statement of a key's policy names, as it is shown.
+/// Principals of the second statement of a key's policy, as GetKeyPolicy shows them.
 fn shown(fixture: &Fixture, key: &str) -> Value {
     let found = fixture.kms("GetKeyPolicy", json!({ "KeyId": key })).unwrap();
     let policy: Value = serde_json::from_str(text(&found["Policy"])).unwrap();
     policy["Statement"][1]["Principal"]["AWS"].clone()
 }
 
-/// Takes the unique ids out of the records below `prefix`, as builds before this one have left them.
+/// Removes the unique ids from the records below `prefix`, as earlier builds left them.
 fn forget_ids(fixture: &Fixture, prefix: &str) {
     let record_keys: Vec<_> =
         fixture.store.scan(prefix, "", 1000).unwrap().into_iter().map(|row| row.0).collect();
@@ -86,12 +86,12 @@ fn a_key_policy_is_not_for_who_is_made_again() {
     assert_ne!(user_id(&fixture, "alice"), id);
     assert_eq!(encrypt(&fixture, &alice, &key), refused());
     assert_eq!(shown(&fixture, &key), id.as_str());
-    // Written again, it is for the new one, and what is shown is what was written.
+    // Putting it again binds it to the new user, and it is shown as it was written.
     fixture.kms("PutKeyPolicy", json!({ "KeyId": key, "Policy": written })).unwrap();
     assert_eq!(encrypt(&fixture, &alice, &key), Ok(()));
     let found = fixture.kms("GetKeyPolicy", json!({ "KeyId": key })).unwrap();
     assert_eq!(text(&found["Policy"]), written);
-    // A replica has a policy, and its principals, of its own.
+    // A replica has its own policy, with principals of its own.
     let primary = fixture.key(json!({ "MultiRegion": true, "Policy": written }));
     let body = json!({ "KeyId": primary, "ReplicaRegion": "us-east-1", "Policy": written });
     fixture.kms("ReplicateKey", body).unwrap();
@@ -99,7 +99,7 @@ fn a_key_policy_is_not_for_who_is_made_again() {
     assert_eq!(encrypt(&fixture, &there, &primary), Ok(()));
     let there = made_again(&fixture, "alice").at("us-east-1");
     assert_eq!(encrypt(&fixture, &there, &primary), refused());
-    // What is shown with an id cannot be written again: who it was for is gone.
+    // A policy that is shown with a unique id cannot be put again: its principal is gone.
     let found = fixture.kms("GetKeyPolicy", json!({ "KeyId": key })).unwrap();
     let again = fixture.kms("PutKeyPolicy", json!({ "KeyId": key, "Policy": found["Policy"] }));
     assert_eq!(code(again), "MalformedPolicyDocumentException");
@@ -158,7 +158,7 @@ fn a_grant_is_not_for_who_is_made_again() {
     let retire = json!({ "KeyId": key, "GrantId": first });
     let retired = fixture.kms_as(&bob_again, "RetireGrant", retire.clone());
     assert_eq!(code(retired), "AccessDeniedException");
-    // The same request is for others now, and neither is in the other's way.
+    // The same request now means another principal, and the two grants do not interfere.
     let second = grant(&body);
     assert_ne!(second, first);
     assert_eq!(grant(&body), second);
@@ -254,12 +254,12 @@ fn a_session_is_its_roles() {
     }
 }
 
-/// Principals that nobody is, and services that have no such name.
+/// Principals that do not exist, and services without such a name.
 fn nobodies() -> Vec<Value> {
     let arns = [
         user_arn("nobody"),
         format!("arn:aws:iam::{ACCOUNT}:role/nobody"),
-        // A role of that name is no user.
+        // There is no user with the name of this role.
         format!("arn:aws:iam::{ACCOUNT}:role/admin"),
         format!("arn:aws:iam::{ACCOUNT}:user/path/admin"),
         format!("arn:aws:iam::{OTHER_ACCOUNT}:user/nobody"),
@@ -340,7 +340,7 @@ fn who_is_named_must_exist() {
 }
 
 #[test]
-fn what_earlier_builds_have_stored_is_by_name_until_it_is_stored_again() {
+fn old_records_refer_by_name_until_rewritten() {
     let fixture = Fixture::new();
     let alice = fixture.user(ACCOUNT, "alice", &[]);
     let written = key_policy(json!([encrypts(&user_arn("alice"))]));
@@ -353,7 +353,7 @@ fn what_earlier_builds_have_stored_is_by_name_until_it_is_stored_again() {
     for prefix in ["kms/key/", "kms/grant/", "iam/role/"] {
         forget_ids(&fixture, prefix);
     }
-    // They pointed at grants by the grantee's name, too.
+    // They were also found by the grantee's name.
     let digest = hex::encode(outlast_crypto::digests::sha256(user_arn("alice").as_bytes()));
     let region = common::REGION;
     let old =
@@ -387,7 +387,7 @@ fn an_access_key_is_not_for_who_is_made_again() {
     let alice = fixture.user(ACCOUNT, "alice", &[common::allow(&["kms:*"])]);
     let asked = |who: &Who| fixture.kms_as(who, "ListKeys", json!({})).is_ok();
     assert!(asked(&alice));
-    // A key that was left behind, as by a record that somebody has put back.
+    // A key that was left behind, for instance by a record that somebody put back.
     let left = fixture.directory(|work| {
         let mut user = User::find(work, ACCOUNT, "alice").unwrap();
         user.access_keys.clear();

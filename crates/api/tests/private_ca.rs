@@ -352,7 +352,7 @@ fn only_an_active_authority_issues() {
 }
 
 #[test]
-fn a_token_with_another_request_is_refused_and_changes_nothing() {
+fn reused_token_with_another_request_is_refused() {
     let fixture = Fixture::new();
     let root = root(&fixture, EC);
     let ask = |request: &[u8]| {

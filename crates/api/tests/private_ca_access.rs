@@ -112,7 +112,7 @@ fn identity_policies_see_the_template_and_the_tags() {
     let tag = |value: &str| json!({ "CertificateAuthorityArn": arn, "Tags": [{ "Key": "team", "Value": value }] });
     fixture.pca("TagCertificateAuthority", tag("blue")).unwrap();
     issue(&blue, "CodeSigningCertificate").unwrap();
-    // A value that differs leaves the tag; a key alone removes it.
+    // With another value the tag stays; the key alone removes it.
     fixture.pca("UntagCertificateAuthority", tag("red")).unwrap();
     issue(&blue, "CodeSigningCertificate").unwrap();
     let key = json!({ "CertificateAuthorityArn": arn, "Tags": [{ "Key": "team" }] });
@@ -190,7 +190,7 @@ fn another_account_uses_what_is_shared_with_it() {
     let shown =
         fixture.pca_as(&stranger, "DescribeCertificateAuthority", describe.clone()).unwrap();
     assert_eq!(shown["CertificateAuthority"]["OwnerAccount"], ACCOUNT);
-    // The same token is another one in another account.
+    // In another account the same token is another one.
     let ours = issue(&Who::admin(), "EndEntityCertificate").unwrap();
     let made = issue(&stranger, "EndEntityCertificate").unwrap();
     assert_ne!(ours, made);
@@ -198,7 +198,7 @@ fn another_account_uses_what_is_shared_with_it() {
     let get = json!({ "CertificateAuthorityArn": arn, "CertificateArn": made["CertificateArn"] });
     fixture.pca_as(&stranger, "GetCertificate", get.clone()).unwrap();
     fixture.pca("GetCertificate", get).unwrap();
-    // The condition, what is not shared, and another CA.
+    // The condition, a template that is not shared, and another CA.
     refused(issue(&stranger, "CodeSigningCertificate"));
     let revoke = json!({ "CertificateAuthorityArn": arn, "RevocationReason": "UNSPECIFIED",
         "CertificateSerial": text(&made["CertificateArn"]).rsplit('/').next().unwrap() });
@@ -211,7 +211,7 @@ fn another_account_uses_what_is_shared_with_it() {
     ));
     let other = json!({ "CertificateAuthorityArn": hidden });
     refused(fixture.pca_as(&stranger, "DescribeCertificateAuthority", other));
-    // Both sides must allow it: the account decides for its own people.
+    // Both sides must allow it: the other account decides for its own users.
     let clerk = fixture.user(OTHER_ACCOUNT, "clerk", &[allow(&["acm-pca:IssueCertificate"])]);
     refused(fixture.pca_as(&clerk, "DescribeCertificateAuthority", describe.clone()));
     fixture
@@ -254,13 +254,13 @@ fn in_its_own_account_a_policy_adds_and_denies() {
         { "Effect": "Deny", "Principal": { "AWS": user("bob") }, "Resource": arn,
           "Action": "acm-pca:DescribeCertificateAuthority" },
     ]));
-    // Whoever may only put policies is not locked out of what was never allowed.
+    // A user who may only put policies cannot lock out anyone who was never let in.
     let keeper = fixture.user(ACCOUNT, "keeper", &[allow(&["acm-pca:PutPolicy"])]);
     let body = json!({ "ResourceArn": arn, "Policy": document.to_string() });
     fixture.pca_as(&keeper, "PutPolicy", body).unwrap();
     look(&alice).unwrap();
     assert_eq!(code(look(&bob)), "AccessDeniedException");
-    // Where it says nothing, identity policies decide as before.
+    // Where the policy says nothing, identity policies decide as before.
     fixture.pca_as(&bob, "ListTags", describe.clone()).unwrap();
     assert_eq!(code(fixture.pca_as(&alice, "ListTags", describe.clone())), "AccessDeniedException");
     look(&Who::admin()).unwrap();

@@ -1,4 +1,4 @@
-//! The look at the whole store: what belongs to authorities and certificates fits together, or is named.
+//! The check of the whole store: records of authorities and certificates match, or the report names them.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -19,7 +19,7 @@ use serde_json::json;
 
 fn problems(fixture: &Fixture) -> Vec<Problem> {
     let report = check::check(&*fixture.store, fixture.service.root(), &mut |_| {}).unwrap();
-    // The test's own work leaves no audit keys; all that concerns authorities is below ca/.
+    // The test's own records leave no audit keys; all records of authorities are below ca/.
     report.problems.into_iter().filter(|problem| problem.record_key.starts_with("ca/")).collect()
 }
 
@@ -57,7 +57,7 @@ fn every_record_of_private_ca_is_looked_at() {
     let kinds = |prefix: &str| {
         records.iter().filter(|(record_key, _)| record_key.starts_with(prefix)).count()
     };
-    // Two roots' own certificates, and the pair.
+    // Both roots' own certificates, and the pair.
     assert_eq!(kinds("ca/certificate/"), 4);
     for (gone, place_of, what) in [
         ("ca/authority/", "ca/permission/", "there is no authority that this permission is for"),
@@ -75,7 +75,7 @@ fn every_record_of_private_ca_is_looked_at() {
         assert!(!taken.is_empty(), "{gone}");
         for (record_key, _) in &taken {
             write(&fixture, record_key, None);
-            // Two certificates are paired: each is missed by the other.
+            // Two certificates are paired: the report names each as missing from the other.
             if what.contains("paired") && !problems(&fixture).is_empty() {
                 break;
             }

@@ -240,7 +240,7 @@ fn nothing_is_issued_in_the_name_of_the_authority_itself() {
     for template in ["EndEntityCertificate", "SubordinateCACertificate_PathLen0"] {
         let request = ca_request(&fixture, &namesake);
         refused(leaf_body(&root, request.as_bytes(), EC.1, template));
-        // As it is written, and as it is compared (RFC 5280, section 7.1).
+        // The name as written, and as it is compared (RFC 5280, section 7.1).
         for name in ["Root", " ROOT"] {
             let subject = json!({ "CommonName": name, "Country": "DE", "Organization": "Outlast" });
             let template = format!("{template}_APIPassthrough");
@@ -250,7 +250,7 @@ fn nothing_is_issued_in_the_name_of_the_authority_itself() {
         }
     }
     assert_eq!(fixture.store_without_uses(), before);
-    // Its own certificate it renews.
+    // It renews its own certificate.
     let own = ca_request(&fixture, &root);
     fixture
         .pca("IssueCertificate", leaf_body(&root, own.as_bytes(), EC.1, "RootCACertificate"))

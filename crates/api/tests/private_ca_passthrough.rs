@@ -67,7 +67,7 @@ fn every_template_takes_what_it_says() {
         if matches!(template.kind, Kind::Root | Kind::Subordinate(3)) {
             continue;
         }
-        // A blank CA has the key usage that is asked for, and is none without keyCertSign.
+        // A blank CA template has the requested key usage, and makes no CA without keyCertSign.
         let (request, usage) = match template.kind {
             Kind::EndEntity => (&plain_request, "AwIHgA=="),
             _ => (&ca_request, "AwIBBg=="),
@@ -90,7 +90,7 @@ fn every_template_takes_what_it_says() {
         let has = |id: &str| find(&certificate, id).is_some();
         assert_eq!(has("1.3.6.1.4.1.99999.1"), template.takes_csr(), "{}", template.name);
         assert_eq!(has("1.3.6.1.4.1.99999.2"), template.takes_api(), "{}", template.name);
-        // The call comes before the request.
+        // The call takes precedence over the request.
         let both =
             find(&certificate, "1.3.6.1.4.1.99999.3").map(|e| e.extn_value.as_bytes().to_vec());
         let expected: Option<&[u8]> = match (template.takes_api(), template.takes_csr()) {
@@ -185,7 +185,7 @@ fn every_member_of_a_passthrough_is_in_the_certificate() {
         find(&certificate, "1.3.6.1.5.5.7.1.24").unwrap().extn_value.as_bytes(),
         [0x30, 3, 2, 1, 5]
     );
-    // Without a subject the alternative name is critical.
+    // Without a subject the alternative name must be critical.
     let (_, nameless) = request_with("ECC_NIST_P256", "", Vec::new());
     let names = json!({ "Extensions": { "SubjectAlternativeNames": [{ "DnsName": "a.example" }],
         "KeyUsage": { "DigitalSignature": true } } });
@@ -197,7 +197,7 @@ fn every_member_of_a_passthrough_is_in_the_certificate() {
 }
 
 #[test]
-fn a_passthrough_that_cannot_be_is_refused_and_changes_nothing() {
+fn invalid_passthrough_changes_nothing() {
     let fixture = Fixture::new();
     let root = root(&fixture, EC);
     let (_, request) = leaf_request("ECC_NIST_P256", "leaf");
@@ -345,7 +345,7 @@ fn a_key_that_cannot_sign_is_asked_for_by_one_that_can() {
         fixture.pca("IssueCertificate", leaf_body(authority, request, "ML_DSA_65", template))
     };
     let good = request("device", &signer);
-    // Who vouches for the key does so for these names and no others (RFC 9883, section 4).
+    // A voucher for the key holds for these names and no others (RFC 9883, section 4).
     let named = |passthrough: Value| {
         let template = TEMPLATES
             .iter()
@@ -412,7 +412,7 @@ fn what_would_break_a_rule_is_refused_with_the_rules_name() {
         assert!(refused.message.starts_with(&expected), "{}", refused.message);
     }
     assert_eq!(fixture.store_without_uses(), before);
-    // Beside other usages the bit that the key cannot serve is left out, as AWS does: cert-manager asks for both.
+    // Beside other usages, the bit that the key cannot serve is dropped, as AWS does: cert-manager requests both.
     let both = json!({ "Extensions": { "KeyUsage": { "DigitalSignature": true, "KeyEncipherment": true } } });
     for request in [&request, &quantum] {
         let body = with(&leaf_body(&root, request, EC.1, blank), json!({ "ApiPassthrough": both }));
@@ -492,7 +492,7 @@ fn get_root(fixture: &Fixture, root: &str) -> Vec<u8> {
 }
 
 #[test]
-fn the_request_of_a_ca_has_the_extensions_that_were_asked_for() {
+fn ca_csr_contains_requested_extensions() {
     let fixture = Fixture::new();
     let extensions = json!({
         "KeyUsage": { "KeyCertSign": true, "CRLSign": true },

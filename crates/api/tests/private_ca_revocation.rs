@@ -1,4 +1,4 @@
-//! Private CA: what RevocationConfiguration may be, revoking, audit reports, restoring, pairs of certificates.
+//! Private CA: values of RevocationConfiguration, revocation, audit reports, restoration, pairs of certificates.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -63,7 +63,7 @@ fn revocation_configurations_are_kept_and_shown() {
     let shown =
         &describe(&fixture, text(&made["CertificateAuthorityArn"]))["RevocationConfiguration"];
     assert_eq!(*shown, all);
-    // What is not said has AWS's defaults; off is shown as off.
+    // Members that are left out get AWS's defaults; disabled parts are shown as disabled.
     let made = fixture.pca("CreateCertificateAuthority", new_root(crl(json!({})))).unwrap();
     let shown =
         &describe(&fixture, text(&made["CertificateAuthorityArn"]))["RevocationConfiguration"];
@@ -77,7 +77,7 @@ fn revocation_configurations_are_kept_and_shown() {
             "OcspConfiguration": { "Enabled": false },
         })
     );
-    // An update changes what it names.
+    // An update changes the parts that it names.
     let arn = root(&fixture, EC);
     let update = |configuration: Value| {
         let body =
@@ -95,7 +95,7 @@ fn revocation_configurations_are_kept_and_shown() {
 }
 
 #[test]
-fn a_revocation_configuration_that_cannot_be_is_refused_and_changes_nothing() {
+fn invalid_revocation_configuration_changes_nothing() {
     let fixture = listening();
     let arn = root(&fixture, EC);
     let before = fixture.store_without_uses();
@@ -148,7 +148,7 @@ fn a_revocation_configuration_that_cannot_be_is_refused_and_changes_nothing() {
         assert_eq!(code(fixture.pca("UpdateCertificateAuthority", body)), expected);
     }
     assert_eq!(fixture.store_without_uses(), before);
-    // Without a listener there is nowhere to ask, unless a name says where.
+    // Without a listener there is no address for OCSP, unless a custom name gives one.
     let deaf = Fixture::new();
     for configuration in [crl(json!({})), ocsp(json!({}))] {
         let refused = deaf.pca("CreateCertificateAuthority", new_root(configuration)).unwrap_err();
@@ -229,7 +229,7 @@ fn certificates_are_revoked_once() {
     for (number, reason) in reasons.iter().enumerate() {
         let (leaf_arn, _) = leaf(&fixture, &arn);
         let serial = leaf_arn.rsplit('/').next().unwrap().to_owned();
-        // As OpenSSL writes it, and as it is in the ARN.
+        // In OpenSSL's notation, and as in the ARN.
         let colons: Vec<_> =
             serial.as_bytes().chunks(2).map(|c| std::str::from_utf8(c).unwrap()).collect();
         let given = if number % 2 == 0 { colons.join(":").to_uppercase() } else { serial.clone() };
@@ -516,7 +516,7 @@ fn a_pair_that_cannot_be_is_refused_whole() {
         assert_eq!(code(outcome), expected, "{what}");
     }
     assert_eq!(fixture.store_without_uses(), before);
-    // Permission for one of the two is not enough, neither to issue nor to revoke.
+    // Permission for one of the two does not suffice, neither to issue nor to revoke.
     let only =
         |arn: &str| policy(json!([{ "Effect": "Allow", "Action": "acm-pca:*", "Resource": arn }]));
     let half = fixture.user(common::ACCOUNT, "half", &[only(&classical)]);
@@ -533,13 +533,13 @@ fn a_pair_that_cannot_be_is_refused_whole() {
     let read = json!({ "CertificateAuthorityArn": classical, "CertificateArn": arn });
     let found = fixture.pca_as(&half, "GetCertificate", read).unwrap();
     assert!(found.get("PairedCertificate").is_none());
-    // Nor does a partner that is not active issue.
+    // A partner that is not active does not issue either.
     let disable = json!({ "CertificateAuthorityArn": quantum, "Status": "DISABLED" });
     fixture.pca("UpdateCertificateAuthority", disable).unwrap();
     let before = fixture.store_without_uses();
     assert_eq!(code(fixture.pca("IssueCertificate", both)), "InvalidStateException");
     assert_eq!(fixture.store_without_uses(), before);
-    // A partner of another account, or of the same kind, is none.
+    // A partner of another account, or of the same kind, is refused.
     for partner in [lonely.clone(), quantum.replace(common::ACCOUNT, OTHER_ACCOUNT)] {
         let tag = json!({ "CertificateAuthorityArn": classical, "Tags": [{ "Key": PARTNER_TAG, "Value": partner }] });
         fixture.pca("TagCertificateAuthority", tag).unwrap();

@@ -43,7 +43,7 @@ fn issuing(arn: &str, principal: &Value, condition: &Value) -> Value {
     policy(json!([statement]))
 }
 
-/// Writes a policy past PutPolicy, as one that was put before its form was checked.
+/// Writes a policy past PutPolicy, like one that was put before its form was checked.
 fn store_policy(fixture: &Fixture, arn: &str, document: &Value) {
     let template =
         json!({ "StringEquals": { "acm-pca:TemplateArn": template_arn("EndEntityCertificate") } });
@@ -67,7 +67,7 @@ fn other_accounts_issue_by_the_shareable_templates_only() {
     };
     let refused = |answer: Answer| assert_eq!(code(answer), "AccessDeniedException");
     let other = json!({ "AWS": OTHER_ACCOUNT });
-    // What was possible: a subordinate CA of path length 3 for another account.
+    // This was possible once: a subordinate CA of path length 3 for another account.
     assert_eq!(
         code(put(&fixture, &arn, &issuing(&arn, &other, &json!(null)))),
         "InvalidPolicyException"
@@ -80,7 +80,7 @@ fn other_accounts_issue_by_the_shareable_templates_only() {
         refused(issue("SubordinateCACertificate_PathLen3"));
         refused(issue("CodeSigningCertificate"));
     }
-    // A policy from before, which says nothing of templates, gives no more than the form.
+    // An older policy that names no templates allows no more than the form that is accepted today.
     store_policy(&fixture, &arn, &issuing(&arn, &other, &json!(null)));
     let (mut issued, mut denied) = (0, 0);
     for row in outlast_pki::templates::TEMPLATES {
@@ -94,12 +94,12 @@ fn other_accounts_issue_by_the_shareable_templates_only() {
     }
     println!("{issued} templates are shared, {denied} are not");
     assert_eq!(issued, 6);
-    // For all of a policy: with a condition that takes any template.
+    // The same in one policy: with a condition that matches any template.
     let any = json!({ "StringLike": { "acm-pca:TemplateArn": "*" } });
     store_policy(&fixture, &arn, &issuing(&arn, &other, &any));
     refused(issue("SubordinateCACertificate_PathLen1"));
     issue("EndEntityCertificate").unwrap();
-    // One for everyone is for nobody, neither there nor in the own account.
+    // A statement for everyone applies to nobody, neither there nor in the own account.
     let clerk = fixture.user(ACCOUNT, "clerk", &[]);
     for principal in [json!("*"), json!({ "AWS": "*" }), json!({ "AWS": ["*", OTHER_ACCOUNT] })] {
         store_policy(&fixture, &arn, &issuing(&arn, &principal, &json!(null)));
@@ -217,7 +217,7 @@ fn a_policy_has_the_form_that_can_be_shared() {
     }
     assert_eq!(fixture.store_without_uses(), before);
     println!("{} policies are accepted, {} are refused", accepted.len(), refused.len());
-    // What is read or revoked names no template; whom it is for is asked all the same.
+    // Reading and revoking name no template; the principal is checked nevertheless.
     for (action, principal, condition, good) in [
         ("acm-pca:GetCertificate", &account, json!(null), true),
         ("acm-pca:RevokeCertificate", &account, json!(null), true),

@@ -1,5 +1,5 @@
-//! How many of something an account may have: every row of `outlast_domain::quotas::QUOTAS` is held, with AWS's name for the
-//! refusal, raised by the operator, and not passed by many at a time.
+//! Quotas of an account: every row of `outlast_domain::quotas::QUOTAS` is enforced, with AWS's name for the refusal,
+//! can be raised by the operator, and holds when many calls come at a time.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -39,7 +39,7 @@ use serde_json::{Value, json};
 const DAY: i64 = 86_400;
 const EC: (&str, &str) = ("EC_prime256v1", "SHA256WITHECDSA");
 
-/// A server on the store, with this root key whatever server it is.
+/// A server on the store, always with the same root key.
 fn service(store: Arc<dyn Store>, limits: &[(&str, u64)]) -> Service {
     let kek = SoftwareKek::from_key(Secret::new(vec![7; 32])).unwrap();
     let service = Service::new(store, RootKey::new(Box::new(kek)));
@@ -117,20 +117,20 @@ fn import(fixture: &Fixture) -> Answer {
     acm(fixture, "ImportCertificate", &body)
 }
 
-/// What a quota limits: makes one more each time, of the same owner and of a neighbour, and takes the first away if that can
-/// be.
+/// What a quota limits: each call makes one more, of the same owner or of a neighbour; and the first can be deleted
+/// where the API allows it.
 struct Thing {
     refusal: &'static str,
     make: Box<dyn Fn(&Fixture, usize) -> Answer>,
     neighbour: Box<dyn Fn(&Fixture) -> Answer>,
-    /// Given what was made first.
+    /// Deletes what was made first.
     remove: Option<Box<dyn Fn(&Fixture, &Value)>>,
 }
 
 fn kms_keys(_: &Fixture) -> Thing {
     Thing {
         refusal: "LimitExceededException",
-        // Some come as replicas of keys in another Region, among them one that is refused.
+        // Some are replicas of keys in another Region; one of those is refused.
         make: Box::new(|fixture, number| match number {
             0 | 1 | 3 | 5.. => fixture.kms("CreateKey", json!({})),
             _ => {
@@ -150,7 +150,7 @@ fn kms_keys(_: &Fixture) -> Thing {
             let id = &made["KeyMetadata"]["KeyId"];
             let body = json!({ "KeyId": id, "PendingWindowInDays": 7 });
             fixture.kms("ScheduleKeyDeletion", body).unwrap();
-            // It counts for as long as it is there.
+            // It counts as long as it exists.
             assert_eq!(common::code(fixture.kms("CreateKey", json!({}))), "LimitExceededException");
             fixture.advance(8 * DAY);
             fixture.run_housekeeping();
@@ -210,7 +210,7 @@ fn authorities(_: &Fixture) -> Thing {
         remove: Some(Box::new(|fixture, made| {
             let body = with(made, json!({ "PermanentDeletionTimeInDays": 7 }));
             pca(fixture, "DeleteCertificateAuthority", &body).unwrap();
-            // It can still be restored, and counts.
+            // A CA that can still be restored counts.
             let another = pca(fixture, "CreateCertificateAuthority", &new_authority());
             assert_eq!(common::code(another), "LimitExceededException");
             fixture.advance(8 * DAY);
@@ -260,7 +260,7 @@ fn imported(_: &Fixture) -> Thing {
         make: Box::new(|fixture, number| {
             let made = import(fixture)?;
             if number == 0 {
-                // In place of itself, it is no other.
+                // A replacement does not count as another one.
                 let (certificate, key) = self_signed("imported.example", NOW + 60 * DAY);
                 let body = json!({
                     "CertificateArn": made["CertificateArn"],
@@ -327,19 +327,19 @@ fn every_quota_is_held_and_raised() {
         assert_eq!((refused.code.as_str(), refused.status), (thing.refusal, 400), "{name}");
         assert!(refused.message.contains(&format!("{MOST} {}", quota.what)), "{}", refused.message);
         assert!(refused.message.contains(name), "{}", refused.message);
-        // The refusal is on record, and nothing was made.
+        // The refusal is in the audit log, and nothing was made.
         let last = fixture.events().pop().unwrap();
         assert_eq!(last["errorCode"], thing.refusal, "{name}: {last}");
         if name != "kms_keys" {
             assert_eq!(fixture.store.scan(quota.kind, "", 1000).unwrap().len(), before, "{name}");
         }
-        // Nobody else is held by it.
+        // A neighbour is not affected.
         (thing.neighbour)(&fixture).unwrap_or_else(|e| panic!("{name}: {e:?}"));
-        // With a greater number, after the server was started again.
+        // With a higher quota, after a restart of the server.
         let raised = on(&fixture.store, &[(name, MOST as u64 + 1)], fixture.now.get());
         (thing.make)(&raised, MOST).unwrap_or_else(|e| panic!("{name}: {e:?}"));
         assert_eq!(common::code((thing.make)(&raised, MOST + 1)), thing.refusal, "{name}");
-        // And with fewer than there are.
+        // And with a quota below the present number.
         let lowered = on(&fixture.store, &[(name, 1)], fixture.now.get());
         assert_eq!(common::code((thing.make)(&lowered, MOST + 2)), thing.refusal, "{name}");
         let Some(remove) = &thing.remove else { continue };
@@ -402,7 +402,8 @@ fn create_key(service: &Service) -> (u16, Vec<u8>) {
     (response.status, response.body)
 }
 
-/// Several servers, several callers each: as many keys are made as there may be, and whoever comes late is told so.
+/// Several servers with several callers each: exactly as many keys are made as the quota allows, and the later calls
+/// are refused.
 fn race(open: &(dyn Fn() -> Arc<dyn Store> + Sync), servers: usize) {
     const MOST: u64 = 21;
     const CALLS: u32 = 12;

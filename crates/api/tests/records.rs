@@ -1,7 +1,8 @@
-//! A store with a record of every kind goes through all that an operator starts: rotation, interrupted at every write, to
-//! another provider, backup, restoration, the look at the store, and from SQLite to PostgreSQL.
+//! A store with a record of every kind goes through everything that an operator can start: rotation, interrupted at
+//! every write, to another provider, backup, restoration, the check of the store, and the move from SQLite to
+//! PostgreSQL.
 //!
-//! Kinds are the rows of `outlast_domain::records::KINDS`. A kind of which the store here has no record fails the test.
+//! Kinds are the rows of `outlast_domain::records::KINDS`. A kind without a record in this store fails the test.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -42,7 +43,7 @@ use outlast_store::{Store, StoreError, Transaction};
 use serde_json::{Map, Value, json};
 
 const ADMIN: &str = "arn:aws:iam::123456789012:user/admin";
-/// Records that a step of a rotation looks at: few, so that there are many writes to die at.
+/// Records that one step of a rotation reads: few, so that there are many writes to die at.
 const BATCH: usize = 5;
 
 fn file() -> SoftwareKek {
@@ -86,7 +87,7 @@ fn fill_kms(fixture: &Fixture) {
         "Operations": ["Encrypt"],
     });
     let grant = fixture.kms("CreateGrant", grant).unwrap();
-    // As an earlier version pointed at it.
+    // As an earlier version pointed to it.
     let digest = hex::encode(outlast_crypto::digests::sha256(ADMIN.as_bytes()));
     let id = text(&grant["GrantId"]);
     let pointer = json!({ "account": ACCOUNT, "key_id": key, "grant_id": id });
@@ -122,7 +123,7 @@ fn fill_pca(world: &World) {
         "Validity": { "Type": "DAYS", "Value": 30 },
     });
     let issued = pca("IssueCertificate", with(&of, issue));
-    // The CRL and the responder, and then a revocation that the CRL has to be made anew for.
+    // The CRL and the responder, and then a revocation that makes a new CRL due.
     fixture.service.keep_revocation(fixture.now.get() * 1000).unwrap();
     let serial = text(&issued["CertificateArn"]).rsplit('/').next().unwrap();
     let revoke = json!({ "CertificateSerial": serial, "RevocationReason": "SUPERSEDED" });
@@ -158,7 +159,7 @@ fn fill_acm(world: &World) {
     let account = world.account("ES256");
     account.certificate(&["one.example"], &Signer::new("ES256"));
     let (_, order) = account.order(&["two.example"]);
-    // A challenge that nobody has looked at.
+    // A challenge that no server has validated.
     let authorization = account.read(text(&order["authorizations"][0]));
     let challenge = acme_support::world::challenge(&authorization, "dns-01");
     account.post(text(&challenge["url"]), "{}");
@@ -176,7 +177,7 @@ fn fill_acm(world: &World) {
     world.acm("DeleteAcmeEndpoint", json!({ "AcmeEndpointArn": gone }));
 }
 
-/// What the server's own TLS has, with a certificate and its key that Certificate Manager has made.
+/// The server's own TLS files, with a certificate and key that Certificate Manager made.
 fn fill_tls(fixture: &Fixture) {
     let (record_key, _) = fixture.store.scan("acm/material/", "", 1).unwrap().remove(0);
     let mut parts = record_key.split('/');
@@ -226,7 +227,7 @@ fn every_kind() -> (Fixture, BTreeMap<&'static str, usize>) {
     (fixture, kinds)
 }
 
-/// Everything opens, verifies and fits together; the alarm is the only thing to tell of.
+/// Every record opens, verifies and matches; the report has nothing but the alarm.
 #[track_caller]
 fn assert_good(store: &dyn Store, root: &RootKey) {
     let report = check::check(store, root, &mut |_| {}).unwrap();
@@ -244,7 +245,7 @@ fn copy(from: &dyn Store, to: &dyn Store) {
     to.restore(&mut items.into_iter().map(Ok)).unwrap();
 }
 
-/// All that a rotation does, as the command does it; gives the first error. `to` is given at the end.
+/// A rotation with every step of the command; returns the first error. `to` is given at the end.
 fn rotate(store: &dyn Store, root: &RootKey, to: Option<&NewKek<'_>>) -> Result<(), StoreError> {
     let commit = |work: Work<'_>| store.commit_and_wait(work.into_transaction(Vec::new()));
     if read_record(store).unwrap().unwrap().previous.is_none() {
@@ -282,7 +283,7 @@ fn every_kind_survives_what_an_operator_starts() {
     assert_good(source, fixture.service.root());
     let opened = |kek: SoftwareKek| RootKey::new(Box::new(kek));
 
-    // Rotation, also to another provider, by a store that fails at each of its writes in turn.
+    // Rotation, also to another provider, on a store that fails at each of its writes in turn.
     for switch in [false, true] {
         let new_kek = passphrase();
         let parameters = Map::from_iter([("salt".to_owned(), Value::from("00"))]);
@@ -302,7 +303,7 @@ fn every_kind_survives_what_an_operator_starts() {
                 assert_good(&store, &root);
                 break;
             }
-            // What was in force still is, for a process that begins now, and the rotation can be finished.
+            // The key in force still is, for a process that starts now, and the rotation can be finished.
             assert_eq!(read_record(&store).unwrap().unwrap().provider, "file");
             assert_good(&store, &opened(file()));
             rotate(&store, &opened(file()), to).unwrap();
@@ -353,7 +354,7 @@ fn every_kind_survives_what_an_operator_starts() {
 }
 
 #[test]
-fn what_no_kind_knows_is_reported_and_what_is_spoiled_has_a_name() {
+fn unknown_and_damaged_records_are_reported() {
     let (fixture, _) = every_kind();
     let root = fixture.service.root();
     fixture.put_record("kms/surprise/1", &json!({}));
@@ -371,7 +372,7 @@ fn what_no_kind_knows_is_reported_and_what_is_spoiled_has_a_name() {
             ..Transaction::default()
         })
         .unwrap();
-    // One byte of one record of each kind that a rotation has to read.
+    // One byte of a record of each kind that a rotation must read.
     let (mut named, mut spoiled) = (0, 0);
     for row in KINDS.iter().filter(|row| row.protection != Protection::Plain) {
         if [CANARY, "meta/root"].contains(&row.key) {
@@ -423,7 +424,7 @@ fn what_the_register_needs_is_not_prunable() {
     fixture.service.sign_log(now_ms, true).unwrap();
     let prunable = || audit::prune::prunable(&mut fixture.service.work(now_ms)).unwrap();
     assert_eq!(prunable(), 0, "the register has not gone over any event");
-    // What it goes by is changed, so that it is brought up to date.
+    // The record that the pointer depends on is changed, so that the pointer must be updated.
     fixture.key(json!({}));
     fixture.service.follow_events(now_ms).unwrap();
     assert_eq!(prunable(), 512);

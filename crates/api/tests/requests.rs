@@ -1,5 +1,5 @@
-//! What every operation has in common: signatures, bodies, limits, audit, durability. Each test goes over the
-//! whole table of operations, so that a new one is covered on arrival.
+//! What all operations have in common: signatures, bodies, limits, audit, durability. Each test runs over the whole
+//! table of operations, so a new one is covered from the start.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -21,7 +21,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 fn every_operation(mut check: impl FnMut(&str, String, &str)) {
-    // What speaks JSON; STS, which does not, has tests of its own.
+    // The services that speak JSON; STS does not, and has tests of its own.
     for service in SERVICES.iter().filter(|row| row.model.protocols.contains(&Protocol::Json11)) {
         for row in service.operations {
             let target = format!("{}.{}", service.model.target_prefix, row.name);
@@ -277,7 +277,7 @@ fn a_write_that_fails_fails_the_call_and_leaves_nothing() {
     let before = fixture.events().len();
     fixture.store.fail_writes(true);
     every_operation(|service, target, name| {
-        // Whatever the outcome would be, it cannot be recorded, so there is none.
+        // Whatever the outcome would be, it cannot be recorded, so the call fails.
         let body = json!({ "KeyId": key.key_id }).to_string();
         let response = fixture.send(&fixture.raw(service, &target, body.as_bytes()));
         let expected = if service == "kms" { "KMSInternalException" } else { "InternalFailure" };
@@ -329,7 +329,7 @@ fn an_account_does_not_see_anothers_keys() {
     let key = fixture.call::<kms::create_key::CreateKey>(&symmetric()).unwrap().key_metadata;
     let stranger = common::client("AKIAOTHER", "eu-west-1");
     let nowhere = key.arn.replace(&key.key_id, "11111111-2222-3333-4444-555555555555");
-    // AWS tells whoever knows the whole ARN that the key is there, and nothing else.
+    // A caller who knows the whole ARN learns from AWS that the key exists, and nothing else.
     for (name, code) in [
         (key.arn.clone(), "AccessDeniedException"),
         (key.key_id.clone(), "NotFoundException"),
@@ -354,7 +354,7 @@ fn symmetric() -> kms::create_key::Input {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// No head and no body make the service panic, and none gets in.
+    /// No head and no body makes the service panic, and none is let in.
     #[test]
     fn arbitrary_requests_never_panic(
         authorization in "(AWS4-HMAC-SHA256 )?[ -~]{0,200}",
@@ -373,7 +373,7 @@ proptest! {
         prop_assert_ne!(fixture.send(&request).status, 200);
     }
 
-    /// Bodies of correctly signed requests never panic either.
+    /// Nor does any body of a correctly signed request.
     #[test]
     fn arbitrary_bodies_never_panic(
         row in 0usize..200,

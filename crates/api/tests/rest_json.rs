@@ -1,6 +1,6 @@
-//! REST JSON, tried with the surface of Roles Anywhere and operations that give back what they are told to.
+//! REST JSON, tested with the surface of Roles Anywhere and operations that return what the test gives them.
 //!
-//! `surface/requests.json` is what botocore sends for every operation (`surface/botocore_rest.py`).
+//! `surface/requests.json` has what botocore sends for every operation (`surface/botocore_rest.py`).
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -27,12 +27,12 @@ use crate::surface::rolesanywhere as model;
 use crate::surface::schema;
 
 thread_local! {
-    /// What the operation was asked, and what it answers.
+    /// The input that the operation received, and the output that it returns.
     static ASKED: RefCell<Value> = const { RefCell::new(Value::Null) };
     static ANSWER: RefCell<Value> = const { RefCell::new(Value::Null) };
 }
 
-/// The operation of a request that the client has made, and the reading of its answer.
+/// A request for an operation from our client, and the function that reads its answer.
 type Called = (http::Request<Vec<u8>>, fn(&Response) -> Result<Value, String>);
 
 macro_rules! tried {
@@ -84,7 +84,7 @@ tried! {
     PutNotificationSettings, ResetNotificationSettings, TagResource, UntagResource, UpdateCrl, UpdateProfile, UpdateTrustAnchor,
 }
 
-/// What botocore sends, an operation each.
+/// What botocore sends for each operation.
 fn sent() -> Vec<Value> {
     let path = checkout().join("crates/api/tests/surface/requests.json");
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
@@ -94,7 +94,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap()
 }
 
-/// Sends a request through the service, which commits nothing.
+/// Sends a request through the service, without a commit.
 fn answered(
     fixture: &Fixture,
     method: &str,
@@ -137,7 +137,7 @@ fn headers_of(sent: &Value) -> HeaderMap {
     headers
 }
 
-/// Every shape that an answer reaches: whether it has a time that JSON has as text.
+/// Whether an answer contains a time that JSON writes as text.
 fn written(value: &mut Value, shape: &schema::Shape) {
     outlast_api::wire::read::with_written_times(value, shape, false);
 }
@@ -201,7 +201,7 @@ fn our_client_sends_what_botocore_sends_and_reads_the_answer() {
     }
 }
 
-/// A signed request with this method, URI and body, and what came of it.
+/// Sends a signed request with this method, URI and body, and returns the outcome.
 fn tried(
     fixture: &Fixture,
     method: &str,
@@ -260,7 +260,7 @@ fn what_is_no_request_of_the_model_is_refused() {
         let (status, told, error) = tried(&fixture, method, &uri, body);
         assert!(status == 400 && told.contains(part), "{method} {uri} {body}: {status} {told}");
         assert_eq!(error, serialization, "{uri} {told}");
-        // An error's name is in the header and not in the body.
+        // An error's name is in the header only.
         let body: Value = serde_json::from_str(&told).unwrap();
         assert_eq!(body.as_object().unwrap().keys().collect::<Vec<_>>(), ["message"], "{told}");
         assert_eq!(ASKED.take(), Value::Null);
@@ -339,7 +339,7 @@ fn a_signature_covers_method_path_and_query() {
 }
 
 #[test]
-fn our_client_does_not_call_another_operation_for_want_of_a_label() {
+fn client_rejects_missing_labels() {
     let fixture = Fixture::new();
     let input = model::ScalarCrlRequest { crl_id: String::new() };
     let error = fixture.client.request::<model::GetCrl>(&input, NOW).unwrap_err();

@@ -1,4 +1,4 @@
-//! CRLs and what goes to buckets: what is served, when it changes, and what stands in the way.
+//! CRLs and objects in buckets: what is served, when it changes, and what can fail.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -80,12 +80,12 @@ fn http_says_whether_a_crl_is_another() {
     world.revoke(&ca, &leaf, "SUPERSEDED").unwrap();
     keep(&world);
     assert_eq!(plain(&world, &Method::GET, &path, &headers, b"").status(), 200);
-    // Whatever stands before it: a proxy for a name of its own may have a path of its own.
+    // Whatever precedes it: a proxy for a custom name may add a path of its own.
     assert_eq!(get(&world, &format!("/any/path/{}.crl", ca.id())).status(), 200);
 }
 
 #[test]
-fn crls_are_made_before_they_end_and_what_has_expired_leaves_after_one_more() {
+fn crls_are_renewed_and_drop_expired_certificates() {
     let world = World::new(URL);
     let ca = world.root(EC, both());
     let (short, long) = (world.leaf(&ca, 5), world.leaf(&ca, 365));
@@ -106,7 +106,7 @@ fn crls_are_made_before_they_end_and_what_has_expired_leaves_after_one_more() {
         .collect();
     assert!(numbers.is_sorted());
     assert_eq!(count(&world, "GenerateCRL"), 4);
-    // One that was made in between because of a revocation is not that one more.
+    // A CRL that a revocation caused in between is not served any more.
     let (short, other) = (world.leaf(&ca, 1), world.leaf(&ca, 365));
     world.revoke(&ca, &short, "UNSPECIFIED").unwrap();
     keep(&world);
@@ -121,7 +121,7 @@ fn crls_are_made_before_they_end_and_what_has_expired_leaves_after_one_more() {
 }
 
 #[test]
-fn partitions_are_made_anew_one_by_one_and_say_which_they_are() {
+fn crl_partitions_are_renewed_separately() {
     let world = World::new(URL);
     let ca = world.root(
         EC,
@@ -144,10 +144,10 @@ fn partitions_are_made_anew_one_by_one_and_say_which_they_are() {
     assert_eq!(count(&world, "GenerateCRL"), 65);
     let after = crl_at(&world, &ca, &path);
     assert!(after.entry(leaf.serial()).is_some() && after.len() == 1);
-    // No other partition has it, and none is complete.
+    // It is in no other partition, and no partition is complete.
     assert_eq!(get(&world, &format!("/crl/{}.crl", ca.id())).status(), 404);
 
-    // A new name: certificates that name the old one still match.
+    // A new name: certificates that contain the old one still match.
     world.update(&ca, crl_only(json!({ "CrlType": "PARTITIONED", "CustomCname": "new.example" })));
     keep(&world);
     let urls = crl_at(&world, &ca, &path).distribution_urls();
@@ -161,7 +161,7 @@ fn partitions_are_made_anew_one_by_one_and_say_which_they_are() {
 }
 
 #[test]
-fn a_crl_of_the_other_type_goes_on_for_those_who_were_told_of_it() {
+fn crl_of_the_previous_type_is_still_published() {
     let world = World::new(URL);
     let ca = world.root(EC, both());
     let old = world.leaf(&ca, 365);
@@ -254,7 +254,7 @@ fn a_crl_that_could_not_be_made_is_made_at_the_next_round() {
     keep(&world);
     assert_eq!(crl_of(&world, &ca).len(), 1);
 
-    // Somebody revokes all the time: it is made all the same, and again.
+    // Somebody revokes all the time: the CRL is made nevertheless, repeatedly.
     let leaf = world.leaf(&ca, 365);
     world.revoke(&ca, &leaf, "SUPERSEDED").unwrap();
     let marks = world.store.scan("ca/crl-mark/", "", 10).unwrap();
@@ -267,7 +267,7 @@ fn a_crl_that_could_not_be_made_is_made_at_the_next_round() {
     keep(&world);
     assert_eq!(left(&world, "ca/crl-mark/"), 0);
 
-    // One that cannot be made holds up no other.
+    // One that cannot be made does not delay the others.
     let record_key = format!("ca/crl/{}", ca.id());
     world.write(&record_key, b"garbage");
     let (one, two) = (world.leaf(&ca, 365), world.leaf(&other, 365));
@@ -328,7 +328,7 @@ fn publish(world: &World, buckets: &Buckets) {
 }
 
 #[test]
-fn crls_are_written_to_their_bucket_again_and_again_until_it_takes_them() {
+fn crl_upload_is_retried_until_it_succeeds() {
     let world = World::new(URL);
     let buckets = Buckets::default();
     let ca = world.root(EC, crl_only(json!({ "S3BucketName": "crls", "CustomPath": "x/y" })));
@@ -389,7 +389,7 @@ fn a_crl_that_may_have_been_overtaken_is_written_again() {
     keep(&world);
     let record_key = format!("ca/crl-publish/{}", ca.id());
     let store = world.store.clone();
-    // Another server writes one and notes that.
+    // Another server writes one and notes it.
     let noted = || {
         let writes = vec![(record_key.clone(), None)];
         store.commit_and_wait(Transaction { writes, ..Transaction::default() }).unwrap();

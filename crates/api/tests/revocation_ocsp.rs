@@ -1,4 +1,4 @@
-//! OCSP: what is answered, for how long, and what stands in the way.
+//! OCSP: responses, how long they are valid, and what can fail.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -26,7 +26,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 #[test]
-fn ocsp_tells_good_from_revoked_from_unknown_for_every_kind_of_authority() {
+fn ocsp_status_for_every_kind_of_authority() {
     for algorithms in [
         EC,
         ML_DSA,
@@ -49,7 +49,7 @@ fn ocsp_tells_good_from_revoked_from_unknown_for_every_kind_of_authority() {
         let other = world.other_serial(&ca);
         let response = post(&world, &Request { ids: vec![other], nonce: None }).unwrap();
         assert_eq!(response.responses[0].status, Status::Unknown);
-        // The delegate has a certificate for that alone.
+        // The delegate's certificate is for OCSP signing only.
         let delegate = &response.certificates[0];
         assert!(delegate.signed_by(&ca.certificate));
         assert!(delegate.not_after() - world.now.get() <= 30 * DAY);
@@ -69,16 +69,16 @@ fn an_answer_is_kept_until_something_changes() {
         assert_eq!(status(&world, &ca, &two), Status::Good);
     }
     assert_eq!(signed(), 2);
-    // What happens to another authority does not matter.
+    // Changes of another authority do not matter.
     let third = world.leaf(&other, 365);
     world.revoke(&other, &third, "SUPERSEDED").unwrap();
     assert_eq!((status(&world, &ca, &one), signed()), (Status::Good, 2));
     world.revoke(&ca, &one, "SUPERSEDED").unwrap();
     assert!(matches!(status(&world, &ca, &one), Status::Revoked { .. }));
     assert_eq!(signed(), 3);
-    // The other one was checked again, and not signed again.
+    // The other response was checked again, and not signed again.
     assert_eq!((status(&world, &ca, &two), signed()), (Status::Good, 3));
-    // At the end of its time it is signed again.
+    // At the end of its validity it is signed again.
     world.advance(3600);
     assert_eq!((status(&world, &ca, &two), signed()), (Status::Good, 4));
     world.update(&ca, json!({ "OcspConfiguration": { "Enabled": false } }));
@@ -147,7 +147,7 @@ fn a_get_says_how_long_it_may_be_kept() {
     let encoded = common::b64(&der);
     let escaped = encoded.replace('/', "%2F").replace('+', "%2B").replace('=', "%3d");
     let mut bodies = Vec::new();
-    // The path of a name of its own has no prefix.
+    // The path of a custom name has no prefix.
     for path in [format!("/ocsp/{encoded}"), format!("/ocsp/{escaped}"), format!("/{encoded}")] {
         for later in [0, 100] {
             world.advance(later);
@@ -174,7 +174,7 @@ fn a_get_says_how_long_it_may_be_kept() {
 }
 
 #[test]
-fn several_certificates_of_one_authority_are_answered_together() {
+fn one_ocsp_request_may_name_several_certificates() {
     let world = World::new(URL);
     let (ca, other) = (world.root(EC, both()), world.root(EC, both()));
     let leaves: Vec<_> = (0..3).map(|_| world.leaf(&ca, 365)).collect();
@@ -301,7 +301,7 @@ fn what_cannot_be_committed_is_not_answered() {
 }
 
 #[test]
-fn another_server_on_the_same_database_sees_a_revocation_within_seconds() {
+fn other_servers_see_a_revocation_within_seconds() {
     let (here, there) = World::pair(URL);
     let ca = here.root(EC, both());
     let (leaf, other) = (here.leaf(&ca, 365), here.leaf(&ca, 365));
@@ -316,7 +316,7 @@ fn another_server_on_the_same_database_sees_a_revocation_within_seconds() {
     assert!(matches!(status(&there, &ca, &leaf), Status::Revoked { .. }));
     assert_eq!(status(&there, &ca, &other), Status::Good);
     assert_eq!(count(&there, "GenerateOCSPResponse"), 3);
-    // Even if nothing looks for a while: what was seen long ago does not count.
+    // Even if nothing is checked for a while: an old reading of the epoch does not count.
     here.revoke(&ca, &other, "KEY_COMPROMISE").unwrap();
     there.advance(11);
     assert!(matches!(status(&there, &ca, &other), Status::Revoked { .. }));
@@ -357,7 +357,7 @@ fn what_the_memory_cannot_absorb_is_signed_so_often_only() {
         let echoed = |number: &i64| {
             let nonce = number.to_be_bytes();
             let request = Request::new(&ca.certificate, &kept, Some(&nonce)).unwrap();
-            // Each peer has less than all together.
+            // Each peer has a smaller share than all together.
             let peer = [198, 51, 100, u8::try_from(number % 64).unwrap()];
             let response = post_from(&world, peer.into(), &request).unwrap();
             let verified = response.verify(&ca.certificate, &kept, Some(&nonce), world.now.get());
@@ -368,7 +368,8 @@ fn what_the_memory_cannot_absorb_is_signed_so_often_only() {
     let at_once = limits::OCSP_SIGNINGS.at_once;
     assert_eq!(signed(0..at_once + 50), at_once);
     let events = world.events().len();
-    // RFC 9654, section 2.1: what is kept is given without a nonce. Who asks that often must not make the store work.
+    // RFC 9654, section 2.1: cached responses are sent without a nonce. A peer that asks that often must not make the
+    // store work.
     let read = world.store.records_read();
     let response = ask(&kept, Some(b"one too many")).unwrap();
     assert_eq!(world.store.records_read(), read, "records were read");
@@ -384,14 +385,14 @@ fn what_the_memory_cannot_absorb_is_signed_so_often_only() {
         assert!(matches!(outcome, Err(OcspError::Failure(found)) if found == expected));
     }
     assert_eq!(world.events().len(), events, "nothing is added to the audit trail");
-    // Each certificate's own answer is signed once and kept: nobody is locked out, with or without a nonce.
+    // Each certificate's response is signed once and cached: nobody is locked out, with or without a nonce.
     assert_eq!(status(&world, &ca, &fresh), Status::Good);
     let response = ask(&other, Some(b"nothing is kept")).unwrap();
     assert_eq!(response.verify(&ca.certificate, &other, None, now).unwrap().status, Status::Good);
     world.advance(1);
     let each = limits::OCSP_SIGNINGS.per_second;
     assert_eq!(signed(1000..1000 + each + 50), each);
-    // A GET with a nonce is not answered from memory later.
+    // A GET with a nonce is not answered from the cache later.
     let request = Request::new(&ca.certificate, &kept, Some(b"by GET")).unwrap();
     let path = format!("/ocsp/{}", common::b64(&request.to_der().unwrap()));
     let response = get(&world, &path);
@@ -403,7 +404,7 @@ fn what_the_memory_cannot_absorb_is_signed_so_often_only() {
 }
 
 #[test]
-fn one_authority_that_cannot_sign_does_not_keep_the_others_answers_from_being_renewed() {
+fn failing_authority_does_not_block_renewal_for_others() {
     let world = World::new(URL);
     let (broken, sound) = (world.root(EC, both()), world.root(EC, both()));
     let leaves = [world.leaf(&broken, 365), world.leaf(&sound, 365)];
@@ -421,7 +422,7 @@ fn one_authority_that_cannot_sign_does_not_keep_the_others_answers_from_being_re
 }
 
 #[test]
-fn a_responder_has_a_name_that_its_authority_may_certify_or_is_not_there() {
+fn responder_name_must_satisfy_name_constraints() {
     let world = World::new(URL);
     let tlv =
         |tag: u8, content: &[u8]| [&[tag, u8::try_from(content.len()).unwrap()], content].concat();
@@ -451,7 +452,7 @@ fn a_responder_has_a_name_that_its_authority_may_certify_or_is_not_there() {
     assert!(delegate.subject() != within.certificate.subject());
     assert!(matches!(ask(&outside), Err(OcspError::Failure(Failure::TryLater))));
     assert_eq!(left(&world, "ca/responder-certificate/"), 1);
-    // It is not tried again and again.
+    // It is not tried again immediately.
     let events = world.events().len();
     world.advance(3600);
     keep(&world);

@@ -1,4 +1,4 @@
-//! What strangers have signed: announced before it is sent, summed up by the minute, and never uncovered.
+//! What strangers have signed: announced before it is sent, summed up by the minute, and never uncovered by an event.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -25,7 +25,7 @@ fn peer(number: u64) -> IpAddr {
     [198, 51, a, b].into()
 }
 
-/// Asks with a nonce; whether the answer has it, that is, was signed for this question.
+/// Asks with a nonce; returns whether the response has it, that is, was signed for this question.
 fn is_signed_for(world: &World, (ca, leaf): (&Authority, &Leaf), peer: IpAddr, nonce: u64) -> bool {
     let nonce = nonce.to_be_bytes();
     let request = Request::new(&ca.certificate, leaf, Some(&nonce)).unwrap();
@@ -55,7 +55,7 @@ fn ten_thousand_questions_leave_a_few_events() {
         if nonce % 100 == 0 {
             world.advance(1);
             keep(&world);
-            // Never more than what is on disk says.
+            // Never more than the announcements on disk cover.
             let announced = sum_of(&named(&world, ANNOUNCEMENT), "upTo");
             assert!(signed <= announced, "{signed} of {announced}");
         }
@@ -95,7 +95,7 @@ fn a_server_that_dies_leaves_no_signature_uncovered() {
     let leaf = world.leaf(&ca, 365);
     keep(&world);
     status(&world, &ca, &leaf);
-    // However many answers went out: what is on disk at any moment covers them without a sum.
+    // However many responses were sent: at any moment the announcements on disk cover them without a sum.
     let mut signed = 0;
     for nonce in 0..450 {
         signed += u64::from(is_signed_for(&world, (&ca, &leaf), peer(nonce), nonce));
@@ -121,7 +121,7 @@ fn what_cannot_be_announced_is_not_sent() {
     assert_eq!(count(&world, ANNOUNCEMENT), 0);
     world.store.fail_writes(false);
     ask(&leaf, b"2").unwrap();
-    // What is announced may go out while the disk is full, and nothing after that minute.
+    // Announced responses may be sent while the disk is full, and none after that minute.
     world.store.fail_writes(true);
     ask(&other, b"3").unwrap();
     world.advance(limits::OCSP_WINDOW_MS / 1000);
@@ -132,7 +132,7 @@ fn what_cannot_be_announced_is_not_sent() {
     let sums = named(&world, SUM);
     assert_eq!(sum_of(&sums, "count"), 2, "{sums:?}");
     assert_eq!(sums.len(), 1);
-    // A revocation counts at once.
+    // A revocation takes effect at once.
     world.revoke(&ca, &leaf, "SUPERSEDED").unwrap();
     let response = ask(&leaf, b"5").unwrap();
     let now = world.now.get();

@@ -1,7 +1,7 @@
-//! The sweep of spellings: every operation, every member that names something, every odd spelling of its name. What a
-//! policy denies is not carried out by any of them.
+//! The sweep of spellings: every operation, every member that names something, every odd spelling of the name. No
+//! spelling gets past a policy that denies the call.
 //!
-//! Calls are prepared and not committed, so that each meets the same store; the test reads what a call would write.
+//! Calls are prepared and not committed, so that each sees the same store; the test reads what a call would write.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -30,7 +30,7 @@ use spellings_support::Scene;
 use spellings_support::spell::spellings;
 use spellings_support::table::{Case, EXEMPT, cases, is_identifier};
 
-/// What a call would do.
+/// What a call would write and answer.
 struct Outcome {
     status: u16,
     code: String,
@@ -43,7 +43,7 @@ impl Outcome {
         self.code.starts_with("AccessDenied")
     }
 
-    /// Whether a text comes up in what would be written or is answered.
+    /// Whether a text occurs in what would be written or answered.
     fn mentions(&self, text: &str) -> bool {
         let quoted = json!(text).to_string();
         let has = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains(&quoted);
@@ -121,7 +121,7 @@ fn body(case: &Case, name: &str) -> Value {
     body
 }
 
-/// No event names a resource as a caller has spelled it.
+/// No event names a resource in a caller's own spelling.
 fn check_events(case: &Case, outcome: &Outcome, spelling: &str) {
     for event in &outcome.transaction.events {
         let event: Value = serde_json::from_slice(event.body()).unwrap();
@@ -150,7 +150,7 @@ impl Counts {
         self.members.insert((case.service.model.signing_name, case.operation, case.member));
     }
 
-    /// A call that must not be carried out.
+    /// Checks a call that must be refused.
     fn check(&mut self, case: &Case, outcome: &Outcome, spelling: &str, right: &str) {
         self.cases += 1;
         self.spellings.insert(spelling.to_owned());
@@ -179,14 +179,14 @@ impl Counts {
     }
 }
 
-/// A user who may do everything but this.
+/// A user who may do everything except this.
 fn denied(scene: &Scene, number: usize, statement: &Value) -> Who {
     let statement = with(statement, json!({ "Effect": "Deny" }));
     let all = json!({ "Effect": "Allow", "Action": "*", "Resource": "*" });
     scene.world.fixture.user(ACCOUNT, &format!("eve{number}"), &[policy(json!([all, statement]))])
 }
 
-/// Which of the right names the request is carried out by, unless it is denied.
+/// The right names for which the request is carried out, unless it is denied.
 fn taken<'a>(scene: &Scene, case: &'a Case) -> Vec<&'a str> {
     let names = case.names.iter().map(|(name, _)| name.as_str());
     let mut all: Vec<_> =
@@ -203,7 +203,7 @@ fn taken<'a>(scene: &Scene, case: &'a Case) -> Vec<&'a str> {
     all.into_iter().map(|(name, _)| name).collect()
 }
 
-/// All spellings of all names, by who is denied each case.
+/// All spellings of all names, for each principal that the case denies.
 fn sweep(scene: &Scene, what: &str, cases: &[Case], who: impl Fn(usize, &Case) -> Who) {
     let mut counts = Counts::default();
     for (number, case) in cases.iter().enumerate() {
@@ -218,7 +218,7 @@ fn sweep(scene: &Scene, what: &str, cases: &[Case], who: impl Fn(usize, &Case) -
                 assert!(outcome.is_denied(), "{} {} {name}: {text}", case.operation, case.member);
             }
             for spelling in spellings(name, *form) {
-                // Another of its right names.
+                // A spelling may be another of the right names.
                 if case.names.iter().any(|(known, _)| *known == spelling) {
                     continue;
                 }

@@ -49,7 +49,7 @@ fn refused(response: &Response, status: u16, code: &str) {
     let xml = xml(response);
     assert_eq!((response.status, element(&xml, "Code").as_str()), (status, code), "{xml}");
     assert_eq!(response.error, Some(code));
-    // Only what names no operation is refused before the request has an id.
+    // Only a request that names no operation is refused before it has an id.
     if code != "InvalidAction" {
         assert!(xml.ends_with("</RequestId></ErrorResponse>"));
         assert_eq!(element(&xml, "RequestId").len(), 36);
@@ -103,7 +103,7 @@ fn roles_are_assumed_by_whom_they_trust() {
     assert_eq!(element(&made, "Arn"), arn);
     denied(&weak, &abroad);
     denied(&allowed, &abroad);
-    // Even if it is named, another account's user needs its own account's leave.
+    // Even if the policy names the user, another account's user also needs its own account's permission.
     let named = format!("arn:aws:iam::{OTHER_ACCOUNT}:user/weak");
     let named = fixture.role(ACCOUNT, "named", &trust(&named, json!({})), &[]);
     denied(&weak, &named);
@@ -119,7 +119,7 @@ fn roles_are_assumed_by_whom_they_trust() {
 }
 
 #[test]
-fn a_session_has_its_roles_permissions_and_a_session_policy_takes_away() {
+fn session_policies_reduce_a_roles_permissions() {
     let fixture = Fixture::new();
     let user = fixture.user(ACCOUNT, "user", &[]);
     let both = allow(&["kms:CreateKey", "kms:ListKeys"]);
@@ -143,7 +143,7 @@ fn a_session_has_its_roles_permissions_and_a_session_policy_takes_away() {
         let response = assume(&fixture, &user, &role, &[("Policy", wrong)]);
         refused(&response, 400, "MalformedPolicyDocument");
     }
-    // Neither secret nor token of a session is in any record of what happened.
+    // No record contains the secret or the token of a session.
     let all = serde_json::to_string(&fixture.events()).unwrap();
     for session in [&whole, &narrow] {
         assert!(all.contains(&session.id));
@@ -219,7 +219,7 @@ fn a_session_is_its_token_too() {
     let stolen = Who { secret: b"another".to_vec(), ..session.clone() };
     refused(&fixture.sts_as(&stolen, &me), 403, "SignatureDoesNotMatch");
     assert_eq!(fixture.sts_as(&session, &me).status, 200);
-    // A role that is made again is another one.
+    // A role that is created again is another role.
     fixture.directory(|work| {
         Role::find(work, ACCOUNT, "role").unwrap().delete(work);
     });
@@ -230,7 +230,7 @@ fn a_session_is_its_token_too() {
 }
 
 #[test]
-fn a_key_that_is_switched_off_and_a_user_who_is_gone_call_no_more() {
+fn inactive_keys_and_deleted_users_are_refused() {
     let fixture = Fixture::new();
     let user = fixture.user(ACCOUNT, "user", &[]);
     let me = [("Action", "GetCallerIdentity")];
@@ -291,7 +291,7 @@ fn tags_and_source_identities_take_permissions_of_their_own() {
     ] {
         refused(&assume(&fixture, &user, &role, wrong), 400, "ValidationError");
     }
-    // What is transitive, and the source identity, go on to the next session and cannot be changed there.
+    // Transitive tags and the source identity pass on to the next session and cannot be changed there.
     let next = fixture.role(
         ACCOUNT,
         "next",
@@ -383,7 +383,7 @@ fn malformed_queries_are_refused() {
         refused(&send(&body), 400, expected);
     }
     assert!(fixture.store.scan("iam/session", "", 10).unwrap().is_empty());
-    // The name of a session comes back escaped.
+    // The name of a session is escaped in the answer.
     let trusted = fixture.role(ACCOUNT, "r", &trust(&user_arn("admin"), json!({})), &[]);
     let made = assume(&fixture, &user, &trusted, &[("RoleSessionName", "a=b,c.@-_+")]);
     assert!(element(&xml(&made), "AssumedRoleId").ends_with(":a=b,c.@-_+"));
@@ -413,7 +413,7 @@ fn what_comes_down_a_chain_must_be_allowed_by_each_role() {
     refused(&assume(&fixture, &tagged, &second, &[]), 403, "AccessDenied");
     let named = fixture.session(&user, &first, &[("SourceIdentity", "alice")]);
     refused(&assume(&fixture, &named, &second, &[]), 403, "AccessDenied");
-    // An empty list, as boto3 sends it, is none.
+    // An empty list, as boto3 sends it, counts as absent.
     let bare = fixture.session(&user, &first, &[("Tags", "")]);
     assert_eq!(assume(&fixture, &bare, &second, &[]).status, 200);
 }

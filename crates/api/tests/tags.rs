@@ -1,4 +1,4 @@
-//! Tags: giving them takes the right to tag, whatever gives them; and no two keys differ in case only.
+//! Tags: setting them takes permission to tag, whichever operation sets them; and no two keys differ only in case.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -18,21 +18,21 @@ use common::{ACCOUNT, Answer, Fixture, REGION, Refused, Who, policy, text, with}
 use outlast_api::ops::SERVICES;
 use serde_json::{Value, json};
 
-/// What an operation does with a member that has tags in its name.
+/// What an operation does with a member that has `Tag` in its name.
 enum Does {
-    /// It makes something with these tags, which takes `action`. What comes without tags is `request`.
+    /// It creates a resource with these tags, which takes `action`. `request` creates it without tags.
     Creates { action: &'static str, request: fn(&World) -> Value },
-    /// It is the tagging itself, of something that is there.
+    /// It tags an existing resource.
     Tags,
-    /// It takes tags away, or looks for them.
+    /// It removes tags, or searches by them.
     Reads,
-    /// It keeps tags for what is made later, when the right to tag is asked for.
+    /// It keeps tags for resources that are made later, when permission to tag is checked.
     Keeps,
 }
 
 use Does::{Creates, Keeps, Reads, Tags};
 
-/// Every member of an operation that has tags in its name.
+/// Every member of an operation with `Tag` in its name.
 const TABLE: &[(&str, &str, &str, Does)] = &[
     ("kms", "CreateKey", "Tags", Creates { action: "kms:TagResource", request: |_| json!({}) }),
     (
@@ -110,7 +110,7 @@ const TABLE: &[(&str, &str, &str, Does)] = &[
         },
     ),
     ("sts", "AssumeRole", "Tags", Creates { action: "sts:TagSession", request: role }),
-    // The keys are those of session tags.
+    // These are keys of session tags.
     ("sts", "AssumeRole", "TransitiveTagKeys", Reads),
 ];
 
@@ -143,7 +143,7 @@ fn role(world: &World) -> Value {
     json!({ "RoleArn": arn, "RoleSessionName": "session" })
 }
 
-/// Calls any operation; STS's members as a form, with the tags in its way.
+/// Calls any operation; STS's members as a form, with tags in its notation.
 fn send(fixture: &Fixture, who: &Who, service: &str, operation: &str, body: &Value) -> Answer {
     if service != "sts" {
         let body = if service == "kms" { kms_tags(body) } else { body.clone() };
@@ -230,7 +230,7 @@ fn making_something_with_tags_takes_the_right_to_tag() {
         ]));
         for (name, document) in [("without", without), ("denied", denied), ("other", other)] {
             let who = fixture.user(ACCOUNT, &format!("{name}{number}"), &[document]);
-            // A trust policy for the whole account leaves it to the caller's, as a role's does.
+            // A trust policy for the whole account leaves the decision to the caller's policies, as a role's does.
             let refused =
                 send(fixture, &who, service, operation, &with(&request(&world), tags.clone()));
             let refused = refused.expect_err(&format!("{operation} {name}"));
@@ -274,7 +274,7 @@ fn tag_keys_that_differ_in_case_only_are_refused() {
         assert!(refused.message.contains("in case only"), "{operation}: {}", refused.message);
         tried += 1;
     }
-    // What is there with one of them does not get the other, and may have its value replaced.
+    // A resource that has one of them does not get the other, and may have its value replaced.
     let key = fixture.key(json!({}));
     let certificate = requested(fixture, &world.authority, "b.example.com", json!({}));
     let certificate = text(&described(fixture, &certificate)["CertificateArn"]).to_owned();
@@ -307,7 +307,7 @@ fn tag_keys_that_differ_in_case_only_are_refused() {
 }
 
 #[test]
-fn old_tags_that_differ_in_case_only_allow_together_and_deny_alone() {
+fn tags_that_differ_only_in_case_are_handled_safely() {
     let world = World::new();
     let fixture = &world.fixture;
     let key = fixture.key(json!({ "Tags": [{ "TagKey": "Team", "TagValue": "red" }] }));

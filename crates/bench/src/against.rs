@@ -1,4 +1,4 @@
-//! Two builds of `outlast` beside each other in one run: what a change costs.
+//! Compares two builds of `outlast` in one run: the cost of a change.
 
 use std::path::Path;
 use std::pin::Pin;
@@ -21,10 +21,10 @@ const CLIENTS: u32 = 16;
 
 type Loading<'a> = Pin<Box<dyn Future<Output = Result<f64, String>> + 'a>>;
 
-/// What both servers are asked, as fast as they answer.
+/// One kind of request, which both servers answer as fast as they can.
 struct Row {
     name: &'static str,
-    /// How many they answer in a second of so long.
+    /// Measures the requests per second over the given time.
     rate: for<'a> fn(&'a Side, Duration) -> Loading<'a>,
 }
 
@@ -81,7 +81,7 @@ const ROWS: &[Row] = &[
     },
 ];
 
-/// A server with what it is asked about.
+/// A server and the keys that requests use.
 struct Side {
     server: Server,
     key: String,
@@ -98,8 +98,8 @@ where
     })
 }
 
-/// Compares this build with the one whose program is `other`, in turns. Two processes of one program are some per cent apart, too, by where
-/// their memory lies: so there are several pairs of them.
+/// Compares this build with the program `other`, in turns. Two processes of the same program already differ by some
+/// per cent, depending on their memory layout, so several pairs of processes are measured.
 pub(crate) fn measure(other: &Path, quick: bool) -> Result<Vec<Figure>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -114,7 +114,7 @@ pub(crate) fn measure(other: &Path, quick: bool) -> Result<Vec<Figure>, String> 
         for start in 0..starts {
             let folders = [crate::process::folder()?, crate::process::folder_of(other)?];
             let [own, others] = &folders;
-            // Neither is always the one that was there first.
+            // Neither build always starts first.
             let sides = if start % 2 == 0 {
                 let own = begin(own).await?;
                 [own, begin(others).await?]
@@ -130,7 +130,7 @@ pub(crate) fn measure(other: &Path, quick: bool) -> Result<Vec<Figure>, String> 
     })
 }
 
-/// What both answer in a second, in turns.
+/// Requests per second of both servers, in turns.
 async fn turns(
     row: &Row,
     sides: &[Side; 2],
@@ -144,7 +144,7 @@ async fn turns(
             let index = (round + turn) % 2;
             pair[index] = (row.rate)(&sides[index], length).await?;
         }
-        // The first round warms both up.
+        // The first round warms both servers up.
         if round > 0 {
             pairs.push(pair);
         }
@@ -176,7 +176,7 @@ fn figure(row: &Row, pairs: &[[f64; 2]], starts: usize) -> Figure {
     }
 }
 
-/// Starts a server with the keys that it is asked about.
+/// Starts a server with the keys that the requests use.
 async fn begin(folder: &Folder) -> Result<Side, String> {
     let server = folder.serve()?;
     let mut session = server.session(&Policy::default()).await?;

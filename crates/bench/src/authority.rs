@@ -1,4 +1,4 @@
-//! Private CA under load: issuing, with few and with many certificates, and validation of a chain.
+//! Private CA under load: issuing with few and with many certificates, and validating a chain.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ const CLIENTS: u32 = 16;
 const ROOT: &str = "arn:aws:acm-pca:::template/RootCACertificate/V1";
 const SUBORDINATE: &str = "arn:aws:acm-pca:::template/SubordinateCACertificate_PathLen0/V1";
 const LEAF: &str = "arn:aws:acm-pca:::template/EndEntityServerAuthCertificate/V1";
-/// Requests on one connection before the next turn.
+/// Requests on one connection before the other's turn.
 const BLOCK: u32 = 20;
 
 pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
@@ -48,7 +48,7 @@ pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
     })
 }
 
-/// A root and a subordinate CA with ML-DSA-65 keys; the latter has CRLs and OCSP on.
+/// A root CA and a subordinate CA with ML-DSA-65 keys; the subordinate has CRLs and OCSP enabled.
 struct Hierarchy {
     root_pem: String,
     sub: String,
@@ -97,7 +97,7 @@ async fn create(session: &mut Session, kind: &str, name: &str) -> Result<String,
     Ok(made.await?.certificate_authority_arn)
 }
 
-/// Has `issuer` sign the authority's certificate, and imports it.
+/// Has `issuer` sign the authority's certificate and imports it.
 async fn certify(
     session: &mut Session,
     issuer: &str,
@@ -148,7 +148,7 @@ fn blob(bytes: &[u8]) -> Result<Value, String> {
     serde_json::to_value(Blob(bytes.to_vec())).map_err(|error| error.to_string())
 }
 
-/// A request with a new key of this type.
+/// A certificate request with a new key of this type.
 pub(crate) fn new_request(spec: &str) -> Result<Vec<u8>, String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let spec = KeySpec::by_name(spec).ok_or("no such key type")?;
@@ -165,7 +165,7 @@ pub(crate) fn new_request(spec: &str) -> Result<Vec<u8>, String> {
     request.assemble(algorithm, &signature).map_err(|error| text(&error))
 }
 
-/// IssueCertificate with 16 clients in turns with bare AWS-LC signing of as many bytes.
+/// IssueCertificate with 16 clients, in turns with plain AWS-LC signatures over as many bytes.
 async fn issuing(
     server: &Server,
     authority: &Hierarchy,
@@ -248,9 +248,9 @@ async fn issue_for(server: &Server, request: &Arc<Value>, length: Duration) -> R
     Ok(total)
 }
 
-/// Signatures a second of two threads, and CPU seconds for each.
+/// Signatures per second of two threads, and CPU seconds per signature.
 fn bare_signing(length: Duration) -> Result<(f64, f64), String> {
-    // As long as a leaf's to-be-signed part.
+    // As long as the to-be-signed part of a leaf certificate.
     let message = vec![7_u8; 2300];
     let threads: Vec<_> = (0..2)
         .map(|_| {
@@ -279,7 +279,7 @@ fn bare_signing(length: Duration) -> Result<(f64, f64), String> {
     Ok((count / length.as_secs_f64(), cpu / count))
 }
 
-/// Issues one certificate and gives it.
+/// Issues a certificate and fetches it.
 async fn issue_one(
     session: &mut Session,
     authority: &Hierarchy,
@@ -299,7 +299,7 @@ fn parse(pem: &str) -> Result<Certificate, String> {
     Certificate::parse_one(pem.as_bytes()).map_err(|error| error.to_string())
 }
 
-/// Validation of leaf, subordinate and root, from DER to the verdict, without revocation.
+/// Validates leaf, subordinate and root from DER to the result, without revocation.
 async fn validation(server: &Server, authority: &Hierarchy, quick: bool) -> Result<Figure, String> {
     let mut session = server.session(&Policy::default()).await?;
     let request = authority.request(&new_request("ML_DSA_65")?)?;
@@ -328,7 +328,7 @@ async fn validation(server: &Server, authority: &Hierarchy, quick: bool) -> Resu
     })
 }
 
-/// A CA with very many certificates and revocations: whether it still issues as quickly.
+/// A CA with very many certificates and revocations: whether issuing stays as fast.
 async fn many(server: &Server, authority: &Hierarchy, quick: bool) -> Result<Vec<Figure>, String> {
     let (certificates, revocations) = if quick { (4_000, 400) } else { (100_000, 10_000) };
     let small = crate::process::folder()?;
@@ -381,7 +381,7 @@ async fn many(server: &Server, authority: &Hierarchy, quick: bool) -> Result<Vec
     ])
 }
 
-/// Issues so many certificates and revokes so many of them.
+/// Issues and revokes the given numbers of certificates.
 async fn fill(
     server: &Server,
     authority: &Hierarchy,

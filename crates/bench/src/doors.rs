@@ -1,6 +1,6 @@
-//! Full handshakes for each second of the server's CPU: the door against `openssl s_server`, a bare s2n-tls server and
-//! bare rustls, and hybrid against classical. All servers are processes on one core, the clients are on the other, and
-//! the servers take turns.
+//! Full handshakes per second of server CPU: the door compared with `openssl s_server`, a plain s2n-tls server and
+//! plain rustls, and hybrid compared with classical. All servers are processes on one core and take turns; the
+//! clients are on the other core.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::process::this_program;
 use crate::statistics::ratio;
 use crate::{Figure, serve};
 
-/// A kind of certificate, the type of its key, and what the figures are called.
+/// A kind of certificate, its key type and the names of its figures.
 struct Case {
     kind: &'static Kind,
     key_spec: &'static str,

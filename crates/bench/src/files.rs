@@ -1,4 +1,4 @@
-//! Signing a large file: time against `openssl dgst`, and memory.
+//! Signing a large file: time compared with `openssl dgst`, and memory.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,7 +17,7 @@ pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
     let folder = crate::process::folder()?;
     let quickstart = folder.path("quickstart");
     let file = folder.path("large");
-    // Real bytes, in the page cache: the disk is not what is measured.
+    // Random bytes in the page cache, because the disk is not measured.
     {
         use std::io::Write;
         let failed = |error: std::io::Error| error.to_string();
@@ -36,7 +36,7 @@ pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
         .stdout(std::process::Stdio::null())
         .spawn()
         .map_err(|error| error.to_string())?;
-    // The server writes its port into the profile before it listens for long.
+    // The server writes its port into the profile before it starts to listen.
     std::thread::sleep(Duration::from_secs(2));
     let outcome = compare(&file, &quickstart, rounds);
     let _ = server.kill();
@@ -75,7 +75,7 @@ pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
     ])
 }
 
-/// MiB/s of the digest alone, on memory that is in the cache.
+/// MiB/s of the digest alone, over cached memory.
 fn bare_sha512() -> Result<f64, String> {
     let row = outlast_crypto::digests::Digest::by_name("sha512").ok_or("no sha512")?;
     let block = vec![7; 128 << 10];

@@ -1,5 +1,5 @@
-//! Server CPU of full handshakes: the door against bare rustls, hybrid against classical; in memory, on one
-//! thread, in turns.
+//! Server CPU of full handshakes: the door compared with plain rustls, hybrid compared with classical; in memory, on
+//! one thread, in turns.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -30,7 +30,7 @@ use crate::statistics::{quantile, ratio};
 
 pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
     let rounds = if quick { 300 } else { 3000 };
-    // The door limits the time of a handshake, and so wants somebody's clock.
+    // The door limits the time of a handshake and therefore needs a runtime's clock.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()
@@ -46,7 +46,7 @@ pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
     let mut samples: [Vec<Duration>; 4] = Default::default();
     for round in 0..rounds + 20 {
         for offset in 0..cases.len() {
-            // Another one begins in each round.
+            // Each round starts with another case.
             let index = (round + offset) % cases.len();
             let (config, through_door) = cases[index];
             let spent = if through_door { bench.door(config)? } else { bench.bare(config)? };
@@ -88,7 +88,7 @@ pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
     ])
 }
 
-/// Handshakes in memory, by turns of client and server.
+/// Handshakes in memory, client and server in turns.
 pub(crate) struct Bench {
     door: Door,
     bare: Arc<ServerConfig>,
@@ -139,7 +139,7 @@ impl Bench {
         ClientConnection::new(config.clone(), name).map_err(|error| error.to_string())
     }
 
-    /// One handshake with rustls itself; the CPU time of the server's part.
+    /// One handshake with plain rustls; returns the server's CPU time.
     fn bare(&self, config: &Arc<ClientConfig>) -> Result<Duration, String> {
         let mut client = Self::client(config)?;
         let failed = |error: &dyn std::fmt::Display| error.to_string();
@@ -173,7 +173,7 @@ impl Bench {
         Ok(spent)
     }
 
-    /// One handshake through the door; the CPU time of the server's part.
+    /// One handshake through the door; returns the server's CPU time.
     pub(crate) fn door(&self, config: &Arc<ClientConfig>) -> Result<Duration, String> {
         let mut client = Self::client(config)?;
         let pipe = Pipe::default();
@@ -214,7 +214,7 @@ fn feed(client: &mut ClientConnection, mut input: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Two queues that the door takes for a socket.
+/// Two queues that stand in for a socket.
 #[derive(Clone, Default)]
 struct Pipe(Rc<RefCell<Queues>>);
 

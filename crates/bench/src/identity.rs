@@ -1,4 +1,4 @@
-//! Certificates of the measured servers: one chain of each kind, the same for all of them.
+//! Certificates of the measured servers: one chain of each kind, which all servers share.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
-/// A leaf and its key in files, as servers want them.
+/// A leaf certificate and its key in files.
 pub(crate) struct Identity {
     pub(crate) certificate: PathBuf,
     pub(crate) key: PathBuf,
 }
 
 impl Identity {
-    /// Makes one for `localhost` in this folder.
+    /// Makes a chain for `localhost` in this folder.
     pub(crate) fn make(folder: &Path, kind: &'static Kind, spec: &str) -> Result<Self, String> {
         let failed = |error: &dyn std::fmt::Display| error.to_string();
         let store = MemoryStore::new();
@@ -53,7 +53,7 @@ impl Identity {
     }
 }
 
-/// PEM has 64 characters in a line; OpenSSL takes no more than 76.
+/// PEM has 64 characters per line; OpenSSL accepts at most 76.
 fn lines(text: &str) -> String {
     let mut out = String::new();
     for (index, character) in text.chars().enumerate() {

@@ -1,4 +1,4 @@
-//! KMS under load and with many keys: rate, tail, growth, start.
+//! KMS under load and with many keys: rate, tail latency, growth, start-up.
 
 use std::fs::File;
 use std::io::Write;
@@ -27,7 +27,8 @@ pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
     })
 }
 
-/// Requests of several clients for so long, each as soon as its last is answered, or one in every `pause`.
+/// Requests of several clients over the given time, each sent when the previous one is answered, or one every
+/// `pause`.
 pub(crate) async fn load<O>(
     server: &Server,
     clients: u32,
@@ -69,7 +70,7 @@ where
     Ok(times)
 }
 
-/// How often the disk under `folder` syncs a write of 4 KiB in a second.
+/// Synced writes of 4 KiB per second on the disk that holds `folder`.
 fn syncs_per_second(folder: &Path, length: Duration) -> Result<f64, String> {
     let failed = |error: std::io::Error| error.to_string();
     let mut file = File::create(folder.join("sync-test")).map_err(failed)?;
@@ -83,7 +84,7 @@ fn syncs_per_second(folder: &Path, length: Duration) -> Result<f64, String> {
     Ok(f64::from(count) / begun.elapsed().as_secs_f64())
 }
 
-/// The rate of the requests that took these times.
+/// Requests per second, from their durations.
 #[expect(clippy::cast_precision_loss, reason = "counts of requests fit 53 bits")]
 pub(crate) fn per_second(times: &[Duration], length: Duration) -> f64 {
     times.len() as f64 / length.as_secs_f64()
@@ -116,7 +117,7 @@ async fn rates(quick: bool) -> Result<Vec<Figure>, String> {
     };
     let [one, sixteen, sixty_four] = rates.map(|mut rates| median(&mut rates));
     let disk = median(&mut syncs);
-    // 16 clients that come evenly, together at half of what they reach.
+    // 16 clients at even intervals, together at half of the highest rate.
     let pause = Duration::from_secs_f64(16.0 / (sixteen / 2.0));
     let mut times = load::<generate_data_key::GenerateDataKey>(
         &server,
@@ -161,7 +162,7 @@ async fn rates(quick: bool) -> Result<Vec<Figure>, String> {
     ])
 }
 
-/// Makes keys until there are `count`; gives the id of one.
+/// Creates keys until there are `count`; returns the id of one.
 async fn fill(server: &Server, count: u32) -> Result<String, String> {
     let clients = 16.min(count);
     let mut tasks = Vec::new();

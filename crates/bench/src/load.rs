@@ -1,4 +1,4 @@
-//! Full handshakes as fast as they are answered, from one core.
+//! Full handshakes at the highest possible rate, from one core.
 
 use std::io::{self, Read};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -19,15 +19,15 @@ use rustls::{
 /// Calls in flight at once, so that the server does not wait for the client.
 const IN_FLIGHT: usize = 6;
 
-/// A client that offers these groups and TLS_AES_256_GCM_SHA384, so that all servers choose the same, and keeps no
-/// sessions.
+/// A client that offers these groups and only TLS_AES_256_GCM_SHA384, so that all servers choose the same suite. It
+/// keeps no sessions.
 pub(crate) fn client(policy: &Policy) -> Result<Arc<ClientConfig>, String> {
     let mut provider = (*policy.provider()).clone();
     provider.cipher_suites.retain(|suite| suite.suite() == CipherSuite::TLS13_AES_256_GCM_SHA384);
     Ok(Arc::new(with_provider(provider)?))
 }
 
-/// The same with all suites: QUIC's first packets are under TLS_AES_128_GCM_SHA256, whatever comes after.
+/// The same with all suites: QUIC protects its first packets with TLS_AES_128_GCM_SHA256 in any case.
 pub(crate) fn client_of_quic(policy: &Policy, protocol: &[u8]) -> Result<ClientConfig, String> {
     let mut config = with_provider((*policy.provider()).clone())?;
     config.alpn_protocols = vec![protocol.to_vec()];
@@ -45,8 +45,8 @@ fn with_provider(provider: CryptoProvider) -> Result<ClientConfig, String> {
     Ok(config)
 }
 
-/// Makes handshakes for this time; how many there were. Each is complete when the server has answered the client's last
-/// message by closing.
+/// Does handshakes for the given time and returns their number. A handshake is complete when the server has answered
+/// the client's last message by closing.
 pub(crate) fn handshakes(
     address: SocketAddr,
     config: &Arc<ClientConfig>,
@@ -71,7 +71,7 @@ pub(crate) fn handshakes(
     Ok(count.into_inner())
 }
 
-/// One full handshake.
+/// Does one full handshake.
 pub(crate) fn handshake(address: SocketAddr, config: &Arc<ClientConfig>) -> io::Result<()> {
     let (mut socket, mut connection) = connect(address, config)?;
     let wanted = config.crypto_provider().kx_groups.first().copied();
@@ -83,12 +83,12 @@ pub(crate) fn handshake(address: SocketAddr, config: &Arc<ClientConfig>) -> io::
     connection.complete_io(&mut socket)?;
     let _ = socket.shutdown(Shutdown::Write);
     let mut rest = [0; 4096];
-    // A server that closed first may have had the client's goodbye answered by a reset.
+    // A server that closed first may answer the client's close_notify with a reset.
     while socket.read(&mut rest).is_ok_and(|read| read > 0) {}
     Ok(())
 }
 
-/// A connection whose handshake is done.
+/// A connection after its handshake.
 pub(crate) fn connect(
     address: SocketAddr,
     config: &Arc<ClientConfig>,
@@ -104,7 +104,7 @@ pub(crate) fn connect(
     Ok((socket, connection))
 }
 
-/// The client's core must not be the busier one, and what clients verify is not measured here.
+/// The client's core must not be the bottleneck, and the cost of verification in clients is not measured here.
 #[derive(Debug)]
 struct Unverified;
 

@@ -1,7 +1,7 @@
 //! Measures what post-quantum costs in Outlast, and prints a table: `cargo xtask bench`.
 //!
-//! Every figure is a ratio or a difference of two things that ran interleaved in one run, because machines are
-//! noisy. CPU is measured on one thread without sockets; whole programs are measured as processes.
+//! Every figure is a ratio or difference of two things that ran interleaved in one run, because machines are noisy.
+//! CPU time is measured on one thread without sockets; whole programs are measured as processes.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line of its own")]
 
 mod against;
@@ -36,7 +36,7 @@ struct Figure {
     note: String,
 }
 
-/// Measures; quickly if asked to.
+/// Measures a case; the flag asks for a quick run.
 type Case = fn(bool) -> Result<Vec<Figure>, String>;
 
 const CASES: &[(&str, Case)] = &[
@@ -73,13 +73,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// What is measured: `[--quick] [--against PROGRAM] [CASE...]`.
+/// Command line: `[--quick] [--against PROGRAM] [CASE...]`.
 #[derive(Default)]
 struct Plan {
     quick: bool,
-    /// The program of another build; then nothing else is measured.
+    /// Program of another build; if present, nothing else is measured.
     against: Option<PathBuf>,
-    /// All cases if there is none.
+    /// Cases; empty means all.
     cases: Vec<String>,
 }
 
@@ -108,7 +108,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Prints the table; gives whether all limits were met.
+    /// Prints the table; returns whether all limits were met.
     fn run(&self) -> Result<bool, String> {
         println!("| figure | measured | limit | met | how |");
         println!("|---|---|---|---|---|");

@@ -1,5 +1,5 @@
-//! What the ledger and the metrics cost a handshake: the door with and without them, in memory and in turns, since between two
-//! processes the difference is within the noise. The time of the ledger's thread counts, too.
+//! Cost of the ledger and the metrics per handshake: the door with and without them, in memory and in turns, because
+//! between two processes the difference drowns in noise. The time of the ledger's thread counts too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,12 +31,12 @@ pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
     for door in &doors {
         door.door(&door.hybrid)?;
     }
-    // Its thread has begun, then.
+    // After this its thread has started.
     ledger.flush();
     let before = writing()?;
     for round in 0..rounds as usize {
         for offset in 0..doors.len() {
-            // Another one begins in each round.
+            // Each round starts with another door.
             let index = (round + offset) % doors.len();
             samples[index].push(doors[index].door(&doors[index].hybrid)?);
         }

@@ -1,4 +1,4 @@
-//! The server as a process: start, memory; and where the other cases have theirs.
+//! The server as a process: start-up and memory; and folders for the other cases.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -50,7 +50,7 @@ pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
     ])
 }
 
-/// The release binary beside this one.
+/// The release binary next to this one.
 pub(crate) fn outlast_binary() -> Result<PathBuf, String> {
     let here = std::env::current_exe().map_err(|error| error.to_string())?;
     let binary = here.with_file_name("outlast");
@@ -60,24 +60,24 @@ pub(crate) fn outlast_binary() -> Result<PathBuf, String> {
     Err(format!("{} is missing: use cargo xtask bench", binary.display()))
 }
 
-/// This program, whose agent other processes are started by.
+/// This program, which contains the agent that starts other processes.
 pub(crate) fn this_program() -> Result<PathBuf, String> {
     std::env::current_exe().map_err(|error| error.to_string())
 }
 
-/// The command with nothing of the user's own configuration.
+/// The `outlast` command without the user's own configuration.
 pub(crate) fn outlast() -> Result<Command, String> {
     Ok(outlast_harness::server::outlast(&outlast_binary()?))
 }
 
-/// A data folder in a temporary place.
+/// A data folder in a temporary folder.
 pub(crate) fn folder() -> Result<Folder, String> {
     folder_of(&outlast_binary()?)
 }
 
-/// A data folder of another build's program.
+/// A data folder for another build's program.
 pub(crate) fn folder_of(program: &Path) -> Result<Folder, String> {
-    // Beside this program, so that it is on a real disk: /tmp may be memory.
+    // Next to this program, so that it is on a real disk: /tmp may be memory.
     let here = std::env::current_exe().map_err(|error| error.to_string())?;
     let programs = Programs { service: program.to_path_buf(), agent: here.clone() };
     Ok(Folder::new(&programs, here.parent().unwrap_or(Path::new(".")))?)

@@ -1,7 +1,8 @@
-//! `outlast proxy` beside Debian's nginx: bytes in bulk, and what idle connections take.
+//! `outlast proxy` compared with Debian's nginx: bulk transfer, and the memory of idle connections.
 //!
-//! Both end TLS 1.3 and pass bytes on to the same server, as one process on one core. The clients take part in the
-//! handshake only: after it they count what comes and do not decrypt it, so that the proxy is what is waited for.
+//! Both terminate TLS 1.3 and forward to the same server, as one process on one core. The clients only do the
+//! handshake: afterwards they count the bytes that arrive and do not decrypt them, so that the proxy is the
+//! bottleneck.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -25,7 +26,7 @@ use crate::{Figure, serve};
 
 /// Connections that carry bytes at the same time.
 const STREAMS: usize = 4;
-/// Idle connections that the limit is for.
+/// Idle connections to which the limit applies.
 const IDLE: u64 = 10_000;
 
 pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
@@ -43,7 +44,7 @@ pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
         let started = Pinned::start(&this_program()?, &command(address)?, SERVER_CORE, address);
         started.map_err(String::from)
     };
-    // Its default is slower in bulk, and leaner when idle: each is compared with what does better.
+    // nginx's default is slower in bulk and uses less memory when idle: each test compares with the better setting.
     let with_buffer =
         |buffer| start(&|address| nginx(folder.path(), address, behind, &identity, buffer));
     let (large, usual) = (with_buffer("128k")?, with_buffer("16k")?);
@@ -63,7 +64,7 @@ fn bulk(
     let (rounds, time) = if quick { (3, 300) } else { (15, 1000) };
     let time = Duration::from_millis(time);
     let servers = [ours, large, usual];
-    // For a gibibyte: the time that it takes, and the CPU time of the proxy.
+    // Per gibibyte: elapsed time, and CPU time of the proxy.
     let mut taken: [Vec<Duration>; 3] = Default::default();
     let mut spent: [Vec<Duration>; 3] = Default::default();
     for round in 0..=rounds {
@@ -72,7 +73,7 @@ fn bulk(
             let before = servers[index].cpu()?;
             let (bytes, wall) = receive(servers[index].address, config, time)?;
             let cpu = servers[index].cpu()?.saturating_sub(before);
-            // The first round is for warming up.
+            // The first round warms up.
             if round > 0 {
                 taken[index].push(for_a_gibibyte(wall, bytes));
                 spent[index].push(for_a_gibibyte(cpu, bytes));
@@ -120,7 +121,7 @@ fn for_a_gibibyte(time: Duration, bytes: u64) -> Duration {
     time.mul_f64((1u64 << 30) as f64 / bytes.max(1) as f64)
 }
 
-/// Receives for this time over several connections: how many bytes, and how long it took.
+/// Receives for the given time over several connections; returns the number of bytes and the elapsed time.
 fn receive(
     address: SocketAddr,
     config: &Arc<ClientConfig>,
@@ -154,7 +155,7 @@ fn receive(
     })
 }
 
-/// Connects and asks the server behind for something.
+/// Connects and sends a request to the server behind the proxy.
 fn open(address: SocketAddr, config: &Arc<ClientConfig>, wanted: &[u8]) -> io::Result<TcpStream> {
     let (mut socket, mut connection) = connect(address, config)?;
     connection.writer().write_all(wanted)?;
@@ -171,7 +172,7 @@ fn idle(
     quick: bool,
 ) -> Result<Figure, String> {
     let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    // The proxy has two for each connection.
+    // The proxy needs two descriptors per connection.
     let count = IDLE.min(descriptors.saturating_sub(100) / 2).min(if quick { 500 } else { IDLE });
     let held = |server: &Pinned| -> Result<(u64, u64), String> {
         let before = status_kib(server.child.id(), "VmRSS")?;
@@ -183,7 +184,7 @@ fn idle(
     };
     let (before, after) = held(ours)?;
     let (_, theirs) = held(nginx)?;
-    // Where there are fewer descriptors, it is counted as if there were enough.
+    // With fewer descriptors the result is extrapolated.
     let all = before + after.saturating_sub(before) * IDLE / count;
     Ok(Figure {
         name: "resident memory of the proxy with 10,000 idle connections",
@@ -199,7 +200,7 @@ fn idle(
     })
 }
 
-/// Opens connections on which a byte has come back, and then nothing.
+/// Opens connections, each of which echoes one byte and is then idle.
 fn hold(
     address: SocketAddr,
     config: &Arc<ClientConfig>,
@@ -230,7 +231,7 @@ fn held_open(address: SocketAddr, config: &Arc<ClientConfig>) -> io::Result<TcpS
     Ok(socket)
 }
 
-/// One process without a master, so that its CPU time is all.
+/// One process without a master, so that its CPU time is complete.
 fn nginx(
     folder: &Path,
     address: SocketAddr,

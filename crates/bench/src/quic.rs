@@ -1,5 +1,5 @@
-//! QUIC connections for each second of the server's CPU: the echo endpoint, hybrid against classical. A connection is a
-//! handshake, a byte on a stream, the byte back, and the end.
+//! QUIC connections per second of server CPU: the echo endpoint, hybrid compared with classical. A connection
+//! consists of a handshake, one byte on a stream, the byte back, and the close.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::process::this_program;
 use crate::statistics::ratio;
 use crate::{Figure, serve};
 
-/// Concurrent connections, where they are not made one after the other.
+/// Concurrent connections, unless they are made one after the other.
 const AT_ONCE: usize = 6;
 
 pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
@@ -69,7 +69,7 @@ fn client(policy: &Policy) -> Result<ClientConfig, String> {
     Ok(ClientConfig::new(Arc::new(quic)))
 }
 
-/// Makes connections for this time, one at least by each; how many there were.
+/// Makes connections for the given time, at least one by each client; returns their number.
 fn connections(
     address: SocketAddr,
     config: &ClientConfig,

@@ -1,4 +1,4 @@
-//! Requests over kept connections: hybrid against classical, and what the service adds to signing.
+//! Requests over kept connections: hybrid compared with classical, and the service's cost on top of signing.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ const CLIENTS: u32 = 16;
 pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
     let folder = crate::process::folder()?;
     let server = folder.serve()?;
-    // The clients share one thread: what is measured is the service, not the clients' scheduling.
+    // The clients share one thread: this measures the service, not the clients' scheduling.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -29,7 +29,7 @@ pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
     })
 }
 
-/// GenerateDataKey one after the other on one connection each, in alternating blocks.
+/// GenerateDataKey calls in sequence on one connection each, in alternating blocks.
 async fn data_keys(server: &Server, quick: bool) -> Result<Figure, String> {
     const BLOCK: u32 = 20;
     let blocks = if quick { 30 } else { 400 };
@@ -65,10 +65,10 @@ async fn data_keys(server: &Server, quick: bool) -> Result<Figure, String> {
     })
 }
 
-/// Sign with 16 clients that do not wait for each other, against the bare primitive in the same seconds.
+/// Sign with 16 independent clients, compared with the plain primitive in the same seconds.
 async fn signing(server: &Server, quick: bool) -> Result<Figure, String> {
     let seconds = if quick { 2 } else { 15 };
-    // Together 800 requests a second, spread evenly: the clients do not queue behind each other.
+    // Together 800 requests a second at even intervals, so that the clients do not queue behind each other.
     let pause = Duration::from_millis(20);
     let mut first = server.session(&Policy::default()).await?;
     let new = json!({ "KeySpec": "ML_DSA_65", "KeyUsage": "SIGN_VERIFY" });

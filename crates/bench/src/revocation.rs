@@ -1,5 +1,5 @@
-//! Revocation: OCSP answers from the cache over plain HTTP, and a CRL of an authority that has issued and revoked a
-//! lot.
+//! Revocation: OCSP responses from the cache over plain HTTP, and a CRL of an authority with many certificates and
+//! revocations.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,10 +26,10 @@ use crate::Figure;
 use crate::authority::new_request;
 use crate::statistics::quantile;
 
-/// Certificates that are asked about.
+/// Certificates in the OCSP requests.
 const ASKED: usize = 500;
 const CONNECTIONS: usize = 8;
-/// Requests that a connection sends before it reads: caches and proxies keep several on the way.
+/// Requests that a connection sends before it reads a response: caches and proxies pipeline several.
 const TOGETHER: usize = 16;
 const ISSUED: u32 = 100_000;
 const REVOKED: u32 = 10_000;
@@ -58,7 +58,7 @@ pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
     })
 }
 
-/// An ML-DSA authority with CRLs and OCSP, and the serial numbers of what it has issued.
+/// An ML-DSA authority with CRLs and OCSP, and the serial numbers of its certificates.
 async fn prepare(
     session: &mut Session,
     count: usize,
@@ -122,7 +122,7 @@ async fn issue(
     Ok(session.call::<get_certificate::GetCertificate>(get).await?.certificate)
 }
 
-/// Records of as many certificates and revocations as the figure is for: issuing them all would take minutes.
+/// Writes records of as many certificates and revocations as the figure names: issuing them all would take minutes.
 fn fill(folder: &Folder, arn: &str) -> Result<(), String> {
     let failed = |error: outlast_store::StoreError| error.to_string();
     let store = SqliteStore::open(&folder.data().join("store.db")).map_err(failed)?;
@@ -161,7 +161,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Answers a second on kept connections, each certificate in turn.
+/// Responses per second on kept connections, for each certificate in turn.
 async fn answers(
     port: u16,
     issuer: &Certificate,
@@ -180,7 +180,7 @@ async fn answers(
         requests.push(request.into_bytes());
     }
     let requests = Arc::new(requests);
-    // The first round is signed; a little later it is in the cache.
+    // The first round has responses signed; a moment later they are in the cache.
     let mut first = Client::connect(port).await?;
     let begun = Instant::now();
     for request in requests.iter() {
@@ -230,7 +230,7 @@ async fn answers(
     })
 }
 
-/// How long a CRL takes: from the call that revokes to the list that has it, but for the round's wait.
+/// Time from the call that revokes to the CRL that contains the revocation, without the wait for the next round.
 async fn lists(
     port: u16,
     session: &mut Session,
@@ -272,7 +272,7 @@ async fn lists(
     })
 }
 
-/// A connection of HTTP/1.1 that reads answers as bytes: a client with more to it would take the cores.
+/// An HTTP/1.1 connection that reads responses as bytes: a fuller client would use up the cores.
 struct Client {
     stream: TcpStream,
     buffer: Vec<u8>,
@@ -286,7 +286,7 @@ impl Client {
         Ok(Self { stream, buffer: Vec::with_capacity(1 << 20) })
     }
 
-    /// Sends requests, and reads as many answers: the body of the last.
+    /// Sends requests and reads as many responses; returns the body of the last.
     async fn exchange(&mut self, requests: &[u8], count: usize) -> Result<Vec<u8>, String> {
         let failed = |error: std::io::Error| error.to_string();
         self.stream.write_all(requests).await.map_err(failed)?;
@@ -308,7 +308,7 @@ impl Client {
     }
 }
 
-/// Where the body of the first answer is, if it is all there.
+/// Position of the first response's body, if all of it has arrived.
 fn answer(bytes: &[u8]) -> Result<Option<std::ops::Range<usize>>, String> {
     let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { return Ok(None) };
     let head = String::from_utf8_lossy(&bytes[..end]);

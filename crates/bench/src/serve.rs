@@ -1,6 +1,7 @@
-//! Servers that this program is itself, as a child: `outlast-bench serve WHAT ADDRESS CERTIFICATE KEY`.
+//! Servers that this program runs as a child process: `outlast-bench serve WHAT ADDRESS CERTIFICATE KEY`.
 //!
-//! The doors accept, do the handshake and close, on one thread: what a server of the project costs beside the bare library.
+//! The doors accept, do the handshake and close, on one thread: the cost of a server of the project compared with the
+//! plain library.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -17,22 +18,22 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::identity::{Identity, load};
 
-/// A server of the table: how it is called, and what it does.
+/// A kind of server: its name and its function.
 type Serve = fn(&Given) -> Result<(), String>;
 
-/// What the command line gave.
+/// Parsed command line.
 struct Given {
     address: SocketAddr,
     certificate: String,
     key: String,
-    /// The server behind.
+    /// Address of the backend.
     behind: Option<SocketAddr>,
 }
 
 const SERVERS: &[(&str, Serve)] =
     &[("door", door), ("quic", quic), ("rustls", rustls), ("backend", backend), ("proxy", proxy)];
 
-/// The command that starts one.
+/// Command that starts a server.
 pub(crate) fn command(
     what: &str,
     address: SocketAddr,
@@ -61,7 +62,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     serve(&given)
 }
 
-/// The door with its tickets and counters, and without observers.
+/// The door with its tickets and counters, without observers.
 fn door(given: &Given) -> Result<(), String> {
     over_tcp(given.address, made(given)?)
 }
@@ -71,7 +72,7 @@ fn quic(given: &Given) -> Result<(), String> {
     let door = Arc::new(made(given)?);
     let serve = async {
         let socket = UdpSocket::bind(given.address)?;
-        // Nobody but this machine is measured.
+        // Counts addresses alike, because only this machine connects.
         let settings = outlast_net::quic::Settings {
             connections_by_peer: usize::MAX,
             ..outlast_net::quic::Settings::default()
@@ -84,8 +85,8 @@ fn quic(given: &Given) -> Result<(), String> {
 }
 
 fn made(given: &Given) -> Result<Door, String> {
-    // Every server has a second thread. In a process that has none, memory is allocated without locks, and with one,
-    // such as the ledger's, a handshake costs some per cents more.
+    // Every server has a second thread. A process with one thread allocates memory without locks; with a second
+    // thread, such as the ledger's, a handshake costs a few per cent more.
     std::thread::spawn(|| {
         loop {
             std::thread::park();
@@ -125,7 +126,7 @@ async fn accept_all(door: Arc<Door>, address: SocketAddr) -> io::Result<()> {
     }
 }
 
-/// rustls itself over blocking sockets.
+/// Plain rustls over blocking sockets.
 fn rustls(given: &Given) -> Result<(), String> {
     let certificate = load(&given.certificate, &given.key)?;
     let resolver = rustls::sign::SingleCertAndKey::from(certificate.key);
@@ -154,8 +155,7 @@ fn rustls(given: &Given) -> Result<(), String> {
     Ok(())
 }
 
-/// What is behind a proxy. The first byte says what the client wants: `+` bytes without end, anything else that it comes
-/// back.
+/// The backend of a proxy. If the client's first byte is `+` it sends bytes without end; otherwise it echoes.
 fn backend(given: &Given) -> Result<(), String> {
     let serve = async {
         let listener = tokio::net::TcpListener::bind(given.address).await?;

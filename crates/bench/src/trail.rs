@@ -1,4 +1,4 @@
-//! The audit trail as a log: how long the proof of one event takes among very many.
+//! The audit trail as a log: time to prove one event among very many.
 
 use std::ops::Range;
 use std::path::Path;
@@ -13,13 +13,13 @@ use outlast_store::{NewEvent, Store, Transaction};
 use crate::Figure;
 use crate::statistics::quantile;
 
-/// Events that a server finds unsigned when it starts: it looks at all of them first.
+/// Events that a server finds unsigned when it starts; it reads all of them first.
 const PORTION: u64 = 500_000;
-/// Events of one transaction while the store is filled.
+/// Events per transaction while the store is filled.
 const TOGETHER: u64 = 10_000;
 /// Milliseconds between the times of two events: ten thousand events a second.
 const EVENTS_PER_MS: u64 = 10;
-/// How long the server may take to sign the head of a log that grew while it was away.
+/// Longest time for the server to sign the head of a log that grew while it was stopped.
 const SIGNING: Duration = Duration::from_secs(1800);
 
 pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
@@ -58,7 +58,7 @@ pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
     }])
 }
 
-/// Appends these of `count` events to a store that no server has open; gives the ids of every `step`th.
+/// Appends these of `count` events to a store that no server has open; returns the ids of every `step`th.
 fn fill(
     path: &Path,
     portion: Range<u64>,
@@ -71,7 +71,7 @@ fn fill(
     for first in portion.clone().step_by(usize::try_from(TOGETHER).unwrap_or(usize::MAX)) {
         let mut transaction = Transaction::default();
         for number in first..(first + TOGETHER).min(portion.end) {
-            // No later than what the server has written meanwhile.
+            // Not later than what the server has written in the meantime.
             let before = i64::try_from((count - number) / EVENTS_PER_MS).unwrap_or(i64::MAX);
             let id = ids::event_id(end - before).map_err(|error| error.to_string())?;
             transaction.events.push(NewEvent::new(event(&id)));
@@ -99,7 +99,7 @@ fn event(id: &str) -> Vec<u8> {
     body.to_string().into_bytes()
 }
 
-/// Has a server sign all that there is, and waits until the event `count` can be proved.
+/// Lets a server sign the whole log, and waits until the event `count` can be proved.
 fn sign(folder: &Folder, count: u64) -> Result<(), String> {
     let mut server = folder.serve()?;
     let file = folder.path(&format!("{count}.tlog-proof"));
@@ -115,7 +115,7 @@ fn sign(folder: &Folder, count: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether the proof could be made.
+/// Whether a proof could be made.
 fn prove(folder: &Folder, which: &[&str], file: &Path) -> Result<bool, String> {
     let mut command: Command = crate::process::outlast()?;
     command.args(["audit", "prove"]).args(which).arg("--out").arg(file);

@@ -1,11 +1,11 @@
-//! How ACME's targets are validated, from the settings.
+//! How ACME's targets are validated, according to the settings.
 
 use outlast_net::acme::{IpNet, Settings};
 
 use crate::failure::Failure;
 use crate::settings::Acme;
 
-/// What the settings say.
+/// Checks the settings.
 pub(crate) fn settings(said: Acme) -> Result<Settings, Failure> {
     let (http_port, tls_port) = (said.http_port(), said.tls_port());
     let networks = said.networks.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `[audit]` of the settings: the witnesses of the log, who may read it, and how long it stays.
+//! `[audit]` of the settings: the witnesses of the log, its readers, and its retention.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::settings::Audit;
 use crate::trust;
 
-/// What the section says, checked.
+/// The section's values, checked.
 #[derive(Default)]
 pub(crate) struct Settings {
     witnesses: Vec<(VerifierKey, String)>,
@@ -23,13 +23,13 @@ pub(crate) struct Settings {
     witness_ca: Option<PathBuf>,
     /// Whether heads and tiles are served.
     pub(crate) publish: bool,
-    /// ARNs of those who may read entries.
+    /// ARNs of the principals that may read entries.
     pub(crate) readers: Vec<String>,
-    /// What is pruned.
+    /// What to prune, and when.
     pub(crate) retention: Option<Retention>,
 }
 
-/// Checks what the settings say.
+/// Checks the settings.
 pub(crate) fn choose(said: Audit) -> Result<Settings, Failure> {
     let publish = said.publish();
     let mut witnesses: Vec<(VerifierKey, String)> = Vec::new();
@@ -81,7 +81,7 @@ impl Settings {
         text
     }
 
-    /// The witnesses, to be asked.
+    /// Clients of the witnesses.
     fn connect(&self) -> Result<Vec<Arc<Witness>>, Failure> {
         let tls = match &self.witness_ca {
             Some(path) => {
@@ -104,7 +104,7 @@ impl Settings {
             .collect()
     }
 
-    /// Whoever asks the witnesses for cosignatures; `None` if there are none.
+    /// The task that asks the witnesses for cosignatures; `None` if there are none.
     pub(crate) fn cosigner(&self) -> Result<Option<Cosigner>, Failure> {
         if self.witnesses.is_empty() {
             return Ok(None);

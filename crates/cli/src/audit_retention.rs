@@ -1,6 +1,7 @@
-//! `[audit]` of the settings: for how long events stay in the store, and where they are exported to before they go.
+//! `[audit]` of the settings: how long events stay in the store, and the archive that they are exported to first.
 //!
-//! What `outlast audit prune` does, once a day while a server runs. Nothing is pruned that was not exported and verified.
+//! Does what `outlast audit prune` does, once a day while a server runs. Only events that were exported and verified
+//! are pruned.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,10 +13,10 @@ use crate::commands::audit::prune::{DAY_MS, export_and_prune};
 use crate::data::Data;
 use crate::failure::Failure;
 
-/// Time between two rounds.
+/// Interval between two rounds.
 const PERIOD: Duration = Duration::from_secs(24 * 3600);
 
-/// What is to be pruned.
+/// Which events to prune.
 #[derive(Clone)]
 pub(crate) struct Retention {
     days: u32,
@@ -23,7 +24,7 @@ pub(crate) struct Retention {
 }
 
 impl Retention {
-    /// What the settings say: both or neither.
+    /// Checks the settings: both must be set, or neither.
     pub(crate) fn choose(
         days: Option<u32>,
         archive: Option<PathBuf>,
@@ -67,7 +68,7 @@ impl Retention {
     }
 
     fn prune(&self, data: &Data, now_ms: i64) -> Result<Option<(u64, u64)>, Failure> {
-        // It may be on a disk that has to be mounted first: it is not made in the place of that.
+        // The folder may be the mount point of a disk: it is not created in the disk's absence.
         if !self.archive.is_dir() {
             return Err(Failure::file(&self.archive, &"there is no such folder"));
         }

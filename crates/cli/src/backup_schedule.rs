@@ -1,7 +1,7 @@
-//! `[backup]` of the settings: a server backs itself up again and again, and removes backups that it made before.
+//! `[backup]` of the settings: a server makes backups of itself regularly, and removes its older ones.
 //!
-//! What `outlast backup` does without a key of its own, beside everything else that the server does. Nothing is removed
-//! before a newer backup is on disk, and nothing that this store has not written.
+//! Does what `outlast backup` does without a key of its own, in the background. Removes nothing before a newer backup
+//! is on disk, and only files that this store wrote.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufReader, BufWriter, Write as _};
@@ -24,13 +24,13 @@ use crate::failure::Failure;
 use crate::files::io_failure;
 use crate::settings::Backup;
 
-/// Time between two looks at whether a backup is due; also between a failure and the next attempt.
+/// Interval between checks whether a backup is due, and between attempts after a failure.
 const PERIOD: Duration = Duration::from_secs(60);
 const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 24 * HOUR_MS;
 const ENDING: &str = ".backup";
 
-/// What the section says, checked.
+/// The section's values, checked.
 #[derive(Clone)]
 pub(crate) struct Schedule {
     folder: PathBuf,
@@ -40,7 +40,7 @@ pub(crate) struct Schedule {
     failed: Arc<AtomicU64>,
 }
 
-/// Checks what the settings say; `None` if there is no such section.
+/// Checks the settings; `None` without such a section.
 pub(crate) fn choose(said: Backup) -> Result<Option<Schedule>, Failure> {
     let every = said.every_hours();
     let Some(folder) = said.folder else { return Ok(None) };
@@ -64,7 +64,7 @@ pub(crate) fn choose(said: Backup) -> Result<Option<Schedule>, Failure> {
 }
 
 impl Schedule {
-    /// How many attempts have failed since the server started.
+    /// Number of failed attempts since the server started.
     pub(crate) fn failures(&self) -> impl Fn() -> u64 + Send + Sync + 'static {
         let failed = self.failed.clone();
         move || failed.load(Ordering::Relaxed)
@@ -88,10 +88,10 @@ impl Schedule {
         }
     }
 
-    /// Makes a backup if one is due, and then removes those that need not be kept, once the clock may be believed: `has_new`
-    /// says that a backup was made since that was done last.
+    /// Makes a backup if one is due, and then removes the ones that are no longer needed, if the clock can be
+    /// trusted: `has_new` says that a backup was made since they were last removed.
     fn round(&self, data: &Data, now_ms: i64, has_new: &mut bool) -> Result<(), Failure> {
-        // It may be on a disk that has to be mounted first: it is not made in the place of that.
+        // The folder may be the mount point of a disk: it is not created in the disk's absence.
         if !self.folder.is_dir() {
             return Err(Failure::file(&self.folder, &"there is no such folder"));
         }
@@ -99,7 +99,7 @@ impl Schedule {
         let [first, _] = key.verifiers();
         let prefix = format!("outlast-{}-", hex::encode(first.id()));
         let newest = self.backups(&prefix)?.into_iter().next_back();
-        // One from the future is none to wait for: a clock was wrong.
+        // One from the future does not count: a clock was wrong.
         let is_due = newest.is_none_or(|(made_ms, _)| {
             !(made_ms..made_ms.saturating_add(self.every_ms)).contains(&now_ms)
         });
@@ -127,7 +127,7 @@ impl Schedule {
         Ok(())
     }
 
-    /// The backups of this store, oldest first: when each was made, in milliseconds since 1970, and its file.
+    /// The backups of this store, oldest first: time of each, in milliseconds since 1970, and its file.
     fn backups(&self, prefix: &str) -> Result<Vec<(i64, PathBuf)>, Failure> {
         let failed = |error: std::io::Error| io_failure(&self.folder, &error);
         let mut found = Vec::new();
@@ -143,7 +143,7 @@ impl Schedule {
         Ok(found)
     }
 
-    /// Writes one. It has its name once it is on disk, and what an earlier attempt has left is overwritten.
+    /// Writes a backup. The file gets its name once it is on disk; the remains of an earlier attempt are overwritten.
     fn write(&self, data: &Data, prefix: &str, now_ms: i64) -> Result<(), Failure> {
         let path = self.folder.join(format!("{prefix}{}{ENDING}", name_of(now_ms / 1000)));
         let part = self.folder.join(format!(".{prefix}part"));
@@ -178,7 +178,7 @@ impl Schedule {
         Ok(())
     }
 
-    /// Removes those that are too many or too old, but never the newest.
+    /// Removes backups that are too many or too old, but never the newest.
     fn remove_old(&self, prefix: &str, now_ms: i64) -> Result<(), Failure> {
         let all = self.backups(prefix)?;
         for (number, (made_ms, path)) in all.iter().rev().enumerate().skip(1) {
@@ -186,7 +186,7 @@ impl Schedule {
             if number < self.keep && !is_old {
                 continue;
             }
-            // A name can be given to any file: what is removed says of itself that it is that backup.
+            // Any file could have such a name: only one whose header says that it is that backup is removed.
             if made_at(path).is_none_or(|found_ms| found_ms / 1000 != made_ms / 1000) {
                 tracing::warn!(file = %path.display(), "not removed: it is not the backup that its name says");
                 continue;
@@ -198,10 +198,10 @@ impl Schedule {
     }
 }
 
-/// Whether what was written can be restored: a disk may have taken it and not kept it.
+/// Checks that the backup can be restored: a disk may accept data and lose it.
 fn read_back(path: &Path, kek: &dyn Kek, written: Counts) -> Result<(), Failure> {
     let file = File::open(path).map_err(|error| io_failure(path, &error))?;
-    // From the disk, and not from memory. A file system that cannot forget is read all the same.
+    // Read from the disk and not from the page cache, where the file system supports that.
     let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
     let mut file = BufReader::with_capacity(1 << 17, file);
     let refused = |error| failure(path, error);
@@ -214,7 +214,7 @@ fn read_back(path: &Path, kek: &dyn Kek, written: Counts) -> Result<(), Failure>
         .hint("look at the disk that backups are written to"))
 }
 
-/// When a backup was made, in milliseconds since 1970, by its header.
+/// When a backup was made, in milliseconds since 1970, according to its header.
 fn made_at(path: &Path) -> Option<i64> {
     let mut file = BufReader::new(File::open(path).ok()?);
     backup::header(&mut file).ok().map(|(header, _)| header.created_ms)

@@ -1,5 +1,4 @@
-//! Where audit reports and CRLs are written: to folders below the data folder, or to buckets behind an endpoint that
-//! speaks S3.
+//! Storage of audit reports and CRLs: folders below the data folder, or buckets behind an S3 endpoint.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::DirBuilder;
@@ -22,7 +21,7 @@ use crate::settings::Buckets;
 
 type Allow = BTreeMap<String, BTreeSet<String>>;
 
-/// A sink for the buckets that an account may use only.
+/// A sink that only lets an account write to its own buckets.
 struct Allowed {
     allow: Allow,
     inner: Arc<dyn Sink>,
@@ -38,7 +37,7 @@ impl Sink for Allowed {
     }
 }
 
-/// Where things are written. Must be called where futures run.
+/// The sink for the settings. Must be called inside a tokio runtime.
 pub(crate) fn sink(mut settings: Buckets, data: &Path) -> Result<Arc<dyn Sink>, Failure> {
     match settings.allow.take() {
         Some(allow) => Ok(Arc::new(Allowed { allow, inner: place(settings, data)? })),
@@ -90,7 +89,7 @@ fn place(settings: Buckets, data: &Path) -> Result<Arc<dyn Sink>, Failure> {
     Ok(Arc::new(S3::new(s3, system_clock, handle).map_err(unusable)?))
 }
 
-/// Buckets are folders in this one.
+/// A folder whose subfolders are the buckets.
 pub(crate) struct Folder(PathBuf);
 
 impl Sink for Folder {
@@ -107,7 +106,7 @@ impl Sink for Folder {
 }
 
 impl Folder {
-    /// A path below this folder, whatever it is made of.
+    /// A path below this folder, whatever bucket and key contain.
     fn path(&self, bucket: &str, key: &str) -> Option<PathBuf> {
         let mut path = self.0.clone();
         let parts: Vec<_> = bucket.split('/').chain(key.split('/')).collect();

@@ -1,4 +1,4 @@
-//! Client certificates that a server accepts: the settings, and the files that they name.
+//! Client certificates: the settings, and the files with CAs and CRLs.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::{files, settings, trust};
 /// Largest CRL file that is read, in bytes.
 const MAX_CRL: usize = 64 << 20;
 
-/// Files with the CAs and CRLs.
+/// Files with CAs and CRLs.
 #[derive(Debug, Clone)]
 pub(crate) struct Clients {
     mode: Mode,
@@ -20,7 +20,7 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// From the settings; `None` if clients are not asked for certificates.
+    /// Checks the settings; `None` if clients are not asked for certificates.
     pub(crate) fn choose(settings: settings::Clients) -> Result<Option<Self>, Failure> {
         let settings::Clients { client_ca: authorities, client_auth: mode, client_crls } = settings;
         let crls = client_crls.unwrap_or_default();
@@ -73,7 +73,7 @@ impl Clients {
         })
     }
 
-    /// The files' stamps: whether to read them again.
+    /// The files' stamps, to tell whether they have changed.
     pub(crate) fn stamp(&self) -> Vec<Option<files::Stamp>> {
         let mut paths = vec![self.authorities.clone()];
         if let Ok(folder) = std::fs::read_dir(&self.authorities) {

@@ -1,4 +1,4 @@
-//! Has each head of the log cosigned by the witnesses of the settings, in the background: no call waits for it.
+//! Asks the witnesses of the settings to cosign each head of the log, in the background: no call waits for it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use tokio::task::JoinSet;
 
 use crate::data::Data;
 
-/// Time between two looks at whether there is a new head to cosign.
+/// Interval between checks for a new head.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Looks that a witness is left alone for at most after it has failed: about a minute.
+/// Most checks that a failing witness is skipped for: about a minute.
 const MAX_WAIT: u32 = 32;
 
 /// Asks witnesses to cosign each head.
@@ -23,21 +23,21 @@ pub(crate) struct Cosigner {
     quorum: usize,
 }
 
-/// What a witness has said of the newest head.
+/// What is known of a witness's view of the newest head.
 #[derive(Default)]
 struct Opinion {
     signatures: Vec<NoteSignature>,
-    /// Why it says that the log is not what it was.
+    /// Why it says that the log was changed.
     dissent: Option<String>,
-    /// Failures one after the other.
+    /// Consecutive failures.
     failures: u32,
-    /// Looks until it is asked again.
+    /// Checks until it is asked again.
     wait: u32,
 }
 
 impl Opinion {
-    /// Whether the witness is to be asked at this look. Of a head that it has signed it is not asked again, and one that
-    /// fails is asked less and less often.
+    /// Whether to ask the witness at this check. It is not asked again about a head that it has signed, and one that
+    /// keeps failing is asked less and less often.
     fn is_due(&mut self) -> bool {
         if !self.signatures.is_empty() {
             return false;
@@ -59,7 +59,7 @@ impl Opinion {
 }
 
 impl Cosigner {
-    /// With the keys by which the witnesses' signatures are verified, and how many of them verifiers ask for.
+    /// Takes the keys that verify the witnesses' signatures, and the number of witnesses that verifiers require.
     pub(crate) fn new(witnesses: Vec<Arc<Witness>>, keys: Vec<VerifierKey>, quorum: usize) -> Self {
         let witnesses =
             witnesses.into_iter().map(|witness| (witness, Opinion::default())).collect();
@@ -109,7 +109,7 @@ impl Cosigner {
         }
     }
 
-    /// Asks those that are due; whether there are new signatures.
+    /// Asks the witnesses that are due; returns whether there are new signatures.
     async fn ask(&mut self, data: &Arc<Data>, signed: &Arc<SignedCheckpoint>) -> bool {
         let mut asked = JoinSet::new();
         for (number, (witness, opinion)) in self.witnesses.iter_mut().enumerate() {
@@ -150,7 +150,7 @@ impl Cosigner {
         }
         let dissents: Vec<&str> =
             self.witnesses.iter().filter_map(|(_, found)| found.dissent.as_deref()).collect();
-        // One witness of several may lie; as many as verifiers ask for are believed.
+        // A single witness may lie; as many as verifiers require are believed.
         if dissents.len() >= self.quorum {
             data.service.raise_alarm(&dissents.join("; "));
         }
@@ -166,7 +166,7 @@ fn report(witness: &str, error: &WitnessError) {
     }
 }
 
-/// Writes cosignatures down.
+/// Stores cosignatures.
 fn keep(
     data: &Data,
     signed: &SignedCheckpoint,
@@ -182,7 +182,7 @@ fn keep(
 mod tests {
     use super::*;
 
-    /// At which of the first looks a witness is asked that answers so.
+    /// The checks, among the first ones, at which a witness with these answers is asked.
     fn asked(looks: u32, mut answer: impl FnMut(&mut Opinion)) -> Vec<u32> {
         let mut opinion = Opinion::default();
         (0..looks).filter(|_| opinion.is_due().then(|| answer(&mut opinion)).is_some()).collect()
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absent_witness_is_asked_less_and_less_often_but_goes_on_being_asked() {
+    fn absent_witness_is_asked_with_back_off() {
         let asked = asked(200, |opinion| opinion.failed(None));
         assert_eq!(asked[..6], [0, 1, 3, 7, 15, 31]);
         assert!(asked[6..].windows(2).all(|pair| pair[1] - pair[0] == MAX_WAIT), "{asked:?}");

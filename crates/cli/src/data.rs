@@ -1,7 +1,8 @@
-//! The data folder: what is in it, how it is made and opened.
+//! The data folder: its contents, and how it is made and opened.
 //!
-//! `store.db` records, `store.lock` which server serves it, `root.key` the root key (0600), `outlast.toml`
-//! settings, `client/` an AWS profile for the administrator, `records-authenticated` once this version has served it.
+//! `store.db` has the records, `store.lock` names the server that serves it, `root.key` is the root key (0600),
+//! `outlast.toml` has settings, `client/` an AWS profile for the administrator; `records-authenticated` exists once
+//! this version has served it.
 
 mod upgrade;
 
@@ -60,7 +61,7 @@ enum Access {
     Read,
 }
 
-/// Which store, and where its root key is: for commands that work beside a server.
+/// A store and its root key, for commands that work beside a server.
 #[derive(clap::Args)]
 pub(crate) struct StoreArguments {
     /// Data folder, made by `outlast init`.
@@ -70,7 +71,7 @@ pub(crate) struct StoreArguments {
     options: StoreOptions,
 }
 
-/// Options of a store besides its folder.
+/// Options of a store, without its folder.
 #[derive(clap::Args, Clone)]
 pub(crate) struct StoreOptions {
     /// Settings file [default: outlast.toml in the data folder].
@@ -81,12 +82,12 @@ pub(crate) struct StoreOptions {
 }
 
 impl StoreArguments {
-    /// For a command whose folder may be absent.
+    /// For a command that can do without a folder.
     pub(crate) fn new(data: PathBuf, options: StoreOptions) -> Self {
         Self { data, options }
     }
 
-    /// The settings file.
+    /// Reads the settings file.
     pub(crate) fn settings(&self) -> Result<Settings, Failure> {
         Settings::load(self.options.config.as_deref(), &self.data)
     }
@@ -95,12 +96,12 @@ impl StoreArguments {
         Ok(self.options.store.clone().or(self.settings()?.store))
     }
 
-    /// Where the root key is.
+    /// Where the root key is kept.
     pub(crate) fn provider(&self) -> Result<Provider, Failure> {
         Provider::choose(self.store()?.root_key.as_ref(), &self.data)
     }
 
-    /// Where the records are.
+    /// Where the records are kept.
     pub(crate) fn location(&self) -> Result<StoreLocation, Failure> {
         StoreLocation::choose(&self.data, self.store()?.store.as_deref())
     }
@@ -119,25 +120,25 @@ struct StoreRecord {
 pub(crate) struct NewData {
     /// Account of the administrator.
     pub(crate) account: String,
-    /// Access key id; generated when absent.
+    /// Access key id; `None` to generate one.
     pub(crate) access_key_id: Option<String>,
-    /// Secret access key; generated when absent.
+    /// Secret access key; `None` to generate one.
     pub(crate) secret: Option<Secret>,
-    /// Region that the profile names.
+    /// Region in the profile.
     pub(crate) region: String,
-    /// Port that the profile names.
+    /// Port in the profile.
     pub(crate) port: u16,
     /// Names in the TLS certificate.
     pub(crate) names: Vec<String>,
-    /// Where the root key shall be; in the folder when absent.
+    /// Where to keep the root key; `None` for the folder.
     pub(crate) root_key: Option<Provider>,
-    /// URL of the database for the records; in the folder when absent.
+    /// URL of the database for the records; `None` for the folder.
     pub(crate) database: Option<String>,
-    /// Name of the audit log to verifiers; a random one when absent.
+    /// Name of the audit log for verifiers; `None` for a random one.
     pub(crate) audit_origin: Option<String>,
 }
 
-/// The secret access key that the environment gives for a new access key.
+/// The secret for a new access key, if the environment has one.
 pub(crate) fn given_secret() -> Result<Option<Secret>, Failure> {
     let Some(text) = std::env::var_os("OUTLAST_SECRET_ACCESS_KEY") else { return Ok(None) };
     match text.into_string() {
@@ -176,7 +177,7 @@ pub(crate) fn create(folder: &Path, new: NewData) -> Result<identity::AccessKey,
     Ok(key)
 }
 
-/// Makes a data folder for another server on a database that has a store already.
+/// Makes the data folder of another server for a database that has a store already.
 pub(crate) fn join(
     folder: &Path,
     url: String,
@@ -200,7 +201,8 @@ pub(crate) fn join(
     complete(build, folder)
 }
 
-/// A folder in which a data folder is built. It goes when it is dropped or the command is interrupted, unless it is complete.
+/// A folder in which a data folder is built. Removed when dropped, or when the command is interrupted, unless it is
+/// complete.
 pub(crate) struct Build {
     folder: tempfile::TempDir,
     _pending: Pending,
@@ -213,7 +215,7 @@ impl Build {
     }
 }
 
-/// Begins to build a data folder; gives the path that it will have as well.
+/// Starts to build a data folder; also returns its final path.
 pub(crate) fn begin(folder: &Path) -> Result<(Build, PathBuf), Failure> {
     if StoreLocation::in_folder(folder).is_initialised()?
         || std::fs::read_dir(folder).is_ok_and(|mut all| all.next().is_some())
@@ -226,7 +228,7 @@ pub(crate) fn begin(folder: &Path) -> Result<(Build, PathBuf), Failure> {
     let location = std::fs::canonicalize(parent)
         .map_err(|error| files::io_failure(parent, &error))?
         .join(folder.file_name().unwrap_or_default());
-    // Built beside its place and moved there when complete, so that a crash leaves no half of it.
+    // Built next to its final path and moved when complete, so that a crash leaves no half of it.
     let build = tempfile::Builder::new()
         .prefix(".outlast-init-")
         .tempdir_in(parent)
@@ -236,7 +238,7 @@ pub(crate) fn begin(folder: &Path) -> Result<(Build, PathBuf), Failure> {
     Ok((build, location))
 }
 
-/// Where the root key is while its folder is being built.
+/// Where the root key is kept while its folder is being built.
 pub(crate) fn provider_in(given: Option<&Provider>, folder: &Path, build: &Path) -> Provider {
     match given {
         None => Provider::default_in(build),
@@ -251,10 +253,10 @@ pub(crate) fn provider_in(given: Option<&Provider>, folder: &Path, build: &Path)
     }
 }
 
-/// Moves a data folder that is complete to its place.
+/// Moves a complete data folder to its final path.
 pub(crate) fn complete(build: Build, folder: &Path) -> Result<(), Failure> {
     let parent = parent_of(folder);
-    // An empty folder may be in the way; a full one makes the rename fail.
+    // An empty folder may exist there; a full one makes the rename fail.
     std::fs::rename(build.path(), folder).map_err(|error| Failure::file(folder, &error))?;
     let _ = build.folder.keep();
     if let Ok(parent) = std::fs::File::open(parent) {
@@ -270,7 +272,7 @@ fn parent_of(folder: &Path) -> &Path {
     }
 }
 
-/// Writes the files of the folder; returns the administrator's key and the first transaction of its store.
+/// Writes the files of the folder; returns the administrator's key and the store's first transaction.
 fn fill(
     store: &dyn Store,
     root: &RootKey,
@@ -321,7 +323,7 @@ fn fill(
     Ok((key, work.into_first_transaction()))
 }
 
-/// An AWS profile without its key.
+/// An AWS profile without its access key.
 pub(crate) struct Profile<'a> {
     /// Region.
     pub(crate) region: &'a str,
@@ -344,7 +346,7 @@ pub(crate) fn write_client(
     files::write(&folder.join("client/credentials"), credentials.expose(), 0o600)
 }
 
-/// The part of the AWS profile that is no secret.
+/// The part of the AWS profile that is not secret.
 fn write_public_client(
     folder: &Path,
     final_place: &Path,
@@ -359,8 +361,8 @@ fn write_public_client(
     files::write(&client.join("config"), config.as_bytes(), 0o644)
 }
 
-/// Writes `outlast.toml`; it names the root key's place unless that is the default or holds a PIN. Only its
-/// owner may read it: the URL of a database may hold a password.
+/// Writes `outlast.toml`, with the provider of the root key unless that is the default or has a PIN. Only its owner
+/// can read it: the URL of a database may have a password.
 pub(crate) fn write_settings(
     folder: &Path,
     root_key: Option<&Provider>,
@@ -413,7 +415,7 @@ impl Data {
         Self::opened(location, provider, location.open_beside()?, None, Access::Beside)
     }
 
-    /// Opens a store for a look at it.
+    /// Opens a store read-only.
     pub(crate) fn open_read_only(
         location: &StoreLocation,
         provider: &Provider,
@@ -459,7 +461,7 @@ impl Data {
         self.service.store().as_ref()
     }
 
-    /// The certificates to show: its own, for these names, renewed if need be, or those in files.
+    /// The certificates to show: the service's own, for these names, renewed if they are due, or those in files.
     pub(crate) fn certificates(&self, shows: &Shows, names: &[String]) -> Result<Shown, Failure> {
         let mut shown = Shown { certificates: Vec::new(), roots: String::new(), untimely: None };
         match shows {
@@ -485,10 +487,10 @@ impl Data {
         Ok(shown)
     }
 
-    /// Writes the roots of the current certificates for clients.
+    /// Writes the roots of the current certificates into a file for clients.
     pub(crate) fn give_roots(&self, roots: &str) -> Result<(), Failure> {
         let path = self.folder.join("client/ca.pem");
-        // Files need not contain their root; then the operator gives it to clients.
+        // Files need not contain their root; then the operator must give it to clients.
         if !roots.is_empty() && std::fs::read(&path).ok().as_deref() != Some(roots.as_bytes()) {
             files::make_private_folder(&self.folder.join("client"))?;
             files::write(&path, roots.as_bytes(), 0o644)?;
@@ -503,7 +505,7 @@ impl Data {
         Ok(())
     }
 
-    /// Carries out a unit of work, with the events that record it, until its commit holds.
+    /// Carries out a unit of work, with the events that record it, until its commit succeeds.
     pub(crate) fn change<T, E: Contended>(
         &self,
         make: impl FnMut(&mut Work<'_>) -> Result<(T, Vec<Vec<u8>>), E>,
@@ -522,7 +524,7 @@ impl Data {
 
 /// Certificates that a server shows.
 pub(crate) struct Shown {
-    /// The preferred certificate first.
+    /// The preferred one first.
     pub(crate) certificates: Vec<ServerCertificate>,
     /// Their roots in PEM, as far as they are known.
     pub(crate) roots: String,
@@ -530,7 +532,7 @@ pub(crate) struct Shown {
     pub(crate) untimely: Option<Failure>,
 }
 
-/// The root keys of a store, once they have opened what only they open, and how its records are protected.
+/// The root keys of a store, after they have opened its canary, and how its records are protected.
 pub(crate) fn unlock(store: &dyn Store, provider: &Provider) -> Result<(RootKey, State), Failure> {
     let record = seal::read_record(store)?;
     let root = RootKey::new(provider.open(record.as_ref())?);
@@ -555,13 +557,13 @@ pub(crate) fn unlock(store: &dyn Store, provider: &Provider) -> Result<(RootKey,
     }
 }
 
-/// The audit event of an act on the whole store, which belongs to no account.
+/// The audit event of a command on the whole store, which belongs to no account.
 pub(crate) fn store_event(now_ms: i64, name: &str, parameters: &Value) -> Result<Vec<u8>, Failure> {
     Ok(operator_event(now_ms, &ids::event_id(now_ms)?, "outlast", name, "", parameters))
 }
 
-/// Brings the profile that `init` wrote up to date with the folder's place, which may have moved, and the
-/// address that is served. A profile that somebody has edited is left alone.
+/// Updates the profile that `init` wrote to the folder's present path and the address that is served. A profile that
+/// was edited is left alone.
 pub(crate) fn update_profile(folder: &Path, address: SocketAddr) -> Result<(), Failure> {
     let path = folder.join("client/config");
     let Some(region) = profile::region_of_own(&path) else { return Ok(()) };

@@ -1,10 +1,10 @@
-//! Values as indented text: what JSON has with underscores has blanks here.
+//! JSON values as indented text: underscores in names become blanks.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// Indented lines; nothing for what is absent or empty.
+/// Indented lines; leaves out absent and empty values.
 pub(crate) fn text(value: &Value) -> String {
     let mut out = String::new();
     print(value, 0, &mut out);

@@ -10,7 +10,7 @@ use outlast_crypto::digests::{Digest, DigestContext};
 
 use crate::failure::Failure;
 
-/// Bytes of one read: enough that waking the other thread costs nothing.
+/// Bytes of one read: enough that waking the other thread costs little.
 const CHUNK: usize = 1 << 20;
 /// Chunks in flight: with the one being hashed, memory stays below five chunks.
 const DEPTH: usize = 3;
@@ -55,7 +55,7 @@ pub(crate) fn file(
                 context.update(&buffer[..len]);
             }
             progress.inc(len as u64);
-            // The reader may have reached the end already.
+            // The reader may have finished already.
             let _ = empty.send(buffer);
         }
         reader.join().unwrap_or_else(|_| Err(std::io::ErrorKind::Other.into()))
@@ -64,7 +64,7 @@ pub(crate) fn file(
     Ok(contexts.into_iter().map(DigestContext::finish).collect())
 }
 
-/// Fills the buffer unless the file ends.
+/// Fills the buffer, unless the file ends before.
 fn read_full(input: &mut File, buffer: &mut [u8]) -> std::io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

@@ -1,4 +1,4 @@
-//! A session with a service: one kept connection, opened again when it breaks.
+//! A session with a service: one connection that is kept, and reopened when it breaks.
 
 use std::path::PathBuf;
 
@@ -28,9 +28,9 @@ pub(crate) struct Endpoint {
 
 /// Why a call failed.
 pub(crate) enum CallError {
-    /// The service refused.
+    /// The service returned an error.
     Service(ServiceError),
-    /// There was no answer.
+    /// No answer came.
     Other(Failure),
 }
 
@@ -97,7 +97,7 @@ impl Endpoint {
         })
     }
 
-    /// Connects now and tells what was negotiated and what the handshake took.
+    /// Connects now, and reports what was negotiated and how long the handshake took.
     pub(crate) async fn connect(&mut self) -> Result<(Negotiated, HandshakeBytes), Failure> {
         let connection =
             self.connector.connect(&self.host, self.port).await.map_err(client_failure)?;
@@ -106,11 +106,11 @@ impl Endpoint {
         Ok(told)
     }
 
-    /// Calls an operation. A connection that the server closed meanwhile is opened again, once.
+    /// Calls an operation. If the server has closed the connection, it is reopened once.
     pub(crate) async fn call<O: Run>(&mut self, input: &O::Input) -> Result<O::Output, CallError> {
         let reused = self.connection.is_some();
         match self.attempt::<O>(input).await {
-            // The server closes idle connections; a read-only call can simply be sent again.
+            // The server closes idle connections; a read-only call can be sent again.
             Err(CallError::Other(_)) if reused && O::READ_ONLY => self.attempt::<O>(input).await,
             other => other,
         }
@@ -151,7 +151,7 @@ fn identity((certificate, key): &(PathBuf, PathBuf)) -> Result<ClientIdentity, F
     Ok(ClientIdentity { chain, key: pkcs8.map_err(|error| wrong(&error))? })
 }
 
-/// The connection's errors with what to do about them.
+/// Errors of the connection, with hints.
 pub(crate) fn client_failure(error: ClientError) -> Failure {
     let hint = match &error {
         ClientError::Connect { error, .. }
@@ -166,7 +166,7 @@ pub(crate) fn client_failure(error: ClientError) -> Failure {
                 "check that --ca-bundle is the ca.pem of this server's data folder"
             })
         }
-        // rustls names the alerts of RFC 8446, section 6.2, so.
+        // rustls's texts for the alerts of RFC 8446, section 6.2.
         ClientError::Http(text) if text.contains("CertificateRequired") => {
             Some("the server asks for a client certificate: --client-cert FILE --client-key FILE")
         }

@@ -1,4 +1,5 @@
-//! Heartbeats of servers that share a database, and the watch for them before a change that no running server survives.
+//! Heartbeats of servers that share a database, and the watch for them before a change that a running server would
+//! not survive.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,23 +16,23 @@ use crate::output;
 
 /// Interval between heartbeats.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// Time without a heartbeat after which a server counts as dead: six missed ones.
+/// Time without a heartbeat after which a server counts as dead: six intervals.
 const WATCH: Duration = Duration::from_secs(30);
-/// Pause between two reads meanwhile.
+/// Interval between reads during that time.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Heartbeats after which a server removes those of servers that have stopped.
+/// Heartbeats between checks for those of servers that have stopped.
 const SIGNS_BETWEEN_LOOKS: u64 = 120;
 
 /// A running server's own heartbeat.
 pub(crate) struct Heart {
     data: Arc<Data>,
     last: Heartbeat,
-    /// The others' counts at the last look.
+    /// The others' counts at the last check.
     others: HashMap<String, u64>,
 }
 
 impl Heart {
-    /// Writes the first heartbeat; there is none where the folder's lock says who serves it.
+    /// Writes the first heartbeat; `None` where the folder's lock tells which server serves it.
     pub(crate) fn start(data: &Arc<Data>) -> Result<Option<Self>, Failure> {
         if !data.service.store().is_remote() {
             return Ok(None);
@@ -74,7 +75,7 @@ impl Heart {
         Ok(())
     }
 
-    /// Removes servers without a heartbeat between two reads.
+    /// Removes servers whose count has not grown since the last check.
     fn take_off_the_dead(&mut self) -> Result<(), Fault> {
         let found = heartbeat::all(&self.data.service.work(system_clock()))?;
         let (dead, alive): (Vec<_>, Vec<_>) = found
@@ -94,7 +95,7 @@ pub(crate) fn stop(data: &Data, id: &str) {
     }
 }
 
-/// Fails if a server runs on the database: watches each that has a heartbeat for as long as the next one may take.
+/// Fails if a server runs on the database: waits for the next heartbeat of each, for as long as that may take.
 pub(crate) fn require_stopped(data: &Data) -> Result<(), Failure> {
     let all = || heartbeat::all(&data.service.work(system_clock()));
     let before = all()?;
@@ -135,7 +136,7 @@ fn take_off(data: &Data, dead: &[Heartbeat]) -> Result<(), Fault> {
     change(data, |work| dead.iter().try_for_each(|one| heartbeat::remove(work, &one.id)))
 }
 
-/// Commits a change that no event records.
+/// Commits a change that needs no event.
 fn change(data: &Data, make: impl Fn(&mut Work<'_>) -> Result<(), Fault>) -> Result<(), Fault> {
     data.change(|work| Ok((make(work)?, Vec::new())))
 }

@@ -1,8 +1,8 @@
-//! `outlast --help`: the commands in groups, by what somebody comes for.
+//! `outlast --help`: the commands in groups, by purpose.
 
 use clap::Command;
 
-/// The groups, and the commands of each in the order in which somebody meets them.
+/// The groups, and the commands of each in the order in which a newcomer needs them.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Serve", &["init", "server", "settings", "proxy", "forward"]),
     ("Administer", &["principal", "audit", "root-key", "backup", "restore", "store"]),
@@ -15,7 +15,7 @@ const GROUPS: &[(&str, &[&str])] = &[
 /// The command with its subcommands in groups.
 pub(crate) fn grouped(command: Command) -> Command {
     let mut command = command;
-    // `help` is there only once the command is built.
+    // `help` only exists once the command is built.
     command.build();
     let mut text = String::new();
     for (title, names) in GROUPS {
@@ -41,7 +41,7 @@ mod tests {
 
     use super::{GROUPS, grouped};
 
-    /// Columns of a terminal that the help must fit.
+    /// Width of the terminal that the help must fit, in columns.
     const COLUMNS: usize = 100;
 
     #[test]

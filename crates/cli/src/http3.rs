@@ -1,4 +1,4 @@
-//! Whether HTTP/3 is served, and its socket.
+//! The setting for HTTP/3, and its socket.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -6,13 +6,13 @@ use std::str::FromStr;
 
 use crate::failure::Failure;
 
-/// Whether there is HTTP/3.
+/// Whether to serve HTTP/3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Http3 {
-    /// If the port can be had.
+    /// Only if the port is free.
     #[default]
     IfPossible,
-    /// Or nothing is served at all.
+    /// Always: otherwise the server does not start.
     On,
     Off,
 }
@@ -32,7 +32,7 @@ impl FromStr for Http3 {
 }
 
 impl Http3 {
-    /// The socket beside a listener of TCP, if there is to be one and the port can be had.
+    /// The socket at the same port as a TCP listener, if HTTP/3 is on and the port is free.
     pub(crate) fn bind(self, address: SocketAddr) -> Result<Option<UdpSocket>, io::Error> {
         match self {
             Self::Off => Ok(None),

@@ -1,4 +1,4 @@
-//! Where the ledger of connections is written: what comes of the settings for it.
+//! Settings of the ledger of connections.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,24 +9,24 @@ use outlast_net::server::system_clock;
 use crate::failure::Failure;
 use crate::settings::{self, Located};
 
-/// The ledger's folder in a data folder.
+/// Name of the ledger's folder in a data folder.
 const FOLDER: &str = "ledger";
 
-/// Says that there shall be none.
+/// The value that turns the ledger off.
 pub(crate) const OFF: &str = "off";
 
-/// What the settings say together.
+/// The settings, checked.
 pub(crate) struct Settings {
     folder: Option<PathBuf>,
     options: Options,
 }
 
-/// The ledger's folder in a data folder, unless the settings say otherwise.
+/// The ledger's default folder in a data folder.
 pub(crate) fn default_folder(data: &Path) -> PathBuf {
     data.join(FOLDER)
 }
 
-/// The folder of the ledger of a data folder; `None` if it is off.
+/// The ledger's folder for a data folder; `None` if the ledger is off.
 pub(crate) fn folder(said: Option<&Located>, data: &Path) -> Option<PathBuf> {
     match said {
         Some(said) if said.text == OFF => None,
@@ -35,18 +35,18 @@ pub(crate) fn folder(said: Option<&Located>, data: &Path) -> Option<PathBuf> {
     }
 }
 
-/// For the server of this data folder.
+/// Checks the settings of the server of this data folder.
 pub(crate) fn choose(settings: settings::Ledger, data: &Path) -> Settings {
     let mut options = Options::new(system_clock);
     options.keep_days = settings.ledger_days();
     options.total_bytes = settings.ledger_bytes();
-    // So that something is left when the oldest segment goes.
+    // So that records remain when the oldest segment is deleted.
     options.segment_bytes = options.segment_bytes.min(options.total_bytes / 8).max(4096);
     Settings { folder: folder(settings.ledger.as_ref(), data), options }
 }
 
 impl Settings {
-    /// Where it is, or that there is none, for whoever starts the process.
+    /// The ledger's folder, or that it is off, for the messages at the start.
     pub(crate) fn told(&self) -> String {
         match &self.folder {
             Some(folder) => format!("ledger in {}", folder.display()),
@@ -54,7 +54,7 @@ impl Settings {
         }
     }
 
-    /// Opens the ledger, if there is to be one.
+    /// Opens the ledger, unless it is off.
     pub(crate) fn open(self) -> Result<Option<Arc<Ledger>>, Failure> {
         let Some(folder) = self.folder else { return Ok(None) };
         let ledger = Ledger::open(&folder, self.options).map_err(|error| {

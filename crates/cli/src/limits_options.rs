@@ -1,4 +1,4 @@
-//! `[limits]` of the settings: how many of something an account may have.
+//! `[limits]` of the settings: the quotas of accounts.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use outlast_domain::quotas::{QUOTAS, Quotas};
 
 use crate::failure::Failure;
 
-/// What the section says: numbers by the names of limits.
+/// Checks the section: numbers by the names of quotas.
 pub(crate) fn choose(said: &BTreeMap<String, u64>) -> Result<Quotas, Failure> {
     let mut quotas = Quotas::default();
     for (name, most) in said {

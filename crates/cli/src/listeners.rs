@@ -1,4 +1,4 @@
-//! Sockets that servers listen at, and as many open files as connections need.
+//! Listening sockets, and the limit of open files that connections need.
 
 use std::net::{SocketAddr, UdpSocket};
 
@@ -8,10 +8,10 @@ use tokio::net::{TcpListener, TcpSocket};
 use crate::failure::Failure;
 use crate::http3::Http3;
 
-/// Connections that wait to be accepted; the kernel may allow fewer.
+/// Connections that may wait to be accepted; the kernel may allow fewer.
 const BACKLOG: u32 = 4096;
 
-/// Each connection is an open file, and shells and service managers often allow 1024 unless asked for more.
+/// Each connection is an open file, and shells and service managers often allow only 1024 by default.
 pub(crate) fn raise_open_files() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
@@ -20,10 +20,10 @@ pub(crate) fn raise_open_files() {
     }
 }
 
-/// Ports that are tried where any will do and it must be free over UDP, too.
+/// Ports that are tried if any port will do and must be free for UDP, too.
 const TRIES: usize = 16;
 
-/// The listener of the APIs, where it is, and the socket of HTTP/3 at the same port.
+/// The listener of the APIs with its address, and the socket of HTTP/3 at the same port.
 pub(crate) fn listen_both(
     at: SocketAddr,
     http3: Http3,
@@ -47,7 +47,7 @@ pub(crate) fn listen_both(
     }
 }
 
-/// A listener, and where it is; `flag` says where else it could be.
+/// A listener with its address; `flag` names the option for another address in errors.
 pub(crate) fn listen_at(at: SocketAddr, flag: &str) -> Result<(TcpListener, SocketAddr), Failure> {
     let bound = bind(at).and_then(|listener| Ok((listener.local_addr()?, listener)));
     let (address, listener) = bound.map_err(|error| {
@@ -56,7 +56,7 @@ pub(crate) fn listen_at(at: SocketAddr, flag: &str) -> Result<(TcpListener, Sock
     Ok((listener, address))
 }
 
-/// Tokio's own `bind` lets 128 connections wait to be accepted; in a burst the others would be late by a second.
+/// Tokio's own `bind` lets 128 connections wait to be accepted; in a burst the others would be delayed by a second.
 fn bind(listen: SocketAddr) -> std::io::Result<TcpListener> {
     let socket = if listen.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;

@@ -21,7 +21,7 @@ pub(crate) struct StoreLocation {
 }
 
 impl StoreLocation {
-    /// Location that `store` gives, or the default.
+    /// The location in `store`, or the default.
     pub(crate) fn choose(folder: &Path, store: Option<&str>) -> Result<Self, Failure> {
         let database = match store {
             None | Some("sqlite") => None,
@@ -51,7 +51,7 @@ impl StoreLocation {
         self.folder.join("store.db")
     }
 
-    /// Whether there is a store, as far as the folder tells.
+    /// Whether there is a store, as far as the folder shows.
     pub(crate) fn is_initialised(&self) -> Result<bool, Failure> {
         match self.database {
             Some(_) => Ok(files::exists(&self.folder)? && self.folder.is_dir()),
@@ -69,7 +69,7 @@ impl StoreLocation {
         ))
     }
 
-    /// Locks the folder for the one server that it may have; a database admits any number.
+    /// Locks the folder, which only one server may serve; a database allows any number.
     pub(crate) fn lock(&self) -> Result<Option<FolderLock>, Failure> {
         if self.is_shared() {
             return Ok(None);
@@ -81,7 +81,7 @@ impl StoreLocation {
     pub(crate) fn open(&self) -> Result<Arc<dyn Store>, Failure> {
         match &self.database {
             Some(url) => match PostgresStore::open(url) {
-                // The URL may hold a password: it is not repeated.
+                // The URL may hold a password, so it is not quoted.
                 Err(error @ StoreError::Unavailable(_)) => Err(store_failure(error).hint(
                     "check that PostgreSQL runs, and the host, port, user and database of --store",
                 )),
@@ -96,13 +96,13 @@ impl StoreLocation {
     /// Opens the store beside the server that may serve it.
     pub(crate) fn open_beside(&self) -> Result<Arc<dyn Store>, Failure> {
         if !self.is_shared() && self.lock().is_err() {
-            // Checks the schema first: it must not change below a running server.
+            // Checks the schema first: it must not change under a running server.
             SqliteStore::open_read_only(&self.file()).map_err(store_failure)?;
         }
         self.open()
     }
 
-    /// Opens the store for a look at it.
+    /// Opens the store read-only.
     pub(crate) fn open_read_only(&self) -> Result<Arc<dyn Store>, Failure> {
         match &self.database {
             Some(_) => self.open(),

@@ -1,7 +1,6 @@
-//! The one binary: post-quantum trust services that you run yourself.
+//! The `outlast` program: post-quantum trust services that you run yourself.
 //!
-//! This crate reads arguments, environment, files and the clock, prints, and exits. All else is in the
-//! libraries.
+//! This crate reads arguments, environment, files and the clock, prints, and exits. The libraries do everything else.
 
 mod acme;
 mod audit_options;
@@ -71,7 +70,7 @@ enum Command {
     ServeEcho(commands::serve_echo::Arguments),
     /// Put post-quantum TLS in front of another server: TCP, HTTP or PostgreSQL.
     Proxy(Box<commands::proxy::Arguments>),
-    /// Carry what local clients send to a far server over post-quantum TLS.
+    /// Carry local clients' connections to a remote server over post-quantum TLS.
     Forward(commands::forward::Arguments),
     /// Rotate the root key, which seals the store's secrets, or show its state.
     RootKey(commands::root_key::Arguments),
@@ -112,7 +111,7 @@ enum Command {
 }
 
 impl Command {
-    /// Whether the command handles signals itself: servers let open requests finish, the lab keeps what it has measured.
+    /// Whether the command handles signals itself: servers let open requests finish, the lab keeps its measurements.
     fn handles_signals(&self) -> bool {
         match self {
             Self::Server(_) | Self::ServeEcho(_) | Self::Proxy(_) | Self::Forward(_) => true,
@@ -181,7 +180,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The data folder that the command was given, by an option or by the environment: hints repeat it.
+/// The data folder in the options or the environment, for hints.
 fn data_folder(matches: &ArgMatches) -> Option<PathBuf> {
     let (_, inner) = matches.subcommand()?;
     let here = inner.try_get_one::<PathBuf>("data").ok().flatten();
@@ -192,7 +191,7 @@ fn data_folder(matches: &ArgMatches) -> Option<PathBuf> {
 mod tests {
     use clap::CommandFactory;
 
-    /// Two flags or groups of one name only show when the command is used.
+    /// Options or groups with the same name only fail when the command is used.
     #[test]
     fn every_command_can_be_parsed() {
         super::Arguments::command().debug_assert();

@@ -1,4 +1,4 @@
-//! Metrics of a server: where Prometheus reads them, and where OpenTelemetry's variables say that they are pushed to.
+//! Metrics of a server: the address for Prometheus, and the targets in OpenTelemetry's variables.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::listeners::listen_at;
 use crate::{settings, trust, values};
 
-/// What the settings and the environment say together.
+/// The settings and the environment, checked.
 #[derive(Default)]
 pub(crate) struct Settings {
     listen: Option<SocketAddr>,
@@ -30,24 +30,24 @@ struct PushSettings {
     timeout: Duration,
 }
 
-/// Metrics that are kept, and the ways that they go.
+/// The registry of metrics, and its outlets.
 pub(crate) struct Kept {
-    /// Where they are counted.
+    /// The registry.
     pub(crate) metrics: Arc<Metrics>,
-    /// Where they are read.
+    /// Address at which they can be read.
     pub(crate) address: Option<SocketAddr>,
     settings: Option<PushSettings>,
     listener: Option<tokio::net::TcpListener>,
 }
 
-/// As long as metrics go out.
+/// Keeps the outlets running.
 pub(crate) struct Going {
     push: Option<Push>,
     serving: Option<JoinHandle<()>>,
 }
 
 impl Settings {
-    /// What the settings say, and OpenTelemetry's variables.
+    /// Checks the settings and OpenTelemetry's variables.
     pub(crate) fn choose(settings: settings::Metrics) -> Result<Self, Failure> {
         let listen = match settings.metrics_listen.as_deref() {
             None | Some("off") => None,
@@ -60,7 +60,7 @@ impl Settings {
         Ok(Self { listen, push: push_settings(|name| std::env::var(name).ok())? })
     }
 
-    /// Where they are counted, if anybody is to see them. Takes the address, so that it is known early if it is taken.
+    /// Makes the registry, unless there is no outlet. Binds the address, so that a conflict is noticed early.
     pub(crate) fn keep(self) -> Result<Option<Kept>, Failure> {
         if self.listen.is_none() && self.push.is_none() {
             return Ok(None);
@@ -73,7 +73,7 @@ impl Settings {
 }
 
 impl Kept {
-    /// Lets them go out until `stop` is ready. What else is counted must be known by now.
+    /// Runs the outlets until `stop` is ready. All metrics must be registered by now.
     pub(crate) fn go(
         self,
         stop: impl Future<Output = ()> + Send + 'static,
@@ -123,25 +123,25 @@ impl PushSettings {
     }
 }
 
-/// Scheme, host and port of a URL: the rest may hold a password.
+/// Scheme, host and port of a URL: the rest may have a password.
 fn place(endpoint: &str) -> String {
     let (scheme, rest) = endpoint.split_once("://").unwrap_or(("", endpoint));
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let host = match authority.rsplit_once('@') {
         Some((_, host)) => host,
-        // A password with a slash in it, perhaps: too little is better than too much.
+        // Perhaps a password with a slash in it: better to show too little than too much.
         None if rest.contains('@') => "?",
         None => authority,
     };
     if scheme.is_empty() { host.to_owned() } else { format!("{scheme}://{host}") }
 }
 
-/// Reads OpenTelemetry's variables: the specification's "SDK environment variables" and "OTLP exporter". Unlike there,
-/// nothing is pushed unless one of them says so.
+/// Reads OpenTelemetry's variables: the specification's "SDK environment variables" and "OTLP exporter". Unlike
+/// there, metrics are pushed only if a variable asks for it.
 fn push_settings(lookup: impl Fn(&str) -> Option<String>) -> Result<Option<PushSettings>, Failure> {
-    // An empty value is like none, says the specification.
+    // By the specification an empty value counts as unset.
     let variable = |name: &str| lookup(name).filter(|value| !value.trim().is_empty());
-    // What is said of metrics goes before what is said of everything.
+    // Variables for metrics take precedence over those for all signals.
     let exporter = |name: &str| {
         [format!("OTEL_EXPORTER_OTLP_METRICS_{name}"), format!("OTEL_EXPORTER_OTLP_{name}")]
             .into_iter()

@@ -1,4 +1,4 @@
-//! Certificates, requests, CRLs, keys and the like in files, whoever made them.
+//! Reads certificates, requests, CRLs, keys and the like from files.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Object>, Failure> {
     object::read(bytes.expose()).map_err(|error| Failure::file(path, &error))
 }
 
-/// The certificates of a file, which must hold some.
+/// The certificates of a file, which must contain at least one.
 pub(crate) fn certificates(path: &Path) -> Result<Vec<Vec<u8>>, Failure> {
     let found: Vec<_> = read(path)?
         .iter()
@@ -41,7 +41,7 @@ pub(crate) fn opened(object: Object, passphrase: Option<&Source>) -> Result<Obje
     Ok(Object { kind: Kind::PrivateKey, der })
 }
 
-/// Where a passphrase is, as an argument of clap.
+/// Source of a passphrase, as an argument.
 pub(crate) fn source(text: &str) -> Result<Source, String> {
     Source::parse(text).map_err(|failure| failure.message().to_owned())
 }

@@ -24,7 +24,7 @@ use crate::settings::{self, Located};
 use crate::values::{self, ListenAddress};
 use crate::{files, tls, trust};
 
-/// Where systems keep the CAs that they trust.
+/// Files in which systems keep their trusted CAs.
 const SYSTEM_CAS: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -48,7 +48,7 @@ pub(crate) struct File {
 }
 
 impl File {
-    /// Reads it.
+    /// Reads the file.
     pub(crate) fn load(path: &Path) -> Result<Self, Failure> {
         let bytes = files::read(path, 1 << 20)?;
         let text = String::from_utf8_lossy(&bytes);
@@ -71,48 +71,49 @@ pub(crate) struct Listener {
     /// Name of the listener in logs, metrics and the ledger [default: proxy].
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// Address, or host's name, and port; port 0 takes a free one.
+    /// Address, or host name, and port; port 0 picks a free one.
     #[arg(long, env = "OUTLAST_LISTEN")]
     pub(crate) listen: Option<ListenAddress>,
     /// Backend: tcp://HOST:PORT, http://HOST:PORT or unix:PATH, or with TLS tls://HOST:PORT or https://HOST:PORT;
     /// may be repeated.
     #[arg(long, env = "OUTLAST_TO", value_delimiter = ',', value_name = "URL")]
     pub(crate) to: Vec<String>,
-    /// Protocol within TLS: tcp, http or postgres [default: http if --to is an HTTP URL, else tcp].
+    /// Protocol inside TLS: tcp, http or postgres [default: http if --to is an HTTP URL, else tcp].
     #[arg(long)]
     pub(crate) protocol: Option<String>,
     /// Certificate chain in PEM, the server's own first. Repeated, with its key each time: the preferred certificate
     /// first, such as ML-DSA before ECDSA.
     #[arg(long = "tls-cert-file", env = "OUTLAST_TLS_CERT_FILE", value_delimiter = ',')]
     pub(crate) tls_cert_file: Vec<PathBuf>,
-    /// Private key in PEM, as often as there are certificates.
+    /// Private key in PEM, one for each certificate.
     #[arg(long = "tls-key-file", env = "OUTLAST_TLS_KEY_FILE", value_delimiter = ',')]
     pub(crate) tls_key_file: Vec<PathBuf>,
     /// Security policy: see `outlast policy list` [default: 2026-11].
     #[arg(long, env = "OUTLAST_POLICY", value_name = "NAME", value_parser = values::tls_policies(), hide_possible_values = true)]
     pub(crate) policy: Option<String>,
-    /// How the policy's post-quantum groups are applied: require, prefer, allow or off [default: prefer].
+    /// How to apply the policy's post-quantum groups: require, prefer, allow or off [default: prefer].
     #[arg(long, env = "OUTLAST_MODE", value_parser = values::modes(), hide_possible_values = true)]
     pub(crate) mode: Option<String>,
     /// ALPN name for the protocol tcp; may be repeated.
     #[arg(long, value_delimiter = ',')]
     pub(crate) alpn: Vec<String>,
-    /// Ask clients for certificates, and accept those below the CAs in this PEM file or folder.
+    /// Ask clients for certificates, and accept those issued below the CAs in this PEM file or folder.
     #[arg(long, env = "OUTLAST_CLIENT_CA", value_name = "FILE")]
     pub(crate) client_ca: Option<PathBuf>,
     /// Whether a client must have a certificate: require or request [default: require].
     #[arg(long, env = "OUTLAST_CLIENT_AUTH", value_name = "MODE")]
     pub(crate) client_auth: Option<String>,
-    /// CRL for clients' certificates; may be repeated.
+    /// CRL for client certificates; may be repeated.
     #[arg(long = "client-crl", value_delimiter = ',', value_name = "FILE")]
     pub(crate) client_crls: Option<Vec<PathBuf>>,
-    /// Proxy in front whose connections begin with a PROXY protocol header, v1 or v2; may be repeated.
+    /// Proxy in front that begins connections with a PROXY protocol header, v1 or v2; may be repeated.
     #[arg(long, value_delimiter = ',', value_name = "CIDR")]
     pub(crate) proxy_protocol_from: Vec<String>,
     /// Begin each connection to a backend with a PROXY protocol header: v1 or v2. v2 describes TLS, too.
     #[arg(long, value_name = "VERSION")]
     pub(crate) send_proxy_protocol: Option<String>,
-    /// Proxy in front whose X-Forwarded-* and Forwarded headers are trusted; may be repeated. Others' are removed.
+    /// Proxy in front whose X-Forwarded-* and Forwarded headers are trusted; may be repeated. Those of others are
+    /// removed.
     #[arg(long, value_delimiter = ',', value_name = "CIDR")]
     pub(crate) trust_forwarded: Vec<String>,
     /// Send X-Outlast-Tls-* headers to the backend: what was negotiated, and the client's certificate.
@@ -121,7 +122,7 @@ pub(crate) struct Listener {
     /// How to choose among several backends: round-robin or least-connections [default: round-robin].
     #[arg(long)]
     pub(crate) balance: Option<String>,
-    /// Health check of backends: tcp, or a path that must be answered with 200 to 399.
+    /// Health check of backends: tcp, or a path that must answer with 200 to 399.
     #[arg(long, value_name = "tcp|PATH")]
     pub(crate) health: Option<String>,
     /// Host header of health checks [default: the backend's own name].
@@ -142,10 +143,10 @@ pub(crate) struct Listener {
     /// Timeout of connecting to a backend, in seconds [default: 5].
     #[arg(long, value_name = "SECONDS")]
     pub(crate) connect_timeout: Option<f64>,
-    /// Timeout of its answer to an HTTP request, in seconds [default: 60].
+    /// Timeout of a backend's answer to an HTTP request, in seconds [default: 60].
     #[arg(long, value_name = "SECONDS")]
     pub(crate) answer_timeout: Option<f64>,
-    /// Seconds that a connection may be open without a byte in either direction [default: 3600].
+    /// Idle timeout of a connection, in seconds [default: 3600].
     #[arg(long, value_name = "SECONDS")]
     pub(crate) idle_timeout: Option<f64>,
     /// Concurrent connections [default: 16384].
@@ -165,13 +166,13 @@ pub(crate) struct Listener {
 #[serde(default)]
 #[group(id = "upstream")]
 pub(crate) struct Upstream {
-    /// CAs that backends' certificates must be below, PEM [default: those of the system].
+    /// Trusted CAs for backends' certificates, PEM [default: those of the system].
     #[arg(long, value_name = "FILE")]
     pub(crate) backend_ca: Option<PathBuf>,
-    /// Name in their certificates [default: the host].
+    /// Name in backends' certificates [default: the host].
     #[arg(long, value_name = "NAME")]
     pub(crate) backend_name: Option<String>,
-    /// Certificate chain to show to them, PEM.
+    /// Certificate chain to show to backends, PEM.
     #[arg(long, value_name = "FILE", requires = "backend_key")]
     pub(crate) backend_cert: Option<PathBuf>,
     /// Its private key, PEM.
@@ -180,12 +181,12 @@ pub(crate) struct Upstream {
     /// Security policy for connections to them [default: 2026-11].
     #[arg(long, value_name = "NAME", value_parser = values::tls_policies(), hide_possible_values = true)]
     pub(crate) backend_policy: Option<String>,
-    /// How its post-quantum groups are applied there [default: prefer].
+    /// How to apply its post-quantum groups there [default: prefer].
     #[arg(long, value_parser = values::modes(), hide_possible_values = true)]
     pub(crate) backend_mode: Option<String>,
 }
 
-/// State that all listeners share, however often their settings are read.
+/// State that all listeners share, across reloads of the settings.
 #[derive(Default)]
 pub(crate) struct Common {
     pub(crate) observer: Option<Arc<dyn Observe>>,
@@ -194,7 +195,7 @@ pub(crate) struct Common {
 }
 
 impl Listener {
-    /// Reads the files and checks all of it; paths are relative to `folder`.
+    /// Checks the settings and reads the files that they name; paths are relative to `folder`.
     pub(crate) fn settings(&self, folder: &Path, common: &Common) -> Result<Settings, Failure> {
         let name = self.name.as_deref().unwrap_or("proxy");
         self.build(name, folder, common).map_err(|failure| match self.name {
@@ -329,7 +330,7 @@ pub(crate) struct Destination {
 }
 
 impl Destination {
-    /// Its host, as in the `Host` header.
+    /// Its host, for the `Host` header.
     pub(crate) fn host(&self) -> Option<String> {
         match &self.address {
             Address::Tcp(host, _) if host.contains(':') => Some(format!("[{host}]")),
@@ -371,7 +372,7 @@ impl Destination {
 }
 
 impl Upstream {
-    /// TLS with the backend at this address.
+    /// TLS settings for the backend at this address.
     pub(crate) fn tls(
         &self,
         destination: &Destination,
@@ -418,7 +419,7 @@ pub(crate) fn identity(chain: &Path, key: &Path) -> Result<ClientIdentity, Failu
     Ok(ClientIdentity { chain: certificates, key: private_key(key)? })
 }
 
-/// PKCS #8 of the private key in a file.
+/// PKCS #8 form of the private key in a file.
 fn private_key(path: &Path) -> Result<Secret, Failure> {
     let wrong = |error: &dyn std::fmt::Display| Failure::file(path, error);
     let objects = object::read(&files::read(path, 1 << 20)?).map_err(|error| wrong(&error))?;

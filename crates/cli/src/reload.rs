@@ -1,6 +1,6 @@
-//! What a running server takes over without dropping a connection: certificates, CAs and CRLs of clients, ticket keys.
+//! What a running server reloads without dropping a connection: certificates, CAs and CRLs of clients, ticket keys.
 //!
-//! What is broken changes nothing: what was there before stays, and the log says so.
+//! A broken file changes nothing: what was loaded before stays, and the log says so.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use crate::tls::Shows;
 /// Interval between checks for changed files.
 const FILES: Duration = Duration::from_secs(5);
 
-/// Interval between reads of the keys of tickets. The next one is in the store hours before it is used.
+/// Interval between reads of the ticket keys. The next key is in the store hours before its first use.
 const TICKET_KEYS: Duration = Duration::from_secs(60);
 
-/// A server that could serve nobody does not start.
+/// Refuses to start a server that could not serve any client.
 pub(crate) fn check(door: &Door) -> Result<(), Failure> {
     let rules = door.rules();
     if door.facts().iter().any(|facts| can_show(rules, facts)) {
@@ -37,11 +37,12 @@ pub(crate) fn check(door: &Door) -> Result<(), Failure> {
     ))
 }
 
-/// Files, and what became of them when they were last read.
+/// Watched files, and the outcome of reading them.
 struct Followed {
-    /// Those that were taken over; absent if the last try failed, which is then repeated: what was wrong may not be in them.
+    /// Their stamps when they were last loaded; `None` if the last attempt failed, which is then repeated: the cause
+    /// may lie outside the files.
     taken: Option<Stamps>,
-    /// Those of which the log says already that they cannot be used.
+    /// Their stamps when an error about them was last logged.
     refused: Option<Stamps>,
 }
 
@@ -52,7 +53,8 @@ impl Followed {
         Self { taken: Some(stamps), refused: None }
     }
 
-    /// Has `take` read them if they are not those that were taken over, or if somebody asked; says `what` if that fails.
+    /// Calls `take` if the files have changed since they were loaded, or if a reload was requested; names `what` if
+    /// that fails.
     fn follow(&mut self, stamps: Stamps, asked: bool, what: &str, take: impl FnOnce() -> Taken) {
         if !asked && self.taken.as_ref() == Some(&stamps) {
             return;
@@ -75,20 +77,20 @@ fn refused(what: &str, failure: &Failure) {
     tracing::error!(error = failure.message(), "{what} cannot be used: those before stay");
 }
 
-/// The files that a server has taken over, by their stamps from before they were read.
+/// The files that a server has loaded, by their stamps from before they were read.
 pub(crate) struct Watch {
     shown: Followed,
     believed: Followed,
 }
 
 impl Watch {
-    /// Before the files are read for the first time, so that no change is missed.
+    /// To be called before the files are read for the first time, so that no change is missed.
     pub(crate) fn new(shows: &Shows, clients: Option<&Clients>) -> Self {
         let believed = clients.map(Clients::stamp).unwrap_or_default();
         Self { shown: Followed::new(shows.stamp()), believed: Followed::new(believed) }
     }
 
-    /// Takes over changed files, and all of them at SIGHUP. Never ends, unless there are none.
+    /// Reloads changed files, and all of them at SIGHUP. Never ends, unless there are no files.
     pub(crate) async fn run(
         mut self,
         data: Arc<Data>,
@@ -160,7 +162,7 @@ fn certificates(data: &Data, door: &Door, shows: &Shows, names: &[String]) -> Ta
             return Err(Failure::new(format!("the policy {name} allows none of them")));
         }
         replaced(door.replace_certificates(shown.certificates))?;
-        // Only now: clients that trust the new root alone would not trust the certificates before.
+        // Written last: clients that trust only the new root would not trust the previous certificates.
         if let Err(failure) = data.give_roots(&shown.roots) {
             tracing::error!(error = failure.message(), "the roots cannot be given to clients");
         }
@@ -172,7 +174,7 @@ fn replaced(outcome: Result<(), impl Display>) -> Taken {
     outcome.map_err(|error| Failure::new(error.to_string()))
 }
 
-/// Keeps the keys of tickets as they are in the store. Never ends.
+/// Keeps the ticket keys as they are in the store. Never ends.
 pub(crate) async fn ticket_keys(data: Arc<Data>, tickets: Arc<Tickets>) {
     loop {
         tokio::time::sleep(TICKET_KEYS).await;
@@ -189,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_could_not_be_read_is_tried_again_although_it_has_not_changed() {
+    fn unreadable_file_is_retried_even_if_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         let stamps = || vec![crate::files::stamp(&path)];
@@ -214,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_another_has_replaced_is_another_whatever_its_time() {
+    fn replaced_file_is_noticed_whatever_its_time() {
         let folder = tempfile::tempdir().unwrap();
         let (path, other) = (folder.path().join("key"), folder.path().join("other"));
         std::fs::write(&path, b"1").unwrap();

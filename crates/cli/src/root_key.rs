@@ -1,6 +1,6 @@
-//! Where the key is that wraps a store's root keys: a file, a passphrase, or a token (PKCS #11).
+//! The key-encryption key of a store's root keys: in a file, from a passphrase, or in a token (PKCS #11).
 //!
-//! Only says where keys are and fetches them; what is done with them is `outlast_domain::seal`'s matter.
+//! Only finds and fetches the key; `outlast_domain::seal` uses it.
 
 mod pkcs11;
 
@@ -18,12 +18,12 @@ use crate::failure::Failure;
 use crate::settings::Located;
 use crate::{files, shell};
 
-/// Shorter ones are refused for new keys.
+/// Length below which passphrases for new keys are refused, in characters.
 const MIN_PASSPHRASE: usize = 12;
 const FORMS: &str = "known are file:PATH, passphrase:env:NAME, passphrase:file:PATH, passphrase: (asks on \
                      the terminal) and pkcs11:token=...;object=...?module-path=...&pin-source=file:PATH";
 
-/// Where the key-encryption key of a store is.
+/// Where the key-encryption key of a store comes from.
 #[derive(Clone)]
 pub(crate) enum Provider {
     /// In a file.
@@ -34,7 +34,7 @@ pub(crate) enum Provider {
     Pkcs11(pkcs11::Uri),
 }
 
-/// Where a passphrase comes from.
+/// Source of a passphrase.
 #[derive(Clone)]
 pub(crate) enum Source {
     Environment(String),
@@ -42,7 +42,7 @@ pub(crate) enum Source {
     Terminal,
 }
 
-/// A key-encryption key and what its provider needs to find or derive it again.
+/// A key-encryption key, and what its provider needs to find or derive it again.
 pub(crate) type Made = (Box<dyn Kek>, Map<String, Value>);
 
 impl fmt::Display for Provider {
@@ -60,7 +60,7 @@ impl fmt::Display for Provider {
 impl Provider {
     /// Reads `file:PATH`, `passphrase:SOURCE` or a PKCS #11 URI. Relative paths are below `base`.
     pub(crate) fn parse(text: &str, base: &Path) -> Result<Self, Failure> {
-        // What was given may hold a PIN or, by mistake, a key: it is not repeated.
+        // The text may hold a PIN or, by mistake, a key: it is not quoted.
         let unknown = || Failure::new("the root key's place is not understood").hint(FORMS);
         let path = |path: &str| match path {
             "" => Err(unknown()),
@@ -86,7 +86,7 @@ impl Provider {
         Self::File(folder.join("root.key"))
     }
 
-    /// As `root_key` says, or else the default of a data folder.
+    /// The provider in `root_key`, or the default of a data folder.
     pub(crate) fn choose(root_key: Option<&Located>, folder: &Path) -> Result<Self, Failure> {
         match root_key {
             Some(said) => {
@@ -105,7 +105,7 @@ impl Provider {
         }
     }
 
-    /// The standard that its operator says it is certified to. Only a token can be.
+    /// The standard that the operator says it is certified for. Only a token can be.
     pub(crate) fn certified_to(
         &self,
         setting: Option<&str>,
@@ -127,18 +127,18 @@ impl Provider {
         }
     }
 
-    /// Whether it can be written down: it holds no PIN.
+    /// Whether it can be shown and written down: it has no PIN.
     pub(crate) fn can_be_shown(&self) -> bool {
         !matches!(self, Self::Pkcs11(uri) if uri.holds_pin())
     }
 
-    /// The key of a store that says `record` of it; stores of the first layout have no such record.
+    /// The key for a store with this `record`; a store of the first layout has no such record.
     pub(crate) fn open(&self, record: Option<&RootRecord>) -> Result<Box<dyn Kek>, Failure> {
         let stated = record.map_or(SoftwareKek::FILE, |record| record.provider.as_str());
         self.open_stated(stated, record.map(|record| &record.parameters))
     }
 
-    /// The key of a provider whose name and parameters were kept.
+    /// The key of a provider, from its stored name and parameters.
     pub(crate) fn open_stated(
         &self,
         name: &str,
@@ -173,7 +173,7 @@ impl Provider {
         }
     }
 
-    /// Keeps a key that is there already: only a file can.
+    /// Keeps an existing key: only a file can.
     pub(crate) fn keep(&self, key: Secret) -> Result<(), Failure> {
         match self {
             Self::File(path) if !files::exists(path)? => {
@@ -187,7 +187,7 @@ impl Provider {
         }
     }
 
-    /// A key for a new store: a file or a token's key is made unless it is there, a passphrase gets a salt.
+    /// A key for a new store: a file or a token's key is created unless it exists, a passphrase gets a salt.
     pub(crate) fn create(&self) -> Result<Made, Failure> {
         match self {
             Self::File(path) => {
@@ -218,7 +218,7 @@ impl Provider {
         }
     }
 
-    /// What it means that a store's key does not open with this one.
+    /// Explains why this key does not open a store.
     pub(crate) fn wrong_key(&self, kek: &dyn Kek, stated: Option<&str>) -> Failure {
         match self {
             Self::File(path) => {
@@ -244,13 +244,13 @@ impl Provider {
 }
 
 impl Source {
-    /// Reads `env:NAME`, `file:PATH`, or nothing, which is to ask on the terminal.
+    /// Parses `env:NAME`, `file:PATH`, or nothing, which means to ask on the terminal.
     pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
         match text.split_once(':') {
             Some(("env", name)) if !name.is_empty() => Ok(Self::Environment(name.to_owned())),
             Some(("file", path)) if !path.is_empty() => Ok(Self::File(PathBuf::from(path))),
             None if text.is_empty() => Ok(Self::Terminal),
-            // What was given may be the passphrase itself, by mistake: it is not repeated.
+            // The text may be the passphrase itself, by mistake: it is not quoted.
             _ => Err(Failure::new("the passphrase's place is not understood")
                 .hint("known are env:NAME, file:PATH, and \"\" to be asked on the terminal")
                 .code(2)),

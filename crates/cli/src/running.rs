@@ -36,7 +36,7 @@ const CHECKPOINTS: Duration = Duration::from_secs(2);
 /// Interval between checks whether a CRL is due or a file waits for its bucket.
 const REVOCATION: Duration = Duration::from_secs(2);
 
-/// Where plain HTTP (CRLs, OCSP) is served.
+/// The address of plain HTTP (CRLs, OCSP).
 #[derive(Default)]
 pub(crate) enum Listen {
     /// At the same address as the APIs, at the next port.
@@ -60,19 +60,19 @@ impl Listen {
         })
     }
 
-    /// The address to listen at, if at any, beside the APIs at `api`, for which `asked` was configured.
+    /// The address for this listener, if any, given the APIs' at `api`, for which `asked` was configured.
     fn address(&self, asked: SocketAddr, api: SocketAddr) -> Option<SocketAddr> {
         match self {
             Self::Off => None,
             Self::At(address) => Some(*address),
-            // Port 0 for the APIs means any port for this one as well.
+            // Port 0 for the APIs means a free port for this one as well.
             Self::NextPort if asked.port() == 0 => Some(SocketAddr::new(asked.ip(), 0)),
             Self::NextPort => Some(SocketAddr::new(api.ip(), api.port().checked_add(1)?)),
         }
     }
 }
 
-/// URLs in certificates, and where CRLs and reports are written.
+/// Settings for URLs in certificates, and for the storage of CRLs and reports.
 pub(crate) struct Revocation {
     pub(crate) listen: Listen,
     pub(crate) url: Option<String>,
@@ -80,7 +80,7 @@ pub(crate) struct Revocation {
     pub(crate) ocsp_validity: i64,
     pub(crate) buckets: Buckets,
     pub(crate) acme: outlast_net::acme::Settings,
-    /// Standard that the token with the root key is certified to, by its operator's word.
+    /// The standard that the token with the root key is certified for, by its operator's word.
     pub(crate) key_storage: Option<&'static KeyStorage>,
 }
 
@@ -98,11 +98,11 @@ impl Default for Revocation {
     }
 }
 
-/// Where the APIs are served, and to how many connections.
+/// Addresses of the APIs, and limits on connections.
 pub(crate) struct Network {
     pub(crate) listen: SocketAddr,
     pub(crate) http3: Http3,
-    /// Connections that one peer may have at each listener, if not the usual number.
+    /// Connections that one peer may have at each listener; `None` for the default.
     pub(crate) connections_per_peer: Option<usize>,
 }
 
@@ -115,20 +115,20 @@ pub(crate) struct Upkeep {
 
 /// A server that runs in this process.
 pub(crate) struct Running {
-    /// Where it listens.
+    /// Address of the APIs.
     pub(crate) address: SocketAddr,
-    /// Where plain HTTP listens.
+    /// Address of plain HTTP.
     pub(crate) revocation: Option<SocketAddr>,
-    /// Where metrics are read.
+    /// Address of the metrics.
     pub(crate) metrics: Option<SocketAddr>,
-    /// Where HTTP/3 is served, over UDP.
+    /// Address of HTTP/3, over UDP.
     pub(crate) http3: Option<SocketAddr>,
     stop: tokio::sync::watch::Sender<bool>,
     task: tokio::task::JoinHandle<()>,
 }
 
 impl Running {
-    /// Starts a server on a data folder, for this machine and at any port.
+    /// Starts a server on a data folder, for this machine only, at any free port.
     pub(crate) async fn start_here(data: Data) -> Result<Self, Failure> {
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
         let network = Network { listen, http3: Http3::Off, connections_per_peer: None };
@@ -162,7 +162,7 @@ impl Running {
         let plain_address = plain.as_ref().map(|(_, address)| *address);
         let at = |scheme: &str, address: SocketAddr| {
             if address.ip().is_unspecified() {
-                // Not an address that anybody could go to.
+                // Not an address that a client could connect to.
                 format!("{scheme}://localhost:{}", address.port())
             } else {
                 format!("{scheme}://{address}")
@@ -244,7 +244,7 @@ impl Running {
         let server = Arc::new(server);
         let (stop, stopped) = tokio::sync::watch::channel(false);
         let stopping = |mut stopped: tokio::sync::watch::Receiver<bool>| async move {
-            // If whoever could say so is gone, that is the end, too.
+            // If the sender is gone, the server is stopping, too.
             let _ = stopped.wait_for(|stopped| *stopped).await;
         };
         let udp =
@@ -285,7 +285,7 @@ impl Running {
             }
             watch.abort();
             if let Some(validating) = validating {
-                // The next server starts that work again.
+                // The next server starts those attempts again.
                 validating.abort();
             }
             for other in [cosigning, retention, backups].into_iter().flatten() {
@@ -320,16 +320,16 @@ impl Running {
     }
 }
 
-/// The port to announce for HTTP/3: that which is listened at, unless clients come to another, from which only TCP may be
-/// passed on.
+/// The port to announce for HTTP/3: the listener's own, unless clients connect to another, which may forward TCP
+/// only.
 fn announced(service_url: Option<&str>, port: u16) -> Option<u16> {
     let Some(url) = service_url else { return Some(port) };
     let given = url.parse::<http::Uri>().ok()?.authority()?.port_u16().unwrap_or(443);
     (given == port).then_some(port)
 }
 
-/// Signs the head of the audit log when it is due, at once for events that an earlier server left unsigned, and verifies old
-/// events again. Never ends.
+/// Signs the head of the audit log when it is due, and at the start for events that an earlier server left unsigned;
+/// verifies old events again. Never ends.
 async fn checkpoints(data: Arc<Data>) {
     checkpoint(&data, true);
     loop {
@@ -396,8 +396,8 @@ async fn chores(data: Arc<Data>, server: Arc<Server>, shows: Shows, names: Vec<S
             }
         });
         tokio::time::sleep(CHORES).await;
-        // Not at the start, when the server has just checked its certificates. Files are renewed by their owner. A wrong clock
-        // would make certificates that no client accepts.
+        // Not at the start, when the server has just checked its certificates. Certificates in files are renewed by
+        // their owner. With a wrong clock no client would accept the new ones.
         if !shows.has_files() && data.service.clock_problem().is_none() {
             reload::renew(&data, &server.door, &shows, &names);
         }

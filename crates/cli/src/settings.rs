@@ -1,7 +1,7 @@
-//! Settings of `outlast server`: one row each, and what comes of it.
+//! Settings of `outlast server`, one row each.
 //!
-//! `table.rs` has the rows. From a row come the option and its help, the variable, the key in `outlast.toml`, the default,
-//! `docs/settings.md` and the manual page. Nothing here says what a value does: whoever uses it checks it.
+//! `table.rs` has the rows. A row gives the option and its help, the variable, the key in `outlast.toml`, the
+//! default, `docs/settings.md` and the manual page. What a value means is up to the code that uses and checks it.
 
 mod file;
 mod origin;

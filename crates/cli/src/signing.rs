@@ -1,4 +1,4 @@
-//! Signing and verifying one file: what the commands and the quickstart share.
+//! Signs and verifies single files, for the commands and the quickstart.
 
 use std::path::{Path, PathBuf};
 
@@ -21,23 +21,23 @@ use crate::digest;
 use crate::endpoint::Endpoint;
 use crate::failure::{Failure, REFUSED};
 
-/// Tag of a KMS key that names its certificate, so that `outlast sign` finds it.
+/// Tag of a KMS key that names its certificate, by which `outlast sign` finds it.
 pub(crate) const CERTIFICATE_TAG: &str = "outlast:certificate-arn";
 
-/// A KMS key with the certificate that goes with it.
+/// A KMS key with its certificate.
 #[derive(Clone)]
 pub(crate) struct SigningIdentity {
     key_arn: String,
     algorithm: &'static SignatureAlgorithm,
     digest: &'static Digest,
     certificate: Certificate,
-    /// The CAs between, without the root, in DER.
+    /// The CAs between leaf and root, in DER.
     chain: Vec<Vec<u8>>,
 }
 
 impl SigningIdentity {
-    /// Looks up a key and its certificate: the one in `given` (PEM, the signer's first), or the one that the
-    /// key's tag names. `digest` is chosen by the key if absent.
+    /// Looks up a key and its certificate: the one in `given` (PEM, the signer's first), or the one that the key's
+    /// tag names. If `digest` is absent, the key decides.
     pub(crate) async fn resolve(
         endpoint: &mut Endpoint,
         key: &str,
@@ -76,7 +76,7 @@ impl SigningIdentity {
             .hint("the signer's certificate comes first in the file"));
         }
         let (algorithm, digest) = choose(&described.key_spec, digest)?;
-        // The verifier has the root already, and trusts none that comes along.
+        // The verifier has the root already, and would not trust one in the message.
         let chain = rest
             .iter()
             .filter(|der| {
@@ -92,12 +92,12 @@ impl SigningIdentity {
         &self.certificate
     }
 
-    /// The digest over files.
+    /// The digest of files.
     pub(crate) fn digest(&self) -> &'static Digest {
         self.digest
     }
 
-    /// Signs a file and gives the CMS message in DER. Only its digest leaves this process.
+    /// Signs a file and returns the CMS message in DER. Only the digest leaves this process.
     pub(crate) async fn sign_file(
         &self,
         endpoint: &mut Endpoint,
@@ -109,7 +109,7 @@ impl SigningIdentity {
         self.sign_digest(endpoint, &message_digest).await
     }
 
-    /// Signs a file by its digest, made with [`SigningIdentity::digest`].
+    /// Signs a file, given its digest by [`SigningIdentity::digest`].
     pub(crate) async fn sign_digest(
         &self,
         endpoint: &mut Endpoint,
@@ -146,8 +146,7 @@ pub(crate) fn file_digest(
     Ok(digest::file(path, &[digest], progress)?.pop().unwrap_or_default())
 }
 
-/// The signature algorithm and digest for a key type; RFC 9882 prefers SHA-512.
-/// A certificate request for a key of the service, in DER, which the key signs.
+/// A certificate request in DER for a key of the service, which signs it.
 pub(crate) async fn certificate_request(
     endpoint: &mut Endpoint,
     key: &str,
@@ -172,6 +171,7 @@ pub(crate) async fn certificate_request(
     Ok(request.assemble(algorithm, &signature)?)
 }
 
+/// The signature algorithm and digest for a key type; RFC 9882 prefers SHA-512.
 fn choose(
     key_spec: &str,
     digest: Option<&'static Digest>,
@@ -229,7 +229,7 @@ async fn tagged_certificate(
     }
 }
 
-/// A certificate that Private CA issued, and its chain, in DER.
+/// A certificate issued by Private CA, and its chain, in DER.
 pub(crate) async fn issued_certificate(
     endpoint: &mut Endpoint,
     arn: &str,
@@ -249,7 +249,7 @@ pub(crate) async fn issued_certificate(
     Ok(pem::read_certificates(text.as_bytes())?)
 }
 
-/// Verifies a detached signature over a file. A refusal has exit code 3.
+/// Verifies a detached signature of a file. A refusal has exit code 3.
 pub(crate) fn verify_file(
     path: &Path,
     signature: &[u8],
@@ -280,7 +280,7 @@ pub(crate) fn signer_json(signer: &Signer) -> Value {
     })
 }
 
-/// Where the signature of a file is kept: beside it, with `.p7s` added.
+/// Path of a file's signature: the file's, with `.p7s` added.
 pub(crate) fn signature_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".p7s");

@@ -3,9 +3,9 @@
 use time::OffsetDateTime;
 use time::macros::format_description;
 
-/// Longest cell, unless a table takes longer ones.
+/// Longest cell by default, in characters.
 const MAX_CELL: usize = 72;
-/// Columns of a terminal that reports fit, unless they are asked for whole.
+/// Width of the terminal that reports fit unless `--wide` is given, in columns.
 pub(crate) const TERMINAL: usize = 100;
 /// Width below which no column is shortened.
 const MIN_CELL: usize = 8;
@@ -15,12 +15,12 @@ pub(crate) struct Table {
     rows: Vec<Vec<String>>,
     right: Vec<usize>,
     longest: usize,
-    /// Columns that are shortened so that lines fit a terminal.
+    /// Columns that may be shortened so that lines fit a terminal.
     flexible: Vec<usize>,
 }
 
 impl Table {
-    /// With these headings; the columns with these numbers are aligned to the right.
+    /// A table with these headings; the columns with these numbers are aligned to the right.
     pub(crate) fn new(headings: &[&str], right: &[usize]) -> Self {
         Self {
             rows: vec![headings.iter().map(|text| (*text).to_owned()).collect()],
@@ -30,12 +30,12 @@ impl Table {
         }
     }
 
-    /// With cells of this many characters at most.
+    /// Sets the longest cell, in characters.
     pub(crate) fn longest(self, longest: usize) -> Self {
         Self { longest, ..self }
     }
 
-    /// Fits [`TERMINAL`] by shortening these columns, the widest first; the others stay whole.
+    /// Fits [`TERMINAL`] by shortening these columns, the widest first; the others are not shortened.
     pub(crate) fn fitting(self, flexible: &[usize]) -> Self {
         Self { flexible: flexible.to_vec(), ..self }
     }
@@ -85,7 +85,7 @@ impl Table {
     }
 }
 
-/// Text in lines that fit a terminal, each with an indent; what follows the first has more of it.
+/// Text in lines that fit a terminal, with an indent; lines after the first are indented further.
 pub(crate) fn wrapped(text: &str, indent: usize) -> String {
     let (mut out, mut line) = (String::new(), " ".repeat(indent));
     let mut is_empty = true;
@@ -107,7 +107,7 @@ pub(crate) fn wrapped(text: &str, indent: usize) -> String {
     out
 }
 
-/// The text with its long lines [`wrapped`], each at its own indent or mark.
+/// The text with its long lines [`wrapped`], each at its own indent or list mark.
 pub(crate) fn fitted(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines() {
@@ -125,7 +125,7 @@ pub(crate) fn fitted(text: &str) -> String {
     out
 }
 
-/// Rows in columns: a column of numbers to the right, but for the first.
+/// Rows in columns: numbers are aligned to the right, except in the first column.
 pub(crate) fn table(headings: &[&str], rows: Vec<Vec<String>>) -> String {
     let is_number = |cell: &String| cell.chars().all(|c| c.is_ascii_digit() || "-,.x".contains(c));
     let right: Vec<_> = (1..headings.len())
@@ -138,7 +138,7 @@ pub(crate) fn table(headings: &[&str], rows: Vec<Vec<String>>) -> String {
     table.render(0)
 }
 
-/// Text as a terminal may have it: clients choose some of it.
+/// Text made safe for a terminal: clients choose some of it.
 fn shown(text: &str, longest: usize) -> String {
     let plain = text.chars().map(|c| if is_unseen(c) { '\u{fffd}' } else { c });
     let mut out: String = plain.take(longest + 1).collect();
@@ -149,7 +149,7 @@ fn shown(text: &str, longest: usize) -> String {
     out
 }
 
-/// Characters that do something to a terminal, turn the direction of what follows, or are not seen.
+/// Characters that control a terminal, change the direction of text, or are invisible.
 fn is_unseen(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
@@ -165,12 +165,12 @@ pub(crate) fn moment(time_ms: Option<i64>) -> String {
         .unwrap_or_else(|| "-".into())
 }
 
-/// A share of a hundred.
+/// A share as a percentage.
 pub(crate) fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".into(), |share| format!("{share:.1} %"))
 }
 
-/// Bytes in the unit that reads best.
+/// A number of bytes in the most readable unit.
 pub(crate) fn bytes(count: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     #[expect(clippy::cast_precision_loss, reason = "shown with one digit")]
@@ -183,7 +183,7 @@ pub(crate) fn bytes(count: u64) -> String {
     if unit == 0 { format!("{count} B") } else { format!("{value:.1} {}", units[unit]) }
 }
 
-/// A count and what is counted.
+/// A number and its noun.
 pub(crate) fn plural(count: u64, one: &str, many: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {many}") }
 }
@@ -193,7 +193,7 @@ mod tests {
     use super::{TERMINAL, Table, fitted, shown, table, wrapped};
 
     #[test]
-    fn lines_fit_a_terminal_and_only_flexible_columns_are_shortened() {
+    fn only_flexible_columns_are_shortened() {
         let mut table = Table::new(&["name", "from", "what"], &[]).fitting(&[0, 2]);
         table.row(vec!["n".repeat(60), "2001:db8:1:2::/64".into(), "w".repeat(60)]);
         let text = table.render(2);

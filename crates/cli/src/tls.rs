@@ -16,15 +16,15 @@ use crate::settings;
 /// Largest file with a chain or a key that is read, in bytes.
 const MAX_FILE: usize = 1 << 20;
 
-/// Certificates, policy, and whether clients are asked for certificates.
+/// Certificates, policy, and client certificates of a server.
 pub(crate) struct Tls {
     /// Policy and mode.
     pub(crate) rules: Rules,
-    /// The certificates that it shows.
+    /// Its certificates.
     pub(crate) shows: Shows,
-    /// Names in it.
+    /// Names in the certificates.
     pub(crate) names: Vec<String>,
-    /// Files that say which client certificates to accept; absent if clients are not asked.
+    /// CAs and CRLs for client certificates; `None` if clients are not asked for one.
     pub(crate) clients: Option<Clients>,
 }
 
@@ -35,7 +35,7 @@ impl Default for Tls {
     }
 }
 
-/// Which certificates a server shows, the preferred one first.
+/// The certificates of a server, the preferred one first.
 #[derive(Debug, Clone)]
 pub(crate) enum Shows {
     /// The service's own, of these kinds.
@@ -54,7 +54,7 @@ pub(crate) struct Files {
 impl Files {
     /// Reads both.
     pub(crate) fn load(&self) -> Result<Own, Failure> {
-        // The key may be in the chain's file, too.
+        // The key may be in the same file as the chain.
         let read = |path, setting| {
             files::read(path, MAX_FILE).map(Secret::new).map_err(|failure| failure.about(setting))
         };
@@ -80,7 +80,7 @@ impl Files {
         })
     }
 
-    /// The fault of these validity times at `now`, in seconds since 1970.
+    /// What is wrong with the validity of these certificates at `now`, in seconds since 1970.
     pub(crate) fn untimely(&self, own: &Own, now: i64) -> Option<Failure> {
         let wrong = if now > own.not_after {
             "the certificate has expired"
@@ -104,7 +104,7 @@ impl Shows {
         }
     }
 
-    /// Whether there are files that may change.
+    /// Whether there are files, which may change.
     pub(crate) fn has_files(&self) -> bool {
         matches!(self, Self::Files(_))
     }
@@ -130,7 +130,7 @@ impl Tls {
     }
 }
 
-/// Names that a server certificate always has.
+/// Names that every server certificate has.
 pub(crate) fn default_names() -> Vec<String> {
     let mut names: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(String::from).into();
     let node = rustix::system::uname();
@@ -147,7 +147,7 @@ pub(crate) fn default_names() -> Vec<String> {
     names
 }
 
-/// The policy and mode of these names; a policy's own mode, where none is given.
+/// The policy and mode with these names; by default the policy's own mode.
 pub(crate) fn rules(policy: Option<&str>, mode: Option<&str>) -> Result<Rules, Failure> {
     let policy = match policy {
         Some(name) => self::policy(name)?,
@@ -164,7 +164,7 @@ pub(crate) fn rules(policy: Option<&str>, mode: Option<&str>) -> Result<Rules, F
     })
 }
 
-/// The policy of this name. An unknown one is an error that says which was probably meant.
+/// The policy with this name. The error for an unknown name suggests the most similar one.
 pub(crate) fn policy(name: &str) -> Result<&'static SecurityPolicy, Failure> {
     SecurityPolicy::by_name(name).map_err(|error| {
         let list = "outlast policy list shows them";
@@ -176,7 +176,7 @@ pub(crate) fn policy(name: &str) -> Result<&'static SecurityPolicy, Failure> {
     })
 }
 
-/// The certificates that these settings ask for.
+/// The certificates by these settings.
 pub(crate) fn shows(
     kind: Option<&str>,
     chains: Vec<PathBuf>,

@@ -1,5 +1,4 @@
-//! Values of options that several commands take. `clap` names the option that a refused one was given for, and exits
-//! with 2.
+//! Values of options that several commands have. `clap` names the option of a refused value, and exits with 2.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -14,8 +13,8 @@ use serde::Deserialize;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// An address to listen at, given as `127.0.0.1:8443`, or with a host's name as `localhost:8443`: then the first address
-/// that the name has, of IPv4 if there is one.
+/// An address to listen at: `127.0.0.1:8443`, or with a host name `localhost:8443`. Of a name's addresses the first
+/// is taken, an IPv4 address if there is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct ListenAddress(pub(crate) SocketAddr);
@@ -53,17 +52,17 @@ impl fmt::Display for ListenAddress {
     }
 }
 
-/// Names of modes.
+/// Names of the modes.
 pub(crate) fn modes() -> PossibleValuesParser {
     PossibleValuesParser::new(Mode::ALL.map(Mode::name))
 }
 
-/// Names of the policies that a TLS listener can have.
+/// Names of the policies for TLS listeners.
 pub(crate) fn tls_policies() -> PossibleValuesParser {
     PossibleValuesParser::new(POLICIES.iter().filter(|row| row.has_tls()).map(|row| row.name))
 }
 
-/// An address with a port, or a host's name with one.
+/// An address or host name with a port.
 pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map(|ListenAddress(address)| address)
 }
@@ -74,7 +73,7 @@ pub(crate) fn account(text: &str) -> Result<String, String> {
     known.ok_or_else(|| "an account id has 12 digits".to_owned())
 }
 
-/// An access key id, AWS's or one of the caller's own choice.
+/// An access key id: AWS's or one of the caller's choice.
 pub(crate) fn access_key_id(text: &str) -> Result<String, String> {
     let known = is_access_key_id(text).then(|| text.to_owned());
     known.ok_or_else(|| "an access key id has 3 to 128 letters, digits and underscores".to_owned())

@@ -1,5 +1,5 @@
-//! `[limits]`: how many of something an account may have, on a server, in a store of an earlier version, and in one that
-//! somebody has written to.
+//! `[limits]`: quotas of accounts, on a server, in a store of an earlier version, and in one that somebody has
+//! changed.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -24,7 +24,7 @@ fn set(folder: &Folder, lines: &str) {
     std::fs::write(&path, format!("{before}\n[limits]\n{lines}\n")).unwrap();
 }
 
-/// Makes a key, or gives the error's code.
+/// Makes a key, or returns the error's code.
 fn create_key(server: &Server) -> Result<(), String> {
     runtime().block_on(async {
         let mut session = server.session().await.unwrap();
@@ -66,7 +66,7 @@ fn an_operator_sets_limits_and_sees_what_is_used() {
     create_key(&server).unwrap();
     assert_eq!(create_key(&server).unwrap_err(), "LimitExceededException");
     assert_eq!(server.terminate(), Some(0));
-    // Another file than the folder's.
+    // Another settings file than the folder's.
     let elsewhere = folder.path("elsewhere.toml");
     std::fs::write(&elsewhere, "[limits]\nsessions = 7\n").unwrap();
     let mut command = outlast();
@@ -95,7 +95,7 @@ fn what_a_store_of_an_earlier_version_holds_counts() {
 }
 
 #[test]
-fn a_number_that_somebody_has_changed_is_found_and_a_restored_store_counts_anew() {
+fn changed_counts_are_found_and_restored_stores_recount() {
     let folder = Folder::new();
     let mut server = folder.serve();
     for _ in 0..2 {

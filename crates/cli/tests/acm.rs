@@ -1,4 +1,4 @@
-//! Certificate Manager with AWS's Python SDK, and what it exports with OpenSSL: `tests/interop/python/acm_steps.py`.
+//! Certificate Manager with AWS's Python SDK, and its exports with OpenSSL: `tests/interop/python/acm_steps.py`.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -41,7 +41,7 @@ fn certificates_from_request_to_revocation() {
     assert!(last.ends_with(" steps passed, 0 failed"), "{text}");
     println!("{last}");
     assert_eq!(server.terminate(), Some(0));
-    // Every certificate has its key, and both belong together.
+    // Every certificate has its key, and the two match.
     let said = succeed(outlast().args(["store", "check", "--data"]).arg(&folder.data));
     println!("{said}");
 }

@@ -1,5 +1,4 @@
-//! ACME clients that others have written get, renew and revoke certificates: lego, certbot and Caddy. The authority
-//! signs by ML-DSA-65.
+//! Real ACME clients get, renew and revoke certificates: lego, certbot and Caddy. The authority signs with ML-DSA-65.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -22,7 +21,7 @@ use outlast_api::ops::acm;
 use outlast_testing::PATIENCE;
 use serde_json::json;
 
-/// A server with an endpoint, and what its clients are told.
+/// A server with an endpoint, and the settings for its clients.
 struct World {
     site: Site,
     /// The endpoint's ARN.
@@ -90,7 +89,7 @@ impl World {
         Some(Self { site, endpoint, root, openssl, verifier, server, _folder: folder })
     }
 
-    /// Holds if the certificate is revoked, and everybody can see it before long.
+    /// Checks that the certificate is revoked, and that everybody can see it soon.
     fn revoked(&self, got: &Got) {
         let folder = self.site.folder.join("verified");
         got.material(&self.root, &folder);
@@ -143,7 +142,7 @@ impl World {
     }
 }
 
-/// What ACME accounts act as.
+/// The role of ACME accounts.
 fn role(folder: &Folder) {
     let trust = json!({
         "Version": "2012-10-17",
@@ -159,7 +158,7 @@ fn role(folder: &Folder) {
     succeed(create.arg(&folder.data).arg("--trust").arg(trust));
 }
 
-/// Makes an endpoint; gives its ARN, the URL of its directory, and a new binding.
+/// Makes an endpoint; returns its ARN, the URL of its directory, and a new binding.
 async fn endpoint(
     session: &mut Session,
     authority: &Authority,
@@ -191,7 +190,7 @@ fn lego() {
     world.lego(&lego, "http.example", Challenge::Http);
     world.lego(&lego, "tls.example", Challenge::TlsAlpn);
     world.lego(&lego, "*.dns.example", Challenge::Dns);
-    // Nobody gets an account by a MAC key of his own.
+    // A client with another MAC key does not get an account.
     world.site.folder = world.site.folder.join("stranger");
     world.site.binding.1 = "c3RyYW5nZXItc3RyYW5nZXItc3RyYW5nZXItMTI".into();
     let mut stranger = world.site.lego(&lego, "http.example", Challenge::Http);
@@ -213,12 +212,12 @@ fn caddy() {
     let (Some(caddy), Some(world)) = (peer("caddy"), World::new()) else { return };
     let running = world.site.caddy(&caddy, "caddy.example");
     running.wait(&world.openssl, &world.root);
-    // It asks when to renew (RFC 9773).
+    // The client asks when to renew (RFC 9773).
     let log = std::fs::read_to_string(&running.log).unwrap();
     assert!(log.contains("got renewal info"), "{log}");
 }
 
-/// Where names are approved beforehand, the owner of a zone shows by a CNAME record, once, that it is his.
+/// For pre-approved names the owner of a zone proves it once, by a CNAME record.
 #[test]
 fn lego_without_a_challenge() {
     let (Some(lego), Some(world)) = (peer("lego"), World::with("PRE_APPROVED")) else { return };
@@ -248,7 +247,7 @@ fn lego_without_a_challenge() {
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     });
-    // It says that it could solve challenges at a port where nobody looks, and is not asked to.
+    // The client offers challenges at a port where nothing listens, and is not asked to solve one.
     let call = |domain: &str| {
         let mut command = world.site.lego(&lego, domain, Challenge::Http);
         run(command.args(["--http.port", "127.0.0.1:0", "run"]))

@@ -1,4 +1,5 @@
-//! `outlast audit`: when the log is signed, what whoever writes to the database can and cannot do to it, proofs, exports and pruning.
+//! `outlast audit`: when the log is signed, what an attacker with the database can and cannot do to it, proofs,
+//! exports and pruning.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -50,7 +51,7 @@ fn calls(server: &Server, count: usize) {
     });
 }
 
-/// A folder whose server has made this many events and has ended.
+/// A folder whose server has recorded this many events and has stopped.
 fn filled(count: usize) -> Folder {
     let folder = Folder::new();
     let mut server = folder.serve();
@@ -59,7 +60,7 @@ fn filled(count: usize) -> Folder {
     folder
 }
 
-/// Waits until every event so far is older than 0 days: the times of events are in whole seconds.
+/// Waits until all events are older than 0 days: events have times in whole seconds.
 fn next_second() {
     let second = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let begun = second();
@@ -104,7 +105,7 @@ fn readyz(server: &Server) -> (u16, String) {
     })
 }
 
-/// What a call ends with: its error's code, or `ok`.
+/// The result of a call: `ok`, or its error's code.
 fn list_keys_code(server: &Server) -> String {
     runtime().block_on(async {
         let mut session = server.session().await.unwrap();
@@ -120,14 +121,14 @@ fn a_head_is_signed_after_a_thousand_events_and_at_the_end() {
     let folder = Folder::new();
     let mut server = folder.serve();
     calls(&server, 2100);
-    // Beside the running server, and while it is busy.
+    // Beside the running server, while it is busy.
     succeed(&mut audit(&folder.data, &["verify"]));
     until("a signed head", || verified(&folder.data)["unsigned"].as_u64().unwrap() < 1000);
     assert_eq!(server.terminate(), Some(0));
     let found = verified(&folder.data);
     assert_eq!((&found["events"], &found["size"]), (&json!(2100), &json!(2100)), "{found}");
     assert_eq!((&found["unsigned"], &found["problems"]), (&json!(0), &json!([])), "{found}");
-    // An end without anything new leaves the head as it is.
+    // Stopping without new events leaves the head as it is.
     let before = std::fs::read(kept_head(&folder, &folder.data, "one")).unwrap();
     assert_eq!(folder.serve().terminate(), Some(0));
     assert_eq!(std::fs::read(kept_head(&folder, &folder.data, "two")).unwrap(), before);
@@ -150,8 +151,8 @@ fn what_a_killed_server_left_is_signed_by_the_next() {
 fn every_change_of_a_store_is_noticed() {
     let folder = filled(1200);
     assert_eq!(verified(&folder.data)["size"], 1200);
-    // A statement, what `verify` says, and whether the next server refuses to start: it does not read what was signed long
-    // ago before it serves, its patrol does that.
+    // A statement, what `verify` says, and whether the next server refuses to start: before it serves, it does not
+    // read what was signed long ago; its patrol does that.
     let changed = |event: u64| {
         format!(
             "UPDATE event SET body = CAST(replace(CAST(body AS TEXT), 'ListKeys', 'ListKeyz') AS BLOB) WHERE sequence = {event}"
@@ -194,7 +195,7 @@ fn every_change_of_a_store_is_noticed() {
         let said = format!("{}{}", stdout(&output), common::stderr(&output));
         assert_eq!(output.status.code(), Some(1), "{name}: {said}");
         assert!(said.contains(expected), "{name}: {said}");
-        // The check of the whole store sees it, too.
+        // The check of the whole store finds it, too.
         let checked = run(outlast().args(["store", "check", "--data"]).arg(&data));
         assert_eq!(checked.status.code(), Some(1), "{name}: {}", stdout(&checked));
         if refuses {
@@ -206,7 +207,7 @@ fn every_change_of_a_store_is_noticed() {
     succeed(&mut audit(&folder.data, &["verify"]));
 }
 
-/// Everything of the trail taken away, as if the store were new: there is no such store.
+/// The whole trail is removed, as if the store were new: a store without a trail does not exist.
 #[test]
 fn a_store_without_its_trail_does_not_start() {
     let folder = filled(40);
@@ -220,7 +221,8 @@ fn a_store_without_its_trail_does_not_start() {
     assert!(said.contains("its records are missing"), "{said}");
 }
 
-/// Rewrites the bodies of events, with all that whoever has the database can make anew: the leaf hashes and the tiles.
+/// Rewrites the bodies of events, with everything that somebody with the database can recompute: leaf hashes and
+/// tiles.
 fn rewrite(data: &Path, from: &str, to: &str) -> usize {
     let mut sql = sql(data);
     let sql = sql.transaction().unwrap();
@@ -262,13 +264,13 @@ fn a_running_server_never_signs_a_rewritten_past() {
     until("the alarm", || readyz(&server).0 == 503);
     let (_, text) = readyz(&server);
     assert!(text.contains("tampered") && text.contains("not those that were signed"), "{text}");
-    // Calls are refused: none of them could be recorded.
+    // Calls are refused: none could be recorded.
     assert_eq!(list_keys_code(&server), "KMSInternalException");
     let events = number(&folder.data, "SELECT max(sequence) FROM event");
     assert_eq!(list_keys_code(&server), "KMSInternalException");
     assert_eq!(number(&folder.data, "SELECT max(sequence) FROM event"), events);
     server.terminate();
-    // Nothing was signed since, and the forgery is told.
+    // Nothing was signed since, and the forgery is reported.
     let now = kept_head(&folder, &folder.data, "now");
     assert_eq!(std::fs::read(head).unwrap(), std::fs::read(now).unwrap());
     let said = fail(&mut audit(&folder.data, &["verify"]), 1);
@@ -280,9 +282,9 @@ fn a_running_server_never_signs_a_rewritten_past() {
     assert!(said.contains("nobody has cleared") && said.contains("hint: "), "{said}");
 }
 
-/// The events of the last minute are not signed yet, but the server that has written them remembers them.
+/// The events of the last minute are not signed yet, but the server that wrote them remembers them.
 #[test]
-fn events_that_are_not_signed_yet_cannot_be_changed_below_a_running_server() {
+fn unsigned_events_are_protected_from_changes() {
     for attack in ["rewrite", "delete"] {
         let folder = Folder::new();
         let mut server = folder.serve();
@@ -292,7 +294,7 @@ fn events_that_are_not_signed_yet_cannot_be_changed_below_a_running_server() {
             "rewrite" => assert!(rewrite(&folder.data, "ListKeys", "ListKeyz") > 0),
             _ => execute(&folder.data, "DELETE FROM event WHERE sequence > 15"),
         }
-        // It signs when it ends, and finds out.
+        // It signs when it stops, and notices.
         server.terminate();
         let checked = run(outlast().args(["store", "check", "--data"]).arg(&folder.data));
         let said = stdout(&checked);
@@ -300,7 +302,7 @@ fn events_that_are_not_signed_yet_cannot_be_changed_below_a_running_server() {
         assert!(said.contains("a server has raised an alarm"), "{attack}: {said}");
         let start = ["server", "--listen", "127.0.0.1:0", "--data"];
         fail(outlast().args(start).arg(&folder.data), 1);
-        // An operator who has looked into it may go on; that is an event.
+        // An operator who has investigated may continue; that is recorded.
         let text = succeed(&mut audit(&folder.data, &["clear-alarm"]));
         assert!(text.contains("cleared:"), "{text}");
         assert_eq!(folder.serve().terminate(), Some(0), "{attack}");
@@ -327,18 +329,18 @@ fn a_head_that_was_kept_tells_that_the_database_was_set_back() {
     };
     let text = succeed(&mut heads(&folder.data, &[&second, &first]));
     assert!(text.contains("50, 80, 80"), "{text}");
-    // The older database is whole in itself; only who has kept a head knows.
+    // The older database is consistent in itself; only the holder of a head can tell.
     succeed(&mut audit(&old, &["verify"]));
     let said = fail(&mut heads(&old, &[&second]), 3);
     assert!(said.contains("refused"), "{said}");
-    // Gone on with, it is another log of the same name.
+    // If it is continued, it becomes another log with the same name.
     let mut server = Server::start(&old, &[]);
     calls(&server, 60);
     assert_eq!(server.terminate(), Some(0));
     succeed(&mut heads(&old, &[&first]));
     let said = fail(&mut heads(&old, &[&second]), 3);
     assert!(said.contains("does not continue"), "{said}");
-    // A head of another log, and one that nobody has signed.
+    // A head of another log, and one that is not signed.
     let other = filled(3);
     let foreign = kept_head(&other, &other.data, "foreign.checkpoint");
     fail(&mut heads(&folder.data, &[&foreign]), 3);
@@ -355,7 +357,7 @@ fn policy(folder: &Folder, name: &str) -> PathBuf {
 fn verify_with(what: &str, file: &Path, policy: &Path) -> Command {
     let mut command = outlast();
     command.args(["audit", "verify", what]).arg(file).arg("--policy-file").arg(policy);
-    // Away from the store, and whatever the environment says of one.
+    // Away from the store, whatever the environment says about one.
     command.env("OUTLAST_DATA", "/nowhere").env("OUTLAST_ROOT_KEY", "file:/nowhere/root.key");
     command
 }
@@ -383,7 +385,7 @@ fn one_event_is_proved_to_who_has_only_the_policy() {
     let by_index = folder.path("by-index").display().to_string();
     succeed(&mut audit(&folder.data, &["prove", "--index", "255", "--out", &by_index]));
     assert_eq!(std::fs::read(&proofs[2]).unwrap(), std::fs::read(&by_index).unwrap());
-    // Another event under the same proof, another index, another hash, another log's policy.
+    // The proof with another event, another index, another hash, and another log's policy.
     let good = std::fs::read_to_string(&proofs[2]).unwrap();
     let lines: Vec<&str> = good.lines().collect();
     let with = |at: usize, line: &str| {
@@ -438,7 +440,7 @@ fn an_export_is_verified_anywhere() {
     .unwrap();
     let store = verified(&folder.data);
     assert_eq!((&found["root"], &found["events"]), (&store["root"], &json!(1050)), "{found}");
-    // Without a policy its own key counts, with a warning.
+    // Without a policy the store's own key counts, with a warning.
     let output = run(outlast().args(["audit", "verify", "--file"]).arg(&file));
     assert!(output.status.success() && common::stderr(&output).contains("--policy-file"));
     let another = filled(3);
@@ -502,7 +504,7 @@ fn an_export_is_verified_anywhere() {
             assert_eq!(output.status.code(), Some(3), "{name}: {}", stdout(&output));
         }
     }
-    // Part of the events, with what proves their place.
+    // A range of events, with what proves their position.
     let part = folder.path("part.jsonl");
     let arguments = ["export", "--from", "300", "--to", "777", "--out", part.to_str().unwrap()];
     succeed(&mut audit(&folder.data, &arguments));
@@ -519,7 +521,7 @@ fn an_export_is_verified_anywhere() {
 }
 
 #[test]
-fn pruned_events_are_exported_and_later_ones_are_still_proved() {
+fn events_stay_provable_after_pruning() {
     let folder = filled(1300);
     let policy = policy(&folder, "policy");
     let head = kept_head(&folder, &folder.data, "before.checkpoint");
@@ -552,13 +554,13 @@ fn pruned_events_are_exported_and_later_ones_are_still_proved() {
     }
     let gone = fail(&mut audit(&folder.data, &["prove", "--index", "5"]), 1);
     assert!(gone.contains("pruned"), "{gone}");
-    // More than was pruned, taken away by somebody else.
+    // More events than were pruned, deleted by somebody else.
     execute(&folder.data, "DELETE FROM event WHERE sequence < 1300");
     fail(&mut audit(&folder.data, &["verify"]), 1);
 }
 
 #[test]
-fn a_server_exports_and_prunes_what_is_older_than_its_retention() {
+fn server_exports_and_prunes_by_retention() {
     let folder = filled(1300);
     next_second();
     let policy = policy(&folder, "policy");
@@ -573,7 +575,7 @@ fn a_server_exports_and_prunes_what_is_older_than_its_retention() {
         let text = fail(outlast().args(["server", "--data"]).arg(&folder.data), 1);
         assert!(text.contains("audit.retention_days") && text.contains("hint: "), "{text}");
     }
-    // Serves until the log says that nothing was pruned, or something was; gives what it says.
+    // Serves until the log says that nothing, or something, was pruned; returns what it says.
     let serve = |number: u32| {
         let log = folder.path(&format!("log-{number}"));
         let mut command = outlast();
@@ -588,7 +590,7 @@ fn a_server_exports_and_prunes_what_is_older_than_its_retention() {
     };
     let archive = folder.path("archive");
     set(&format!("retention_days = 0\narchive = {:?}", archive.display().to_string()));
-    // Nothing is pruned that cannot be exported: no folder, and then a file in the way.
+    // Nothing is pruned that cannot be exported: without the folder, and then with a file in the way.
     let text = serve(1);
     assert!(text.contains("ERROR") && text.contains("there is no such folder"), "{text}");
     assert_eq!(first(), 1);
@@ -602,7 +604,7 @@ fn a_server_exports_and_prunes_what_is_older_than_its_retention() {
         (1, b"something else".as_slice())
     );
     std::fs::remove_file(&out).unwrap();
-    // An export that was made and not followed by its deletion counts.
+    // An export whose events were not deleted afterwards is used.
     let range = ["export", "--from", "1", "--to", "1280", "--out", out.to_str().unwrap()];
     succeed(&mut audit(&folder.data, &range));
     let made = std::fs::read(&out).unwrap();
@@ -641,7 +643,7 @@ fn tail_shows_the_last_events_and_follows() {
     succeed(outlast().args(["principal", "create", "zoe", "--data"]).arg(&folder.data));
     let line = lines.next().unwrap().unwrap();
     assert!(line.contains("CreateUser") && line.contains("outlast command line"), "{line}");
-    // When nobody reads any more it ends with the next event.
+    // When nobody reads any more, the command ends with the next event.
     drop(lines);
     calls(&server, 1);
     let begun = Instant::now();
@@ -671,7 +673,7 @@ fn what_cannot_be_verified_is_named() {
     assert!(fail(&mut audit(&folder.data, &["export", "--out", &out]), 1).contains("no/folder"));
     let text = fail(&mut audit(&folder.data, &["prove", "--index", "0"]), 1);
     assert!(text.contains("covers 0 events"), "{text}");
-    // A new store has nothing to be wrong.
+    // A new store verifies.
     let found = verified(&folder.data);
     assert_eq!((&found["events"], &found["size"]), (&json!(0), &json!(0)));
 }

@@ -24,7 +24,7 @@ use outlast_store::Store;
 use outlast_store::sqlite::SqliteStore;
 use serde_json::json;
 
-/// Sealed bytes of a chunk: 64 KiB and the seal's own.
+/// Length of an encrypted chunk: 64 KiB and the overhead.
 const SEALED_CHUNK: usize = 64 * 1024 + 45;
 const PASSPHRASE: &str = "correct horse battery staple";
 
@@ -34,7 +34,7 @@ fn backup(folder: &Folder, out: &Path) -> Command {
     command
 }
 
-/// A restoration with the root key of the original folder.
+/// Restores with the root key of the original folder.
 fn restore(folder: &Folder, file: &Path, data: &Path) -> Command {
     let mut command = outlast();
     let root_key = format!("file:{}", folder.data.join("root.key").display());
@@ -48,7 +48,7 @@ fn check(data: &Path) -> Command {
     command
 }
 
-/// The folder has nothing but what is named.
+/// Checks that the folder contains only these names.
 fn assert_only(folder: &Path, names: &[&str]) {
     let mut found: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
@@ -81,7 +81,7 @@ fn fill(folder: &Folder, count: usize) -> Arc<Load> {
 }
 
 #[test]
-fn what_was_acknowledged_before_a_backup_is_there_after_the_restoration() {
+fn restore_has_everything_acknowledged_before_the_backup() {
     let folder = Folder::new();
     let server = folder.serve();
     let runtime = runtime();
@@ -144,7 +144,7 @@ fn every_way_to_keep_the_keys_of_a_backup() {
             assert_eq!(lost(&mut session, &load.taken()).await, 0);
         });
     };
-    // A key of its own, and the root key elsewhere.
+    // A key of the backup's own, with the root key elsewhere.
     let file = folder.path("without");
     run(backup(&folder, &file).args(["--backup-key", "passphrase:env:P"]));
     let text = fail(&mut restore(&folder, &file, &folder.path("r")), 1);
@@ -160,7 +160,7 @@ fn every_way_to_keep_the_keys_of_a_backup() {
     let mut right = restore(&folder, &file, &folder.path("r"));
     run(right.args(["--backup-key", "passphrase:env:P"]));
     readable(&folder.path("r"));
-    // The root key in it: the original folder may be gone, and the root key gets another place.
+    // With the root key in it: the original folder may be gone, and the root key gets another place.
     let file = folder.path("with");
     let key = folder.path("backup.key");
     let key = format!("file:{}", key.display());
@@ -181,9 +181,9 @@ fn every_way_to_keep_the_keys_of_a_backup() {
     let settings = std::fs::read_to_string(folder.path("r3/outlast.toml")).unwrap();
     assert!(settings.contains("root_key = \"passphrase:env:P\""), "{settings}");
     run(&mut check(&folder.path("r3")));
-    // The profile of the administrator is there, too.
+    // The administrator's profile is there, too.
     assert!(folder.path("r3/client/credentials").exists());
-    // A backup holds no root key unless it was asked to.
+    // A backup has no root key unless it was requested.
     let text = fail(backup(&folder, &folder.path("x")).arg("--include-root-key"), 2);
     assert!(text.contains("--backup-key"), "{text}");
 }
@@ -257,7 +257,7 @@ fn a_backup_is_written_whole_or_not_at_all() {
     assert!(text.contains("exists already") && text.contains("hint: "), "{text}");
     assert_eq!(std::fs::read(&file).unwrap(), b"something");
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    // Not by `fail`: standard output is taken.
+    // Not with `fail`: standard output is used.
     let output =
         backup(&folder, Path::new("-")).stdout(full).stderr(std::process::Stdio::piped()).spawn();
     let output = output.unwrap().wait_with_output().unwrap();
@@ -296,7 +296,7 @@ fn a_backup_is_verified_without_a_store() {
         let text = succeed(&mut verify(file, key));
         assert!(text.contains(" 0 problems"), "{text}");
     }
-    // Any damage of the file, and a store that was damaged when it was backed up.
+    // Any damage of the file, and a store that was damaged before the backup.
     let bytes = std::fs::read(&file).unwrap();
     let bad = folder.path("bad");
     for at in [bytes.len() / 2, bytes.len() - 1] {
@@ -344,7 +344,7 @@ fn memory_stays_flat() {
     assert!(backup_kib.max(restore_kib).max(check_kib) < 64 * 1024);
 }
 
-/// Runs a command that must succeed, and gives its highest resident memory in KiB.
+/// Runs a command that must succeed, and returns its highest resident memory in KiB.
 fn peak(command: &mut Command) -> u64 {
     let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
     let status = format!("/proc/{}/status", child.id());
@@ -375,7 +375,7 @@ fn a_check_finds_what_is_wrong() {
     let good = report(0, "");
     assert!(good["keys"].as_u64().unwrap() >= 6 && good["problem_count"] == 0, "{good}");
     let database = rusqlite::Connection::open(folder.data.join("store.db")).unwrap();
-    // Each spoils a copy of its own row, and is taken back.
+    // Each statement spoils a copy of a row, and is undone.
     let first = "(SELECT min(key) FROM record WHERE key LIKE 'kms/material/%')";
     let last = "(SELECT max(key) FROM record WHERE key LIKE 'kms/material/%')";
     let key = "(SELECT min(key) FROM record WHERE key LIKE 'kms/key/%')";
@@ -441,7 +441,7 @@ fn a_check_finds_what_is_wrong() {
         database.execute_batch("CREATE TABLE r AS SELECT * FROM record; CREATE TABLE e AS SELECT * FROM event;").unwrap();
         assert_eq!(database.execute(&sql, []).unwrap(), 1, "{sql}");
         if place.is_empty() {
-            // Without its root key nothing opens at all: that is said instead of a list.
+            // Without its root key nothing can be opened: the command says so instead of listing everything.
             let text = fail(&mut check(&folder.data), 1);
             assert!(text.contains("root key of another store"), "{text}");
         } else {
@@ -477,7 +477,7 @@ fn names(folder: &Path) -> Vec<String> {
     found
 }
 
-/// A backup as if it had been made so many hours before, and that time as it stands in names.
+/// Makes a backup look as if it was made so many hours earlier; returns that time as it appears in names.
 fn made_before(backup: &[u8], hours: i64) -> (Vec<u8>, String) {
     let key = b"\"created_ms\":";
     let at = backup.windows(key.len()).position(|part| part == key).unwrap() + key.len();
@@ -489,7 +489,7 @@ fn made_before(backup: &[u8], hours: i64) -> (Vec<u8>, String) {
 }
 
 #[test]
-fn a_server_backs_itself_up_and_removes_only_its_own_old_backups() {
+fn scheduled_backups_remove_only_their_own_files() {
     let folder = Folder::new();
     let settings = folder.data.join("outlast.toml");
     let before = std::fs::read_to_string(&settings).unwrap();
@@ -510,7 +510,7 @@ fn a_server_backs_itself_up_and_removes_only_its_own_old_backups() {
     let place = folder.path("backups");
     set(&format!("folder = {:?}\nkeep = 2\nkeep_days = 400", place.display().to_string()));
     let log = folder.path("log");
-    // Serves until it has come to this, by what the log says; gives what it says then.
+    // Serves until the log says this; returns the log.
     let serve = |what: &str, is_done: &dyn Fn(&str) -> bool| {
         let mut command = outlast();
         command.stderr(std::fs::File::create(&log).unwrap());
@@ -519,7 +519,7 @@ fn a_server_backs_itself_up_and_removes_only_its_own_old_backups() {
         assert_eq!(server.terminate(), Some(0));
         std::fs::read_to_string(&log).unwrap()
     };
-    // A disk that is not mounted is not written in the place of.
+    // Nothing is written to the mount point of a disk that is not mounted.
     let text = serve("an error", &|log| log.contains("no backup was made"));
     assert!(text.contains("ERROR") && text.contains("there is no such folder"), "{text}");
     assert!(!place.exists());
@@ -538,7 +538,7 @@ fn a_server_backs_itself_up_and_removes_only_its_own_old_backups() {
     let log_id = first.split('-').nth(1).unwrap().to_owned();
     let at = |time: &str| place.join(format!("outlast-{log_id}-{time}.backup"));
     std::fs::rename(place.join(&first), at("2020-01-01T00-00-00Z")).unwrap();
-    // What only has the name of an old backup, what another store wrote, and what an attempt left behind.
+    // A file that only has the name of an old backup, one of another store, and one that an attempt left behind.
     for name in [
         format!("outlast-{log_id}-2019-01-01T00-00-00Z.backup"),
         "outlast-00112233-2019-01-01T00-00-00Z.backup".to_owned(),
@@ -547,7 +547,7 @@ fn a_server_backs_itself_up_and_removes_only_its_own_old_backups() {
     ] {
         std::fs::write(place.join(name), "not a backup").unwrap();
     }
-    // The newest by its name is of 2020: another is due. That one says of itself that it is of today, and so stays.
+    // By its name the newest is of 2020, so another is due. By its header that one is of today, so it stays.
     let liar = "it is not the backup that its name says";
     serve("two that are not removed", &|log| log.matches(liar).count() == 2);
     let found = names(&place);
@@ -556,7 +556,7 @@ fn a_server_backs_itself_up_and_removes_only_its_own_old_backups() {
     std::fs::remove_file(at("2020-01-01T00-00-00Z")).unwrap();
     std::fs::remove_file(at("2019-01-01T00-00-00Z")).unwrap();
 
-    // Real ones that are old: two stay, the newest and the one before it.
+    // Real backups that are old: two stay, the newest and the one before it.
     let [newest] = names(&place)
         .into_iter()
         .filter(|name| name.contains(&log_id))

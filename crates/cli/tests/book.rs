@@ -1,4 +1,4 @@
-//! The book builds, its words are spelled right, its commands run, and so do the examples.
+//! The book builds, its words are spelled right, and its commands and examples run.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::common::dns::Dns;
 use crate::common::peers::java;
 use crate::common::{Folder, Server, run, stderr, stdout, succeed};
 
-/// Pages with commands, each run from an empty folder.
+/// Pages with commands, each run in an empty folder.
 const PAGES: &[&str] = &[
     "README.md",
     "docs/guide/server.md",
@@ -20,10 +20,10 @@ const PAGES: &[&str] = &[
     "docs/guide/operations.md",
 ];
 
-/// What an example prints when its last step has succeeded.
+/// What an example prints when its last step succeeds.
 const VALID: &str = "a signature of 3309 bytes, valid: true";
 
-/// A shell in which `outlast`, `aws` and OpenSSL 3.5 are found, and nothing of AWS or Outlast is set.
+/// A shell with `outlast`, `aws` and OpenSSL 3.5 in its path, and no variables of AWS or Outlast.
 fn shell(book: &Path, openssl: &Path) -> Command {
     let mut command = outlast_testing::program::command("bash");
     let own = Path::new(env!("CARGO_BIN_EXE_outlast")).parent().unwrap();
@@ -34,8 +34,8 @@ fn shell(book: &Path, openssl: &Path) -> Command {
     command
 }
 
-/// The blocks that are marked as runnable, as one script. `<!-- run: server -->` marks one that serves until
-/// `<!-- run: stop -->` or the end.
+/// The blocks that are marked as runnable, as one script. `<!-- run: server -->` marks one that runs in the
+/// background until `<!-- run: stop -->` or the end.
 fn script(text: &str) -> Option<String> {
     let mut out =
         String::from("set -euo pipefail\ntrap 'kill ${server:-} 2>/dev/null || true; wait' EXIT\n");
@@ -72,7 +72,7 @@ fn the_commands_of_every_page_run() {
         let text = std::fs::read_to_string(checkout().join(page)).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let script = script(&text).unwrap_or_else(|| panic!("{page} has no command that runs"));
-        // A page speaks of places that belong to nobody here.
+        // Paths in a page that do not exist on this machine.
         let script = script.replace("/srv/", &format!("{}/srv/", folder.path().display()));
         let mut command = shell(&book, &openssl);
         command.current_dir(folder.path()).env("OUTLAST_LISTEN", "127.0.0.1:0");
@@ -82,7 +82,7 @@ fn the_commands_of_every_page_run() {
     }
 }
 
-/// A page whose commands nobody runs would not be noticed otherwise.
+/// Otherwise nobody would notice a page whose commands never run.
 #[test]
 fn pages_with_marked_commands_are_all_listed() {
     let guides = std::fs::read_dir(checkout().join("docs/guide")).unwrap();
@@ -109,7 +109,7 @@ fn words_are_spelled_right() {
     let mut check = Command::new(book.join("bin/codespell"));
     check.args(["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]);
     check.args(["docs", "examples", "--skip", "*.json,*.sum,*.lock"]);
-    // One of the mistakes that are tried.
+    // A misspelling in the table of mistakes.
     check.args(["--ignore-words-list", "polcy"]);
     succeed(check.current_dir(checkout()));
 }
@@ -210,7 +210,7 @@ fn sdk_java() {
     let Some(peer) = peer("java") else { return };
     let source = checkout().join("examples/sdk/java/Sign.java");
     let started = java(&peer, source.to_str().unwrap(), &[]);
-    // The CRT client trusts the system's CA file only; the script shows it one of its own.
+    // The CRT client only trusts the system's CA file; the script gives it another one.
     let mut command = clean(Path::new("sh"));
     let script = checkout().join("tests/interop/java/run-with-ca.sh");
     command.args(["-c", "exec \"$0\" \"$OUTLAST_CA\" \"$@\""]).arg(script);

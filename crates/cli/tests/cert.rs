@@ -1,4 +1,4 @@
-//! `outlast cert`: every kind of object, every form of key, every reason to refuse.
+//! `outlast cert`: every kind of object, every form of key, every reason for a refusal.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -143,14 +143,14 @@ fn inspect_shows_every_kind_of_object() {
     assert_eq!(value[5]["found"]["key"], "ML-DSA-65");
     assert_eq!(succeed(&mut world.cert(&["inspect", "crl.pem"])).matches("serial: ").count(), 1);
 
-    // A request whose signature is wrong is shown, and said to be.
+    // A request with a wrong signature is shown, and called invalid.
     let mut der =
         outlast_pki::object::read(&std::fs::read(world.path("request.pem")).unwrap()).unwrap();
     let mut bytes = der.remove(0).der.expose().to_vec();
     *bytes.last_mut().unwrap() ^= 1;
     world.write("bad-request.der", bytes);
     assert_eq!(world.json(&["inspect", "bad-request.der"])[0]["found"]["valid"], false);
-    // A file that is nothing fails; with others that are fine the exit code says so.
+    // A file without an object fails; together with valid files the exit code says so.
     world.write("nothing", "nothing");
     assert!(fail(&mut world.cert(&["inspect", "nothing"]), 1).contains("neither PEM nor"));
     fail(&mut world.cert(&["inspect", "nothing", "leaf.pem"]), 4);
@@ -187,7 +187,7 @@ fn inspect_tells_who_takes_a_key_and_shows_nothing_of_it() {
         let text = succeed(&mut world.cert(&["inspect", "key.der"])) + &value.to_string();
         assert!(!text.contains(&hex::encode(&stored.expose()[..8])), "the seed is shown: {text}");
     }
-    // Both halves of different keys.
+    // Seed and expanded key of different keys.
     let (_, other, _) = new_key("ML_DSA_65");
     let mut mixed = spec.to_form(&stored, Form::Both).unwrap().expose().to_vec();
     let at = mixed.windows(32).position(|window| window == stored.expose()).unwrap();
@@ -227,11 +227,11 @@ fn keys_are_converted_between_forms_and_never_lost() {
         assert!(text.contains("from which its seed cannot be computed"), "{text}");
         assert!(text.contains("hint: only --to expanded"), "{text}");
     }
-    // Both gives back the seed that it was made of.
+    // The form with both returns the seed that it was made from.
     succeed(&mut convert(&["both.pem", "--to", "seed", "--out", "again.pem"]));
     let read = |name: &str| std::fs::read(world.path(name)).unwrap();
     assert_eq!(read("again.pem"), read("seed.pem"));
-    // Nothing is overwritten unless that is asked for, and no bare key goes to stdout.
+    // Nothing is overwritten without --force, and no unencrypted key goes to stdout.
     assert!(
         fail(&mut convert(&["key.pem", "--to", "seed", "--out", "seed.pem"]), 1)
             .contains("--force")
@@ -342,7 +342,7 @@ fn openssl_reads_what_is_written_and_we_read_its_keys() {
         };
         assert_eq!(of(&format!("{name}.der"), "DER"), of(&file, "PEM"));
     }
-    // Encrypted by OpenSSL: PBKDF2 as it likes it today, and its older forms.
+    // Encrypted by OpenSSL: with PBKDF2, as it does today, and in older forms.
     succeed(&mut ssl(&[
         "pkey",
         "-in",
@@ -440,7 +440,7 @@ fn verify_checks_path_purpose_name_time_and_revocation() {
     );
 }
 
-/// Answers each request with what the closure makes of its body, until it is dropped with the test.
+/// Answers each request with what the closure makes of its body, until the test drops it.
 fn serve(mut answer: impl FnMut(&str, &[u8]) -> Option<Vec<u8>> + Send + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -497,7 +497,7 @@ fn verify_fetches_what_the_certificates_name() {
     ]);
     world.write("root.crl", world.root.crl(1, &[], now()));
     let required = ["--fetch", "--revocation", "required", "--crl", "root.crl"];
-    // Nobody answers: told, and refused since the status must be known.
+    // No answer: reported, and refused because the status must be known.
     let text = fail(&mut world.verify(&required), 3);
     assert!(text.contains("status 404") && text.contains("cannot be determined"), "{text}");
     // By OCSP.
@@ -507,12 +507,12 @@ fn verify_fetches_what_the_certificates_name() {
     succeed(&mut world.verify(&required));
     assert_eq!(seen.lock().unwrap().len(), 1, "{:?}", seen.lock().unwrap());
     assert!(seen.lock().unwrap()[0].starts_with("/ocsp "));
-    // By CRL, where the responder is of no use.
+    // By CRL, with a responder that is of no use.
     let crl = world.sub.crl(1, &[world.leaf.certificate.serial()], now());
     *answers.lock().unwrap() = vec![("/ocsp", b"nonsense".to_vec()), ("/sub.crl", crl)];
     let text = fail(&mut world.verify(&required), 3);
     assert!(text.contains("warning: ") && text.contains("revoked"), "{text}");
-    // Somebody else's answer proves nothing.
+    // Another issuer's response proves nothing.
     let stranger = issue("ML_DSA_44", New::of("RootCACertificate", "Sub", now()), None);
     *answers.lock().unwrap() =
         vec![("/ocsp", stranger.ocsp(&world.leaf.certificate, Status::Good, now()))];
@@ -524,7 +524,7 @@ fn lint_finds_what_breaks_a_rule() {
     let world = World::new();
     let text = succeed(&mut world.cert(&["lint", "chain.pem", "--severity", "error"]));
     assert_eq!(text.matches("no finding").count(), 2, "{text}");
-    // No alternative name: a name that only the common name has.
+    // No alternative name: a name that only the common name contains.
     let bare = issue(
         "ECC_NIST_P256",
         New::of("EndEntityCertificate", "only.example.com", now()),

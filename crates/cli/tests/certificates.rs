@@ -1,4 +1,4 @@
-//! Certificates and requests of every algorithm, and every kind of name, before OpenSSL.
+//! Certificates and requests of every algorithm, and every kind of name, verified by OpenSSL.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use crate::common;
@@ -76,11 +76,11 @@ fn openssl_verifies_chains_and_requests_of_every_algorithm() {
     let mut count = 0;
     for spec in KEY_SPECS {
         for algorithm in spec.signing.iter().filter(|row| row.oid.is_some()) {
-            // Composite signatures are BouncyCastle's only.
+            // Only BouncyCastle has composite signatures.
             if algorithm.family == Family::Composite {
                 continue;
             }
-            // Large RSA keys take long to make: one algorithm is enough.
+            // Large RSA keys take long to generate: one algorithm is enough.
             let large = spec.name.starts_with("RSA") && spec.name != "RSA_2048";
             if large && *algorithm != spec.signing[0] {
                 continue;
@@ -195,7 +195,7 @@ fn openssl_reads_every_kind_of_name_and_extension() {
         "URI:http://example.com/a.crl",
         "URI:http://example.org/b",
         "OCSP No Check",
-        // All nine were asked for; an EC key enciphers no keys.
+        // All nine were requested; an EC key enciphers no keys.
         "Digital Signature, Non Repudiation, Data Encipherment, Key Agreement, \
          Certificate Sign, CRL Sign, Encipher Only, Decipher Only",
         "TLS Web Server Authentication, TLS Web Client Authentication, Code Signing, \

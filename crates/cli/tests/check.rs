@@ -1,4 +1,4 @@
-//! `outlast store check` on what belongs to keys, users and audit events: each kind of damage is named.
+//! `outlast store check` on records that belong to keys, users and audit events: each kind of damage is named.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,8 +1,8 @@
-//! kill -9 at random moments of a stream of writes, of servers and of the database below them: nothing that was
-//! acknowledged is lost, and nothing is done twice.
+//! kill -9 at random moments of a stream of writes, of servers and of the database below them: no acknowledged write
+//! is lost, and none is done twice.
 //!
-//! `OUTLAST_CRASH_ROUNDS` sets the number of kills (25 for SQLite and 12 for PostgreSQL if absent),
-//! `OUTLAST_CRASH_WINDOW_MS` how late in a round one comes at most.
+//! `OUTLAST_CRASH_ROUNDS` sets the number of kills (default 25 for SQLite and 12 for PostgreSQL),
+//! `OUTLAST_CRASH_WINDOW_MS` the latest time of a kill in a round.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -32,10 +32,10 @@ use serde_json::{Value, json};
 
 /// Writers on each server.
 const WRITERS: usize = 4;
-/// Every so many kills hit the database, if there is one.
+/// Every fourth kill hits the database, if there is one.
 const DATABASE_EVERY: u64 = 4;
 
-/// What the servers said they had done.
+/// Writes that the servers have acknowledged.
 #[derive(Default)]
 struct Acknowledged {
     aliases: Mutex<BTreeSet<String>>,
@@ -56,7 +56,7 @@ struct Site {
 impl Site {
     fn serve(&self, number: usize) -> Server {
         let mut command = outlast();
-        // What a server says while its database is away.
+        // Hides a server's messages while its database is away.
         command.stderr(Stdio::null());
         Server::start_by(command, &self.folders[number], &[])
     }
@@ -66,7 +66,7 @@ fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Writes until told to stop; `None` if the connection broke or a call failed.
+/// Writes until it is told to stop; `None` if the connection broke or a call failed.
 async fn write(
     mut session: Session,
     name: String,
@@ -131,7 +131,7 @@ fn crash(site: &Site, rounds: u64) {
     let mut seed = setting("OUTLAST_CRASH_SEED", u64::from(std::process::id()));
     let window_us = setting("OUTLAST_CRASH_WINDOW_MS", 150) * 1000;
     println!("replay with OUTLAST_CRASH_SEED={seed} OUTLAST_CRASH_ROUNDS={rounds}");
-    // A linear congruential step is random enough for a moment to die at.
+    // A linear congruential generator is random enough for the moment of a kill.
     let mut random = || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         seed >> 33
@@ -167,7 +167,7 @@ fn crash(site: &Site, rounds: u64) {
                 Some(database) => database.kill(),
                 None => servers[victim].kill(),
             }
-            // The others go on for a while.
+            // The other servers go on for a while.
             tokio::time::sleep(Duration::from_millis(20)).await;
             stop.store(true, Ordering::SeqCst);
             if let Some(database) = database {
@@ -176,7 +176,7 @@ fn crash(site: &Site, rounds: u64) {
             }
             for (number, task) in tasks {
                 let ended = task.await.unwrap();
-                // Whoever talks to another server notices nothing of the kill.
+                // A client of another server does not notice the kill.
                 if database.is_none() && number != victim && ended.is_none() {
                     disturbed += 1;
                 }
@@ -203,7 +203,7 @@ fn crash(site: &Site, rounds: u64) {
     assert_eq!(audit.problems, Vec::<String>::new());
     assert_eq!((lost, audit.twice, audit.gaps, disturbed), (0, 0, 0, 0));
     assert!(audit.writes >= acknowledged, "{} events, {acknowledged} calls", audit.writes);
-    // What nobody was told of is there all the same, if it has its event, and only then.
+    // A write that was not acknowledged is in the store if, and only if, its event is.
     assert_eq!(unexplained.keys, audit.keys, "keys and events do not fit");
     assert_eq!(unexplained.aliases, audit.aliases, "aliases and events do not fit");
     drop(store);
@@ -217,13 +217,13 @@ fn crash(site: &Site, rounds: u64) {
     assert_eq!(verified["unsigned"], 0, "the servers ended and left events unsigned: {verified}");
 }
 
-/// Everything that is there.
+/// Contents of the store.
 struct Found {
     keys: BTreeSet<String>,
     aliases: BTreeSet<String>,
 }
 
-/// Counts what is lost, and lists what is there.
+/// Counts what is lost, and lists the contents.
 async fn account(servers: &[Server], seen: &Acknowledged, site: &Site) -> (usize, Found) {
     let mut found = Found { keys: BTreeSet::new(), aliases: BTreeSet::new() };
     let mut session = ready(servers.last().unwrap(), site).await;
@@ -262,8 +262,8 @@ async fn account(servers: &[Server], seen: &Acknowledged, site: &Site) -> (usize
     (missing, found)
 }
 
-/// A session of a server that writes: after the database was started again that takes a moment, because a server
-/// does not try to connect all the time.
+/// A session with a server that can write: after a restart of the database that takes a moment, because a server does
+/// not try to connect all the time.
 async fn ready(server: &Server, site: &Site) -> Session {
     let mut session = server.session().await.unwrap();
     for _ in 0..100 {
@@ -278,14 +278,14 @@ async fn ready(server: &Server, site: &Site) -> Session {
     panic!("the server does not become ready");
 }
 
-/// What the audit events say.
+/// Contents of the audit log.
 #[derive(Default)]
 struct Audit {
     events: u64,
     gaps: usize,
-    /// Calls that succeeded, of the kinds that the writers make.
+    /// Successful calls of the kinds that the writers make.
     writes: u64,
-    /// Events, keys and aliases that are there twice.
+    /// Events, keys and aliases that occur twice.
     twice: usize,
     keys: BTreeSet<String>,
     aliases: BTreeSet<String>,

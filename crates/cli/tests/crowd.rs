@@ -1,5 +1,5 @@
-//! A mixed crowd of real clients at one server: the ledger must have the right verdict on each, its dry run must say who would
-//! break, and those must break.
+//! A mixed crowd of real clients at one server: the ledger must have the right verdict on each, its dry run must say
+//! who would break, and exactly those must break.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -19,16 +19,16 @@ use common::peers::{checkout, openssl, peer};
 use common::{Folder, Server, outlast, run, stderr, stdout, succeed};
 use serde_json::{Value, json};
 
-/// Who comes, and what the ledger must say of it.
+/// A client, and what the ledger must say of it.
 struct Member {
     name: &'static str,
-    /// Whether it signs in, as a user of its name. Else it asks for a server of its name.
+    /// Whether it signs in, as a user with its name. Otherwise it asks for a server name with its name.
     signs: bool,
-    /// Starts it; none if it is not installed.
+    /// Starts it; `None` if it is not installed.
     start: fn(&Scene, &str) -> Option<Command>,
-    /// Of the ledger.
+    /// Verdict in the ledger.
     verdict: &'static str,
-    /// What the ledger takes it for.
+    /// Software in the ledger.
     software: Option<&'static str>,
 }
 
@@ -131,7 +131,7 @@ const CROWD: &[Member] = &[
     },
 ];
 
-/// Where they all meet.
+/// The setting that all of them meet in.
 struct Scene {
     folder: Folder,
     port: u16,
@@ -139,7 +139,7 @@ struct Scene {
     /// Access key and secret by name.
     keys: HashMap<&'static str, (String, String)>,
     openssl: PathBuf,
-    /// The machine's own OpenSSL is in it.
+    /// The machine's own OpenSSL.
     system: PathBuf,
     /// Compiled classes.
     classes: PathBuf,
@@ -163,7 +163,7 @@ impl Scene {
             .env("AWS_ACCESS_KEY_ID", id)
             .env("AWS_SECRET_ACCESS_KEY", secret)
             .env("AWS_REGION", "us-east-1")
-            // Who is refused is refused again.
+            // A client that is refused would try again.
             .env("AWS_MAX_ATTEMPTS", "1")
             .env("AWS_DEFAULT_REGION", "us-east-1")
             .env("AWS_ENDPOINT_URL", self.endpoint())
@@ -173,7 +173,7 @@ impl Scene {
         command
     }
 
-    /// A program that is told where to connect, which server to ask for and whom to trust.
+    /// A program that takes the address, the server name and the trusted CAs as arguments.
     fn plain(&self, mut command: Command, name: &str) -> Command {
         command.arg(format!("127.0.0.1:{}", self.port)).arg(server_name(name)).arg(&self.ca);
         command
@@ -234,7 +234,7 @@ fn java_crt_classical(scene: &Scene, name: &str) -> Option<Command> {
 }
 
 fn list_keys(scene: &Scene, name: &str, which: &str) -> Option<Command> {
-    // The CRT client believes the system's CA file only; the script shows it one of its own.
+    // The CRT client only trusts the system's CA file; the script gives it another one.
     let mut command = Command::new(checkout().join("tests/interop/java/run-with-ca.sh"));
     command.arg(&scene.ca).arg("java").arg("-cp");
     command.arg(format!("{}:{}/lib/*", scene.classes.display(), scene.java.display()));
@@ -244,7 +244,7 @@ fn list_keys(scene: &Scene, name: &str, which: &str) -> Option<Command> {
 
 fn itself(scene: &Scene, name: &str) -> Option<Command> {
     let mut command = outlast();
-    // There is no such key: that is what it must be told, and it has signed in for it.
+    // The key does not exist: the client must be told so, after it has signed in.
     command.args(["sign", "--key", "alias/none"]).arg(&scene.ca);
     Some(scene.sdk(name, command))
 }
@@ -287,7 +287,7 @@ fn compile(classes: &Path, java: &Path) {
     succeed(command.arg(source("Connect.java")).arg(source("ListKeys.java")));
 }
 
-/// The scene and its server, with a user for each who signs in; none if somebody cannot come.
+/// The scene and its server, with a user for each client that signs in; `None` if a client is missing.
 fn scene() -> Option<(Scene, Server)> {
     let (openssl, java) = (peer("openssl")?, peer("java")?);
     for name in ["python", "go", "go127", "javascript"] {
@@ -315,7 +315,7 @@ fn serve(folder: &Folder, extra: &[&str]) -> Server {
     Server::start(&folder.data, &[&["--tls-name", &names.join(",")], extra].concat())
 }
 
-/// What the command prints with `--output json`; its exit code says whether it has found something.
+/// Output of the command with `--output json`; the exit code says whether it found something.
 fn ledger(scene: &Scene, arguments: &[&str]) -> (Value, Option<i32>) {
     let mut command = outlast();
     command.arg("ledger").args(arguments).args(["--output", "json", "--data"]);
@@ -352,13 +352,13 @@ fn come(scene: &Scene) -> HashMap<&'static str, Output> {
     })
 }
 
-/// Whether a client had a connection, in its own words.
+/// Whether a client was served, according to its own output.
 fn was_served(member: &Member, output: &Output) -> bool {
     let text = stdout(output) + &stderr(output);
     match member.name {
         // The answer to its question.
         "outlast" => text.contains("alias/none") && text.contains("NotFound"),
-        // It does more than this test is about.
+        // It tests more than is needed here.
         "go-sdk" => text
             .lines()
             .any(|line| line.split_once(" steps passed").is_some_and(|(passed, _)| passed != "0")),
@@ -405,19 +405,19 @@ fn the_ledger_is_right_about_each_of_a_mixed_crowd() {
         assert!(rows.iter().all(|row| !row["hint"].as_str().unwrap().is_empty()));
     }
 
-    // Who would break under other policies. All is foretold before anybody comes again.
+    // Who would break under other policies. All forecasts are made before any client connects again.
     let require = foretold(&scene, &["--policy", "2026-11", "--mode", "require"]);
     let strictest = foretold(&scene, &["--policy", "cnsa2-2026-11", "--certificates", "ml-dsa-87"]);
     let never: Vec<_> = CROWD.iter().filter(|member| !member.is_hybrid()).collect();
     assert_eq!(require, never.iter().map(|member| member.name).collect::<Vec<_>>());
-    // Few have its groups and its signatures.
+    // Few clients have its groups and its signatures.
     let served = CROWD.iter().map(|member| member.name).filter(|name| !strictest.contains(name));
     assert_eq!(served.collect::<Vec<_>>(), ["outlast", "go127"]);
     comes_true(&mut scene, &["--mode", "require"], &require);
     comes_true(&mut scene, &["--policy", "cnsa2-2026-11", "--tls-cert", "ml-dsa-87"], &strictest);
 }
 
-/// Who would break, says the ledger.
+/// Clients that would break, according to the ledger.
 fn foretold(scene: &Scene, arguments: &[&str]) -> Vec<&'static str> {
     let (dry_run, code) = ledger(scene, &[&["dry-run"], arguments].concat());
     assert_eq!(code, Some(5));
@@ -430,7 +430,7 @@ fn foretold(scene: &Scene, arguments: &[&str]) -> Vec<&'static str> {
     broken
 }
 
-/// Lets everybody come to a server with these flags: those must break, and nobody else.
+/// Lets every client connect to a server with these options: exactly the predicted ones must break.
 fn comes_true(scene: &mut Scene, flags: &[&str], broken: &[&str]) {
     let server = serve(&scene.folder, flags);
     scene.port = server.port;

@@ -1,4 +1,4 @@
-//! `init` and `server`: the data folder, its settings, and what goes wrong with them.
+//! `init` and `server`: the data folder, its settings, and what can go wrong with them.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -42,7 +42,7 @@ fn init_makes_a_complete_private_folder() {
     assert_eq!(entries, 1, "something was left beside the folder");
 }
 
-/// `init` waits for its passphrase from a pipe, with the folder half built, when somebody interrupts it.
+/// `init` is waiting for its passphrase from a pipe, with the folder half built, when it is interrupted.
 #[test]
 fn an_interrupted_init_leaves_nothing() {
     let temporary = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Whoever writes to the database file: rows are edited by SQL, and stores of an earlier version are faked.
+//! An attacker who can write to the database file: rows are changed by SQL, and stores of an earlier version are
+//! faked.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -32,7 +33,7 @@ fn write(data: &Path, key: &str, value: &[u8]) {
     assert_eq!(sql.execute(update, params![key, value]).unwrap(), 1);
 }
 
-/// The row with other JSON; what authenticates it stays, if `keep`.
+/// The row with other JSON; the bytes that authenticate it stay, if `keep`.
 fn edit(data: &Path, key: &str, keep: bool, member: &str, to: Value) {
     let before = read(data, key);
     let json = seal::json(&before);
@@ -42,7 +43,7 @@ fn edit(data: &Path, key: &str, keep: bool, member: &str, to: Value) {
     write(data, key, &[head, said.to_string().as_bytes()].concat());
 }
 
-/// What the caller gets: `ok`, or the code of the error.
+/// The result of a call: `ok`, or the error's code.
 fn create_key(server: &Server, identity: Identity) -> String {
     runtime().block_on(async {
         let mut session = server.session_as(identity).await;
@@ -59,7 +60,7 @@ fn user(folder: &Folder, name: &str, more: &[&str]) -> Value {
     serde_json::from_str(&succeed(command.args(more))).unwrap()
 }
 
-/// No server starts on rows that are not those that the audit events tell of.
+/// No server starts on rows that differ from the audit events.
 fn assert_not_served(data: &Path) {
     let text = fail(outlast().args(["server", "--data"]).arg(data), 1);
     assert!(text.contains("put back or taken away") && text.contains("store check"), "{text}");
@@ -91,7 +92,7 @@ fn an_access_key_is_not_made_the_administrators() {
             ("account", json!("210987654321")),
         ] {
             edit(&folder.data, &place, keep, member, to);
-            // A server that has read it before may go on with what was right; one that begins has nothing.
+            // A server that has read the row before may go on with the right one; one that starts now has nothing.
             let said = create_key(&server, mallory());
             assert!(
                 ["AccessDeniedException", "KMSInternalException"].contains(&said.as_str()),
@@ -115,7 +116,7 @@ fn an_access_key_is_not_made_the_administrators() {
     write(&folder.data, &place, &good);
     drop(server);
     succeed(outlast().args(["store", "check", "--data"]).arg(&folder.data));
-    // The operator hears of it, too.
+    // The operator is told, too.
     edit(&folder.data, "iam/user/123456789012/mallory", true, "tags", json!({ "a": "b" }));
     let text = fail(outlast().args(["principal", "list", "--data"]).arg(&folder.data), 1);
     assert!(
@@ -124,10 +125,10 @@ fn an_access_key_is_not_made_the_administrators() {
     );
 }
 
-/// What the audit events say outlives the process: an earlier state of a row is refused after a restart, too, and a look
-/// at the store names what was put back and what was taken away.
+/// The audit events outlive the process: an earlier state of a row is refused after a restart, too, and a check of
+/// the store names rows that were put back and rows that were removed.
 #[test]
-fn an_earlier_state_of_a_row_does_not_come_back_with_a_restart() {
+fn restart_does_not_accept_an_earlier_row() {
     let folder = Folder::new();
     let made = user(&folder, "mallory", &["--admin"]);
     let mallory = || Identity::printed(&made);
@@ -158,13 +159,13 @@ fn an_earlier_state_of_a_row_does_not_come_back_with_a_restart() {
     refused();
     write(&folder.data, place, &weak);
     succeed(outlast().args(["store", "check", "--data"]).arg(&folder.data));
-    // Taken away, and not by the service.
+    // Removed, but not by the service.
     sql(&folder.data).execute("DELETE FROM record WHERE key = ?1", [place]).unwrap();
     say("is missing");
     refused();
     let insert = "INSERT INTO record VALUES (?1, ?2, ?3)";
     sql(&folder.data).execute(insert, params![place, 999_999, weak]).unwrap();
-    // Deleted by the service, and put back with all that belongs to it.
+    // Deleted by the service, and put back with everything that belongs to it.
     principal(&["delete", "mallory"]);
     assert_eq!(create_key(&folder.serve(), mallory()), "UnrecognizedClientException");
     for (number, (place, value)) in rows.iter().enumerate() {
@@ -172,7 +173,7 @@ fn an_earlier_state_of_a_row_does_not_come_back_with_a_restart() {
     }
     say("was put back");
     refused();
-    // A server that runs, and has never seen it, is told by nobody that it is new.
+    // A running server that has never seen it cannot know that it is new.
     let remove = "DELETE FROM record WHERE key = ?1";
     for (place, _) in &rows {
         sql(&folder.data).execute(remove, [place]).unwrap();
@@ -182,12 +183,12 @@ fn an_earlier_state_of_a_row_does_not_come_back_with_a_restart() {
         sql(&folder.data).execute(insert, params![place, 9_999_990 + number, value]).unwrap();
     }
     assert_eq!(create_key(&server, mallory()), "KMSInternalException");
-    // What the command line makes beside it is known from its events.
+    // It learns from the events what the command line makes beside it.
     let made = user(&folder, "alice", &["--admin"]);
     assert_eq!(create_key(&server, Identity::printed(&made)), "ok");
 }
 
-/// A copy of the data folder as it is on the disk.
+/// A copy of the data folder as it is on disk.
 fn copy(folder: &Folder) -> std::path::PathBuf {
     let to = folder.path("copy");
     let _ = std::fs::remove_dir_all(&to);
@@ -200,7 +201,7 @@ fn copy(folder: &Folder) -> std::path::PathBuf {
     to
 }
 
-/// A folder that the version before root keys had ids has made.
+/// A folder from the version before root keys had ids.
 fn first_layout() -> (Folder, Identity) {
     let temporary = tempfile::tempdir().unwrap();
     let data = temporary.path().join("data");
@@ -236,7 +237,7 @@ fn a_store_of_an_earlier_version_is_brought_up_to_date_once() {
     let text = fail(outlast().args(["principal", "list", "--data"]).arg(&folder.data), 1);
     assert!(text.contains("a server upgrades it"), "{text}");
     assert_eq!(read(&folder.data, &place), plain);
-    // Its administrator, who has an access key and no record of a user, stays one.
+    // Its administrator, who has an access key and no user record, stays one.
     let mut server = folder.serve();
     assert_eq!(create_key(&server, clone()), "ok");
     assert_eq!(server.terminate(), Some(0));
@@ -251,18 +252,18 @@ fn a_store_of_an_earlier_version_is_brought_up_to_date_once() {
     assert_eq!(plain_left, 0);
     succeed(outlast().args(["store", "check", "--data"]).arg(&folder.data));
     assert_ne!(read(&folder.data, "meta/canary"), canary);
-    // What was right in the earlier version is none of this one's.
+    // A record that was valid in the earlier version is not valid in this one.
     write(&folder.data, &place, &plain);
     assert_not_served(&folder.data);
     assert_reported(&folder, &place);
-    // Nor does it help to say that the store is of the earlier version.
+    // Claiming that the store is of the earlier version does not help either.
     write(&folder.data, "meta/canary", &canary);
     let text = fail(outlast().args(["server", "--data"]).arg(&folder.data), 1);
     assert!(text.contains("put back") && text.contains("hint: "), "{text}");
     assert_eq!(read(&folder.data, &place), plain);
 }
 
-/// Without its canary no store opens; with that of another one neither.
+/// Without its canary no store can be opened; nor with another store's canary.
 #[test]
 fn the_canary_cannot_be_taken_away() {
     let (folder, other) = (Folder::new(), Folder::new());

@@ -1,5 +1,5 @@
-//! HTTP/3 with clients that others have written: Chromium, quic-go and aioquic. What each got is what the server's policy
-//! says, and what the client itself reports.
+//! HTTP/3 with real clients: Chromium, quic-go and aioquic. Each gets what the server's policy says, and its own
+//! report agrees.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -15,7 +15,7 @@ use common::peers::{checkout, peer};
 use common::{Folder, Server, succeed};
 use serde_json::Value;
 
-/// A server with HTTP/3, and whatever else is said.
+/// A server with HTTP/3, and these options.
 fn serve(folder: &Folder, arguments: &[&str]) -> Server {
     Server::start(&folder.data, &[&["--http3", "on"], arguments].concat())
 }
@@ -30,7 +30,7 @@ fn json(command: &mut Command) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// What the browser's security panel shows.
+/// The values in the browser's security panel.
 #[test]
 fn chromium_says_x25519mlkem768_over_http3() {
     let (Some(chromium), Some(openssl)) = (peer("chromium"), peer("openssl")) else { return };
@@ -62,7 +62,7 @@ fn quic_go(folder: &Folder, server: &Server, groups: Option<&str>) -> Option<Val
     Some(json(&mut command))
 }
 
-/// Go puts its groups into an order of its own; whichever it has, the policy's post-quantum ones go first.
+/// Go orders its groups itself; whatever the order, the policy's post-quantum groups come first.
 #[test]
 fn quic_go_gets_the_hybrid_whenever_it_names_one() {
     let folder = Folder::new();
@@ -83,10 +83,10 @@ fn quic_go_gets_the_hybrid_whenever_it_names_one() {
     }
 }
 
-/// A policy that wants post-quantum refuses with the alert `handshake_failure`, which QUIC carries as the error 0x128
+/// A policy that requires post-quantum refuses with the alert `handshake_failure`, which QUIC carries as error 0x128
 /// (RFC 9001, section 4.8).
 #[test]
-fn classical_clients_are_refused_where_post_quantum_is_required() {
+fn classical_clients_are_refused_in_require_mode() {
     let folder = Folder::new();
     let server = serve(&folder, &["--mode", "require"]);
     if let Some(found) = quic_go(&folder, &server, Some("x25519")) {
@@ -124,7 +124,7 @@ fn aioquic_is_served_with_classical_groups() {
     }
 }
 
-/// Debian's curl has no HTTP/3: it comes by TCP, and is told where HTTP/3 is.
+/// Debian's curl has no HTTP/3: it comes over TCP, and is told where HTTP/3 is.
 #[test]
 fn curl_comes_over_tcp_and_is_told_of_http3() {
     if Command::new("curl").arg("--version").output().is_err() {

@@ -49,7 +49,7 @@ fn openssl_verifies_what_the_quickstart_leaves() {
             .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
     )
     .unwrap();
-    // The line that is printed, as a user would paste it.
+    // The printed line, as a user would paste it.
     let line = signed.printed["openssl"].as_str().unwrap();
     let output = run(Command::new("sh").args(["-c", line]).env("PATH", path));
     assert!(stderr(&output).contains("CMS Verification successful"), "{}", stderr(&output));
@@ -100,7 +100,7 @@ fn openssl_verifies_what_the_quickstart_leaves() {
 }
 
 #[test]
-fn openssl_accepts_every_kind_of_request_certificate_and_signature() {
+fn openssl_accepts_everything_we_sign() {
     let Some(peer) = peer("openssl") else { return };
     let folder = Folder::new();
     let server = folder.serve();
@@ -210,7 +210,7 @@ fn openssl_accepts_every_kind_of_request_certificate_and_signature() {
     });
 }
 
-/// A code-signing PKI made by OpenSSL; gives root, leaf and key.
+/// A code-signing PKI made by OpenSSL; returns root, leaf and key.
 fn openssl_pki(peer: &Path, folder: &Path) -> (PathBuf, PathBuf, PathBuf) {
     let at = |name: &str| folder.join(name);
     let text = |name: &str| folder.join(name).display().to_string();
@@ -363,7 +363,7 @@ fn bouncycastle_and_outlast_accept_each_other() {
     fail(&mut verify(&signed.out.join("root-ca.pem")), 3);
 }
 
-/// What `openssl s_client` says of a handshake: negotiated group, and whether there was a HelloRetryRequest.
+/// `openssl s_client`'s report on a handshake: negotiated group, and whether there was a HelloRetryRequest.
 fn s_client(peer: &Path, server: &Server, ca: &Path, extra: &[&str]) -> (bool, String, bool) {
     let port = server.port.to_string();
     let mut command = openssl(peer, &["s_client", "-connect", &format!("127.0.0.1:{port}")]);
@@ -394,7 +394,7 @@ fn openssl_is_upgraded_whatever_it_names_first() {
         ("X25519MLKEM768", "X25519MLKEM768", false),
         ("SecP256r1MLKEM768", "SecP256r1MLKEM768", false),
         ("SecP384r1MLKEM1024", "SecP384r1MLKEM1024", false),
-        // Classical first, and the classical share only.
+        // Classical group first, and only a classical share.
         ("X25519:X25519MLKEM768", "X25519MLKEM768", true),
         ("P-256:SecP256r1MLKEM768", "SecP256r1MLKEM768", true),
         ("P-384:X25519:SecP384r1MLKEM1024", "SecP384r1MLKEM1024", true),
@@ -485,7 +485,7 @@ fn the_java_sdk_runs_awss_own_sample() {
     assert!(all_passed(&text), "{text}");
     println!("AWS SDK for Java: {}", text.lines().last().unwrap_or_default());
     drop(server);
-    // What it negotiated, from the service's own records.
+    // What was negotiated, from the service's own records.
     use outlast_store::Store;
     let store = outlast_store::sqlite::SqliteStore::open(&folder.data.join("store.db")).unwrap();
     let events = store.events(0, 10_000).unwrap();

@@ -1,5 +1,5 @@
-//! One program of KMS calls in five AWS SDKs, each with nothing but standard AWS configuration:
-//! `tests/interop/KMS_STEPS.md` says what each step checks.
+//! The same KMS calls in five AWS SDKs, each with only standard AWS configuration: `tests/interop/KMS_STEPS.md` says
+//! what each step checks.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 const ROLE: &str = "arn:aws:iam::123456789012:role/whole";
 
-/// Runs the program against a new server; `hybrid` says whether every connection must have been.
+/// Runs the program with a new server; `hybrid` says whether every connection must be hybrid.
 fn whole(sdk: &str, mut program: Command, hybrid: bool) {
     let folder = Folder::new();
     let trust = json!({
@@ -86,7 +86,7 @@ fn python() {
 #[test]
 fn java_crt() {
     let Some(peer) = peer("java") else { return };
-    // The CRT client believes the system's CA file only; the script shows it one of its own.
+    // The CRT client only trusts the system's CA file; the script gives it another one.
     let sdk = java(&peer, "outlast.interop.KmsWhole", &[]);
     let mut program = Command::new("sh");
     let script = checkout().join("tests/interop/java/run-with-ca.sh");

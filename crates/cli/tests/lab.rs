@@ -1,4 +1,4 @@
-//! `outlast lab` and `outlast siege` become another program.
+//! `outlast lab` and `outlast siege` start another program.
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use outlast_testing::program::copy;
 
 use crate::common::{fail, outlast, run, stdout};
 
-/// The program at a place with nothing beside it.
+/// The program in a folder of its own.
 fn alone(folder: &Path) -> Command {
     let place = folder.join("outlast");
     copy(outlast().get_program(), &place);
@@ -18,7 +18,7 @@ fn alone(folder: &Path) -> Command {
     command
 }
 
-/// A lab that says what it was asked, and ends with 42.
+/// A lab that prints its arguments, and exits with 42.
 fn lab(folder: &Path, name: &str) {
     std::fs::create_dir_all(folder).unwrap();
     let script = folder.join("script");

@@ -1,4 +1,4 @@
-//! The ledger of a server: what real clients leave in it, and what is made of that.
+//! The ledger of a server: the records of real clients, and the reports on them.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use crate::common;
@@ -23,7 +23,7 @@ fn ledger(verb: &str, folder: &Path, arguments: &[&str]) -> (Value, i32) {
     (value, output.status.code().unwrap())
 }
 
-/// A handshake of `openssl s_client`; whether it succeeded.
+/// A handshake of `openssl s_client`; returns whether it succeeded.
 fn s_client(peer: &Path, server: &Server, folder: &Folder, arguments: &[&str]) -> bool {
     let connect = format!("127.0.0.1:{}", server.port);
     openssl(peer, &["s_client", "-connect", &connect, "-servername", "localhost", "-CAfile"])
@@ -41,7 +41,7 @@ fn verdicts(summary: &Value) -> Value {
 }
 
 #[test]
-fn real_clients_get_the_right_verdicts_and_a_dry_run_names_who_breaks() {
+fn real_clients_get_verdicts_and_dry_run_names_breakage() {
     let Some(peer) = peer("openssl") else { return };
     let folder = Folder::new();
     let mut server = folder.serve();
@@ -72,7 +72,7 @@ fn real_clients_get_the_right_verdicts_and_a_dry_run_names_who_breaks() {
     assert_eq!(summary["missed"], 0);
     assert_eq!(summary["unseen"]["lost"], 0);
     let clients = summary["clients"].as_array().unwrap();
-    // Who calls an operation is known by name.
+    // Callers of operations are known by name.
     let known: Vec<_> = clients.iter().filter(|row| row["principal"].is_string()).collect();
     assert_eq!(known.len(), 1);
     assert!(known[0]["principal"].as_str().unwrap().contains(":user/"), "{}", known[0]);
@@ -89,7 +89,7 @@ fn real_clients_get_the_right_verdicts_and_a_dry_run_names_who_breaks() {
     let (laggards, code) = ledger("laggards", &folder.data, &[]);
     assert_eq!((laggards.as_array().unwrap().len(), code), (4, 5));
 
-    // The audit event of the call says the same of its connection.
+    // The audit event of the call describes its connection in the same way.
     let store = SqliteStore::open(&folder.data.join("store.db")).unwrap();
     let events = store.events(0, 1000).unwrap();
     let events = events.iter().map(|event| serde_json::from_slice::<Value>(&event.body).unwrap());
@@ -107,18 +107,18 @@ fn real_clients_get_the_right_verdicts_and_a_dry_run_names_who_breaks() {
     );
     drop(store);
 
-    // Under the policy that was served nobody breaks.
+    // Under the policy in use nobody breaks.
     let (same, code) = ledger("dry-run", &folder.data, &["--policy", "2026-11"]);
     assert_eq!((&same["breaks"], &same["changes_group"], code), (&json!(0), &json!(0), 0));
     let (require, code) = ledger("dry-run", &folder.data, &["--mode", "require"]);
     assert_eq!((&require["breaks"], code), (&json!(3), 5));
     assert_eq!(require["clients"][0]["breaks"], 1);
     let (classical, code) = ledger("dry-run", &folder.data, &["--policy", "classical-2026-11"]);
-    // Who names nothing but a hybrid group breaks; the other three change.
+    // A client that only offers a hybrid group breaks; the other three change.
     assert_eq!((&classical["breaks"], code), (&json!(1), 5));
     assert_eq!((&classical["changes_group"], &classical["hybrid"]), (&json!(3), &json!(0)));
 
-    // What the replay says is what a server does.
+    // A server behaves as the replay says.
     let mut server = Server::start(&folder.data, &["--mode", "require"]);
     for (arguments, served) in [
         (&["-groups", "X25519:X25519MLKEM768"][..], true),
@@ -137,17 +137,17 @@ fn real_clients_get_the_right_verdicts_and_a_dry_run_names_who_breaks() {
 }
 
 #[test]
-fn who_advertised_post_quantum_and_got_classical_is_reported_aloud() {
+fn downgraded_clients_make_the_report_fail() {
     let Some(peer) = peer("openssl") else { return };
     let folder = Folder::new();
     let mut server = Server::start(&folder.data, &["--mode", "off"]);
     assert!(s_client(&peer, &server, &folder, &[]));
     assert_eq!(server.terminate(), Some(0));
-    // The operator has chosen so: it is said, with the cause, and is no failure.
+    // The operator has chosen so: the report says it, with the cause, and it is no failure.
     let text = succeed(outlast().args(["ledger", "summary", "--data"]).arg(&folder.data));
     assert!(text.contains("advertised but classical, by cause: 1: "), "{text}");
     assert!(text.contains("mode is allow or off"), "{text}");
-    // Any other cause is a defect, and one.
+    // Any other cause is a defect.
     let segment = segments(&folder.data.join("ledger")).remove(0);
     let lines = std::fs::read_to_string(&segment).unwrap();
     std::fs::write(&segment, lines.replace("\"m\":\"off\"", "\"m\":\"prefer\"")).unwrap();
@@ -160,7 +160,7 @@ fn who_advertised_post_quantum_and_got_classical_is_reported_aloud() {
 }
 
 #[test]
-fn a_killed_server_loses_what_was_reported_within_the_last_second_at_most() {
+fn killed_server_loses_at_most_one_second_of_ledger() {
     let folder = Folder::new();
     let mut server = folder.serve();
     runtime().block_on(async {
@@ -174,7 +174,7 @@ fn a_killed_server_loses_what_was_reported_within_the_last_second_at_most() {
     assert_eq!((&summary["total"]["connections"], code), (&json!(20), 0));
     let software = &summary["clients"][0]["fingerprint"]["software"];
     assert!(software.as_str().unwrap().starts_with("Outlast"), "{software}");
-    // A line that was being written then is passed over, and the next server goes on in a segment of its own.
+    // A half-written line is skipped, and the next server starts a segment of its own.
     let segment = segments(&folder.data.join("ledger")).remove(0);
     let text = std::fs::read(&segment).unwrap();
     std::fs::write(&segment, &text[..text.len() - 10]).unwrap();
@@ -187,7 +187,7 @@ fn a_killed_server_loses_what_was_reported_within_the_last_second_at_most() {
     assert_eq!(segments(&folder.data.join("ledger")).len(), 2);
 }
 
-/// Waits until the ledger on disk has so many connections, with their ends.
+/// Waits until the ledger on disk has so many connections that have ended.
 fn recorded(data: &Path, count: u64) {
     outlast_testing::until("the ledger is on disk", || {
         let (summary, _) = ledger("summary", data, &[]);

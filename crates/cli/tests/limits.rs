@@ -1,4 +1,4 @@
-//! What a peer cannot do to the server: many silent connections, large bodies, a disk that fills up.
+//! Limits against peers: many silent connections, large bodies, a disk that fills up.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -28,7 +28,7 @@ fn peak(server: &Server) -> u64 {
     line.trim().trim_end_matches(" kB").trim().parse().unwrap()
 }
 
-/// Raises the limit on open files as far as it goes, and gives it.
+/// Raises the limit on open files as far as possible, and returns it.
 fn open_files() -> usize {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
@@ -54,7 +54,7 @@ fn silent_connections_do_not_lock_others_out() {
         let begun = Instant::now();
         let silent = tokio::task::block_in_place(|| open(count));
         println!("{count} silent connections after {:?}", begun.elapsed());
-        // Who is connected already, and who comes now.
+        // A client that is connected already, and one that connects now.
         before.call::<list_keys::ListKeys>(json!({})).await.unwrap().unwrap();
         for _ in 0..3 {
             let begun = Instant::now();
@@ -154,7 +154,7 @@ fn a_disk_that_fills_up_stops_writes_and_loses_nothing() {
         assert_eq!(session.get("/healthz").await.0, 200);
         let text = fail(outlast().args(["principal", "create", "x", "--data"]).arg(&data), 1);
         assert!(text.contains("full") && text.contains("hint: make room"), "{text}");
-        // With room again it goes on, without a restart.
+        // With free space again it goes on, without a restart.
         std::fs::remove_file(filler).unwrap();
         made.push(create(&mut session).await.unwrap().key_metadata.key_id);
         made

@@ -1,4 +1,4 @@
-//! The server's metrics, as Prometheus and a collector of OpenTelemetry see them.
+//! The server's metrics, as Prometheus and an OpenTelemetry collector see them.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -29,7 +29,7 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// Takes one message, and gives its head and what it is made of.
+/// Receives one message, and returns its head and its body.
 fn collect(listener: &TcpListener) -> (String, Vec<u8>) {
     let (mut stream, _) = listener.accept().unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -83,14 +83,14 @@ async fn a_server_tells_what_it_did() {
     ] {
         assert!(page.contains(line), "{line} is not in\n{page}");
     }
-    // Nothing of callers is there.
+    // Nothing about callers is there.
     for word in ["TESTKEY01", "nothing", "127.0.0.1", "00000000-0000"] {
         assert!(!page.contains(word), "{word} is in\n{page}");
     }
     drop(session);
     let pushed = std::thread::spawn(move || collect(&collector));
     assert_eq!(server.terminate(), Some(0));
-    // At its end it has pushed what there was.
+    // When it stops it pushes once more.
     let (head, message) = pushed.join().unwrap();
     assert!(head.starts_with("post /v1/metrics http/1.1"), "{head}");
     assert!(head.contains("authorization: bearer abc"), "{head}");
@@ -108,7 +108,7 @@ async fn a_server_tells_what_it_did() {
     }
 }
 
-/// Without being asked to, the server neither listens nor pushes.
+/// By default the server neither listens for nor pushes metrics.
 #[test]
 fn metrics_are_off_by_default() {
     let folder = Folder::new();

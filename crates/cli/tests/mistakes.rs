@@ -1,5 +1,5 @@
-//! What an operator does wrong, as a table, and what the program answers: docs/mistakes.md is written from it
-//! (`OUTLAST_BLESS=1`), and fails here when it is stale. Every answer says what to do next.
+//! Operators' mistakes, as a table, and the program's answers: docs/mistakes.md is written from it
+//! (`OUTLAST_BLESS=1`), and the test fails when that is stale. Every answer says what to do next.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -24,15 +24,15 @@ use outlast_net::policy::Policy;
 use outlast_net::server::system_clock;
 use outlast_testing::checkout;
 
-/// Something that an operator does wrong.
+/// A mistake of an operator.
 struct Mistake {
-    /// In a few words.
+    /// The mistake in a few words.
     what: &'static str,
-    /// Arguments of `outlast`; what is in braces is a place of [`World`].
+    /// Arguments of `outlast`; names in braces are paths of [`World`].
     command: &'static str,
-    /// The exit code; `None` where it serves all the same, and only warns.
+    /// The exit code; `None` if the server starts anyway, with a warning.
     code: Option<i32>,
-    /// The command is run by another user than the one whose folder it is.
+    /// Another user than the owner of the folder runs the command.
     as_stranger: bool,
 }
 
@@ -223,7 +223,7 @@ const MISTAKES: &[Mistake] = &[
     mistake("a file is signed without credentials", "sign {file} --key alias/x", 1),
 ];
 
-/// The places that rows name.
+/// The paths that rows name.
 struct World {
     places: Vec<(&'static str, String)>,
     program: PathBuf,
@@ -283,7 +283,7 @@ impl World {
             ("expired", text(&expired)),
             ("expiredkey", text(&expiredkey)),
         ];
-        // The other user must get as far as to the folder, and to the program.
+        // The other user must be able to reach the folder and the program.
         for folder in [&data, &served] {
             std::fs::set_permissions(folder.temporary.path(), Permissions::from_mode(0o755))
                 .unwrap();
@@ -324,7 +324,7 @@ impl World {
         command
     }
 
-    /// What was said, with the names of the places for the places; the longest first.
+    /// The output, with paths replaced by their names, the longest first.
     fn shown(&self, text: &str) -> String {
         let mut places = self.places.clone();
         places.sort_by_key(|(_, place)| std::cmp::Reverse(place.len()));
@@ -332,7 +332,7 @@ impl World {
         for (name, place) in places.iter().filter(|(name, _)| *name != "port") {
             text = text.replace(place, &name.to_uppercase());
         }
-        // What differs from one run to the next.
+        // Replaces what differs between runs.
         let mut text: String = text.split_inclusive(char::is_whitespace).map(steady).collect();
         for (_, port) in self.places.iter().filter(|(name, _)| *name == "port") {
             text = text.replace(&format!(":{port}"), ":PORT");
@@ -341,7 +341,7 @@ impl World {
     }
 }
 
-/// A word, or what it is if it differs from one run to the next: a fingerprint, a time.
+/// A word, or its kind if it differs between runs: a fingerprint, a time.
 fn steady(word: &str) -> String {
     let core = word.trim_end().trim_end_matches([',', ')']);
     let rest = &word[core.len()..];
@@ -356,7 +356,7 @@ fn steady(word: &str) -> String {
 
 const RIGHT: &str = "a passphrase of the tests";
 
-/// Exit code and stderr; of one that serves all the same, what it says before it does.
+/// Exit code and stderr; of a server that starts anyway, its output before it serves.
 fn answer(mut command: Command, serves: bool) -> (Option<i32>, String) {
     if !serves {
         let output = run(&mut command);
@@ -382,7 +382,7 @@ fn every_mistake_is_answered_with_what_to_do() {
         if code != row.code {
             other_codes.push(format!("{}: {code:?}: outlast {}\n{said}", row.what, row.command));
         }
-        // The parser of the command line has a form of its own for what to do.
+        // The command line parser has its own form for hints.
         let says_what = ["hint: ", "tip: ", "For more information, try", "warning: ", "WARN"];
         if !says_what.iter().any(|mark| said.contains(mark)) {
             silent.push(format!("{}: {said}", row.what));
@@ -442,7 +442,7 @@ fn init_prints_commands_that_work_as_printed() {
         let found = printed.lines().find_map(|line| line.strip_prefix(mark));
         found.unwrap_or_else(|| panic!("{printed}")).trim().to_owned()
     };
-    // A shell with `outlast` in its path, as printed; it is ended by its own process group.
+    // A shell with `outlast` in its path, as printed; it is stopped with its process group.
     let program = outlast().get_program().to_owned();
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(format!("exec {} --revocation-listen off", line("start it:")));
@@ -528,14 +528,14 @@ fn refusals_are_logged_some_times() {
             assert!(connector.connect("localhost", port).await.is_err());
         }
     });
-    // It ends in good order, so that all has been written.
+    // It stops in an orderly way, so that everything is written.
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     let output = child.wait_with_output().unwrap();
     let text = stderr(&output);
     let count = text.lines().filter(|line| line.contains("a client was refused")).count();
     println!("{count} of 20 refusals are in the log");
-    // Some a minute; where the twenty take longer than one, some more.
+    // A limited number a minute; if the twenty take longer than a minute, a few more.
     assert!((1..20).contains(&count), "{text}");
     assert!(text.contains("the client has no post-quantum group"), "{text}");
 }

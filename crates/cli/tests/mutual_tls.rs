@@ -1,5 +1,5 @@
-//! A walk through mutual TLS: an ML-DSA hierarchy made by the service protects a service of OpenSSL's and Outlast's own
-//! endpoint; clients in Rust, Go 1.27 and OpenSSL 3.5 come in, and those who should not stay out.
+//! A walk through mutual TLS: an ML-DSA hierarchy from the service protects an OpenSSL server and Outlast's own
+//! endpoint; clients in Rust, Go 1.27 and OpenSSL 3.5 are let in, and those who should not be are kept out.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -45,12 +45,12 @@ fn blob(bytes: impl Into<Vec<u8>>) -> Value {
     serde_json::to_value(Blob(bytes.into())).unwrap()
 }
 
-/// A port that nobody has just now.
+/// A port that is free now.
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// The service's side: two CAs, and what they issue.
+/// The service's side: two CAs, and the certificates that they issue.
 struct Authorities<'a> {
     session: &'a mut Session,
     sub: String,
@@ -133,7 +133,8 @@ struct Walk {
 }
 
 impl Walk {
-    /// Makes the hierarchy over the service's own API; keys and certificates end up in files. Then `robot-2` is revoked.
+    /// Makes the hierarchy with the service's own API, and puts keys and certificates into files. Then revokes
+    /// `robot-2`.
     fn prepare() -> Self {
         let walk = Self { folder: Folder::new(), revocation_port: free_port() };
         let mut server = walk.serve(&[]);
@@ -165,7 +166,7 @@ impl Walk {
             if name == "stranger" {
                 walk.write_stranger();
             }
-            // OpenSSL takes each form, Go the seed alone.
+            // OpenSSL reads each form, Go only the seed.
             let (der, key) = (walk.path(&format!("{name}.der")), walk.path(&format!("{name}.key")));
             let mut convert = outlast();
             convert.args(["cert", "convert", &der, "--to", "seed", "--out", &key]);
@@ -189,7 +190,7 @@ impl Walk {
         self.folder.path(name).display().to_string()
     }
 
-    /// Somebody with a certificate of another CA that has the same name.
+    /// A client with a certificate of another CA with the same name.
     fn write_stranger(&self) {
         let now = system_clock().div_euclid(1000);
         let root = issue(SPEC, New::of("RootCACertificate", "Walk CA", now), None);
@@ -211,8 +212,8 @@ impl Walk {
         self.folder.write("roots.pem", format!("{first}\n{}", root.pem()).as_bytes());
     }
 
-    /// The service publishes a CRL that has the revoked certificate: `cert verify` gets it by itself, and for the servers
-    /// it is put into a file.
+    /// The service publishes a CRL with the revoked certificate: `cert verify` fetches it, and for the servers it is
+    /// put into a file.
     fn fetch_crl(&self, file: &str, revoked: bool) {
         let verify = |name: &str| {
             let mut command = outlast();
@@ -241,7 +242,7 @@ impl Walk {
         self.folder.write(file, crl::pem(&der).as_bytes());
     }
 
-    /// Who tries, with what, and whether that is enough.
+    /// Who tries, with which certificate, and whether that suffices.
     fn tries(&self) -> [(&'static str, Option<(String, String)>, bool); 4] {
         let files = |name: &str| {
             Some((self.path(&format!("{name}.pem")), self.path(&format!("{name}.key"))))
@@ -255,7 +256,7 @@ impl Walk {
     }
 }
 
-/// A client: port, roots, certificate and key; whether it was answered.
+/// A client: port, roots, certificate and key; returns whether it was answered.
 type Client<'a> = (
     &'static str,
     Box<dyn Fn(u16, &str, Option<&(String, String)>) -> Result<String, String> + 'a>,
@@ -302,7 +303,7 @@ fn clients() -> Vec<Client<'static>> {
     all
 }
 
-/// Runs a client with a request on its stdin; its output, if it was answered.
+/// Runs a client with a request on its stdin; returns its output, if it was answered.
 fn ask(mut command: Command) -> Result<String, String> {
     use std::io::Write;
     let mut child = command
@@ -312,7 +313,7 @@ fn ask(mut command: Command) -> Result<String, String> {
         .spawn()
         .unwrap();
     let request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-    // Who was refused may be gone before it has read this.
+    // A refused client may be gone before it has read this.
     let _ = child.stdin.take().unwrap().write_all(request);
     let output = child.wait_with_output().unwrap();
     let text = stdout(&output) + &stderr(&output);
@@ -357,14 +358,14 @@ fn try_all(walk: &Walk, port: u16, roots: &str, label: &str) {
                 (Err(text), false) => {
                     println!("{label}, {client}: {who} was refused: {}", text.trim());
                     let text = text.to_lowercase();
-                    // Go sends no certificate where the server names other CAs.
+                    // Go sends no certificate if the server names other CAs.
                     let reasons = match who {
                         REVOKED => &["revoked"][..],
                         STRANGER => &["unknown ca", "unknownca", "required"],
                         _ => &["required"],
                     };
-                    // s_server closes at once: a request that is on its way then resets the connection, and the alert
-                    // may be lost.
+                    // s_server closes at once: a request on its way then resets the connection, and the alert may be
+                    // lost.
                     let lost = label == "s_server" && client == "rustls";
                     let told = lost || reasons.iter().any(|reason| text.contains(reason));
                     assert!(told, "{label}, {client}: {who}: {text}");
@@ -386,7 +387,7 @@ impl Drop for Running {
     }
 }
 
-/// Starts `s_server`, at another port if somebody took the one that was free.
+/// Starts `s_server`, at another port if the free one was taken in the meantime.
 fn listening(command: &Command) -> (u16, Running) {
     let begun = Instant::now();
     loop {
@@ -397,7 +398,7 @@ fn listening(command: &Command) -> (u16, Running) {
         let mut running = Running(server.spawn().unwrap());
         while running.0.try_wait().unwrap().is_none() {
             let answers = TcpStream::connect(("127.0.0.1", port)).is_ok();
-            // It might be another's port, at which this one ends.
+            // It may be another server's port, and then this one exits.
             std::thread::sleep(Duration::from_millis(100));
             if answers && running.0.try_wait().unwrap().is_none() {
                 return (port, running);
@@ -419,8 +420,8 @@ fn one_hierarchy_protects_two_services_from_every_client() {
         command.args(["-key", &path("server.key"), "-Verify", "3", "-verify_return_error"]);
         command.args(["-CAfile", &path("root.pem"), "-CRL", &path("clients.crl"), "-crl_check"]);
         // Go 1.27 offers ML-DSA for handshakes and, because of middleboxes, not for certificates
-        // (signature_algorithms_cert, go.dev/issue/82536). OpenSSL takes that at its word, so its server needs a
-        // classical certificate beside the other for Go. The clients' certificates are ML-DSA for all.
+        // (signature_algorithms_cert, go.dev/issue/82536). OpenSSL takes that literally, so for Go its server needs a
+        // second, classical certificate. All clients' certificates are ML-DSA.
         walk.write_classical();
         command.args(["-dcert", &path("classical.pem"), "-dkey", &path("classical.key")]);
         let (port, _running) = listening(&command);
@@ -434,7 +435,7 @@ fn one_hierarchy_protects_two_services_from_every_client() {
 }
 
 #[test]
-fn calls_are_recorded_with_the_client_and_policies_ask_for_it() {
+fn policies_and_records_know_the_client_certificate() {
     let walk = Walk::prepare();
     let path = |name: &str| walk.path(name);
     let server = walk.serve(&["--client-ca", &path("root.pem"), "--client-auth", "request"]);
@@ -470,7 +471,7 @@ fn calls_are_recorded_with_the_client_and_policies_ask_for_it() {
         let refused = bare.call::<kms::sign::Sign>(sign).await.unwrap().unwrap_err();
         assert_eq!(refused.code, "AccessDeniedException");
     });
-    // Our own commands show a certificate, too, by flags and by the profile.
+    // Our own commands can show a certificate, too, by options and by the profile.
     let file = walk.folder.write("file", b"content");
     let command = |more: &[&str]| {
         let mut command = walk.folder.client(&["sign", "--key", &key, "--certificate"]);
@@ -478,7 +479,7 @@ fn calls_are_recorded_with_the_client_and_policies_ask_for_it() {
         command.args(["--endpoint-url", &format!("https://localhost:{port}")]).args(more);
         command
     };
-    // Denied before the service reads the certificate, or refused after as not the key's.
+    // Denied before the service reads the certificate, or refused afterwards because it is not the key's.
     assert!(fail(&mut command(&[]), 1).contains("is not for the key"));
     assert!(fail(&mut command(&["--client-cert", &robot.0]), 1).contains("belong together"));
     drop(server);
@@ -538,13 +539,13 @@ fn a_newer_crl_is_taken_over_and_a_broken_one_is_not() {
     }
     println!("the newer CRL was taken over after {:?}", begun.elapsed());
     rust_client(server.port, &roots, Some(&files("robot-1"))).unwrap();
-    // Without any CRL in the file it cannot be used, and the one before stays.
+    // A file without any CRL cannot be used, and the previous one stays.
     std::fs::write(&live, b"nothing").unwrap();
     log.until("the client CAs and CRLs cannot be used: those before stay", 0);
     rust_client(server.port, &roots, Some(&files("robot-1"))).unwrap();
     rust_client(server.port, &roots, Some(&files("robot-2"))).unwrap_err();
     drop(server);
-    // At start there is none before.
+    // At the start there is no previous one.
     let data = walk.folder.data.display().to_string();
     let text = fail(outlast().args(["server", "--listen", "127.0.0.1:0", "--data", &data]), 1);
     assert!(text.contains("live.crl"), "{text}");

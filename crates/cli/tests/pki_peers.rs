@@ -1,4 +1,4 @@
-//! Chains, CRLs and OCSP responses before other verifiers: OpenSSL, Go 1.27, JDK 25, BouncyCastle and pkilint.
+//! Chains, CRLs and OCSP responses checked by other verifiers: OpenSSL, Go 1.27, JDK 25, BouncyCastle and pkilint.
 //! `tests/interop/pki/STEPS.md` says what each step checks.
 #![allow(
     clippy::unwrap_used,
@@ -25,7 +25,7 @@ use outlast_pki::{csr, name, pem};
 use outlast_testing::PATIENCE;
 use serde_json::{Value, json};
 
-/// What a step must end with.
+/// Expected result of a step.
 #[derive(Clone, Copy)]
 enum Want {
     Accepted,
@@ -44,7 +44,7 @@ impl Want {
     }
 }
 
-/// The folders of `material.sh`, and what becomes of the steps chain, crl and ocsp in each.
+/// The folders of `material.sh`, and the expected results of the steps chain, crl and ocsp in each.
 const MATERIAL: &[(&str, [Want; 3])] = &[
     ("good", [Accepted, Accepted, Accepted]),
     ("revoked", [Accepted, Revoked, Revoked]),
@@ -56,7 +56,7 @@ const MATERIAL: &[(&str, [Want; 3])] = &[
     ("root", [Refused, Refused, Refused]),
 ];
 
-/// Nobody's verdict is worth anything who would not refuse.
+/// A verdict is worth something only from a verifier that can refuse.
 #[test]
 fn the_verifiers_tell_good_from_bad() {
     let (Some(openssl), Some(verifiers)) = (peer("openssl"), verifiers()) else { return };
@@ -81,7 +81,7 @@ fn the_verifiers_tell_good_from_bad() {
     }
 }
 
-/// What pkilint finds at NOTICE or above; empty if nothing.
+/// pkilint's findings at NOTICE or above.
 fn lint(peer: &Path, tool: &str, options: &[&str], file: &Path) -> String {
     let mut command = Command::new(peer.join("bin").join(tool));
     let output = run(command.arg("lint").args(options).args(["-s", "NOTICE"]).arg(file));
@@ -90,7 +90,7 @@ fn lint(peer: &Path, tool: &str, options: &[&str], file: &Path) -> String {
     text
 }
 
-/// What a caller of a passthrough template gives, and what a request has.
+/// The caller's extensions for a passthrough template.
 fn passthrough(template: &Template) -> Option<Value> {
     let ca = json!({
         "Extensions": { "KeyUsage": { "KeyCertSign": true, "CRLSign": true } },
@@ -110,7 +110,7 @@ fn passthrough(template: &Template) -> Option<Value> {
     template.takes_api().then_some(given)
 }
 
-/// The extensions of a request, as OpenSSL's `-addext`.
+/// The extensions of a request, for OpenSSL's `-addext`.
 fn requested(template: &Template) -> &'static [&'static str] {
     match template.kind {
         Kind::EndEntity => {
@@ -138,7 +138,7 @@ fn pkilint_has_nothing_to_say_of_any_template() {
             let authority = root(&mut session, algorithms, "Root", None).await;
             for template in templates {
                 let issued = certificate(&mut session, &authority, algorithms, template, |name| {
-                    // Nobody enciphers with a signature key.
+                    // A signature key does not encipher.
                     let enciphers = template.name.starts_with("KeyEncapsulation");
                     let key = if enciphers { RSA_KEY } else { key };
                     let extensions = if enciphers { &[][..] } else { requested(template) };
@@ -160,7 +160,7 @@ fn pkilint_has_nothing_to_say_of_any_template() {
 const EC_KEY: &[&str] = &["EC", "-pkeyopt", "ec_paramgen_curve:P-256"];
 const RSA_KEY: &[&str] = &["RSA", "-pkeyopt", "rsa_keygen_bits:2048"];
 
-/// A certificate of this template, PEM. `request` makes a request for a new key.
+/// A certificate from this template, in PEM. `request` makes a request for a new key.
 async fn certificate(
     session: &mut common::Session,
     authority: &Authority,
@@ -178,7 +178,7 @@ async fn certificate(
     authority.issue(session, order).await.certificate
 }
 
-/// How an authority's certificates are revoked.
+/// Revocation settings of an authority.
 fn revocation(crl_type: &str) -> Value {
     json!({
         "CrlConfiguration": { "Enabled": true, "ExpirationInDays": 7, "CrlType": crl_type },
@@ -188,27 +188,27 @@ fn revocation(crl_type: &str) -> Value {
 
 const ONLINE: &[&str] = &["chain", "fetch-crl", "fetch-ocsp"];
 
-/// Holds if the steps of `ONLINE` end so.
+/// Whether the steps of `ONLINE` end so.
 fn online(verifier: &Verifier, folder: &Path, wanted: [Want; 3]) {
     let verdicts = verifier.verdicts(folder, ONLINE);
     let right = wanted.iter().zip(&verdicts).all(|(want, verdict)| want.is(verdict));
     assert!(right, "{}, {}: {verdicts:?}", verifier.name, folder.display());
 }
 
-/// An authority whose certificates are revoked, and who of the verifiers knows its algorithm.
+/// An authority whose certificates are revoked, and the verifiers that know its algorithm.
 struct Case {
-    /// `KeyAlgorithm` and `SigningAlgorithm`
+    /// Its `KeyAlgorithm` and `SigningAlgorithm`.
     algorithms: (&'static str, &'static str),
-    /// The leaf's key, as OpenSSL makes it.
+    /// Arguments with which OpenSSL makes the leaf's key.
     key: &'static [&'static str],
-    /// `CrlType` of the issuer.
+    /// The issuer's `CrlType`.
     crl_type: &'static str,
     who: &'static [&'static str],
 }
 
 const ALL: &[&str] = &["OpenSSL", "Go", "JDK", "BouncyCastle"];
 
-/// Asks until the steps of `ONLINE` end so: CRLs are made by and by.
+/// Repeats the steps of `ONLINE` until they end so: CRLs take a moment.
 fn await_steps(verifier: &Verifier, folder: &Path, wanted: [Want; 3]) -> Duration {
     let begin = Instant::now();
     loop {
@@ -260,7 +260,7 @@ fn what_a_composite_key_revokes_is_refused_by_bouncycastle() {
     revoked(&Case { algorithms, key: &["ML-DSA-65"], crl_type: "COMPLETE", who });
 }
 
-/// What a running server issues and revokes, by its own CRLs and its own responder.
+/// A running server issues and revokes; verifiers use its CRLs and its responder.
 fn revoked(case: &Case) {
     let (Some(ssl), Some(pkilint), Some(mut verifiers)) =
         (peer("openssl"), peer("pkilint"), verifiers())
@@ -268,11 +268,11 @@ fn revoked(case: &Case) {
         return;
     };
     verifiers.retain(|verifier| case.who.contains(&verifier.name));
-    // Go starts at once.
+    // Go starts quickly.
     let quick = verifiers.iter().find(|found| found.name == "Go").unwrap_or(&verifiers[0]);
     let folder = Folder::new();
     let server = folder.serve();
-    // OpenSSL wants a CRL for the root, too, which no partition covers: a root is in nobody's partition.
+    // OpenSSL requires a CRL for the root, too, and a root is in no partition.
     let [of_root, of_sub] = ["COMPLETE", case.crl_type].map(revocation);
     let at = |name: &str| folder.path(name);
     common::runtime().block_on(async {
@@ -286,7 +286,7 @@ fn revoked(case: &Case) {
                 Order { template: "EndEntityCertificate", csr: &csr, passthrough: None, days: 30 };
             material(&at(name), &sub.issue(&mut session, order).await);
         }
-        // A CRL is there within seconds of its authority; nobody has asked for one before.
+        // An authority has a CRL within seconds, before anybody asks for it.
         await_steps(quick, &at("bad"), [Accepted; 3]);
         let mut show = openssl(&ssl, &["x509", "-noout", "-serial", "-in"]);
         let serial = succeed(show.arg(at("bad").join("leaf.pem")));
@@ -315,7 +315,7 @@ fn revoked(case: &Case) {
     });
 }
 
-/// A certificate for a key that cannot sign (RFC 9935), asked for by one that can (RFC 9883).
+/// A certificate for a key that cannot sign (RFC 9935); one that can signs the request (RFC 9883).
 #[test]
 fn a_certificate_for_ml_kem_is_accepted_by_all() {
     let (Some(pkilint), Some(verifiers)) = (peer("pkilint"), verifiers()) else { return };
@@ -369,7 +369,7 @@ fn ours(folder: &Path) -> Command {
     command
 }
 
-/// Fetches the leaf's CRL and a response about it, from where the leaf says.
+/// Fetches the leaf's CRL and a response about it, from the URLs in the leaf.
 fn published(peer: &Path, folder: &Path) -> (PathBuf, PathBuf) {
     let at = |name: &str| folder.join(name).display().to_string();
     let leaf = at("leaf.pem");

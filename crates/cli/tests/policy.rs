@@ -1,4 +1,4 @@
-//! `outlast policy`: what it lists, compares and explains, and what it refuses to take.
+//! `outlast policy`: what it lists, compares and explains, and what it refuses.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -17,7 +17,7 @@ fn policy(arguments: &[&str]) -> String {
     succeed(outlast().arg("policy").args(arguments))
 }
 
-/// Text with its lines joined: it is wrapped for a terminal.
+/// The text with its lines joined: it is wrapped for a terminal.
 fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -26,7 +26,7 @@ fn json(arguments: &[&str]) -> Value {
     serde_json::from_str(&policy(&[&["--output", "json"], arguments].concat())).unwrap()
 }
 
-/// Fails with this exit code; gives what it said.
+/// Runs a command that must fail with this exit code; returns its stderr.
 fn refuse(arguments: &[&str], code: i32) -> String {
     let output = run(outlast().arg("policy").args(arguments));
     assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", stderr(&output));
@@ -46,7 +46,7 @@ fn every_policy_is_listed_shown_and_explained() {
     let names: Vec<_> =
         list.as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
     assert_eq!(names, POLICIES.iter().map(|row| row.name).collect::<Vec<_>>());
-    // Without --all there are those that a listener can have.
+    // Without --all it lists those that a listener can have.
     let usual = json(&["list"]);
     let has_tls = POLICIES.iter().filter(|row| row.has_tls()).count();
     assert_eq!(usual.as_array().unwrap().len(), has_tls);
@@ -229,9 +229,9 @@ fn unknown_names_are_errors_with_a_suggestion() {
     assert!(said.contains("has no classical groups"), "{said}");
 }
 
-/// The flag of servers, and the settings' variable.
+/// The server's option, and the setting's variable.
 #[test]
-fn a_server_does_not_start_under_a_policy_that_it_does_not_know() {
+fn server_refuses_an_unknown_policy() {
     for (arguments, code, said) in [
         (&["--policy", "2026-12"][..], 2, "a similar value exists: '2026-11'"),
         (&["--policy", "TransferSecurityPolicy-2025-03"], 2, "'--policy <NAME>'"),

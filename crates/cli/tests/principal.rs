@@ -1,4 +1,4 @@
-//! `outlast principal` beside a running server: users, access keys, roles, policies, and what they mean at once.
+//! `outlast principal` beside a running server: users, access keys, roles, policies, and their immediate effect.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -30,12 +30,12 @@ fn json_of(command: &mut Command) -> Value {
     serde_json::from_str(&succeed(command.args(["--output", "json"]))).unwrap()
 }
 
-/// The path of a file with this text.
+/// Path of a file with this text.
 fn file(folder: &Folder, name: &str, text: &str) -> String {
     folder.write(name, text.as_bytes()).display().to_string()
 }
 
-/// Trusts one principal, or all of an account.
+/// A trust policy for one principal, or for a whole account.
 fn trust(principal: &str) -> String {
     json!({
         "Version": "2012-10-17",
@@ -46,7 +46,7 @@ fn trust(principal: &str) -> String {
     .to_string()
 }
 
-/// The code of the error that a call gives, or `ok`.
+/// The code of a call's error, or `ok`.
 async fn code<O: Operation>(session: &mut Session, input: Value) -> String {
     match session.call::<O>(input).await.unwrap() {
         Ok(_) => "ok".into(),
@@ -79,7 +79,7 @@ fn a_user_may_do_what_its_policies_say_from_then_on() {
             code::<create_key::CreateKey>(&mut alice, json!({})).await,
             "AccessDeniedException"
         );
-        // Another policy, of another name, changes it at once.
+        // Another policy, with another name, changes it at once.
         let maker = file(
             &folder,
             "maker.json",
@@ -97,7 +97,7 @@ fn a_user_may_do_what_its_policies_say_from_then_on() {
             "AccessDeniedException"
         );
         assert!(fail(&mut principal(&folder, &delete), 1).contains("policy maker does not exist"));
-        // And its end is the end, on an open connection.
+        // Deleting the user ends it, even on an open connection.
         succeed(&mut principal(&folder, &["delete", "alice"]));
         assert_eq!(
             code::<list_keys::ListKeys>(&mut alice, json!({})).await,
@@ -159,13 +159,13 @@ fn access_keys_are_rotated_two_at_a_time() {
     assert_eq!((&keys[0]["id"], &keys[0]["active"]), (&second["access_key_id"], &json!(true)));
     let gone = fail(&mut principal(&folder, &["key", "delete", "bob", "--access-key-id", &id]), 1);
     assert!(gone.contains("does not exist") && gone.contains("hint: "), "{gone}");
-    // Somebody else's key is not bob's.
+    // Another user's key is not bob's.
     let other = ["key", "delete", "bob", "--access-key-id", common::ACCESS_KEY];
     assert!(fail(&mut principal(&folder, &other), 1).contains("does not exist"));
     succeed(&mut principal(&folder, &["key", "create", "bob"]));
     let taken = ["create", "carol", "--access-key-id", second["access_key_id"].as_str().unwrap()];
     assert!(fail(&mut principal(&folder, &taken), 1).contains("exists already"));
-    // What failed left nothing: the name is free.
+    // The failed command left nothing: the name is free.
     succeed(&mut principal(&folder, &["create", "carol"]));
 }
 
@@ -184,7 +184,7 @@ fn secrets_are_shown_once_at_most() {
     later += &events(&folder).iter().map(Value::to_string).collect::<String>();
     assert!(!later.contains(&secret));
     assert!(later.contains("CreateUser"), "no event: {later}");
-    // A secret that is given is used and not shown.
+    // A given secret is used and not shown.
     let given = "given-in-the-environment-4711";
     let mut command = principal(&folder, &["key", "create", "dora", "--access-key-id", "DORA_2"]);
     let text = succeed(command.env("OUTLAST_SECRET_ACCESS_KEY", given));
@@ -193,7 +193,7 @@ fn secrets_are_shown_once_at_most() {
     runtime().block_on(async {
         let identity = Identity { id: "DORA_2".into(), secret: given.into(), token: None };
         let mut dora = server.session_as(identity).await;
-        // Known, and may do nothing.
+        // The user is known, and has no permissions.
         let refused = code::<list_keys::ListKeys>(&mut dora, json!({})).await;
         assert_eq!(refused, "AccessDeniedException");
     });
@@ -203,7 +203,7 @@ fn secrets_are_shown_once_at_most() {
         assert!(text.contains("OUTLAST_SECRET_ACCESS_KEY"), "{text}");
         assert!(weak.is_empty() || !text.contains(weak), "{text}");
     }
-    // The store has no plaintext of any.
+    // No secret is in the store as plaintext.
     let database = std::fs::read(folder.data.join("store.db")).unwrap();
     let log = std::fs::read(folder.data.join("store.db-wal")).unwrap_or_default();
     for needle in [secret.as_bytes(), given.as_bytes()] {
@@ -248,13 +248,13 @@ fn roles_are_assumed_by_whom_they_trust() {
         );
         let (status, xml) = session.sts("Action=GetCallerIdentity").await;
         assert!(status == 200 && xml.contains("assumed-role/auditor/check-7"), "{xml}");
-        // Without its token the key is nothing.
+        // Without its token the key is useless.
         let mut stolen = server.session_as(stolen).await;
         assert_eq!(
             code::<list_keys::ListKeys>(&mut stolen, json!({})).await,
             "UnrecognizedClientException"
         );
-        // Other trust: those who have a session keep it, and get no other.
+        // Another trust policy: existing sessions stay, and no new one starts.
         let other = file(&folder, "trust.json", &trust(&mallory_arn()));
         succeed(&mut principal(
             &folder,
@@ -263,7 +263,7 @@ fn roles_are_assumed_by_whom_they_trust() {
         assert!(alice.assume(arn, "again").await.is_err());
         mallory.assume(arn, "again").await.unwrap();
         assert_eq!(code::<list_keys::ListKeys>(&mut session, json!({})).await, "ok");
-        // Without the role the session ends, also when there is another of this name.
+        // Without the role the session ends, even if another role has the name.
         succeed(&mut principal(&folder, &["delete", "auditor", "--role"]));
         let refused = code::<list_keys::ListKeys>(&mut session, json!({})).await;
         assert_eq!(refused, "UnrecognizedClientException");
@@ -394,7 +394,7 @@ fn what_is_wrong_is_named() {
     assert_eq!(succeed(&mut principal(&folder, &["list"])), before, "something was left behind");
 }
 
-/// Many at once, beside a server: each change is made, none gets in another's way.
+/// Many at once, beside a server: every change is made.
 #[test]
 fn changes_at_the_same_time_are_all_made() {
     let folder = Folder::new();
@@ -419,7 +419,7 @@ fn changes_at_the_same_time_are_all_made() {
 }
 
 #[test]
-fn a_policy_that_does_not_do_what_it_looks_like_is_put_with_a_warning() {
+fn misleading_policy_is_stored_with_a_warning() {
     let folder = Folder::new();
     let _server = folder.serve();
     let statement = |effect: &str, condition: Value| json!({ "Effect": effect, "Action": "kms:*", "Resource": "*", "Condition": condition });

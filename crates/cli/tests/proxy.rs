@@ -26,7 +26,7 @@ use outlast_net::server::system_clock;
 use outlast_store::testing::{PASSWORD, Postgres};
 use outlast_testing::{PATIENCE, until};
 
-/// A CA, what it issued, and a folder with all of it.
+/// A CA, its certificates, and a folder with all of them.
 struct World {
     folder: tempfile::TempDir,
     root: Party,
@@ -63,7 +63,7 @@ impl World {
         self.path(name).display().to_string()
     }
 
-    /// `outlast proxy` in front of a server, with the usual certificate.
+    /// `outlast proxy` in front of a server, with the default certificate.
     fn proxy(&self, to: &str, more: &[&str]) -> Process {
         let mut command = outlast();
         command.args(["proxy", "--listen", "127.0.0.1:0", "--to", to, "--log", "info"]);
@@ -94,7 +94,7 @@ fn now() -> i64 {
 struct Process {
     child: Child,
     port: u16,
-    /// What it printed before it said where it listens.
+    /// What it printed before its address.
     before: String,
     lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
 }
@@ -124,7 +124,7 @@ impl Process {
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
-    /// KiB that it has in memory.
+    /// Its resident memory, in KiB.
     fn resident(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
@@ -151,7 +151,7 @@ fn wait_for(port: u16) {
     }
 }
 
-/// nginx with this in its `http` block.
+/// nginx with this `http` block.
 fn nginx(peer: &Path, folder: &Path, port: u16, http: &str) -> Process {
     let at = folder.display();
     let configuration = format!(
@@ -174,7 +174,7 @@ fn nginx(peer: &Path, folder: &Path, port: u16, http: &str) -> Process {
     Process { child, port, before: String::new(), lines }
 }
 
-/// What `openssl s_client` says of a connection, with these arguments.
+/// `openssl s_client`'s report on a connection, with these arguments.
 fn s_client(world: &World, port: u16, more: &[&str]) -> Option<String> {
     let peer = peer("openssl")?;
     let mut command = openssl(&peer, &["s_client", "-connect"]);
@@ -203,7 +203,7 @@ fn nginx_behind() {
     let proxy = world.proxy(&to, &["--send-proxy-protocol", "v2", "--tls-headers"]);
     for version in ["--http1.1", "--http2"] {
         let said = succeed(&mut world.curl(proxy.port, &[version]));
-        // curl of this machine may be one that has no hybrids.
+        // This machine's curl may have no hybrid groups.
         let parts: Vec<_> = said.split('|').collect();
         assert_eq!((parts[0], parts[1], parts[4]), ("127.0.0.1", "https", "GET"), "{said}");
         assert_eq!(parts[3], format!("localhost:{}", proxy.port));
@@ -213,7 +213,7 @@ fn nginx_behind() {
         let file = command.arg(format!("https://localhost:{}/file", proxy.port)).output().unwrap();
         assert!(file.stdout == content, "{}", file.stdout.len());
     }
-    // A client that names the classical group first, and sends only that share.
+    // A client that names the classical group first, and only sends a classical share.
     if let Some(said) = s_client(&world, proxy.port, &["-groups", "*X25519:X25519MLKEM768"]) {
         assert!(said.contains("Negotiated TLS1.3 group: X25519MLKEM768"), "{said}");
         assert!(said.contains("Verify return code: 0 (ok)"), "{said}");
@@ -248,7 +248,8 @@ fn certificates_of_both_kinds_and_of_clients() {
     assert!(said.contains("certificate required"), "{said}");
 }
 
-/// libpq of this machine cannot do hybrids: it can before the proxy, and from its own side through the forwarder.
+/// This machine's libpq has no hybrid groups: the proxy accepts it nevertheless, and the forwarder adds them on its
+/// side.
 #[test]
 fn postgresql_behind() {
     let Some(postgres) = Postgres::start() else { return };
@@ -287,7 +288,7 @@ fn postgresql_behind() {
     let local = world.forward(&far, &["--protocol", "postgres", "--local-ca", &ca]);
     let verified = format!("sslmode=verify-full sslrootcert={ca}");
     assert_eq!(succeed(&mut psql(local.port, &verified)), "42\n");
-    // TLS at once, as libpq can since version 17, only if the client says what it speaks.
+    // TLS from the start, which libpq supports since version 17, only if the client names the protocol.
     for (alpn, lets_in) in [("postgresql", true), ("http/1.1", false)] {
         let Some(said) = s_client(&world, proxy.port, &["-alpn", alpn]) else { break };
         assert_eq!(said.contains("ALPN protocol: postgresql"), lets_in, "{said}");
@@ -305,14 +306,14 @@ fn postgresql_behind() {
         "{written}"
     );
 
-    // What is gone behind is said in PostgreSQL's way.
+    // A backend that is gone is reported in PostgreSQL's protocol.
     let proxy = world.proxy(&to, &["--protocol", "postgres"]);
     postgres.stop();
     let said = fail(&mut psql(proxy.port, "sslmode=require"), 2);
     assert!(said.contains("the server behind this one cannot be reached"), "{said}");
 }
 
-/// An SDK on an OpenSSL without hybrids signs for the local port, and the signature holds at the far side.
+/// An SDK on an OpenSSL without hybrids signs for the local port, and the signature is valid at the remote server.
 #[test]
 fn boto3_through_the_forwarder() {
     let Some(python) = peer("python") else { return };
@@ -430,7 +431,7 @@ fn settings_files_and_sighup() {
     };
     let before = serial(first);
 
-    // A broken file changes nothing; a good one changes all, certificates too.
+    // A broken file changes nothing; a valid one changes everything, including certificates.
     let reload = |text: &str| {
         std::fs::write(&config, text).unwrap();
         proxy.signal(rustix::process::Signal::HUP);
@@ -445,7 +446,7 @@ fn settings_files_and_sighup() {
     };
     let renewed = issue("ECC_NIST_P256", renewed, Some(&world.root));
     std::fs::write(world.path("server.pem"), renewed.pem()).unwrap();
-    // The key is not yet that of the certificate.
+    // The key does not belong to the certificate yet.
     reload(&table("a", first, two));
     assert_eq!(stdout(&said(first)), "one");
     std::fs::write(world.path("server.key"), renewed.key_pem()).unwrap();
@@ -504,7 +505,7 @@ fn idle_connections_are_cheap() {
     let world = World::new();
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = format!("tcp://{}", server.local_addr().unwrap());
-    // Answers one request, and says nothing more.
+    // Answers one request, and nothing more.
     std::thread::spawn(move || {
         let mut held = Vec::new();
         for stream in server.incoming() {
@@ -530,7 +531,7 @@ fn idle_connections_are_cheap() {
             request.headers_mut().insert("host", "localhost".parse().unwrap());
             assert_eq!(connection.send(request).await.unwrap().1.len(), 3_000);
             open.push(connection);
-            // What the process takes anyhow is there by then.
+            // By then the process has allocated what it always needs.
             if number == 100 {
                 before = proxy.resident();
             }

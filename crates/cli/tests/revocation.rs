@@ -1,4 +1,4 @@
-//! Revocation as others see it: `openssl verify`, `openssl ocsp` and `curl`, over real connections.
+//! Revocation from outside: `openssl verify`, `openssl ocsp` and `curl`, over real connections.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -20,7 +20,7 @@ use outlast_api::ops::acm_pca;
 use outlast_testing::PATIENCE;
 use serde_json::{Value, json};
 
-/// An authority made by calls, and a place for files.
+/// An authority made by API calls, and a folder.
 struct Authority {
     arn: String,
     signing: &'static str,
@@ -83,7 +83,7 @@ async fn issue(
     found.unwrap().unwrap().certificate
 }
 
-/// A certificate for a key of OpenSSL's: its file.
+/// A certificate for a key made by OpenSSL: its file.
 async fn leaf(
     session: &mut Session,
     folder: &Folder,
@@ -114,7 +114,7 @@ async fn revoke(session: &mut Session, ca: &Authority, certificate: &Path) {
     session.call::<acm_pca::revoke_certificate::RevokeCertificate>(revoke).await.unwrap().unwrap();
 }
 
-/// What a command says when `wanted` is in it at last.
+/// Repeats a command until its output contains `wanted`.
 #[track_caller]
 fn soon(mut command: impl FnMut() -> Command, wanted: &str) -> Duration {
     let start = Instant::now();
@@ -150,7 +150,7 @@ fn openssl_refuses_a_revoked_certificate_within_seconds() {
                 let ca = authority(&mut session, &folder, algorithms, revocation).await;
                 let good = leaf(&mut session, &folder, &peer, &ca, "good.pem").await;
                 let bad = leaf(&mut session, &folder, &peer, &ca, "bad.pem").await;
-                // By the URLs in the certificates themselves.
+                // By the URLs in the certificates.
                 let verify = |leaf: &Path| {
                     let mut command = openssl(&peer, &["verify", "-crl_check", "-crl_download"]);
                     command.args(["-extended_crl", "-CAfile"]).arg(&ca.certificate).arg(leaf);
@@ -234,7 +234,7 @@ fn check_all(peer: &Path, folder: &Folder, base: &str, ca: &Authority, good: &Pa
     );
 }
 
-/// pkilint has nothing to say of a file, if it is installed.
+/// Checks that pkilint has no findings on a file, if it is installed.
 fn lint(program: &str, arguments: &[&str], file: &Path) {
     let Some(pkilint) = peer("pkilint") else { return };
     let mut command = Command::new(pkilint.join("bin").join(program));
@@ -299,7 +299,7 @@ fn reports_and_crls_are_written_below_the_data_folder() {
     succeed(outlast().args(["store", "check", "--data"]).arg(&folder.data));
 }
 
-/// moto's S3, ended when dropped.
+/// moto's S3; stopped when dropped.
 struct Moto(std::process::Child, u16);
 
 impl Moto {

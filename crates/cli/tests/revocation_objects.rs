@@ -1,4 +1,4 @@
-//! CRLs and OCSP as OpenSSL sees them: ours in its verifier, and its requests and responses in ours.
+//! CRLs and OCSP between us and OpenSSL: ours in its verifier, and its requests and responses in ours.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -119,7 +119,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-/// The answer to `request`; a delegated responder's certificate goes with it.
+/// A response to `request`; it includes a delegated responder's certificate.
 fn respond(request: &Request, signer: &Authority, delegated: bool, status: Status) -> Vec<u8> {
     let signer_key = signer.certificate.public_key().unwrap();
     let unsigned = ocsp::Content {
@@ -148,7 +148,7 @@ fn responder(spec: &'static str, issuer: &Authority) -> Authority {
         .issue(Some(issuer))
 }
 
-/// The regression that matters: a subordinate's CRL, whose authority key identifier is the subordinate's own key.
+/// The regression that matters: a subordinate's CRL has the subordinate's own key as its authority key identifier.
 /// With the issuer's instead, OpenSSL finds no CRL ("unable to get certificate CRL").
 #[test]
 fn openssl_checks_the_crls_of_a_whole_chain() {
@@ -175,7 +175,7 @@ fn openssl_checks_the_crls_of_a_whole_chain() {
             assert!(text.contains("Key Compromise"), "{text}");
             assert_eq!(text.contains(URL), point.is_some(), "{text}");
         }
-        // Another partition says nothing about these certificates.
+        // Another partition does not cover these certificates.
         let other = crl(&world.sub, Some("http://crl.example/partition-4.crl"), &[]);
         let crls = crl::pem(&crl(&world.root, None, &[])) + &crl::pem(&other);
         world.write("crls.pem", crls.as_bytes());
@@ -318,7 +318,7 @@ fn openssl_answers_and_is_believed() {
     }
 }
 
-/// RSASSA-PSS is one OID; which hash it goes with is in its parameters.
+/// RSASSA-PSS is one OID; its parameters name the hash.
 #[test]
 fn openssl_signs_certificates_with_pss() {
     let Some(peer) = peer("openssl") else { return };
@@ -336,7 +336,7 @@ fn openssl_signs_certificates_with_pss() {
     }
 }
 
-/// pkilint (RFC 5280, RFC 6960, RFC 9881) has nothing to say of CRLs and OCSP responses.
+/// pkilint (RFC 5280, RFC 6960, RFC 9881) has no findings on CRLs and OCSP responses.
 #[test]
 fn pkilint_finds_nothing() {
     let Some(peer) = peer("pkilint") else { return };

@@ -1,6 +1,6 @@
 //! Root keys: where they are kept, and their rotation, also beside a server under load and through kills.
 //!
-//! `OUTLAST_ROTATION_ROUNDS` sets the number of kills (15 if absent).
+//! `OUTLAST_ROTATION_ROUNDS` sets the number of kills (default 15).
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -34,7 +34,7 @@ fn status(data: &Path) -> serde_json::Value {
     serde_json::from_str(&succeed(&mut root_key(&["status", "--output", "json"], data))).unwrap()
 }
 
-/// Everything is sealed under the current root key, and no other is there.
+/// Checks that everything is sealed under the current root key, and that there is no other.
 fn assert_settled(data: &Path) -> String {
     let status = status(data);
     let current = status["current"].as_str().unwrap();
@@ -46,7 +46,7 @@ fn assert_settled(data: &Path) -> String {
     current.to_owned()
 }
 
-/// All that is in a store.
+/// All items of a store.
 fn items(data: &Path) -> Vec<Item> {
     let store = SqliteStore::open_read_only(&data.join("store.db")).unwrap();
     let mut items = Vec::new();
@@ -67,7 +67,7 @@ fn init(data: &Path, root_key: &str) -> Command {
     command
 }
 
-/// Makes some keys on a server, and gives what it handed out.
+/// Makes some keys on a server, and returns what it handed out.
 fn use_server(command: Command, data: &Path) -> Arc<Load> {
     let server = Server::start_by(command, data, &[]);
     let load = Arc::new(Load::default());
@@ -137,7 +137,7 @@ fn a_passphrase_keeps_the_root_key() {
             };
             run.args(command.split(' ')).args(["--root-key", wrong, "--data"]).arg(&data);
             run.env("WRONG", "correct horse battery stapler").stdin(Stdio::null());
-            // What cannot be read as a place at all is wrong usage.
+            // Text that is not a valid place at all is wrong usage.
             let code = if wrong == "correct horse" { 2 } else { 1 };
             let text = fail(&mut run, code);
             assert!(text.contains(expected) && text.contains("hint: "), "{command}: {text}");
@@ -148,7 +148,7 @@ fn a_passphrase_keeps_the_root_key() {
     succeed(root_key(&["rotate", "--root-key", "passphrase:env:P"], &data).env("P", PASSPHRASE));
     assert_settled(&data);
     assert_readable(outlast(), &data, &load);
-    // What the store says of the costs is not believed when it is too little.
+    // The costs in the store are not trusted if they are too low.
     let database = rusqlite::Connection::open(data.join("store.db")).unwrap();
     let weaken = "UPDATE record SET value = CAST(replace(value, '65536', '8') AS BLOB) WHERE key = 'meta/root'";
     assert_eq!(database.execute(weaken, []).unwrap(), 1);
@@ -232,7 +232,7 @@ fn a_token_keeps_the_root_key() {
 }
 
 #[test]
-fn a_rotation_to_another_provider_needs_the_server_to_be_stopped() {
+fn provider_rotation_needs_a_stopped_server() {
     let folder = Folder::new();
     let load = use_server(outlast(), &folder.data);
     let mut server = folder.serve();
@@ -255,7 +255,7 @@ fn a_rotation_to_another_provider_needs_the_server_to_be_stopped() {
     assert_readable(command, &folder.data, &load);
 }
 
-/// A folder that the version before root keys had ids has made; `README.md` beside it says how.
+/// A folder from the version before root keys had ids; `README.md` next to it describes it.
 fn first_layout() -> Folder {
     let temporary = tempfile::tempdir().unwrap();
     let data = temporary.path().join("data");
@@ -270,7 +270,7 @@ fn first_layout() -> Folder {
 }
 
 #[test]
-fn a_store_of_the_first_layout_works_and_is_moved_by_its_first_rotation() {
+fn first_rotation_migrates_the_oldest_store_layout() {
     let folder = first_layout();
     // It signs its audit events, with a key that is sealed like all others.
     assert_eq!(folder.serve().terminate(), Some(0));
@@ -282,7 +282,7 @@ fn a_store_of_the_first_layout_works_and_is_moved_by_its_first_rotation() {
     let wrong = format!("file:{}", folder.path("other.key").display());
     let text = fail(&mut root_key(&["rotate", "--root-key", &wrong], &folder.data), 1);
     assert!(text.contains("root key of another store") && text.contains("store needs"), "{text}");
-    // A backup takes its only key along, if it is told to.
+    // A backup includes its only key, if requested.
     let backup = folder.path("backup");
     let mut command = outlast();
     command.args(["backup", "--include-root-key", "--backup-key", "passphrase:env:P", "--data"]);
@@ -292,11 +292,11 @@ fn a_store_of_the_first_layout_works_and_is_moved_by_its_first_rotation() {
     command.arg("restore").arg(&backup).args(["--backup-key", "passphrase:env:P", "--data"]);
     succeed(command.arg(&restored).env("P", PASSPHRASE));
     succeed(outlast().args(["store", "check", "--data"]).arg(&restored));
-    // Beside a server that was started before, and goes on.
+    // Beside a server that was started before, and keeps running.
     let server = folder.serve();
     let text = succeed(&mut root_key(&["rotate", "--output", "json"], &folder.data));
     let rotated: serde_json::Value = serde_json::from_str(&text).unwrap();
-    // All that there was, and the key that signs the audit events since.
+    // All records from before, and the key that has signed the audit events since.
     assert!(rotated["resealed"].as_u64() >= before["records"]["file"].as_u64(), "{rotated}");
     assert_settled(&folder.data);
     succeed(outlast().args(["store", "check", "--data"]).arg(&folder.data));
@@ -305,7 +305,7 @@ fn a_store_of_the_first_layout_works_and_is_moved_by_its_first_rotation() {
 }
 
 #[test]
-fn rotations_beside_a_server_under_load_fail_no_call_and_lose_nothing() {
+fn rotation_under_load_fails_no_call() {
     let folder = Folder::new();
     let mut server = folder.serve();
     let runtime = runtime();
@@ -420,7 +420,7 @@ fn a_rotation_that_cannot_end_does_not_begin() {
     let folder = Folder::new();
     let load = use_server(outlast(), &folder.data);
     let database = rusqlite::Connection::open(folder.data.join("store.db")).unwrap();
-    // A secret that does not open, and one of the keys of a load.
+    // A secret that cannot be opened, and one of the load's keys.
     let spoil = |from: &str, to: &str| {
         let sql = "UPDATE record SET value = CAST(?2 || substr(value, 2) AS BLOB)
                    WHERE key LIKE 'iam/access-key-secret/%' AND substr(value, 1, 1) = CAST(?1 AS BLOB)";
@@ -443,7 +443,7 @@ fn a_rotation_that_cannot_end_does_not_begin() {
         assert!(items(&folder.data) == all, "something was changed");
     }
     spoil("\u{7}", "\u{2}");
-    // What was in force serves on; then the other takes over.
+    // The key in force keeps serving; then the other takes over.
     assert_readable(outlast(), &folder.data, &load);
     succeed(&mut to());
     assert_settled(&folder.data);
@@ -453,7 +453,7 @@ fn a_rotation_that_cannot_end_does_not_begin() {
 }
 
 #[test]
-fn a_rotation_to_another_provider_that_is_killed_leaves_one_in_force() {
+fn killed_provider_rotation_leaves_one_in_force() {
     let folder = Folder::new();
     let load = use_server(outlast(), &folder.data);
     let file = |number: u64| folder.path(&format!("kek{number}"));

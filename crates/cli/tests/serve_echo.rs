@@ -1,4 +1,4 @@
-//! `outlast serve-echo`, and whether a server has HTTP/3, as processes.
+//! `outlast serve-echo`, and a server's setting for HTTP/3, as processes.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail and print")]
 
 use crate::common;
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use common::{Folder, outlast};
 
-/// The first lines that a process prints, and itself.
+/// The first lines that a process prints, and the process.
 fn started(mut command: Command, lines: usize) -> (std::process::Child, Vec<String>) {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
@@ -22,7 +22,7 @@ fn started(mut command: Command, lines: usize) -> (std::process::Child, Vec<Stri
     (child, out)
 }
 
-/// Sends a version that nobody speaks: a QUIC listener answers with those that it does (RFC 9000, section 6).
+/// Sends an unknown version: a QUIC listener answers with those that it speaks (RFC 9000, section 6).
 fn speaks_quic(port: u16) -> bool {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(std::time::Duration::from_secs(2))).unwrap();
@@ -87,7 +87,7 @@ fn http3_is_at_the_same_port_unless_it_is_off() {
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    // The port is taken over UDP: whoever has not asked for HTTP/3 gets along without.
+    // The port is taken for UDP: a server that does not require HTTP/3 runs without it.
     let (udp, listen) = loop {
         let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = udp.local_addr().unwrap();

@@ -1,5 +1,5 @@
-//! The settings of the server, row by row: set by option, by variable and by file, and refused with the place that the value
-//! came from. docs/settings.md is written from the rows (`OUTLAST_BLESS=1`), and fails here when it is stale.
+//! The settings of the server, row by row: set by option, by variable and by file, and refused with the source of the
+//! value. docs/settings.md is written from the rows (`OUTLAST_BLESS=1`), and the test fails when it is stale.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use crate::common;
@@ -11,7 +11,7 @@ use common::{Folder, fail, outlast, run, stderr, succeed};
 use outlast_testing::checkout;
 use serde_json::Value;
 
-/// A row as `outlast settings` tells it.
+/// A row in the output of `outlast settings`.
 struct Row {
     name: String,
     option: Option<String>,
@@ -46,7 +46,7 @@ fn rows(command: &mut Command) -> Vec<Row> {
     rows.collect()
 }
 
-/// A value of a row: the `n`th of three, as an option takes it and as it stands in the file.
+/// A value of a row: the `n`th of three, as an option and in the file.
 fn sample(row: &Row, n: usize) -> (String, String) {
     let known = match row.name.as_str() {
         "policy" => Some(["2026-11", "fips-2026-11", "cnsa2-2026-11"]),
@@ -70,7 +70,7 @@ fn sample(row: &Row, n: usize) -> (String, String) {
     (plain.clone(), format!("'{plain}'"))
 }
 
-/// What is shown of the `n`th sample if a settings file of this folder has it.
+/// How the `n`th sample is shown if a settings file of this folder has it.
 fn below(row: &Row, n: usize, folder: &Path) -> String {
     let (text, _) = sample(row, n);
     match row.kind.as_str() {
@@ -100,7 +100,7 @@ fn file(values: &[(&str, String)]) -> String {
 }
 
 #[test]
-fn every_row_is_set_by_file_before_it_by_variable_and_before_both_by_option() {
+fn options_override_variables_override_file() {
     let temporary = tempfile::tempdir().unwrap();
     let data = temporary.path();
     let path = data.join("outlast.toml");
@@ -151,7 +151,7 @@ fn every_row_is_set_by_file_before_it_by_variable_and_before_both_by_option() {
     }
 }
 
-/// A value of each setting that the server refuses, and in which words; what else must be said for that.
+/// A refused value of each setting, and the message; other settings that it needs.
 const REFUSED: &[(&str, &str, &str)] = &[
     ("store", "mysql://a", ""),
     ("root_key", "a", ""),
@@ -193,7 +193,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("buckets.allow_plain", "a", ""),
 ];
 
-/// Settings whose every value is taken when the server starts.
+/// Settings for which the server accepts every value at the start.
 const NEVER_REFUSED: &[&str] = &[
     "tls_names",
     "audit.readers",
@@ -238,7 +238,7 @@ fn what_is_refused_is_named_with_the_place_that_it_came_from() {
         assert!(said.contains(&place) && said.contains(key), "{}: {said}", row.name);
         let (Some(option), Some(variable)) = (&row.option, &row.variable) else { continue };
         std::fs::write(&path, format!("{port}{beside}\n")).unwrap();
-        // 1 or 2, by whether the parser of the command line refuses the value.
+        // 1 or 2: whether the command line parser refuses the value.
         let by = |command: &mut Command| {
             let output = run(command);
             assert!(!output.status.success(), "{}", row.name);
@@ -259,7 +259,7 @@ fn what_is_refused_is_named_with_the_place_that_it_came_from() {
 const WITNESS: &str = "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW";
 
 #[test]
-fn a_key_that_is_not_known_is_refused_with_the_one_that_was_meant() {
+fn unknown_keys_are_refused_with_a_suggestion() {
     let folder = Folder::new();
     let path = folder.data.join("outlast.toml");
     for (text, line, meant) in [
@@ -302,7 +302,7 @@ fn the_file_of_a_new_folder_has_examples_that_are_settings() {
 }
 
 #[test]
-fn a_relative_path_in_the_file_is_below_the_data_folder_and_one_of_an_option_is_not() {
+fn relative_paths_depend_on_their_source() {
     let folder = Folder::new();
     let path = folder.data.join("outlast.toml");
     std::fs::write(&path, "ledger = 'elsewhere'\nroot_key = 'file:root.key'\n").unwrap();
@@ -335,7 +335,7 @@ fn the_manual_has_every_setting_and_a_page_for_every_command() {
         for word in
             [Some(split(&row.name).1.to_owned()), row.option, row.variable].into_iter().flatten()
         {
-            // As roff writes hyphens.
+            // Roff's notation of hyphens.
             assert!(page.contains(&word.replace('-', "\\-")), "{word}");
         }
     }

@@ -1,4 +1,5 @@
-//! Two servers on one PostgreSQL database behave as one; what happens when one of them, or the database, goes away.
+//! Two servers on one PostgreSQL database behave as one; and what happens when one of them, or the database, goes
+//! away.
 //!
 //! Without PostgreSQL the tests say that they were skipped; in `cargo xtask ci`, which installs it, that is a failure.
 #![allow(
@@ -61,7 +62,7 @@ fn a_database_is_initialised_once_and_joined() {
     assert!(!a.join("store.db").exists() && !a.join("root.key").exists());
     let mode = std::fs::metadata(a.join("outlast.toml")).unwrap().permissions();
     assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777, 0o600);
-    // Again: refused, and nothing is left.
+    // Repeated: refused, and nothing is left.
     let again = cluster.temporary.path().join("again");
     let text = fail(&mut init(&again, &cluster.url), 1);
     assert!(text.contains("has an outlast store already") && text.contains("--join"), "{text}");
@@ -75,11 +76,11 @@ fn a_database_is_initialised_once_and_joined() {
     succeed(init(&fresh, &database).args(["--root-key", &other]));
     let text = fail(init(&again, &cluster.url).args(["--join", "--root-key", &other]), 1);
     assert!(text.contains("root key of another store"), "{text}");
-    // A root key that is not there is not made.
+    // A root key that does not exist is not created.
     let none = format!("file:{}", cluster.temporary.path().join("none.key").display());
     fail(init(&again, &cluster.url).args(["--join", "--root-key", &none]), 1);
     assert!(!again.exists() && !cluster.temporary.path().join("none.key").exists());
-    // Nothing to join.
+    // There is nothing to join.
     let empty = cluster.postgres.new_database();
     let text = fail(init(&again, &empty).args(["--join", "--root-key", &cluster.root_key()]), 1);
     assert!(text.contains("never completed") || text.contains("no outlast store"), "{text}");
@@ -130,7 +131,7 @@ fn two_servers_behave_as_one() {
     runtime().block_on(async {
         let (mut on_a, mut on_b) = (a.session().await.unwrap(), b.session().await.unwrap());
         for number in 0..20 {
-            // Made on one, used at once on the other.
+            // Made on one server, used at once on the other.
             let made = ok::<create_key::CreateKey>(&mut on_a, json!({})).await.key_metadata;
             let request = json!({ "KeyId": made.key_id, "Plaintext": "aGVsbG8=" });
             let sealed = ok::<encrypt::Encrypt>(&mut on_b, request).await;
@@ -213,7 +214,7 @@ fn two_servers_behave_as_one() {
     finish(&cluster, [a, b]);
 }
 
-/// Both servers end in order, and everything is as it should be.
+/// Both servers stop in an orderly way, and the store is as it should be.
 fn finish(cluster: &Cluster, servers: [Server; 2]) {
     for mut server in servers {
         assert_eq!(server.terminate(), Some(0));
@@ -256,7 +257,7 @@ fn clients_of_one_do_not_notice_the_death_of_the_other() {
     let (mut a, b) = (cluster.serve(0), cluster.serve(1));
     let (runtime, load, tasks) = under_load(&b);
     for round in 1..=5 {
-        // It dies in the middle of its own work.
+        // One dies in the middle of its own work.
         let (_runtime, own, _tasks) = under_load(&a);
         until(&own, 8);
         a.kill();
@@ -337,7 +338,7 @@ fn a_database_that_is_away_is_told_and_comes_back() {
                     "{error}"
                 );
                 assert_eq!(session.get("/healthz").await.0, 200);
-                // It says what the last look has found.
+                // The command reports the result of the last check.
                 let begun = Instant::now();
                 while session.get("/readyz").await.0 != 503 {
                     assert!(begun.elapsed() < PATIENCE, "it says that it is ready");
@@ -410,7 +411,7 @@ fn a_store_moves_from_postgresql_to_sqlite_and_back() {
     };
     serves(&at("sqlite"));
     succeed(&mut on(&at("sqlite"), &["backup", "--out", &text("second")]));
-    // A database that has something in it is left as it is.
+    // A database that is not empty is left as it is.
     let refused = run(restore("second", "pg").args(["--store", &cluster.url]));
     assert_eq!(refused.status.code(), Some(1), "{}", stderr(&refused));
     assert!(stderr(&refused).contains("not empty") && !at("pg").exists(), "{}", stderr(&refused));

@@ -56,7 +56,7 @@ fn quickstart_runs_twice_and_uses_what_exists() {
     assert_eq!(value["classical_connection"]["group"], "x25519");
     let sent = value["handshake_bytes"]["sent"].as_u64().unwrap();
     let classical = value["classical_handshake_bytes"]["sent"].as_u64().unwrap();
-    // The hybrid share of the client is 1184 bytes longer and travels with the classical one.
+    // The client's hybrid share is 1184 bytes longer and is sent along with the classical one.
     assert!((1184..1300).contains(&(sent - classical)), "{sent} against {classical}");
     assert_eq!(std::fs::read(out.join("root-ca.pem")).unwrap(), root);
     assert_eq!(std::fs::read(out.join("code-signing-cert.pem")).unwrap(), leaf);
@@ -74,7 +74,7 @@ fn quickstart_runs_twice_and_uses_what_exists() {
 }
 
 #[test]
-fn many_files_are_signed_and_the_bad_ones_do_not_stop_the_rest() {
+fn unreadable_files_do_not_stop_signing_the_rest() {
     let (temporary, out) = quickstart();
     let server = common::Server::start(&out.join("data"), &[]);
     let files: Vec<_> = (0..6)
@@ -108,7 +108,7 @@ fn many_files_are_signed_and_the_bad_ones_do_not_stop_the_rest() {
     assert!(value.as_array().unwrap().iter().all(|one| one["verified"] == true));
     assert_eq!(value[0]["signers"][0]["digest"], "sha512");
     succeed(outlast().arg("verify").arg(&files[0]).arg("--trust").arg(&store));
-    // One changed, one unsigned: refused, with the stronger exit code.
+    // One file changed, one unsigned: refused, with the higher exit code.
     std::fs::write(&files[1], "changed").unwrap();
     std::fs::remove_file(temporary.path().join("file-2.p7s")).unwrap();
     let text = fail(&mut verify(&[]), 3);

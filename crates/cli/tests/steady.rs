@@ -1,5 +1,5 @@
-//! What a server does while what it stands on does not answer: a database that is frozen, a root key that was rotated
-//! elsewhere, a token that is away. It says so, stays alive, and is well again by itself.
+//! A server whose foundations do not answer: a frozen database, a root key that was rotated elsewhere, a token that
+//! is away. It says so, stays alive, and recovers by itself.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -39,7 +39,7 @@ fn readyz(server: &Server) -> (u16, String) {
     })
 }
 
-/// Waits until `/readyz` says 503 for just these reasons, a line each.
+/// Waits until `/readyz` answers 503 with exactly these reasons, one per line.
 fn is_unready(server: &Server, reasons: &[&str]) -> String {
     let mut last = String::new();
     eventually(&format!("not ready for {reasons:?}"), || {
@@ -78,15 +78,15 @@ fn plain(port: u16, head: &str, body: &[u8]) -> (u16, Vec<u8>) {
     (status, answer[end + 4..].to_vec())
 }
 
-/// Peers that ask whether the server is ready, and as many strangers whose access key the server looks up.
+/// Peers that ask whether the server is ready, and as many strangers whose access key the server must look up.
 const PEERS: usize = 350;
-/// Answers of `/healthz` in a row.
+/// Consecutive answers of `/healthz`.
 const HEALTH: usize = 20;
 
 #[test]
 fn frozen_database_holds_up_only_those_who_need_it() {
     let Some(cluster) = Cluster::alone() else { return };
-    // All come from one address.
+    // All of them come from one address.
     let server = cluster.serve_with(0, &["--connections-per-peer", "4096"]);
     let port = server.revocation.unwrap();
     let runtime = runtime();
@@ -113,7 +113,7 @@ fn frozen_database_holds_up_only_those_who_need_it() {
     });
     let ask_plain = || {
         let (status, der) = plain(port, "POST /ocsp", &question);
-        // tryLater and internalError are answers, too; they are short (RFC 6960, section 2.3).
+        // tryLater and internalError are responses, too, but short ones (RFC 6960, section 2.3).
         (status, der.len() > 100)
     };
     until("the CRL is there", || plain(port, &crl, &[]).0 == 200);
@@ -151,7 +151,7 @@ fn frozen_database_holds_up_only_those_who_need_it() {
             "round {round}: healthz {HEALTH} times after {:?}, {through} others through",
             begun.elapsed()
         );
-        // Nobody who needs the database has been told anything by then.
+        // By then no request that needs the database has been answered.
         held_up_nobody |= through == 0;
         for task in tasks {
             let (asker, stranger, refused) = runtime.block_on(task).unwrap();
@@ -162,7 +162,7 @@ fn frozen_database_holds_up_only_those_who_need_it() {
         }
         println!("round {round}: {PEERS} unknown callers told after {:?}", begun.elapsed());
         is_unready(&server, &["store"]);
-        // What is for everybody is told to come later: a revocation elsewhere would not be seen.
+        // Public resources answer "try later": a revocation on another server would not be seen.
         until("no answer is believed any more", || ask_plain() == (200, false));
         for _ in 0..HEALTH {
             assert_eq!(plain(port, &crl, &[]).0, 503);
@@ -184,7 +184,7 @@ fn frozen_database_holds_up_only_those_who_need_it() {
     assert_eq!(RESPONSE_MEDIA_TYPE, "application/ocsp-response");
 }
 
-/// Makes a key, as soon as the store is written again.
+/// Makes a key, as soon as the store can be written again.
 async fn until_ok(session: &mut Session) {
     let begun = Instant::now();
     while session.call::<create_key::CreateKey>(json!({})).await.unwrap().is_err() {
@@ -200,7 +200,7 @@ fn on(folder: &Path, arguments: &[&str]) -> Command {
 }
 
 #[test]
-fn rotation_to_another_provider_is_refused_while_servers_beat() {
+fn provider_rotation_is_refused_while_servers_run() {
     let Some(cluster) = Cluster::new() else { return };
     let (mut a, b) = (cluster.serve(0), cluster.serve(1));
     let key = runtime().block_on(async {
@@ -218,7 +218,7 @@ fn rotation_to_another_provider_is_refused_while_servers_beat() {
         command
     };
     let status = || {
-        // The last line counts records: a server that stops takes its sign of life with it.
+        // The last line counts records: a server that stops removes its heartbeat.
         let text = succeed(&mut on(&cluster.folders[0], &["root-key", "status"]));
         text.lines().take(2).map(str::to_owned).collect::<Vec<_>>()
     };
@@ -232,26 +232,27 @@ fn rotation_to_another_provider_is_refused_while_servers_beat() {
         text.contains("hint: stop all of them") && text.contains("nothing was changed"),
         "{text}"
     );
-    // One that stops in order is off the list at once; the other is still named.
+    // A server that stops in an orderly way is off the list at once; the other is still named.
     assert_eq!(a.terminate(), Some(0));
     let text = fail(&mut sure(), 1);
     assert!(named(&text, &b) && !named(&text, &a), "{text}");
     assert_eq!(status(), before, "something was changed");
     assert!(!cluster.temporary.path().join("other.key").exists());
-    // One that is frozen cannot be told from one that was killed. What becomes of it when it goes on is seen.
+    // A frozen server cannot be told from a killed one. What happens when it goes on is seen below.
     signal(&b.child, Signal::STOP);
     let text = succeed(&mut sure());
     assert!(text.contains("records were sealed again"), "{text}");
     signal(&b.child, Signal::CONT);
-    // Nor is that an alarm of the audit log, of which it can say nothing.
+    // Nor is it an alarm of the audit log, of which it can say nothing.
     let text = is_unready(&b, &["root-key"]);
     assert!(text.contains("secrets cannot be opened"), "{text}");
     runtime().block_on(async {
-        // Alive it is.
+        // It is alive.
         let mut session = b.session().await.unwrap();
         assert_eq!(session.get("/healthz").await.0, 200);
     });
-    // No head covers what it would write, so it writes nothing: neither do those who change the root key's record.
+    // No head would cover what it wrote, so it writes nothing; and commands that change the root key's record do not
+    // either.
     eventually("calls are refused", || {
         runtime().block_on(async {
             let mut session = b.session().await.unwrap();
@@ -260,7 +261,7 @@ fn rotation_to_another_provider_is_refused_while_servers_beat() {
     });
     assert_eq!(readyz(&b).1.lines().count(), 1, "that is no alarm");
     drop(b);
-    // With the new key all is well; the list holds no dead one that would be waited for.
+    // With the new key everything works; the list has no dead server that a command would wait for.
     let mut command = outlast();
     command.env("OUTLAST_ROOT_KEY", &to);
     let c = Server::start_by(command, &cluster.folders[1], &[]);
@@ -272,7 +273,7 @@ fn rotation_to_another_provider_is_refused_while_servers_beat() {
     });
 }
 
-/// SoftHSM with a token, whose folder is behind a link for the server alone: the token is away when the link is.
+/// SoftHSM with a token whose folder the server reaches through a link: the token is away when the link is.
 struct SoftHsm {
     module: PathBuf,
     folder: PathBuf,
@@ -345,7 +346,7 @@ fn token_that_was_away_is_found_again() {
     for round in 1..=2 {
         assert!(encrypts());
         token.unplug();
-        // What is unwrapped stays so: the token is needed again when the root key is rotated, by whoever has it.
+        // Unwrapped keys stay usable: the token is needed again only after a rotation of the root key.
         assert!(encrypts(), "round {round}");
         succeed(&mut token.with("own", on(&data, &["root-key", "rotate"])));
         let text = is_unready(&server, &["token"]);

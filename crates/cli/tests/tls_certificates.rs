@@ -1,4 +1,4 @@
-//! The certificates that a server shows: two at once, those in files, their reload, and sessions that outlive a server.
+//! The certificates of a server: two at once, those in files, reloading, and sessions that outlive a server.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use crate::common;
@@ -42,7 +42,7 @@ fn config(roots: &[Vec<u8>]) -> Arc<ClientConfig> {
     Arc::new(config)
 }
 
-/// A connection that is open.
+/// An open connection.
 struct Open {
     tls: ClientConnection,
     stream: TcpStream,
@@ -89,7 +89,7 @@ impl Files {
         Self { folder, chain, key }
     }
 
-    /// Writes a chain without its root, and the key; gives the root.
+    /// Writes a chain without its root, and the key; returns the root.
     fn write(&self, made: &Made) -> Vec<u8> {
         let (root, shown) = made.certificates.split_last().unwrap();
         std::fs::write(&self.key, made.leaf_key.expose()).unwrap();
@@ -108,11 +108,11 @@ fn hang_up(server: &Server) {
     rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
 }
 
-/// What the log says of files that change nothing.
+/// The log line about files that are refused.
 const REFUSED: &str = "the TLS certificates cannot be used: those before stay";
 
 #[test]
-fn files_are_shown_and_read_again_without_dropping_connections() {
+fn certificate_files_are_reloaded_without_dropping_connections() {
     let files = Files::new();
     let first = files.write(&made(&["ECC_NIST_P384", "ECC_NIST_P256"]));
     let (server, log) = Server::start_logged(&files.folder.data, &files.flags());
@@ -124,13 +124,13 @@ fn files_are_shown_and_read_again_without_dropping_connections() {
     until("the second is shown", || shown_below(server.port, &second));
     assert!(!shown_below(server.port, &first));
     open.is_well().unwrap();
-    // What is broken changes nothing.
+    // A broken file changes nothing.
     let broken = made(&["RSA_2048", "RSA_2048"]);
     std::fs::write(&files.key, broken.leaf_key.expose()).unwrap();
     hang_up(&server);
     log.until(REFUSED, 0);
     assert!(shown_below(server.port, &second));
-    // By itself.
+    // Without a signal.
     let third = files.write(&broken);
     until("the third is shown", || shown_below(server.port, &third));
     open.is_well().unwrap();
@@ -147,7 +147,7 @@ fn what_is_not_valid_now_replaces_nothing() {
     for (what, from) in [("expired", 1_000_000_000), ("not valid yet", now() + 86_400)] {
         let other = whatif::build(&rows, &["localhost".to_owned()], from).unwrap();
         files.write(&other);
-        // With its root, which clients are not to be given.
+        // With its root, which clients must not be given.
         let all = pem::chain(other.certificates.iter().map(Vec::as_slice));
         let before_all = log.count(REFUSED);
         std::fs::write(&files.chain, all).unwrap();
@@ -200,7 +200,7 @@ fn with_dual_certificates_clients_trust_both_roots() {
     let server = Server::start(&folder.data, &["--tls-cert", "dual"]);
     let roots = server.roots();
     assert_eq!(roots.len(), 2);
-    // The client here verifies ML-DSA, and so that is what it gets.
+    // This client verifies ML-DSA, so it gets that certificate.
     assert!(shown_below(server.port, &roots[0]));
     assert!(!shown_below(server.port, &roots[1]));
 }

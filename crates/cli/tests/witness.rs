@@ -1,4 +1,5 @@
-//! `outlast audit witness` as a process: its folder and commands, what it still knows after it was killed, and what Go makes of it.
+//! `outlast audit witness` as a process: its folder and commands, what it remembers after a kill, and Go as its
+//! client.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -70,7 +71,7 @@ impl Folder {
     }
 }
 
-/// A process; killed when dropped, which is what `kill -9` does.
+/// A witness process; dropping it kills it with `kill -9`.
 struct Server {
     child: Child,
     url: String,
@@ -89,7 +90,7 @@ impl Drop for Server {
     }
 }
 
-/// A log with a leaf for each number; from `fork` on they are another history's.
+/// A log with a leaf for each number; from `fork` on its history differs.
 struct History {
     fork: usize,
 }
@@ -151,7 +152,7 @@ fn a_witness_has_a_folder_of_its_own() {
 
     let text = fail(&mut command(data, &["log", "add", "--vkey", "example.com/log"]), 1);
     assert!(text.contains("not a verifier key"), "{text}");
-    // A witness's folder is no server's, and the other way round.
+    // A witness's folder is not a server's, nor the reverse.
     let text = fail(outlast().args(["server", "--data"]).arg(data), 1);
     assert!(text.contains("no outlast store"), "{text}");
     let elsewhere = data.join("none");
@@ -183,7 +184,7 @@ fn one_process_serves_and_logs_are_added_beside_it() {
     assert_eq!(json(&folder.data, &["log", "list"]).as_array().unwrap().len(), 2);
 }
 
-/// Killed at any moment while a log has checkpoints cosigned, it never forgets one that it has answered.
+/// Killed at any moment while it cosigns checkpoints, it never forgets one that it has answered.
 #[test]
 fn a_killed_witness_forgets_no_cosignature() {
     let log = new_log();
@@ -205,7 +206,7 @@ fn a_killed_witness_forgets_no_cosignature() {
                                 answered.fetch_add(1, Ordering::SeqCst);
                             }
                             Err(error) => {
-                                // Another process may have the port of one that was killed.
+                                // Another process may have taken the port of a killed one.
                                 let killed = killed.load(Ordering::SeqCst);
                                 assert!(killed || error.is_transient(), "{error}");
                                 return;
@@ -218,7 +219,7 @@ fn a_killed_witness_forgets_no_cosignature() {
                 assert!(!asking.is_finished(), "it stopped by itself");
                 std::thread::yield_now();
             }
-            // Somewhere within the next requests.
+            // At some point within the next requests.
             std::thread::sleep(std::time::Duration::from_millis(u64::from(round) * 3));
             killed.store(true, Ordering::SeqCst);
             drop(server);
@@ -227,9 +228,9 @@ fn a_killed_witness_forgets_no_cosignature() {
         let cosigned = size.load(Ordering::SeqCst) - 1;
         let known = json(&folder.data, &["log", "list"])[0]["size"].as_u64().unwrap();
         let known = usize::try_from(known).unwrap();
-        // What was not answered may be recorded, and what was answered must be.
+        // Unanswered requests may be recorded, and answered ones must be.
         assert!((cosigned..=cosigned + 1).contains(&known), "{known} after {cosigned}");
-        // Started again it takes no other history of what it has cosigned.
+        // After a restart it accepts no other history of what it has cosigned.
         let server = folder.serve();
         let forged = History { fork: cosigned - 1 };
         let client = server.client(&folder.key);
@@ -238,7 +239,7 @@ fn a_killed_witness_forgets_no_cosignature() {
                 let error = forged.cosign(&client, &log, size).await.unwrap_err();
                 assert!(error.is_alarm(), "{error}");
             }
-            // The one that was under way is cosigned when it is asked for again.
+            // The interrupted one is cosigned when it is requested again.
             HONEST.cosign(&client, &log, known).await.unwrap();
         });
         size.store(known + 1, Ordering::SeqCst);
@@ -254,7 +255,7 @@ fn go_has_its_logs_cosigned() {
     succeed(Command::new(&go).arg("make").arg(&made).arg("300"));
     let keys = std::fs::read_to_string(made.join("keys")).unwrap();
     let mut keys = keys.lines();
-    // Its log has two keys: either may sign for it.
+    // Its log has two keys: either may sign.
     let folder = Folder::new(&keys.next().unwrap().parse().unwrap());
     succeed(&mut command(&folder.data, &["log", "add", "--vkey", keys.next().unwrap()]));
     let server = folder.serve();
@@ -266,7 +267,7 @@ fn go_has_its_logs_cosigned() {
     let said = succeed(&mut ask(&["1", "2", "2", "7", "256", "300"]));
     assert_eq!(said.lines().count(), 6);
     assert!(said.lines().all(|line| line.starts_with("ok ")), "{said}");
-    // It begins from 0 each time, and is told so.
+    // The client begins with 0 each time, and is told the right size.
     let said = fail(&mut ask(&["300"]), 1);
     assert!(said.contains("409 Conflict: 300"), "{said}");
 }

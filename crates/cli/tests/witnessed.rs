@@ -1,5 +1,5 @@
-//! Servers whose audit logs are witnessed, and those that publish theirs: two organisations watch each other, a database
-//! that was set back is found out, proofs need the quorum, and what strangers can read.
+//! Servers whose audit logs are witnessed, and servers that publish theirs: two organisations watch each other, a
+//! database that was set back is detected, proofs need the quorum, and what strangers can read.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -22,7 +22,7 @@ use outlast_tlog::hash;
 use outlast_tlog::tile::{Resource, new_tiles, unbundle};
 use serde_json::{Value, json};
 
-/// An organisation: a server's folder, and a witness of others' logs.
+/// An organisation: its server's folder, and its witness for others' logs.
 struct Organisation {
     folder: Folder,
     witness: PathBuf,
@@ -88,7 +88,7 @@ impl Organisation {
         Witness { child, url }
     }
 
-    /// Says in the settings who witnesses.
+    /// Sets the witnesses in the settings file.
     fn is_witnessed_by(&self, lines: &str) {
         let path = self.folder.data.join("outlast.toml");
         let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
@@ -100,7 +100,7 @@ impl Organisation {
         self.folder.write("policy", text.as_bytes())
     }
 
-    /// Waits until the head of at least so many events has so many cosignatures.
+    /// Waits until a head of at least this size has so many cosignatures.
     fn wait_for_cosignatures(&self, size: u64, count: usize) {
         until("cosignatures", || {
             let path = self.folder.data.join("store.db");
@@ -152,7 +152,7 @@ fn verify(proof: &Path, policy: &Path) -> Command {
 }
 
 #[test]
-fn two_organisations_watch_each_other_and_find_out_a_database_that_was_set_back() {
+fn mutual_witnesses_detect_a_rolled_back_database() {
     let (one, two) = (Organisation::new("one.example/w"), Organisation::new("two.example/w"));
     one.watches(&two);
     two.watches(&one);
@@ -164,10 +164,10 @@ fn two_organisations_watch_each_other_and_find_out_a_database_that_was_set_back(
         let mut server = organisation.folder.serve();
         calls(&server, 300);
         assert_eq!(server.terminate(), Some(0));
-        // Its end has signed; the next server has that cosigned.
+        // The server has signed when it stopped; the next server has that head cosigned.
         let mut server = organisation.folder.serve();
         organisation.wait_for_cosignatures(300, 1);
-        // A copy of the database as it is now: an older backup, later on.
+        // A copy of the database as it is now, which is an older backup later on.
         let backup = organisation.folder.path("backup");
         succeed(Command::new("cp").arg("-r").arg(data).arg(&backup));
         calls(&server, 200);
@@ -175,7 +175,7 @@ fn two_organisations_watch_each_other_and_find_out_a_database_that_was_set_back(
         let mut server = organisation.folder.serve();
         organisation.wait_for_cosignatures(500, 1);
         assert_eq!(readyz(&server).0, 200);
-        // Who has only the policy sees that the witness has cosigned.
+        // A verifier with only the policy sees that the witness has cosigned.
         let proof = organisation.folder.path("proof");
         let policy = organisation.policy();
         succeed(audit(data, &["prove", "--index", "42"]).arg("--out").arg(&proof));
@@ -193,7 +193,7 @@ fn two_organisations_watch_each_other_and_find_out_a_database_that_was_set_back(
         assert!(said.contains("quorum"), "{said}");
         assert_eq!(server.terminate(), Some(0));
 
-        // The database is set back as a whole. In itself it is in order, and a server starts on it.
+        // The whole database is set back. It is consistent in itself, and a server starts on it.
         std::fs::remove_dir_all(data).unwrap();
         std::fs::rename(&backup, data).unwrap();
         succeed(&mut audit(data, &["verify"]));
@@ -208,7 +208,7 @@ fn two_organisations_watch_each_other_and_find_out_a_database_that_was_set_back(
 }
 
 #[test]
-fn two_of_three_witnesses_are_enough_and_an_absent_one_stops_nothing() {
+fn two_of_three_witnesses_suffice() {
     let own = Organisation::new("own.example/w");
     let others = ["a.example/w", "b.example/w", "c.example/w"].map(Organisation::new);
     others.iter().for_each(|other| other.watches(&own));
@@ -222,7 +222,7 @@ fn two_of_three_witnesses_are_enough_and_an_absent_one_stops_nothing() {
     assert_eq!(server.terminate(), Some(0));
     let server = own.folder.serve();
     own.wait_for_cosignatures(20, 2);
-    // No call has waited for the one that is not there.
+    // No call waits for the witness that is down.
     calls(&server, 5);
     assert_eq!(readyz(&server).0, 200);
     let proof = own.folder.path("proof");
@@ -233,7 +233,7 @@ fn two_of_three_witnesses_are_enough_and_an_absent_one_stops_nothing() {
         std::fs::read_to_string(&policy).unwrap().replace("group enough 2", "group enough 3");
     fail(&mut verify(&proof, &own.folder.write("strict", strict.as_bytes())), 3);
 
-    // Go reads the proof, and says the same.
+    // Go reads the proof, with the same result.
     let Some(go) = peer("go127") else { return };
     let keys: String = std::fs::read_to_string(&policy)
         .unwrap()
@@ -262,7 +262,7 @@ fn two_of_three_witnesses_are_enough_and_an_absent_one_stops_nothing() {
 }
 
 #[test]
-fn heads_and_tiles_are_for_anybody_once_published_and_entries_for_named_readers() {
+fn published_log_is_public_except_entries() {
     let closed = Folder::new();
     let server = closed.serve();
     calls(&server, 3);
@@ -315,7 +315,7 @@ fn heads_and_tiles_are_for_anybody_once_published_and_entries_for_named_readers(
                 continue;
             }
             let path = Resource::Entries(id).to_string();
-            // A stranger, and one whose request is not signed for it.
+            // A stranger, and a request that is not signed for this purpose.
             let (status, text) = session.get(&format!("/tlog/{path}")).await;
             assert_eq!(status, 400, "{path}: {}", String::from_utf8_lossy(&text));
             let (status, bundle) = session.get_signed(&format!("/tlog/{path}")).await;
@@ -327,7 +327,7 @@ fn heads_and_tiles_are_for_anybody_once_published_and_entries_for_named_readers(
             save(&path, &bundle);
             first.get_or_insert(path);
         }
-        // A reader whom policies allow nothing, and an account's user who is no reader.
+        // A reader without permissions, and an account's user who is not a reader.
         for identity in identities {
             let mut session = server.session_as(identity).await;
             let (status, text) =
@@ -347,10 +347,10 @@ fn heads_and_tiles_are_for_anybody_once_published_and_entries_for_named_readers(
             assert_eq!(session.get(wrong).await.0, 404, "{wrong}");
         }
     });
-    // That somebody has read them is an event, too.
+    // Reading the entries is recorded, too.
     let tail = succeed(&mut audit(data, &["tail", "-n", "20"]));
     assert!(tail.contains("GetAuditEntries"), "{tail}");
-    // Go reads the whole log as it was published.
+    // Go reads the whole log as it is published.
     let Some(go) = peer("go127") else { return };
     let keys = own.folder.write("keys", format!("{}\n", own.log_key()).as_bytes());
     let mut command = Command::new(go.join("bin/tlog-check"));

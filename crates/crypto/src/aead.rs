@@ -1,8 +1,8 @@
-//! Sealing with AES-256-GCM under keys derived for each message.
+//! AES-256-GCM with a key derived for each message.
 //!
-//! A 256-bit master key may seal without limit: each message gets a key of its own,
-//! HKDF-SHA-256(master, salt), so the 2^32 limit of random GCM nonces (NIST SP 800-38D, section 8.3) is a
-//! limit for one salt of 128 random bits and is never met.
+//! One 256-bit master key can seal any number of messages: each message gets its own key, HKDF-SHA-256(master, salt),
+//! so the limit of 2^32 random GCM nonces (NIST SP 800-38D, section 8.3) applies to each random 128-bit salt
+//! separately and is never reached.
 //!
 //! Layout: `version (1) ‖ salt (16) ‖ nonce (12) ‖ ciphertext ‖ tag (16)`.
 
@@ -21,7 +21,7 @@ const INFO: &[u8] = b"outlast aes-256-gcm v1";
 /// Length of a master key in bytes.
 pub const KEY_LEN: usize = 32;
 
-/// How many bytes a sealed message is longer than its plaintext.
+/// Bytes that a sealed message has in addition to its plaintext.
 pub const OVERHEAD: usize = 1 + SALT_LEN + NONCE_LEN + TAG_LEN;
 
 /// Encrypts `plaintext` and authenticates it together with `associated_data`.
@@ -40,7 +40,7 @@ pub fn seal(key: &[u8], associated_data: &[u8], plaintext: &[u8]) -> Result<Vec<
     Ok(out)
 }
 
-/// Reverses [`seal`]; any difference in key, associated data or bytes is [`CryptoError::InvalidCiphertext`].
+/// Reverses [`seal`]. Any difference in key, associated data or bytes is [`CryptoError::InvalidCiphertext`].
 pub fn open(key: &[u8], associated_data: &[u8], sealed: &[u8]) -> Result<Secret, CryptoError> {
     let (version, rest) = sealed.split_first().ok_or(CryptoError::InvalidCiphertext)?;
     if *version != VERSION || rest.len() < SALT_LEN + NONCE_LEN + TAG_LEN {

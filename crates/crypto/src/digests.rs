@@ -3,10 +3,10 @@
 use const_oid::ObjectIdentifier;
 use sha3::digest::{ExtendableOutput, Update};
 
-/// One message digest.
+/// A message digest algorithm.
 #[derive(Debug)]
 pub struct Digest {
-    /// Name as written on command lines: `sha512`.
+    /// Name on command lines: `sha512`.
     pub name: &'static str,
     /// OID (NIST CSOR, RFC 8702 for SHAKE).
     pub oid: ObjectIdentifier,
@@ -15,15 +15,15 @@ pub struct Digest {
     start: fn() -> Box<dyn DigestContext>,
 }
 
-/// A digest under way.
+/// A digest computation in progress.
 pub trait DigestContext: Send {
-    /// Takes in more of the message.
+    /// Adds `data` to the message.
     fn update(&mut self, data: &[u8]);
-    /// Ends the message and gives the digest.
+    /// Ends the message and returns its digest.
     fn finish(self: Box<Self>) -> Vec<u8>;
 }
 
-/// All digests; SHA-512 first because RFC 9882 (section 3.3) makes it the one that everybody must have.
+/// All digests. SHA-512 comes first because RFC 9882 (section 3.3) requires every implementation to have it.
 pub static DIGESTS: &[Digest] = &[
     Digest {
         name: "sha512",
@@ -75,9 +75,9 @@ pub static DIGESTS: &[Digest] = &[
     },
 ];
 
-/// SHA-1, which OCSP names issuers and responders with (RFC 6960, section 4.1.1; RFC 5019, section 2.1.1).
+/// SHA-1, by which OCSP names issuers and responders (RFC 6960, section 4.1.1; RFC 5019, section 2.1.1).
 ///
-/// It is not among [`DIGESTS`], so that nothing that looks a digest up for a signature can find it.
+/// It is not in [`DIGESTS`], so code that looks up a digest for a signature cannot find it.
 pub static SHA1_FOR_IDENTIFIERS: Digest = Digest {
     name: "sha1",
     oid: oid("1.3.14.3.2.26"),
@@ -96,12 +96,12 @@ impl Digest {
         DIGESTS.iter().find(|row| row.oid == oid)
     }
 
-    /// A fresh context.
+    /// Starts a new computation.
     pub fn start(&self) -> Box<dyn DigestContext> {
         (self.start)()
     }
 
-    /// The digest of a message that is in memory.
+    /// Digest of a message that is in memory.
     ///
     /// ```
     /// use outlast_crypto::digests::Digest;
@@ -159,7 +159,7 @@ impl DigestContext for Shake256 {
         self.0.update(data);
     }
     fn finish(self: Box<Self>) -> Vec<u8> {
-        // RFC 8702, section 3.1: SHAKE256 as a message digest has 64 bytes of output.
+        // RFC 8702, section 3.1: the output of SHAKE256 as a message digest is 64 bytes.
         self.0.finalize_boxed(64).into_vec()
     }
 }
@@ -168,7 +168,7 @@ impl DigestContext for Shake256 {
 mod tests {
     use super::*;
 
-    /// Digests of "abc": FIPS 180-4 and FIPS 202 examples as published by NIST's CSRC.
+    /// Digests of "abc": the examples of FIPS 180-4 and FIPS 202 that NIST's CSRC publishes.
     const ABC: &[(&str, &str)] = &[
         ("sha256", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
         (

@@ -1,7 +1,8 @@
-//! Private keys under a passphrase: PKCS #8 `EncryptedPrivateKeyInfo` with PBES2 (RFC 5958, RFC 8018, RFC 7914).
+//! Private keys encrypted with a passphrase: PKCS #8 `EncryptedPrivateKeyInfo` with PBES2 (RFC 5958, RFC 8018, RFC
+//! 7914).
 //!
-//! Written with scrypt and AES-256-CBC, which OpenSSL, Go's libraries and Java read. Read with scrypt or PBKDF2 and
-//! AES; not with the older schemes (PBES1, DES), whose passphrases fall to a search.
+//! Writes scrypt with AES-256-CBC, which OpenSSL, Go and Java can read. Reads scrypt or PBKDF2 with AES, but not the
+//! older schemes (PBES1, DES), because their passphrases can be found by search.
 
 use der::Decode;
 use pkcs8::pkcs5::EncryptionScheme;
@@ -11,30 +12,30 @@ use pkcs8::{EncryptedPrivateKeyInfoRef, PrivateKeyInfoRef};
 use crate::random::AwsLcRng;
 use crate::{CryptoError, Secret, random};
 
-/// Rounds of PBKDF2 that are written (OWASP's password storage cheat sheet, for HMAC-SHA256).
+/// PBKDF2 iterations when writing (OWASP Password Storage Cheat Sheet, for HMAC-SHA256).
 const PBKDF2_ITERATIONS: u32 = 600_000;
-/// Rounds of PBKDF2 at most: a file must not keep the machine busy for minutes.
+/// Most PBKDF2 iterations accepted when reading, so that a file cannot occupy the machine for minutes.
 const MAX_ITERATIONS: u32 = 20_000_000;
-/// Memory of scrypt at most, in bytes (128 * N * r: RFC 7914, section 2).
+/// Most memory accepted for scrypt, in bytes (128 * N * r: RFC 7914, section 2).
 const MAX_SCRYPT_MEMORY: u64 = 1 << 30;
-/// Parallel lanes of scrypt at most; each costs as much as one alone.
+/// Most parallel lanes accepted for scrypt; each costs as much as one lane alone.
 const MAX_SCRYPT_LANES: u16 = 16;
 
 /// Why an encrypted key was not opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecryptError {
-    /// Not an `EncryptedPrivateKeyInfo`, or one of a scheme that is not read.
+    /// Not an `EncryptedPrivateKeyInfo`, or one with an unsupported scheme.
     #[error("its encryption is damaged or of a scheme that is not read (PBES2 with AES is)")]
     Scheme,
-    /// Its key derivation would take more time or memory than a key file may.
+    /// Its key derivation asks for more time or memory than a key file may use.
     #[error("its key derivation asks for more time or memory than a key file may")]
     Costs,
-    /// The passphrase is wrong, or the content is damaged.
+    /// The passphrase is wrong or the content is damaged.
     #[error("the passphrase is wrong, or the key is damaged")]
     Passphrase,
 }
 
-/// Encrypts a PKCS #8 key under a passphrase; gives the DER of the envelope.
+/// Encrypts a PKCS #8 key with a passphrase; returns the DER of the `EncryptedPrivateKeyInfo`.
 pub fn encrypt(pkcs8: &Secret, passphrase: &Secret) -> Result<Vec<u8>, CryptoError> {
     let info = PrivateKeyInfoRef::from_der(pkcs8.expose()).map_err(|_| CryptoError::InvalidKey)?;
     let envelope = info
@@ -43,7 +44,7 @@ pub fn encrypt(pkcs8: &Secret, passphrase: &Secret) -> Result<Vec<u8>, CryptoErr
     Ok(envelope.as_bytes().to_vec())
 }
 
-/// As [`encrypt`], with PBKDF2-HMAC-SHA256 in place of scrypt: for files that older software is to read.
+/// Like [`encrypt`], but with PBKDF2-HMAC-SHA256 instead of scrypt, for older software.
 pub fn encrypt_pbkdf2(pkcs8: &Secret, passphrase: &Secret) -> Result<Vec<u8>, CryptoError> {
     let info = PrivateKeyInfoRef::from_der(pkcs8.expose()).map_err(|_| CryptoError::InvalidKey)?;
     let (salt, iv) = (random::bytes::<16>()?, random::bytes::<16>()?);
@@ -55,7 +56,7 @@ pub fn encrypt_pbkdf2(pkcs8: &Secret, passphrase: &Secret) -> Result<Vec<u8>, Cr
     Ok(envelope.as_bytes().to_vec())
 }
 
-/// What protects an envelope, for people: `scrypt and AES-256-CBC`. `None` if it is no envelope at all.
+/// Name of the protection, for people: `scrypt and AES-256-CBC`. `None` if `der` is not an `EncryptedPrivateKeyInfo`.
 pub fn scheme(der: &[u8]) -> Option<String> {
     let info = EncryptedPrivateKeyInfoRef::from_der(der).ok()?;
     Some(match &info.encryption_algorithm {
@@ -73,7 +74,7 @@ pub fn scheme(der: &[u8]) -> Option<String> {
     })
 }
 
-/// Opens an envelope; gives PKCS #8 DER.
+/// Decrypts an `EncryptedPrivateKeyInfo`; returns PKCS #8 DER.
 pub fn decrypt(der: &[u8], passphrase: &Secret) -> Result<Secret, DecryptError> {
     let info = EncryptedPrivateKeyInfoRef::from_der(der).map_err(|_| DecryptError::Scheme)?;
     let parameters = info.encryption_algorithm.pbes2().ok_or(DecryptError::Scheme)?;

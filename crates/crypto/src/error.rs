@@ -1,31 +1,31 @@
-//! What can go wrong inside a primitive. Never says more than the caller may know.
+//! Errors of the primitives. They never say more than the caller may know.
 
-/// An error of this crate.
+/// Error of a cryptographic operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CryptoError {
-    /// The key bytes do not form a key of the stated type.
+    /// The bytes are not a key of the stated type.
     #[error("the key material is not a valid key of this type")]
     InvalidKey,
-    /// A signature did not verify.
+    /// The signature does not verify.
     #[error("the signature is not valid")]
     InvalidSignature,
-    /// A message authentication code is not the message's.
+    /// The message authentication code does not match the message.
     #[error("the message authentication code is not valid")]
     InvalidMac,
-    /// A ciphertext did not authenticate: wrong key, wrong associated data, or damaged.
+    /// The ciphertext does not authenticate: wrong key, wrong associated data or damaged bytes.
     #[error("the ciphertext is not valid")]
     InvalidCiphertext,
-    /// A message or digest has a length that the algorithm cannot take.
+    /// The algorithm cannot take a message or digest of this length.
     #[error("the input has the wrong length for this algorithm")]
     InvalidLength,
-    /// The algorithm does not fit the key.
+    /// The key cannot be used with this algorithm.
     #[error("the algorithm does not fit the key")]
     UnsupportedAlgorithm,
-    /// It would take long, and was asked for in haste ([`crate::pace`]). Nothing was done.
+    /// The operation would take long, and the caller asked for a quick one ([`crate::pace`]). Nothing was done.
     #[error("it takes long")]
     TakesLong,
-    /// The library failed for no reason that the caller controls (out of memory, no entropy).
+    /// The library failed for a reason that the caller does not control (out of memory, no entropy).
     #[error("the cryptographic library failed")]
     Library,
 }

@@ -1,7 +1,7 @@
 //! Key-exchange groups of TLS as rows.
 //!
-//! The order of the table is Outlast's preference: hybrids first. A row's rustls object does the work. Of the two that
-//! rustls lacks one is composed from two that it has, in [`hybrid`], and one is AWS-LC's, in [`p521`].
+//! The table is in Outlast's order of preference: hybrids first. A row's rustls object does the work. rustls lacks
+//! two groups: [`hybrid`] composes one from two that it has, and [`p521`] takes the other from AWS-LC.
 
 pub mod hybrid;
 pub mod p521;
@@ -12,7 +12,7 @@ use rustls::crypto::aws_lc_rs::kx_group;
 /// Whether a group resists a quantum computer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strength {
-    /// An elliptic curve joined with ML-KEM: as strong as the stronger of the two.
+    /// An elliptic curve combined with ML-KEM: as strong as the stronger of the two.
     Hybrid,
     /// ML-KEM alone.
     PostQuantum,
@@ -21,27 +21,28 @@ pub enum Strength {
 }
 
 impl Strength {
-    /// Whether what is exchanged stays secret from a quantum computer.
+    /// Whether a quantum computer cannot recover the shared secret.
     pub fn is_post_quantum(self) -> bool {
         self != Self::Classical
     }
 }
 
-/// One named group.
+/// A named group.
 #[derive(Debug)]
 pub struct Group {
     /// Name in the IANA registry "TLS Supported Groups".
     pub name: &'static str,
     /// Code point in that registry.
     pub code_point: u16,
-    /// Hybrid or classical.
+    /// Whether it resists a quantum computer.
     pub strength: Strength,
     /// Length in bytes of the client's key share.
     pub client_share_len: usize,
     /// Length in bytes of the server's key share.
     pub server_share_len: usize,
     /// Whether FIPS 140-3 allows it: SP 800-56A (revision 3) for curves, FIPS 203 for ML-KEM, SP 800-56C (revision 2,
-    /// section 2) with SP 800-227 (section 4.6) for hybrids, in which one allowed part is enough: RFC 10024 puts it first.
+    /// section 2) with SP 800-227 (section 4.6) for hybrids. In a hybrid one allowed part is enough; RFC 10024 puts
+    /// that part first.
     pub fips: bool,
     /// The implementation.
     pub key_exchange: &'static dyn SupportedKxGroup,
@@ -189,7 +190,7 @@ mod tests {
     fn a_point_in_another_form_is_refused() {
         for row in GROUPS.iter().filter(|row| row.name.starts_with("secp")) {
             let share = row.key_exchange.start().unwrap().pub_key().to_vec();
-            // Compressed (SEC 1, 2.3.3), hybrid-encoded, and not on the curve.
+            // A compressed point (SEC 1, 2.3.3), a hybrid encoding, and a point off the curve.
             let compressed =
                 [&[2 + (share[share.len() - 1] & 1)], &share[1..share.len().div_ceil(2)]].concat();
             let mut hybrid = share.clone();

@@ -1,4 +1,4 @@
-//! HMAC-SHA-256 (FIPS 198-1), which AWS Signature Version 4 and authenticated records are made of.
+//! HMAC-SHA-256 (FIPS 198-1), the basis of AWS Signature Version 4 and of authenticated records.
 
 use aws_lc_rs::{constant_time, hmac};
 
@@ -10,16 +10,16 @@ pub fn sha256(key: &[u8], message: &[u8]) -> [u8; 32] {
     out
 }
 
-/// A key that is used many times: what depends on the key alone is computed once.
+/// A key for many messages: the part of HMAC that depends only on the key is computed once.
 pub struct Key(hmac::Key);
 
 impl Key {
-    /// The key with these bytes.
+    /// Makes a key from these bytes.
     pub fn new(key: &[u8]) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
 
-    /// HMAC-SHA-256 of the parts, one after the other: 32 bytes.
+    /// HMAC-SHA-256 of the concatenated parts: 32 bytes.
     pub fn sign(&self, parts: &[&[u8]]) -> [u8; 32] {
         let mut context = hmac::Context::with_key(&self.0);
         for part in parts {
@@ -31,7 +31,7 @@ impl Key {
     }
 }
 
-/// Compares without telling by its duration where the first difference is.
+/// Compares in constant time.
 pub fn equal(a: &[u8], b: &[u8]) -> bool {
     constant_time::verify_slices_are_equal(a, b).is_ok()
 }

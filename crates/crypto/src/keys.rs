@@ -1,8 +1,8 @@
-//! Key types as rows: what a key of each AWS `KeySpec` can do, how it is made, stored and used.
+//! Key types as rows: what a key of each AWS `KeySpec` can do and how it is generated, stored and used.
 //!
-//! Stored forms: the seed for ML-DSA (32 bytes; FIPS 204, algorithm 1) and ML-KEM (64 bytes; FIPS 203,
-//! algorithm 16), or the expanded key where one was imported without its seed, told apart by their length;
-//! PKCS #8 DER for EC, Ed25519 and RSA; the key itself for all others.
+//! Stored forms: for ML-DSA the seed (32 bytes; FIPS 204, algorithm 1) and for ML-KEM the seed (64 bytes; FIPS 203,
+//! algorithm 16), or the expanded key if it was imported without its seed (the length tells them apart); PKCS #8 DER
+//! for EC, Ed25519 and RSA; the key bytes for all others.
 
 pub mod composite;
 pub mod ec;
@@ -20,7 +20,7 @@ pub use key::{Form, Imported, Key};
 use crate::signatures::{self as sig, SignatureAlgorithm};
 use crate::{CryptoError, Secret};
 
-/// What a KMS key is for; the names are AWS's.
+/// Purpose of a KMS key; the names are AWS's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyUsage {
     /// `SIGN_VERIFY`
@@ -31,12 +31,12 @@ pub enum KeyUsage {
     GenerateVerifyMac,
     /// `KEY_AGREEMENT`
     KeyAgreement,
-    /// `ENCAPSULATE_DECAPSULATE`, which AWS has not: ML-KEM.
+    /// `ENCAPSULATE_DECAPSULATE`, for ML-KEM; AWS does not have it.
     EncapsulateDecapsulate,
 }
 
 impl KeyUsage {
-    /// Every usage.
+    /// All usages.
     pub const ALL: &[Self] = &[
         Self::SignVerify,
         Self::EncryptDecrypt,
@@ -62,13 +62,13 @@ impl KeyUsage {
     }
 }
 
-/// One key type.
+/// A key type.
 pub struct KeySpec {
     /// KMS `KeySpec`.
     pub name: &'static str,
-    /// Private CA `KeyAlgorithm`, where a CA can have such a key.
+    /// Private CA `KeyAlgorithm`, if a CA can have such a key.
     pub pca_name: Option<&'static str>,
-    /// Usages it can be created for. The first is the default only for `SYMMETRIC_DEFAULT`.
+    /// Usages that a key can be created for. Only for `SYMMETRIC_DEFAULT` is the first one the default.
     pub usages: &'static [KeyUsage],
     /// Signature algorithms under `SIGN_VERIFY`.
     pub signing: &'static [&'static SignatureAlgorithm],
@@ -80,11 +80,11 @@ pub struct KeySpec {
     pub key_agreement: &'static [&'static str],
     /// Algorithms under `ENCAPSULATE_DECAPSULATE`.
     pub encapsulation: &'static [&'static str],
-    /// Whether its specification is a draft that may still change what keys and signatures look like.
+    /// Whether its specification is a draft, so that the format of keys and signatures may still change.
     pub draft: bool,
-    /// Whether KMS `GenerateDataKeyPair` makes it.
+    /// Whether KMS `GenerateDataKeyPair` can generate it.
     pub data_key_pair: bool,
-    /// Whether making a key takes so long that others must not wait for it: RSA's up to seconds.
+    /// Whether generating a key takes so long (up to seconds for RSA) that other requests must not wait for it.
     pub slow: bool,
     generate: fn() -> Result<Secret, CryptoError>,
     import: fn(&[u8]) -> Result<Imported, CryptoError>,
@@ -133,7 +133,7 @@ const NONE: KeySpec = KeySpec {
     to_form: |_, _| Err(CryptoError::UnsupportedAlgorithm),
 };
 
-/// Every key type.
+/// All key types.
 pub static KEY_SPECS: &[KeySpec] = &[
     KeySpec {
         name: "SYMMETRIC_DEFAULT",
@@ -415,10 +415,10 @@ impl KeySpec {
         KEY_SPECS.iter().find(|row| row.pca_name == Some(name))
     }
 
-    /// Makes a new key and gives its stored form.
+    /// Generates a key and returns its stored form.
     ///
     /// # Errors
-    /// [`CryptoError::TakesLong`], in haste.
+    /// [`CryptoError::TakesLong`] inside [`crate::pace::quickly`].
     pub fn generate(&self) -> Result<Secret, CryptoError> {
         if self.slow {
             crate::pace::take_long()?;
@@ -426,13 +426,13 @@ impl KeySpec {
         (self.generate)()
     }
 
-    /// Whether it has no public key.
+    /// Whether keys of this type have no public key.
     pub const fn is_symmetric(&self) -> bool {
         self.signing.is_empty() && self.key_agreement.is_empty() && self.encapsulation.is_empty()
     }
 
-    /// Checks key material from outside and gives its stored form. Symmetric keys are bare bytes of the length that
-    /// KMS asks for, all others PKCS #8 DER, and nothing may follow. Any fault is [`CryptoError::InvalidKey`].
+    /// Checks imported key material and returns its stored form. Symmetric keys are raw bytes of the length that KMS
+    /// requires, all others PKCS #8 DER without trailing bytes. Any fault is [`CryptoError::InvalidKey`].
     pub fn import(&self, material: &[u8]) -> Result<Imported, CryptoError> {
         (self.import)(material)
     }
@@ -442,14 +442,14 @@ impl KeySpec {
         (self.load)(stored)
     }
 
-    /// The private key as PKCS #8 DER, from its stored form; ML-DSA's and ML-KEM's is the form with the seed, unless
-    /// only the expanded key is known.
+    /// Converts the stored form to PKCS #8 DER. ML-DSA and ML-KEM keys are written in the seed form, unless only the
+    /// expanded key is known.
     pub fn to_pkcs8(&self, stored: &Secret) -> Result<Secret, CryptoError> {
         (self.to_pkcs8)(stored)
     }
 
-    /// The private key as PKCS #8 DER in this form. Only ML-DSA and ML-KEM have several, and an expanded key has no way
-    /// back to its seed: all else is [`CryptoError::UnsupportedAlgorithm`].
+    /// Converts the stored form to PKCS #8 DER of the given form. Only ML-DSA and ML-KEM have several forms, and an
+    /// expanded key cannot be turned back into its seed: everything else is [`CryptoError::UnsupportedAlgorithm`].
     pub fn to_form(&self, stored: &Secret, form: Form) -> Result<Secret, CryptoError> {
         match form {
             Form::Pkcs8 => self.to_pkcs8(stored),
@@ -457,7 +457,7 @@ impl KeySpec {
         }
     }
 
-    /// The row of this key type with the given KMS `SigningAlgorithm`.
+    /// Row of this key type with the given KMS `SigningAlgorithm`.
     pub fn signing_algorithm(&self, kms_name: &str) -> Option<&'static SignatureAlgorithm> {
         self.signing.iter().copied().find(|row| row.kms_name == kms_name)
     }

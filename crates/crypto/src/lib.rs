@@ -1,15 +1,15 @@
 //! Algorithms as tables, and the few primitives they need.
 //!
 //! Every algorithm that Outlast can use is one row: [`groups::GROUPS`] for TLS key exchange, [`suites::SUITES`] and
-//! [`schemes::SCHEMES`] for the rest of a TLS handshake, [`ssh::ALGORITHMS`] for names in SSH,
-//! [`keys::KEY_SPECS`] for key types, [`signatures::SIGNATURES`] for signature algorithms,
-//! [`wrap::WRAPPING`] for the wrapping of imported keys and [`digests::DIGESTS`] for message digests. A row
-//! carries its names, code points, lengths and its behaviour; nobody else names an algorithm.
+//! [`schemes::SCHEMES`] for the rest of a TLS handshake, [`ssh::ALGORITHMS`] for names in SSH, [`keys::KEY_SPECS`]
+//! for key types, [`signatures::SIGNATURES`] for signature algorithms, [`wrap::WRAPPING`] for wrapping imported keys
+//! and [`digests::DIGESTS`] for message digests. A row contains its names, code points, lengths and behaviour; no
+//! other code names an algorithm.
 //!
-//! The cryptography itself is AWS-LC's (through `aws-lc-rs` and rustls). Others supply what its safe
-//! interface lacks: `ml-dsa` external mu, `ml-kem` keys from seeds, `slh-dsa` SLH-DSA, `ed25519-dalek`
-//! Ed25519ph, `sha3` SHAKE, `argon2` keys from
-//! passphrases and `pkcs8` private keys under a passphrase. No primitive is written here.
+//! AWS-LC does the cryptography (through `aws-lc-rs` and rustls). Other crates supply what its safe interface lacks:
+//! `ml-dsa` external mu, `ml-kem` keys from seeds, `slh-dsa` SLH-DSA, `ed25519-dalek` Ed25519ph, `sha3` SHAKE,
+//! `argon2` keys from passphrases and `pkcs8` private keys encrypted with a passphrase. This crate implements no
+//! primitive.
 
 pub mod aead;
 pub mod digests;

@@ -1,8 +1,9 @@
-//! Whether a thread may be kept for long: making an RSA key takes up to seconds, an SLH-DSA signature up to half a second.
+//! Whether a thread may be kept busy: generating an RSA key takes up to seconds, an SLH-DSA signature up to half a
+//! second.
 //!
-//! A network thread that has many to serve must not. What it runs by [`quickly`] fails with [`CryptoError::TakesLong`] where it
-//! would take long, so that it can be run again where that harms nobody. The tables say what takes long; nobody has to
-//! foretell it from a request, whose spelling somebody else has chosen.
+//! A network thread with many connections must not be kept busy. Inside [`quickly`] slow operations fail with
+//! [`CryptoError::TakesLong`] before they begin, so that the caller can run the work again on another thread. The
+//! tables of algorithms say what is slow; nobody has to predict it from a request, whose form the client chooses.
 
 use std::cell::Cell;
 
@@ -12,7 +13,7 @@ thread_local! {
     static IS_QUICK: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Ends the haste of [`quickly`], also when it panics.
+/// Leaves [`quickly`] when it is dropped, also on a panic.
 struct Haste {
     before: bool,
 }
@@ -23,16 +24,16 @@ impl Drop for Haste {
     }
 }
 
-/// Runs `work`, in which whatever would take long fails with [`CryptoError::TakesLong`] before it begins.
+/// Runs `work`; slow operations in it fail with [`CryptoError::TakesLong`] before they begin.
 pub fn quickly<T>(work: impl FnOnce() -> T) -> T {
     let _haste = Haste { before: IS_QUICK.replace(true) };
     work()
 }
 
-/// To be asked before what takes long.
+/// Must be called before every slow operation.
 ///
 /// # Errors
-/// [`CryptoError::TakesLong`], in haste.
+/// [`CryptoError::TakesLong`] inside [`quickly`].
 pub fn take_long() -> Result<(), CryptoError> {
     if IS_QUICK.get() { Err(CryptoError::TakesLong) } else { Ok(()) }
 }

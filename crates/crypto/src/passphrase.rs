@@ -7,35 +7,35 @@ use crate::{CryptoError, Secret, random};
 
 /// Length of a new salt in bytes.
 const SALT_LEN: usize = 16;
-/// RFC 9106, section 4: the second recommended option has 64 MiB and three passes. No store may ask for less.
+/// RFC 9106, section 4: the second recommended option, 64 MiB and three passes. No store may use less.
 const MIN_MEMORY_KIB: u32 = 64 * 1024;
 const MIN_PASSES: u32 = 3;
-/// A store that was tampered with must not make us use up the machine.
+/// Most memory that a store may ask for, so that a tampered store cannot exhaust the machine.
 const MAX_MEMORY_KIB: u32 = 4 * 1024 * 1024;
 const MAX_PASSES: u32 = 64;
 const MAX_LANES: u32 = 64;
 
-/// What goes into a derivation besides the passphrase; none of it is secret.
+/// Parameters of a derivation besides the passphrase; none of them is secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Costs {
-    /// 16 random bytes or more.
+    /// Salt of at least 16 random bytes.
     pub salt: Vec<u8>,
     /// Memory in KiB.
     pub memory_kib: u32,
     /// Passes over the memory.
     pub passes: u32,
-    /// Lanes.
+    /// Parallel lanes.
     pub lanes: u32,
 }
 
 impl Costs {
-    /// RFC 9106's second recommended option with a fresh salt.
+    /// RFC 9106's second recommended option with a new salt.
     pub fn recommended() -> Result<Self, CryptoError> {
         let salt = random::bytes::<SALT_LEN>()?.to_vec();
         Ok(Self { salt, memory_kib: MIN_MEMORY_KIB, passes: MIN_PASSES, lanes: 4 })
     }
 
-    /// Whether a key may be derived so: not weaker than recommended, and not beyond all measure.
+    /// Whether these costs are allowed: not weaker than recommended, and within the limits on memory and time.
     pub fn acceptable(&self) -> bool {
         (SALT_LEN..=64).contains(&self.salt.len())
             && (MIN_MEMORY_KIB..=MAX_MEMORY_KIB).contains(&self.memory_kib)
@@ -43,7 +43,7 @@ impl Costs {
             && (1..=MAX_LANES).contains(&self.lanes)
     }
 
-    /// The key of `len` bytes for a passphrase. Costs that are not [`Costs::acceptable`] are refused.
+    /// Derives a key of `len` bytes from a passphrase. Returns an error if the costs are not [`Costs::acceptable`].
     pub fn derive(&self, passphrase: &Secret, len: usize) -> Result<Secret, CryptoError> {
         if !self.acceptable() {
             return Err(CryptoError::InvalidKey);
@@ -70,7 +70,7 @@ impl Costs {
 mod tests {
     use super::*;
 
-    /// Made with the reference implementation: `argon2 0123456789abcdef -id -k 65536 -t 3 -p 4 -l 32 -r`.
+    /// Output of the reference implementation: `argon2 0123456789abcdef -id -k 65536 -t 3 -p 4 -l 32 -r`.
     #[test]
     fn derives_as_the_reference_implementation_does() {
         let costs = Costs { salt: b"0123456789abcdef".to_vec(), ..Costs::recommended().unwrap() };

@@ -1,4 +1,4 @@
-//! Randomness, from AWS-LC's generator.
+//! Random bytes from AWS-LC's generator.
 
 use ml_dsa::signature::rand_core::{TryCryptoRng, TryRng};
 
@@ -9,21 +9,21 @@ pub fn fill(out: &mut [u8]) -> Result<(), CryptoError> {
     aws_lc_rs::rand::fill(out).map_err(CryptoError::from)
 }
 
-/// `N` random bytes that need not stay secret (identifiers, salts, serial numbers).
+/// Returns `N` random bytes that need not stay secret (identifiers, salts, serial numbers).
 pub fn bytes<const N: usize>() -> Result<[u8; N], CryptoError> {
     let mut out = [0; N];
     fill(&mut out)?;
     Ok(out)
 }
 
-/// `len` random bytes to be kept secret.
+/// Returns `len` random bytes that must stay secret.
 pub fn secret(len: usize) -> Result<Secret, CryptoError> {
     let mut out = vec![0; len];
     fill(&mut out)?;
     Ok(Secret::new(out))
 }
 
-/// AWS-LC's generator in the form that the RustCrypto crates take.
+/// AWS-LC's generator with the interface that the RustCrypto crates expect.
 pub(crate) struct AwsLcRng;
 
 impl TryRng for AwsLcRng {

@@ -1,38 +1,38 @@
 //! Signature schemes of TLS as rows.
 //!
-//! Sources: RFC 8446 (section 4.2.3), draft-ietf-tls-mldsa (0x0904 to 0x0906 in IANA's registry "TLS SignatureScheme").
-//! The schemes for RSA keys that say themselves that they are for PSS (`rsa_pss_pss_sha256` and the like) have no row:
-//! rustls can neither sign nor verify them. Nor have those with SHA-1 or SHA-224.
+//! Sources: RFC 8446 (section 4.2.3), draft-ietf-tls-mldsa (0x0904 to 0x0906 in IANA's registry "TLS
+//! SignatureScheme"). The schemes for RSA keys whose OID is RSASSA-PSS (`rsa_pss_pss_sha256` and the like) have no
+//! row, because rustls can neither sign nor verify them. Schemes with SHA-1 or SHA-224 have none either.
 
-/// What a scheme signs with.
+/// Signature algorithm of a scheme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// ML-DSA: resists a quantum computer. TLS 1.3 only.
+    /// ML-DSA, which resists a quantum computer. TLS 1.3 only.
     MlDsa,
-    /// ECDSA on the curve of the name (TLS 1.3).
+    /// ECDSA, in TLS 1.3 on the curve in the name.
     Ecdsa,
     /// Ed25519.
     Ed25519,
     /// RSA with PSS padding.
     RsaPss,
-    /// RSA with PKCS #1 v1.5 padding; in handshakes TLS 1.2 only.
+    /// RSA with PKCS #1 v1.5 padding; in handshakes only in TLS 1.2.
     RsaPkcs1,
 }
 
-/// One signature scheme.
+/// A signature scheme.
 #[derive(Debug)]
 pub struct Scheme {
     /// Name in the IANA registry "TLS SignatureScheme".
     pub name: &'static str,
     /// Code point in that registry.
     pub code_point: u16,
-    /// Kind of signature.
+    /// Signature algorithm.
     pub kind: Kind,
-    /// Whether it is approved in FIPS 186-5 or FIPS 204.
+    /// Whether FIPS 186-5 or FIPS 204 approves it.
     pub fips: bool,
 }
 
-/// Every scheme, in order of preference.
+/// All schemes, in order of preference.
 pub static SCHEMES: &[Scheme] = &[
     Scheme { name: "mldsa65", code_point: 0x0905, kind: Kind::MlDsa, fips: true },
     Scheme { name: "mldsa87", code_point: 0x0906, kind: Kind::MlDsa, fips: true },

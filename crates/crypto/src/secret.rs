@@ -1,11 +1,11 @@
-//! Bytes that must not leak: erased when dropped, and without `Debug`, `Clone` or any serializer.
+//! Bytes that must stay secret: erased on drop, without `Debug`, `Clone` or a serializer.
 
 use zeroize::Zeroizing;
 
 /// Secret bytes of any length.
 ///
-/// There is no `Debug`, no `Display`, no `Clone` and no serialization, so a secret cannot reach a log or
-/// a response by accident: whoever wants the bytes says [`Secret::expose`].
+/// Without `Debug`, `Display`, `Clone` and serialization a secret cannot reach a log or a response by accident: code
+/// that needs the bytes calls [`Secret::expose`].
 ///
 /// ```
 /// use outlast_crypto::Secret;
@@ -25,7 +25,7 @@ impl Secret {
         Self(Zeroizing::new(bytes))
     }
 
-    /// The bytes themselves.
+    /// Returns the secret bytes.
     pub fn expose(&self) -> &[u8] {
         &self.0
     }

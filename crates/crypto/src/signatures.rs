@@ -1,6 +1,6 @@
 //! Signature algorithms as rows: names, identifiers and verification.
 //!
-//! Signing needs a private key and so is a matter of [`crate::keys`].
+//! Signing needs a private key: see [`crate::keys`].
 
 pub(crate) mod algorithm;
 mod pss;
@@ -69,7 +69,7 @@ pub static SLH_DSA_SHA2_128S: SignatureAlgorithm = SignatureAlgorithm {
     pca_name: Some("SLH_DSA_SHA2_128S"),
     oid: Some(oid("2.16.840.1.101.3.4.3.20")),
     family: Family::SlhDsa,
-    // RFC 9814: the digest of the parameter set's own hash.
+    // RFC 9814: the hash of the parameter set.
     cms_digests: &["sha256"],
     verify: |_, spki, message, signature| slh_dsa::SHA2_128S.verify(spki, message, signature),
     slow: true,
@@ -226,7 +226,7 @@ pub static RSA_PSS_SHA_512: SignatureAlgorithm = SignatureAlgorithm {
     ..NONE
 };
 
-/// Every row.
+/// All signature algorithms.
 pub static SIGNATURES: &[&SignatureAlgorithm] = &[
     &ML_DSA_44,
     &ML_DSA_65,
@@ -248,14 +248,14 @@ pub static SIGNATURES: &[&SignatureAlgorithm] = &[
 ];
 
 impl SignatureAlgorithm {
-    /// The row with this OID in X.509 and CMS. RSASSA-PSS has one OID for all hashes, and so is not found: see
+    /// Row with this OID in X.509 and CMS. RSASSA-PSS has one OID for all hashes and so is not found: see
     /// [`SignatureAlgorithm::by_identifier`].
     pub fn by_oid(oid: ObjectIdentifier) -> Option<&'static Self> {
         let alone = |row: &&Self| row.oid == Some(oid) && row.parameters != Parameters::Pss;
         SIGNATURES.iter().copied().find(alone)
     }
 
-    /// The row with this `AlgorithmIdentifier`: the OID and the DER of the parameters, if there are any.
+    /// Row with this `AlgorithmIdentifier`: the OID and the DER of the parameters, if present.
     pub fn by_identifier(
         oid: ObjectIdentifier,
         parameters: Option<&[u8]>,
@@ -264,7 +264,7 @@ impl SignatureAlgorithm {
             row.oid == Some(oid)
                 && match row.parameters {
                     Parameters::Absent => parameters.is_none(),
-                    // RFC 4055, section 5: absent must be accepted, too.
+                    // RFC 4055, section 5: readers must also accept absent parameters.
                     Parameters::Null => parameters.is_none_or(|der| der == [0x05, 0x00]),
                     Parameters::Pss => {
                         row.digest.zip(parameters).is_some_and(|(name, der)| pss::fits(name, der))
@@ -273,7 +273,7 @@ impl SignatureAlgorithm {
         })
     }
 
-    /// DER of the parameters that go with [`SignatureAlgorithm::oid`]; `None` where they are absent.
+    /// DER of the parameters of [`SignatureAlgorithm::oid`]; `None` if they are absent.
     pub fn encoded_parameters(&self) -> Result<Option<Vec<u8>>, CryptoError> {
         match self.parameters {
             Parameters::Absent => Ok(None),
@@ -312,14 +312,15 @@ mod tests {
         assert_eq!(SignatureAlgorithm::by_oid(pss::OID), None);
     }
 
-    /// RFC 4055, section 3.1, as `openssl req -sigopt rsa_padding_mode:pss -sigopt rsa_pss_saltlen:digest` writes it.
+    /// RFC 4055, section 3.1, in the encoding of `openssl req -sigopt rsa_padding_mode:pss -sigopt
+    /// rsa_pss_saltlen:digest`.
     #[test]
     fn pss_parameters_are_what_others_write() {
         let expected = "3034a00f300d06096086480165030402010500a11c301a06092a864886f70d010108\
                         300d06096086480165030402010500a203020120";
         let encoded = RSA_PSS_SHA_256.encoded_parameters().unwrap().unwrap();
         assert_eq!(hex::encode(&encoded), expected);
-        // Without the NULLs inside, and with the default trailer spelt out.
+        // Without the inner NULLs, and with the default trailer encoded.
         let bare = "3035a00d300b0609608648016503040201a11a301806092a864886f70d010108\
                     300b0609608648016503040201a203020120a303020101";
         let bare = hex::decode(bare).unwrap();

@@ -1,14 +1,14 @@
-//! Algorithm names of SSH as rows: what security policies may name.
+//! Algorithm names of SSH as rows: the names that security policies may use.
 //!
-//! Names are those of the IANA registry "SSH Protocol Parameters", or have their owner after an `@`. A row says what a
-//! name means; the code that carries it out is elsewhere.
+//! Names are those of the IANA registry "SSH Protocol Parameters", or end with their owner's domain after an `@`. A
+//! row only describes an algorithm; the SSH crates implement it.
 
-/// What a name is for (RFC 4253, section 7.1).
+/// Kind of algorithm (RFC 4253, section 7.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Key exchange method.
     KeyExchange,
-    /// Cipher, with or without authentication of its own.
+    /// Cipher, with or without built-in authentication.
     Cipher,
     /// Message authentication code.
     Mac,
@@ -16,18 +16,18 @@ pub enum Kind {
     HostKey,
 }
 
-/// One name.
+/// An SSH algorithm name.
 #[derive(Debug)]
 pub struct Algorithm {
-    /// As on the wire.
+    /// Name on the wire.
     pub name: &'static str,
-    /// What it is for.
+    /// Kind of algorithm.
     pub kind: Kind,
-    /// Whether it resists a quantum computer. What is symmetric does, with keys of 256 bits.
+    /// Whether it resists a quantum computer. Symmetric algorithms with 256-bit keys do.
     pub post_quantum: bool,
     /// Whether FIPS 140-3 allows it.
     pub fips: bool,
-    /// Where it is defined.
+    /// Document that defines it.
     pub source: &'static str,
 }
 
@@ -43,10 +43,10 @@ const fn row(
 
 use Kind::{Cipher, HostKey, KeyExchange, Mac};
 
-/// Every name. Those with SHA-1, CBC or keys below 112 bits of strength have no row.
+/// All names. Algorithms with SHA-1, CBC or less than 112 bits of strength have no row.
 ///
-/// FIPS: hybrids with ML-KEM by SP 800-227 (section 4.6); groups 14, 16 and 18 by SP 800-56A (revision 3, appendix D),
-/// but not groups that the server makes up (RFC 4419); Ed25519 by FIPS 186-5.
+/// FIPS: hybrids with ML-KEM by SP 800-227 (section 4.6); groups 14, 16 and 18 by SP 800-56A (revision 3, appendix
+/// D), but not groups that the server chooses (RFC 4419); Ed25519 by FIPS 186-5.
 pub static ALGORITHMS: &[Algorithm] = &[
     row("mlkem768x25519-sha256", KeyExchange, true, true, "RFC 10042"),
     row("mlkem768nistp256-sha256", KeyExchange, true, true, "RFC 10042"),

@@ -8,37 +8,37 @@ use rustls::crypto::aws_lc_rs::cipher_suite as aws;
 
 use crate::versions::Version;
 
-/// How the server proves its identity in a suite.
+/// How the server authenticates itself in a suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Authentication {
-    /// By the signature schemes of TLS 1.3.
+    /// With a signature scheme of TLS 1.3.
     Any,
-    /// By an ECDSA key (TLS 1.2).
+    /// With an ECDSA key (TLS 1.2).
     Ecdsa,
-    /// By an RSA key (TLS 1.2).
+    /// With an RSA key (TLS 1.2).
     Rsa,
 }
 
-/// One cipher suite.
+/// A cipher suite.
 #[derive(Debug)]
 pub struct Suite {
     /// Name in the IANA registry "TLS Cipher Suites".
     pub name: &'static str,
     /// Code point in that registry.
     pub code_point: u16,
-    /// The version that it belongs to.
+    /// TLS version.
     pub version: Version,
-    /// What the certificate's key must be.
+    /// Required type of the certificate's key.
     pub authentication: Authentication,
-    /// Bits of the cipher's key.
+    /// Length of the cipher's key in bits.
     pub key_bits: u16,
-    /// Whether its cipher is approved in FIPS 140-3.
+    /// Whether FIPS 140-3 approves its cipher.
     pub fips: bool,
     /// The implementation.
     pub suite: SupportedCipherSuite,
 }
 
-/// Every suite, in order of preference.
+/// All suites, in order of preference.
 pub static SUITES: &[Suite] = &[
     Suite {
         name: "TLS_AES_256_GCM_SHA384",

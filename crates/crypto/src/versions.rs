@@ -1,4 +1,4 @@
-//! Versions of TLS as rows. Those before 1.2 have none: nothing here speaks them.
+//! Versions of TLS as rows. Versions before 1.2 have no row because Outlast does not speak them.
 
 use rustls::SupportedProtocolVersion;
 
@@ -12,10 +12,10 @@ pub enum Version {
 }
 
 impl Version {
-    /// Both, the newer first.
+    /// Both versions, the newer first.
     pub const ALL: [Self; 2] = [Self::Tls13, Self::Tls12];
 
-    /// `TLSv1.3`, as CloudTrail writes it.
+    /// CloudTrail's name: `TLSv1.3`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tls12 => "TLSv1.2",
@@ -23,7 +23,7 @@ impl Version {
         }
     }
 
-    /// On the wire: 0x0303, 0x0304.
+    /// Code on the wire: 0x0303, 0x0304.
     pub fn code_point(self) -> u16 {
         match self {
             Self::Tls12 => 0x0303,
@@ -31,12 +31,12 @@ impl Version {
         }
     }
 
-    /// The one with this name.
+    /// Version with this name.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|version| version.name() == name)
     }
 
-    /// rustls' object.
+    /// rustls' object for it.
     pub fn rustls(self) -> &'static SupportedProtocolVersion {
         match self {
             Self::Tls12 => &rustls::version::TLS12,

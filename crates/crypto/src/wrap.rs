@@ -1,6 +1,6 @@
-//! Wrapping of key material on its way in: the algorithms of KMS `GetParametersForImport`, by AWS-LC.
+//! Wrapping of imported key material: the algorithms of KMS `GetParametersForImport`, by AWS-LC.
 //!
-//! The wrapping key pairs themselves are those of the RSA rows of [`crate::keys::KEY_SPECS`].
+//! The wrapping key pairs come from the RSA rows of [`crate::keys::KEY_SPECS`].
 
 use aws_lc_rs::key_wrap::{AES_256, AesKek, KeyWrapPadded};
 use aws_lc_rs::rsa::{
@@ -12,16 +12,16 @@ use zeroize::Zeroizing;
 
 use crate::{CryptoError, Secret, random};
 
-/// One way to wrap key material for an RSA key.
+/// A way to wrap key material for an RSA key.
 pub struct WrappingAlgorithm {
     /// KMS `WrappingAlgorithm`.
     pub name: &'static str,
     padding: Padding,
-    /// Whether RSA carries an AES-256 key, and AES-KWP (RFC 5649) under that the material.
+    /// Whether RSA encrypts an AES-256 key, which wraps the material with AES-KWP (RFC 5649).
     by_aes: bool,
 }
 
-/// Every wrapping algorithm.
+/// All wrapping algorithms.
 pub static WRAPPING: &[WrappingAlgorithm] = &[
     WrappingAlgorithm { name: "RSAES_OAEP_SHA_256", padding: OAEP_SHA_256, by_aes: false },
     WrappingAlgorithm { name: "RSAES_OAEP_SHA_1", padding: OAEP_SHA_1, by_aes: false },
@@ -48,12 +48,12 @@ impl WrappingAlgorithm {
         WRAPPING.iter().find(|row| row.name == name)
     }
 
-    /// Whether unwrapping tells material that was changed from material that was not.
+    /// Whether unwrapping detects that the wrapped material was changed.
     pub fn detects_changes(&self) -> bool {
         !matches!(self.padding, Padding::Pkcs1)
     }
 
-    /// The longest material in bytes that a wrapping key of `key_bits` takes; `None` if the key sets no limit.
+    /// Length in bytes of the longest material for a wrapping key of `key_bits`; `None` if the key sets no limit.
     pub fn max_material(&self, key_bits: usize) -> Option<usize> {
         (!self.by_aes).then(|| (key_bits / 8).saturating_sub(self.padding.overhead()))
     }
@@ -71,7 +71,7 @@ impl WrappingAlgorithm {
         }
         let aes = random::secret(AES_LEN)?;
         let mut out = self.padding.encrypt(key, aes.expose())?;
-        // RFC 5649, section 4.1: eight bytes more than the material, filled up to a multiple of eight.
+        // RFC 5649, section 4.1: the material padded to a multiple of eight, plus eight bytes.
         let mut wrapped = vec![0; material.len().next_multiple_of(8) + 8];
         out.extend_from_slice(
             AesKek::new(&AES_256, aes.expose())?.wrap_with_padding(material, &mut wrapped)?,
@@ -79,8 +79,8 @@ impl WrappingAlgorithm {
         Ok(out)
     }
 
-    /// Reverses [`WrappingAlgorithm::wrap`] with the private key in PKCS #8 DER. All that can go wrong is
-    /// [`CryptoError::InvalidCiphertext`]: whoever wraps learns nothing of where it failed.
+    /// Reverses [`WrappingAlgorithm::wrap`] with the private key in PKCS #8 DER. Every failure is
+    /// [`CryptoError::InvalidCiphertext`], so that the caller cannot learn where it failed.
     pub fn unwrap(&self, private_pkcs8: &Secret, ciphertext: &[u8]) -> Result<Secret, CryptoError> {
         self.open(private_pkcs8, ciphertext).map_err(|_| CryptoError::InvalidCiphertext)
     }
@@ -102,7 +102,7 @@ impl WrappingAlgorithm {
 }
 
 impl Padding {
-    /// Bytes of the modulus that do not carry material.
+    /// Bytes of the modulus that cannot hold material.
     const fn overhead(self) -> usize {
         match self {
             Self::Oaep(_, digest_len) => 2 * digest_len + 2,
@@ -152,7 +152,7 @@ mod tests {
                 let wrapped = row.wrap(spki, &material).unwrap();
                 assert_eq!(row.unwrap(&private, &wrapped).unwrap().expose(), material);
                 let fails = |key: &Secret, ciphertext: &[u8]| {
-                    // PKCS #1 v1.5 has no check value: one in 2^16 ciphertexts decrypts to something.
+                    // PKCS #1 v1.5 has no check value: one in 2^16 random ciphertexts decrypts to something.
                     match row.unwrap(key, ciphertext) {
                         Err(error) => assert_eq!(error, CryptoError::InvalidCiphertext),
                         Ok(other) => {
@@ -187,8 +187,8 @@ mod tests {
         }
     }
 
-    /// NIST CAVP, KWP_AE_256 (plaintext lengths 8 and 248), as aws-lc-rs has them: (KEK, material, wrapped).
-    /// The example of RFC 5649 has a KEK of 192 bits, which neither KMS nor aws-lc-rs takes.
+    /// NIST CAVP, KWP_AE_256 (plaintext lengths 8 and 248), from aws-lc-rs: (KEK, material, wrapped). RFC 5649's
+    /// example has a KEK of 192 bits, which neither KMS nor aws-lc-rs supports.
     const KWP: &[[&str; 3]] = &[
         [
             "95da2700ca6fd9a52554ee2a8df1386f5b94a1a60ed8a4aef60a8d61ab5f225a",

@@ -1,4 +1,4 @@
-//! Known answers that are part of this repository: from RFCs, and from NIST's ACVP server in `tests/data`.
+//! Known answers in this repository: from RFCs, and from NIST's ACVP server in `tests/data`.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -57,7 +57,7 @@ fn ecdh_of_rfc_5903() {
         let spec = KeySpec::by_name(spec).unwrap();
         let curve = hex::decode(curve).unwrap();
         for (private, own, peer) in [(i, gi, gr), (r, gr, gi)] {
-            // ECPrivateKey of RFC 5915 with no public key in it.
+            // ECPrivateKey of RFC 5915 without a public key.
             let scalar = hex::decode(private).unwrap();
             let inner = der(0x30, &[der(0x02, &[1]), der(0x04, &scalar)].concat());
             let material = pkcs8(EC_PUBLIC_KEY, &curve, &inner);
@@ -69,7 +69,7 @@ fn ecdh_of_rfc_5903() {
             let public = spki(EC_PUBLIC_KEY, &curve, &point(peer));
             assert_eq!(hex::encode(key.derive_shared_secret(&public).unwrap().expose()), *girx);
 
-            // The public key inside must be the private key's.
+            // The public key in the structure must belong to the private key.
             let mut off_curve = point(own);
             *off_curve.last_mut().unwrap() ^= 1;
             for (public, fits) in [(point(own), true), (point(peer), false), (off_curve, false)] {
@@ -180,7 +180,7 @@ fn slh_dsa_of_acvp() {
     let vectors = data(include_str!("data/acvp_slh_dsa.json"));
     for test in array(&vectors, "keyGen") {
         let (spec, oid) = parameter_set(test["set"].as_str().unwrap());
-        // The import makes PK.root again from the seeds, and refuses another.
+        // The import recomputes PK.root from the seeds and refuses any other value.
         let mut private = bytes(test, "sk");
         let (imported, key) = import(spec, &pkcs8(oid, b"", &private)).unwrap();
         assert_eq!(imported.form, Form::Pkcs8);
@@ -207,7 +207,7 @@ fn slh_dsa_of_acvp() {
     count("acvp_slh_dsa sigGen, verified", array(&vectors, "sigGen").len());
 }
 
-/// The forms of ML-DSA and ML-KEM keys that must be refused, whatever is in them.
+/// Forms of ML-DSA and ML-KEM keys that must be refused whatever they contain.
 #[test]
 fn seeds_and_expanded_keys_have_one_form_each() {
     for name in ["ML_DSA_44", "ML_DSA_65", "ML_DSA_87", "ML_KEM_512", "ML_KEM_768", "ML_KEM_1024"] {

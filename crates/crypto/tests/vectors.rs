@@ -1,6 +1,6 @@
-//! Wycheproof, the private keys of RFC 9881 and the composite draft's vectors, where the machine has them.
+//! Wycheproof, the private keys of RFC 9881 and the composite draft's vectors, if the machine has them.
 //!
-//! They are not part of this repository: [`vectors`] says where they come from.
+//! They are not in this repository: [`vectors`] says where to get them.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -24,7 +24,7 @@ use outlast_crypto::signatures::{ML_DSA_65_ECDSA_P256_SHA512, Message, Signature
 use outlast_testing::vectors;
 use serde_json::Value;
 
-/// Runs `check(parameter set, group, test)` on each test of a Wycheproof file for each of the `sets`.
+/// Runs `check(parameter set, group, test)` on each test of a Wycheproof file for each of `sets`.
 fn wycheproof(kind: &str, sets: &[&str], check: impl Fn(&str, &Value, &Value)) {
     let Some(folder) = vectors("wycheproof") else { return };
     for set in sets {
@@ -62,7 +62,7 @@ fn context(test: &Value) -> Vec<u8> {
     test.get("ctx").map_or_else(Vec::new, |ctx| hex::decode(ctx.as_str().unwrap()).unwrap())
 }
 
-/// By AWS-LC, which takes no context, and by `ml-dsa` from mu.
+/// Verifies with AWS-LC, which takes no context, and with `ml-dsa` from mu.
 #[test]
 fn ml_dsa_verify() {
     wycheproof("verify", ML_DSA, |set, group, test| {
@@ -86,7 +86,7 @@ fn ml_dsa_sign_seed() {
         let (spec, oid) = known(set);
         let seed = bytes(group, "privateSeed");
         let material = seed_form(oid, &seed);
-        // Empty where the seed has a wrong length.
+        // Empty if the seed has the wrong length.
         if let Some(pkcs8) = group["privateKeyPkcs8"].as_str().filter(|pkcs8| !pkcs8.is_empty()) {
             assert_eq!(hex::encode(&material), pkcs8);
         }
@@ -105,8 +105,8 @@ fn ml_dsa_sign_noseed() {
 
 type ImportedKey = Result<(outlast_crypto::keys::Imported, Box<dyn Key>), CryptoError>;
 
-/// The vectors' signatures are deterministic and Outlast's are not: the expected one must verify, and one made
-/// from the same key and mu must, too.
+/// The vectors' signatures are deterministic and Outlast's are not: the expected signature must verify, and so must a
+/// new one from the same key and mu.
 fn ml_dsa_sign(
     key: ImportedKey,
     form: Form,
@@ -161,7 +161,7 @@ fn ml_kem_keygen() {
     });
 }
 
-/// AWS-LC's safe interface takes no randomness from outside, so that the ciphertext is Outlast's own.
+/// AWS-LC's safe interface takes no randomness from the caller, so the ciphertext is Outlast's own.
 #[test]
 fn ml_kem_encapsulate() {
     wycheproof("encaps", ML_KEM, |set, _, test| {
@@ -256,7 +256,7 @@ fn signs_in_every_way(algorithm: &SignatureAlgorithm, key: &dyn Key) {
     }
 }
 
-/// The one composite that Outlast has, and the three pure ML-DSA vectors of the same file.
+/// Outlast's one composite, and the three pure ML-DSA vectors in the same file.
 #[test]
 fn composite_draft() {
     let Some(folder) = vectors("composite") else { return };
@@ -283,7 +283,7 @@ fn composite_draft() {
             assert_eq!(verify(&context, &with_context), Ok(true));
             assert_eq!(verify(&context, &signature), Ok(false));
             assert_eq!(verify(b"", &with_context), Ok(false));
-            // Either half alone is not enough.
+            // One half alone does not verify.
             for at in [0, 3308, 3309 + 8, signature.len() - 1] {
                 let mut bad = signature.clone();
                 bad[at] ^= 1;

@@ -90,7 +90,7 @@ impl From<outlast_crypto::CryptoError> for AcmError {
     }
 }
 
-/// What [`failure_reason`] and a renewal can say.
+/// Values that [`failure_reason`] and a renewal can return.
 pub const FAILURE_REASONS: &[&str] = &[
     "PCA_ACCESS_DENIED",
     "PCA_INVALID_ARGS",
@@ -101,7 +101,7 @@ pub const FAILURE_REASONS: &[&str] = &[
     "PCA_RESOURCE_NOT_FOUND",
 ];
 
-/// AWS's `FailureReason` for a private CA that did not do what was asked.
+/// AWS's `FailureReason` for the error of a private CA.
 pub fn failure_reason(error: &CaError) -> &'static str {
     match error {
         CaError::NotFound(_) => "PCA_RESOURCE_NOT_FOUND",
@@ -117,7 +117,7 @@ pub fn failure_reason(error: &CaError) -> &'static str {
     }
 }
 
-/// A refusal by a private CA in answer to a request: with AWS's reason in front. A fault stays one.
+/// The refusal of a request by a private CA, with AWS's reason in front. A fault stays a fault.
 pub fn refused_by_authority(error: CaError) -> AcmError {
     match error {
         CaError::Fault(fault) => AcmError::Fault(fault),
@@ -135,13 +135,13 @@ pub fn refused_by_authority(error: CaError) -> AcmError {
 struct Token {
     /// Digest of the whole request.
     request: String,
-    /// What the request made, if it made something.
+    /// ARN of what the request made, if it made anything.
     arn: String,
     used_ms: i64,
 }
 
 impl Token {
-    /// Whether it no longer counts.
+    /// Whether it is too old to count.
     fn is_old(&self, now_ms: i64) -> bool {
         self.used_ms + limits::ACM_IDEMPOTENCY_SECONDS * 1000 < now_ms
     }
@@ -154,7 +154,7 @@ pub(crate) struct TokenUse {
 }
 
 impl TokenUse {
-    /// `request` is a digest of the whole request, to tell apart two uses.
+    /// `request` is the digest of the whole request; it tells two uses of a token apart.
     pub(crate) fn new(scope: &Scope, operation: &str, token: &str, request: &str) -> Self {
         let digest = hex::encode(outlast_crypto::digests::sha256(token.as_bytes()));
         let record_key =
@@ -162,8 +162,8 @@ impl TokenUse {
         Self { record_key, request: request.to_owned() }
     }
 
-    /// What the same request made before with the same token, within the hour. Another request with the token is
-    /// an error, which `conflict` makes.
+    /// The result of the same request with the same token, if it was made within the hour. Another request with the
+    /// token is an error, which `conflict` builds.
     pub(crate) fn earlier(
         &self,
         work: &mut Work<'_>,
@@ -180,7 +180,7 @@ impl TokenUse {
         }
     }
 
-    /// Notes what the request has made.
+    /// Records the result of the request.
     pub(crate) fn remember(self, work: &mut Work<'_>, arn: &str) -> Result<(), Fault> {
         let used_ms = work.now_ms();
         work.put(&self.record_key, &Token { request: self.request, arn: arn.to_owned(), used_ms })
@@ -191,7 +191,7 @@ impl TokenUse {
 pub const FORGET_TOKENS: Sweep = Sweep {
     find: |work, after, limit| work.due("acm/token/", after, limit, Token::is_old),
     handle: |work, record_key, _| {
-        // Read as part of the work, so that a token used again meanwhile stays.
+        // Read as part of the work, so that a token that is used again in the meantime stays.
         if work.get::<Token>(record_key)?.is_some_and(|token| token.is_old(work.now_ms())) {
             work.delete(record_key);
         }

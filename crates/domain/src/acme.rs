@@ -1,8 +1,8 @@
 //! ACME (RFC 8555): endpoints that issue from a private CA, who may use them, and what clients do there.
 //!
-//! What is asked comes in as values: JWS and JSON are the business of `outlast-api`, sockets of `outlast-net`. An
-//! [`Endpoint`] belongs to an account and a region, and so does all below it. Errors of the protocol are
-//! [`AcmeError`]; the operations of Certificate Manager have [`crate::acm::AcmError`].
+//! Inputs are values: `outlast-api` reads JWS and writes JSON, `outlast-net` has the sockets. An [`Endpoint`] and
+//! everything below it belong to an account and a Region. Errors of the protocol are [`AcmeError`]; the operations of
+//! Certificate Manager have [`crate::acm::AcmError`].
 
 mod account;
 mod authorization;
@@ -89,7 +89,7 @@ pub fn tags(
     Ok((found.arn(), found.tags().clone()))
 }
 
-/// Replaces them.
+/// Replaces the tags of an endpoint, a binding or a domain validation.
 pub fn set_tags(
     work: &mut Work<'_>,
     scope: &Scope,
@@ -99,7 +99,7 @@ pub fn set_tags(
     let parsed = endpoint::AcmeArn::parse(scope, arn)?;
     if parsed.below().is_empty() {
         let found = find_endpoint(work, scope, arn)?;
-        // Whoever chooses the CA must be allowed to issue from it, which nobody asks here.
+        // Choosing the CA takes permission to issue from it, which is not checked here.
         if tags.get(AUTHORITY_TAG) != found.tags().get(AUTHORITY_TAG) {
             return Err(AcmError::Validation(format!(
                 "The tag {AUTHORITY_TAG} is read when the endpoint is made; change the CA by UpdateAcmeEndpoint."
@@ -113,7 +113,7 @@ pub fn set_tags(
     Ok(find_validation(work, scope, arn)?.set_tags(work, tags)?)
 }
 
-/// An id that can be part of a place in the store: only what this service has made passes.
+/// Whether an id can be part of a record key: only ids that this service has made are accepted.
 fn is_id(text: &str) -> bool {
     ids::uuid_bytes(text).is_some_and(|bytes| ids::uuid_text(bytes) == text)
 }

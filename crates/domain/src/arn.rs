@@ -1,7 +1,7 @@
-//! Amazon resource names, accounts and regions.
+//! Amazon resource names, accounts and Regions.
 //!
-//! An ARN has one spelling: [`Arn::parse`] takes what this service would write and nothing else, but for the partition
-//! of an ARN without a Region, which it forgets (`docs/decisions/0022-partitions.md`).
+//! An ARN has one spelling: [`Arn::parse`] accepts what this service would write and nothing else, except that it
+//! ignores the partition of an ARN without a Region (`docs/decisions/0022-partitions.md`).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::partition::{AWS, PARTITIONS, Partition};
 /// Bytes of an ARN at most.
 const MAX_LEN: usize = 2048;
 
-/// An account in a region: where a resource lives.
+/// An account and a Region: where a resource lives.
 ///
 /// ```
 /// use outlast_domain::arn::Scope;
@@ -30,14 +30,14 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// The ARN of a resource of `service` here, in the partition of the Region.
+    /// The ARN of a resource of `service` in this account and Region, with the Region's partition.
     pub fn arn(&self, service: &str, resource: &str) -> String {
         let partition = Partition::of(&self.region).id;
         format!("arn:{partition}:{service}:{}:{}:{resource}", self.region, self.account)
     }
 }
 
-/// An ARN that has been read.
+/// A parsed ARN.
 ///
 /// ```
 /// use outlast_domain::arn::Arn;
@@ -57,7 +57,7 @@ pub struct Arn {
 
 impl Arn {
     /// Reads `arn:partition:service:region:account:resource`. A Region must be in the partition; without a Region any
-    /// partition will do, and counts as `aws`.
+    /// partition is accepted, and counts as `aws`.
     pub fn parse(text: &str) -> Option<Self> {
         if text.len() > MAX_LEN || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return None;
@@ -105,7 +105,7 @@ impl Arn {
         good.then_some(arn)
     }
 
-    /// Service, as in `kms`.
+    /// Service, such as `kms`.
     pub fn service(&self) -> &str {
         &self.service
     }
@@ -120,12 +120,12 @@ impl Arn {
         &self.account
     }
 
-    /// All that follows.
+    /// The resource: everything after the account.
     pub fn resource(&self) -> &str {
         &self.resource
     }
 
-    /// The resource without what it begins with, if it is one of `service` and begins so.
+    /// The rest of the resource after `prefix`, if the ARN is one of `service` and has the prefix.
     pub fn of(&self, service: &str, prefix: &str) -> Option<&str> {
         (self.service == service).then(|| self.resource.strip_prefix(prefix))?
     }
@@ -151,7 +151,7 @@ pub fn iam(account: &str, resource: &str) -> String {
     format!("arn:aws:iam::{account}:{resource}")
 }
 
-/// The account in an ARN of this service's making.
+/// The account in an ARN that this service made.
 pub(crate) fn account_of(arn: &str) -> Option<&str> {
     Arn::parse(arn)?;
     arn.split(':').nth(4)
@@ -162,8 +162,8 @@ pub fn assumed_role(account: &str, role: &str, session: &str) -> String {
     format!("arn:aws:sts::{account}:assumed-role/{role}/{session}")
 }
 
-/// An ARN of this service's making as a caller in `region` expects it: one without a Region is shown in the
-/// partition of theirs. Never judge or record by it.
+/// An ARN of this service as a caller in `region` expects it: without a Region it is shown in the partition of the
+/// caller's Region. For display only; decisions and records use the canonical ARN.
 pub fn shown_in(region: &str, arn: &str) -> String {
     let partition = Partition::of(region);
     match split(arn) {
@@ -174,12 +174,12 @@ pub fn shown_in(region: &str, arn: &str) -> String {
     }
 }
 
-/// For serde: an ARN of a record, as [`current`] has it.
+/// For serde: the ARN of a record, updated by [`current`].
 pub(crate) fn stored<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     Ok(current(&String::deserialize(from)?).into_owned())
 }
 
-/// The same for one that may be absent.
+/// The same for an ARN that may be absent.
 pub(crate) fn stored_option<'de, D: Deserializer<'de>>(
     from: D,
 ) -> Result<Option<String>, D::Error> {
@@ -187,7 +187,7 @@ pub(crate) fn stored_option<'de, D: Deserializer<'de>>(
     Ok(found.map(|arn| current(&arn).into_owned()))
 }
 
-/// An ARN from a record. Stores that are older than partitions have `aws` for every Region.
+/// Updates the ARN of a record. Stores that are older than partitions have `aws` for every Region.
 pub(crate) fn current(stored: &str) -> Cow<'_, str> {
     if let Some((partition, rest)) = split(stored)
         && partition == AWS.id
@@ -199,8 +199,8 @@ pub(crate) fn current(stored: &str) -> Cow<'_, str> {
     Cow::Borrowed(stored)
 }
 
-/// The ARNs that a policy may use for what `arn` names. Without a Region it is the same thing in each partition; and
-/// `aws` stands for every partition in policies, which may be older than these.
+/// The ARNs by which a policy may name `arn`. Without a Region the resource is the same in each partition; and
+/// policies may be older than partitions, so `aws` stands for every one.
 pub(crate) fn spellings(arn: &str) -> Vec<Cow<'_, str>> {
     let mut all = vec![Cow::Borrowed(arn)];
     let Some((own, rest)) = split(arn) else { return all };
@@ -213,12 +213,12 @@ pub(crate) fn spellings(arn: &str) -> Vec<Cow<'_, str>> {
     all
 }
 
-/// The partition, and what follows it.
+/// The partition, and the rest.
 fn split(arn: &str) -> Option<(&str, &str)> {
     arn.strip_prefix("arn:")?.split_once(':')
 }
 
-/// The Region in what follows the partition.
+/// The Region in the rest after the partition.
 fn region_of(rest: &str) -> Option<&str> {
     rest.split(':').nth(1)
 }
@@ -232,7 +232,7 @@ pub fn is_account_id(text: &str) -> bool {
     text.len() == 12 && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether `text` looks like a region: lower-case letters and digits in groups, at most 32 characters.
+/// Whether `text` looks like a Region: lower-case letters and digits in groups, at most 32 characters.
 pub fn is_region(text: &str) -> bool {
     (3..=32).contains(&text.len())
         && text.split('-').all(|part| {
@@ -292,7 +292,7 @@ mod tests {
         ] {
             assert_eq!(Arn::parse(right).unwrap().to_string(), right);
         }
-        // Without a Region the partition says nothing.
+        // Without a Region the partition has no meaning.
         let elsewhere = Arn::parse("arn:aws-cn:iam::123456789012:role/x").unwrap();
         assert_eq!(elsewhere.to_string(), "arn:aws:iam::123456789012:role/x");
     }

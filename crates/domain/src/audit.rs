@@ -1,10 +1,10 @@
 //! The audit trail: a Merkle log over the events (RFC 6962; C2SP tlog-tiles), whose heads the service signs.
 //!
-//! Event `n` of the store is entry `n - 1` of the log. A head is signed after the fact, within a minute, from the last
-//! signed head, which is sealed, and the events since ([`log`]). So nobody who can only write to the database can have
-//! a changed past signed: a server that finds one stops signing and refuses calls ([`guard`], [`patrol`]). Who holds a
-//! head, or a witness that does, can tell that nothing before it was changed or removed, and one event is proved by a
-//! few hashes ([`prove`]).
+//! Event `n` of the store is entry `n - 1` of the log. A head is signed within a minute of the events it covers. It
+//! is computed from the last signed head, which is sealed, and the events since ([`log`]), so somebody who can only
+//! write to the database cannot get a changed past signed: a server that finds such a change stops signing and
+//! refuses calls ([`guard`], [`patrol`]). The holder of a signed head, or a witness, can tell that nothing before it
+//! was changed or removed, and a few hashes prove that an event is in the log ([`prove`]).
 
 pub mod alarm;
 pub mod cosigned;
@@ -33,7 +33,7 @@ pub use patrol::Patrol;
 /// Record with the last signed head: the text of a signed note (C2SP tlog-checkpoint).
 pub const SIGNED: &str = "audit/signed-head";
 
-/// The last head that the log has signed.
+/// The last head that the log signed.
 ///
 /// # Errors
 /// [`Fault::Audit`] if it is missing, cannot be read, or is not signed with the log's keys.
@@ -50,8 +50,8 @@ pub fn signed_head(work: &mut Work<'_>, key: &LogKey) -> Result<SignedCheckpoint
     Ok(head)
 }
 
-/// Whether a store's log can be gone on with: the sealed head and the log's key are there, the events that it covers
-/// end where they should, and the tiles fit it. To be asked before a store is served.
+/// Checks that a store's log can be continued: the sealed head and the log's key exist, the events that the head
+/// covers are complete, and the tiles match it. To be called before a store is served.
 pub fn check_start(work: &mut Work<'_>) -> Result<Head, Fault> {
     if let Some(reason) = alarm::read(work)? {
         return Err(Fault::Audit(format!("{reason} (an alarm that nobody has cleared)")));
@@ -62,7 +62,7 @@ pub fn check_start(work: &mut Work<'_>) -> Result<Head, Fault> {
     if signed.checkpoint().size() != head.size || *signed.checkpoint().root() != head.root()? {
         return Err(Fault::Audit("the signed head is not the sealed one".into()));
     }
-    // Nothing is remembered yet: this compares the store with the sealed head.
+    // This process remembers nothing yet, so this compares the store with the sealed head.
     log::verify_head(work, &Guard::default())?;
     Ok(head)
 }

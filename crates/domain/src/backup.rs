@@ -1,11 +1,11 @@
-//! Backups: a whole store as of one point in time, in one sealed stream.
+//! Backups: a whole store as of one point in time, in one encrypted stream.
 //!
-//! Layout: [`MAGIC`], the length of the header (4 bytes, big-endian), the header (JSON), then chunks
-//! ([`stream`]) that are sealed under a key of this backup alone. The header tells how that key is wrapped;
-//! it is bound to every chunk. What the chunks hold is a list of entries ([`entry`]): the records, the
-//! events, and at the end how many of each.
+//! Layout: [`MAGIC`], the length of the header (4 bytes, big-endian), the header (JSON), then chunks ([`stream`])
+//! that are encrypted under a key of this backup alone. The header says how that key is wrapped, and every chunk is
+//! bound to it. The chunks hold a list of entries ([`entry`]): the records, the events, and at the end how many of
+//! each.
 //!
-//! Opens no file: whoever calls brings readers and writers, and key-encryption keys.
+//! Opens no file: the caller provides readers, writers and key-encryption keys.
 
 mod entry;
 mod stream;
@@ -23,14 +23,14 @@ use entry::Entry;
 
 /// The first bytes of a backup.
 pub const MAGIC: &[u8] = b"outlast-backup\n";
-/// The version of the layout that this build writes. It reads version 1, too, whose events have links of a hash chain
-/// where now their leaf hashes are.
+/// The version of the layout that this build writes. It also reads version 1, whose events have links of a hash chain
+/// instead of leaf hashes.
 pub const VERSION: u32 = 2;
 const MAX_HEADER: u32 = 64 * 1024;
-/// What the backup's key is bound to when it is wrapped.
+/// Context that the wrapped key of a backup is bound to.
 const KEY_PLACE: &str = "backup/key";
 
-/// What a backup says of itself before it is opened.
+/// The header of a backup, which is readable without its key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
     /// Version of the layout.
@@ -39,17 +39,16 @@ pub struct Header {
     pub created_ms: i64,
     /// Program that made it.
     pub created_by: String,
-    /// Whether the root keys of the store are in it; else whoever restores it must have their
-    /// key-encryption key.
+    /// Whether the store's root keys are in it; if not, restoring it takes their key-encryption key.
     pub has_root_keys: bool,
-    /// How its key is wrapped.
+    /// The wrapped key of the backup.
     pub key: WrappedKey,
 }
 
 /// The key of a backup, wrapped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WrappedKey {
-    /// Whether it is wrapped by what wraps the store's root keys, and not by a key of its own.
+    /// Whether the store's own key-encryption key wraps it, and not one of the backup's.
     pub by_store: bool,
     /// [`Kek::provider`]
     pub provider: String,
@@ -59,37 +58,37 @@ pub struct WrappedKey {
     wrapped: String,
 }
 
-/// How much there is in a backup.
+/// Numbers of items in a backup.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Records.
     pub records: u64,
     /// Audit events.
     pub events: u64,
-    /// Root keys that came along.
+    /// Root keys.
     pub root_keys: u64,
 }
 
-/// Why there is no backup, or why it is not restored.
+/// Why a backup was not made, or not restored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BackupError {
-    /// The file is something else.
+    /// The file is no backup.
     #[error("this is not a backup of an outlast store")]
     Foreign,
     /// Made by a newer version of Outlast.
     #[error("the backup has version {0}, and this version of outlast knows up to {VERSION}")]
     TooNew(u32),
-    /// The key does not open it.
+    /// The key does not open the backup.
     #[error("the key does not open this backup")]
     WrongKey,
-    /// Changed, cut off or put together from several.
+    /// It was changed, cut off or put together from several.
     #[error("the backup is damaged: {0}")]
     Damaged(String),
     /// Reading or writing the stream failed.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    /// The store, or a root key.
+    /// An error of the store, or of a root key.
     #[error(transparent)]
     Fault(#[from] Fault),
 }
@@ -106,23 +105,23 @@ impl From<outlast_crypto::CryptoError> for BackupError {
     }
 }
 
-/// What a new backup shall be.
+/// Properties of a new backup.
 pub struct NewBackup<'a> {
     /// Milliseconds since 1970.
     pub created_ms: i64,
     /// Program that makes it.
     pub created_by: String,
-    /// What wraps its key.
+    /// Wraps the key of the backup.
     pub kek: &'a dyn Kek,
     /// What the provider of `kek` needs to find or derive it again.
     pub parameters: Map<String, Value>,
-    /// Whether that is what wraps the store's root keys.
+    /// Whether `kek` is the one that wraps the store's root keys.
     pub by_store: bool,
-    /// Whether the root keys go into it, so that the backup's key alone opens everything.
+    /// Whether to include the root keys, so that the backup's key alone opens everything.
     pub include_root_keys: bool,
 }
 
-/// Writes a backup of `store`, whose root keys are `root`; tells `progress` from time to time.
+/// Writes a backup of `store`, whose root keys are `root`; reports to `progress` from time to time.
 pub fn write(
     store: &dyn Store,
     root: &RootKey,
@@ -148,7 +147,7 @@ pub fn write(
     let mut chunks = stream::Writer::new(out, key, &head);
     let mut counts = Counts::default();
     let mut seen_root = false;
-    // The store's interface has its own errors: ours waits here.
+    // The store's trait has its own error type: ours is kept here.
     let mut failure = None;
     let taken = store.snapshot(&mut |item| {
         let mut wanted = None;
@@ -215,18 +214,17 @@ pub fn header(input: &mut dyn Read) -> Result<(Header, Vec<u8>), BackupError> {
     Ok((header, head))
 }
 
-/// What came out of a backup besides what is in the store now.
+/// The contents of a backup that are not in the store now.
 #[derive(Default)]
 pub struct Restored {
-    /// How much it was.
+    /// Numbers of items.
     pub counts: Counts,
-    /// The root keys, with their places in the store; the place of a key that lived in the root key file is
-    /// empty.
+    /// The root keys with their record keys; the record key is empty for a key that was in the root key file.
     pub root_keys: Vec<(String, Secret)>,
 }
 
-/// Fills the empty `store` with what follows the header in `input`; `head` is what [`header`] read. Nothing
-/// is in the store unless everything is in order: every chunk, the counts, and the chain of the events.
+/// Fills the empty `store` with what follows the header in `input`; `head` is the result of [`header`]. Writes
+/// nothing unless everything is valid: every chunk, the counts, and the chain of the events.
 pub fn restore(
     header: &Header,
     head: &[u8],
@@ -253,8 +251,8 @@ pub fn restore(
     Ok(reading.restored)
 }
 
-/// Reads a backup to its end as [`restore`] does, and keeps nothing: whether every chunk, the counts and the chain of the
-/// events are in order.
+/// Reads a backup to its end as [`restore`] does, and keeps nothing: checks every chunk, the counts and the chain of
+/// the events.
 pub fn read_through(
     header: &Header,
     head: &[u8],
@@ -269,7 +267,7 @@ pub fn read_through(
 struct Reading<'a> {
     chunks: stream::Reader<'a>,
     last_key: Option<String>,
-    /// The last link of version 1.
+    /// The last link of the chain, in version 1.
     link: Option<[u8; 32]>,
     /// The last sequence.
     last_event: Option<u64>,
@@ -301,7 +299,7 @@ impl<'a> Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// The next item; `None` once the end was there and was right.
+    /// The next item; `None` after a valid end.
     fn next(&mut self) -> Result<Option<Item>, BackupError> {
         let damaged = |what: &str| Err(BackupError::Damaged(what.to_owned()));
         loop {
@@ -335,7 +333,7 @@ impl Reading<'_> {
 }
 
 impl Reading<'_> {
-    /// Checks an event; the first need not be number 1, because events before it may have been pruned.
+    /// Checks an event. The first may have any number, because earlier events may have been pruned.
     fn event(&mut self, event: Event) -> Result<Event, BackupError> {
         let follows = match (self.link, self.last_event) {
             (Some(_), None) => event.sequence == 1,
@@ -359,7 +357,7 @@ impl Reading<'_> {
     }
 }
 
-/// Puts our error aside and gives the store one to stop with.
+/// Keeps our error and returns one of the store's that ends the iteration.
 fn stop(place: &mut Option<BackupError>, error: BackupError) -> StoreError {
     *place = Some(error);
     StoreError::Unavailable("the copy was broken off".into())

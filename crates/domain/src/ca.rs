@@ -48,7 +48,7 @@ use crate::quotas::Reached;
 use crate::work::{Sweep, Work};
 use crate::{Fault, limits};
 
-/// The ARN of a template, as policies are asked for it.
+/// The ARN of a template, for policies to be evaluated with.
 pub fn template_arn(template: &Template) -> String {
     format!("arn:aws:acm-pca:::template/{}/V1", template.name)
 }
@@ -138,26 +138,26 @@ impl From<outlast_crypto::CryptoError> for CaError {
 struct Token {
     /// Digest of the whole request.
     request: String,
-    /// What the request made.
+    /// ARN of what the request made.
     arn: String,
     used: i64,
 }
 
 impl Token {
-    /// Whether it no longer counts.
+    /// Whether it is too old to count.
     fn is_old(&self, now_ms: i64) -> bool {
         self.used + limits::IDEMPOTENCY_SECONDS < now_ms.div_euclid(1000)
     }
 }
 
-/// Where the use of a token is recorded.
+/// Record key of the use of a token.
 fn token_record_key(scope: &Scope, operation: &str, token: &str) -> String {
     let digest = outlast_crypto::digests::sha256(token.as_bytes());
     format!("ca/token/{}/{}/{operation}/{}", scope.account, scope.region, hex::encode(digest))
 }
 
-/// The ARN that the same request made before with the same token, if that is not too long ago. Another
-/// request with the same token is refused.
+/// The ARN that the same request made with the same token, if that was recently. Another request with the same token
+/// is refused.
 fn earlier_result(
     work: &mut Work<'_>,
     record_key: &str,
@@ -179,7 +179,7 @@ fn earlier_result(
 pub const FORGET_TOKENS: Sweep = Sweep {
     find: |work, after, limit| work.due("ca/token/", after, limit, Token::is_old),
     handle: |work, record_key, _| {
-        // Read as part of the work, so that a token used again meanwhile stays.
+        // Read as part of the work, so that a token that is used again in the meantime stays.
         if work.get::<Token>(record_key)?.is_some_and(|token| token.is_old(work.now_ms())) {
             work.delete(record_key);
         }

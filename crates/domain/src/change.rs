@@ -1,4 +1,4 @@
-//! Changes that no request makes: what a command does, and what a server does by itself.
+//! Changes without a request: by a command, or by a server's housekeeping.
 
 use outlast_store::driver::{Attempt, drive_and_wait};
 use outlast_store::{Store, StoreError};
@@ -6,9 +6,9 @@ use outlast_store::{Store, StoreError};
 use crate::Fault;
 use crate::work::Work;
 
-/// An error that may say that somebody else was quicker.
+/// An error that may report a conflict.
 pub trait Contended: From<Fault> {
-    /// Whether the same may succeed when it is tried again at once.
+    /// Whether the same may succeed if it is repeated at once.
     fn is_conflict(&self) -> bool;
 }
 
@@ -18,11 +18,11 @@ impl Contended for Fault {
     }
 }
 
-/// Carries out a unit of work, with the events that record it, until its commit holds. If it writes nothing, nothing is
-/// committed, no event either.
+/// Carries out a unit of work, with the events that record it, until its commit succeeds. If it writes nothing,
+/// nothing is committed, not even an event.
 ///
 /// # Errors
-/// Those of `make`, and of the store; that of a conflict if others are quicker all the time.
+/// Those of `make`, and of the store; a conflict if others were first at every attempt.
 pub fn change<'a, T, E: Contended>(
     store: &dyn Store,
     begin: impl Fn() -> Work<'a>,

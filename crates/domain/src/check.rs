@@ -1,7 +1,7 @@
-//! A look at the whole store: whether everything opens, fits together and works. Changes nothing.
+//! Checks the whole store: every record opens, matches the others and works. Changes nothing.
 //!
-//! Looks at records as they are, not through the operations that use them: those stop at the first fault,
-//! and this is to find them all.
+//! Reads the records themselves, not through the operations that use them: those stop at the first fault, and this is
+//! to find them all.
 
 mod authorities;
 mod certificates;
@@ -30,31 +30,31 @@ use certificates::Certificates;
 use trail::Trail;
 use trial::{certificate_key, fitting, same_key, try_out};
 
-/// Problems that are kept at most; all are counted.
+/// Problems that the report lists at most; all are counted.
 const MAX_PROBLEMS: usize = 1000;
-/// What is said of a record that does not verify.
+/// The problem of a record that fails its verification.
 const FORGED: &str = "is not as the service wrote it: it was changed, was moved here from another place, or was added";
 /// Records that point at grants.
 const GRANT_POINTERS: &[&str] =
     &["kms/by-grantee/", "kms/grant-of/", "kms/grant-to/", "kms/grant-named/"];
-/// Something that is not as it should be.
+/// A problem of a record or event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// The record, or the event as `event/number`.
+    /// Record key, or `event/number` for an event.
     #[serde(rename = "place")]
     pub record_key: String,
-    /// What an operator calls it.
+    /// What operators call it.
     pub title: String,
-    /// What is wrong with it.
+    /// What is wrong.
     pub what: String,
 }
 
-/// What was found.
+/// The result of a check.
 #[derive(Debug, Default, Clone, Serialize)]
 pub struct Report {
-    /// Records looked at.
+    /// Number of records.
     pub records: u64,
-    /// Sealed records that open.
+    /// Sealed records that could be opened.
     pub opened: u64,
     /// KMS keys.
     pub keys: u64,
@@ -62,24 +62,24 @@ pub struct Report {
     pub aliases: u64,
     /// Certificate authorities.
     pub authorities: u64,
-    /// Certificates that they have issued.
+    /// Certificates that they issued.
     pub certificates: u64,
     /// Audit events.
     pub events: u64,
-    /// How many problems there are.
+    /// Number of problems.
     pub problem_count: u64,
-    /// The first of them.
+    /// The first problems.
     pub problems: Vec<Problem>,
 }
 
-/// Looks at everything as of one point in time; tells `progress` from time to time.
+/// Checks everything as of one point in time; reports to `progress` from time to time.
 pub fn check(
     store: &dyn Store,
     root: &RootKey,
     progress: &mut dyn FnMut(&Report),
 ) -> Result<Report, Fault> {
     let mut look = Look::new(store, root);
-    // If that cannot be determined, it counts as a store of this version.
+    // If that cannot be determined, the store counts as one of this version.
     let state = migration::state(&mut Work::new(store, root, 0)).ok().flatten();
     look.is_plain = state.is_some_and(|state| !state.is_authenticated);
     look.has_register = state.is_some_and(|state| state.is_authenticated);
@@ -98,26 +98,26 @@ pub fn check(
     Ok(look.report)
 }
 
-/// What was found of the audit trail.
+/// The result of a check of the audit trail.
 #[derive(Debug, Default, Clone, Serialize)]
 pub struct TrailReport {
-    /// Events that are there.
+    /// Events in the store.
     pub events: u64,
     /// Number of entries that the last signed head covers.
     pub size: u64,
-    /// Events after it, which are not signed yet.
+    /// Events after it, not signed yet.
     pub unsigned: u64,
     /// Entries that were pruned.
     pub pruned: u64,
     /// Root of the last signed head, in hexadecimal.
     pub root: String,
-    /// How many problems there are.
+    /// Number of problems.
     pub problem_count: u64,
-    /// The first of them.
+    /// The first problems.
     pub problems: Vec<Problem>,
 }
 
-/// Looks at the audit trail alone, as of one point in time: every event, its log and the signed head.
+/// Checks the audit trail alone, as of one point in time: every event, its log and the signed head.
 pub fn check_trail(
     store: &dyn Store,
     root: &RootKey,
@@ -154,42 +154,42 @@ pub fn check_trail(
     })
 }
 
-/// What must be remembered of the records, to see whether they fit together.
+/// What the check remembers of the records, to compare them with each other.
 struct Look<'a> {
     store: &'a dyn Store,
     root: &'a RootKey,
-    /// Whether an earlier version has left the records, which are not authenticated then.
+    /// Whether an earlier version left the records, without authentication.
     is_plain: bool,
-    /// Whether it must have the head of a register: those of the tests have none.
+    /// Whether a register must exist: the stores of tests have none.
     has_register: bool,
     report: Report,
-    /// KMS keys: type, the places of the materials that are there, and of those that are gone.
+    /// KMS keys: type, record keys of the materials that must exist, and of those that must not.
     keys: BTreeMap<String, KeyParts>,
-    /// Authorities and TLS certificates: type of the key if it is known, and public key.
+    /// Authorities and TLS certificates: type of the key, if it is known, and public key.
     public_keys: BTreeMap<String, (Option<&'static KeySpec>, Option<Vec<u8>>)>,
-    /// Places of secrets.
+    /// Record keys of secrets.
     secrets: BTreeSet<String>,
-    /// Records of kinds that others belong to.
+    /// Records that others belong to.
     owners: BTreeSet<String>,
-    /// What belongs to others: the place of the owner, and what to say if it is not there.
+    /// Records that belong to others: record key of the owner, and the problem if it does not exist.
     belongings: BTreeMap<String, (String, &'static str)>,
-    /// Grants, and the index entries that lead to them: the end of the grant's record key.
+    /// Grants, and the index entries that point to them: the end of the grant's record key.
     grants: BTreeSet<String>,
     pointers: BTreeMap<String, String>,
-    /// Access keys that users list, and those that say whose they are: id, and place of the user.
+    /// Access keys that users list, and records of access keys: id, and record key of the user.
     listed_access_keys: BTreeMap<String, String>,
     access_keys: BTreeMap<String, String>,
-    /// Aliases: the place of the key.
+    /// Aliases: record key of the key.
     aliases: BTreeMap<String, String>,
-    /// The lists of keys' aliases: the places of alias and key.
+    /// The lists of keys' aliases: record keys of alias and key.
     aliases_of: BTreeMap<String, (String, String)>,
-    /// Chains that issued certificates name, and those that are there.
+    /// Chains that issued certificates refer to, and chains that exist.
     wanted_chains: BTreeSet<String>,
     chains: BTreeSet<String>,
-    /// Accounts that policies share authorities with, and the records that tell them.
+    /// Accounts that policies share authorities with, and the records that say so.
     wanted_shares: BTreeSet<String>,
     shares: BTreeSet<String>,
-    /// Records that the store counts, by how their keys begin.
+    /// Records that the store counts, by the prefix of their keys.
     counts: BTreeMap<String, u64>,
     trail: Trail,
     register: Register,
@@ -307,11 +307,11 @@ impl<'a> Look<'a> {
                 self.problem(record_key, FORGED);
             }
         }
-        // Whoever wrote it: what else is wrong with it tells what was intended.
+        // Also if it is forged: what else is wrong with it shows the intention.
         self.plain(record_key, &parsed);
     }
 
-    /// Remembers what a plain record says.
+    /// Remembers the contents of a plain record.
     fn plain(&mut self, record_key: &str, value: &Value) {
         let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
         if let Some(rest) = record_key.strip_prefix("kms/key/") {
@@ -366,7 +366,7 @@ impl<'a> Look<'a> {
             if public_key.is_none() {
                 self.problem(record_key, "its certificate cannot be read");
             }
-            // A responder says which key it has: the next one is another record.
+            // A responder names its key, which is the next record.
             let owner = text("key_id")
                 .map_or_else(|| record_key.to_owned(), |id| format!("{record_key}/{id}"));
             self.public_keys.insert(owner, (None, public_key));
@@ -375,7 +375,7 @@ impl<'a> Look<'a> {
         } else if let Some(rest) =
             GRANT_POINTERS.iter().find_map(|prefix| record_key.strip_prefix(prefix))
         {
-            // It may be kept in the account of the one who retires, and says where the grant is.
+            // It may be stored under the account of the retiring principal, and names the grant's record.
             match (rest.split('/').nth(1), text("account"), text("key_id"), text("grant_id")) {
                 (Some(region), Some(account), Some(key), Some(id)) => {
                     let grant = format!("{account}/{region}/{key}/{id}");
@@ -396,10 +396,10 @@ impl<'a> Look<'a> {
             || self.trail.record(record_key, value)
             || self.certificates.record(record_key, value)
         {
-            // Checked together with the events.
+            // It is checked together with the events.
         } else if let Some(id) = record_key.strip_prefix("iam/access-key/") {
             match serde_json::from_value::<AccessKey>(value.clone()) {
-                // Stores of the first version have an administrator without a record.
+                // The administrator of a store of the first version has no record.
                 Ok(key) if !key.has_user => {}
                 Ok(key) => {
                     let user = format!("iam/user/{}/{}", key.account, key.user);
@@ -410,7 +410,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Tries a secret out. What it belongs to has been seen: it comes before in the order of keys.
+    /// Tries a secret out. Its owner comes before it in the order of keys.
     fn secret(&mut self, record_key: &str, secret: &Secret) {
         if self.register.secret(record_key, secret)
             || self.trail.secret(record_key, secret)
@@ -450,7 +450,7 @@ impl<'a> Look<'a> {
         };
         let outcome = match spec {
             Some(spec) => try_out(spec, secret).and_then(|key| same_key(key.as_ref(), public_key)),
-            // A TLS certificate does not say which row its key is of.
+            // A TLS certificate does not name the row of its key.
             None if tls => fitting(secret, public_key)
                 .ok_or("the private key is not the certificate's")
                 .and_then(|spec| try_out(spec, secret).map(|_| ())),
@@ -470,8 +470,8 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Ids of the materials that a key's record says are there, or of those that it says are not. A key may have been
-/// made to have its material imported, and be without.
+/// Ids of the materials that a key's record calls present, or of those that it calls absent. A key for imported
+/// material may have none.
 fn materials(key: &Value, there: bool) -> impl Iterator<Item = &str> {
     let listed = key.get("materials").and_then(Value::as_array);
     let present = |material: &Value| match material.get("import") {
@@ -483,7 +483,7 @@ fn materials(key: &Value, there: bool) -> impl Iterator<Item = &str> {
         .flatten()
         .filter(move |material| present(material) == there)
         .filter_map(|material| material.get("id"));
-    // Records of the first version have one material and no list.
+    // Records of the first version have one material, without a list.
     let only = key.get("material_id").filter(|_| there && listed.is_none());
     ids.chain(only).filter_map(Value::as_str).filter(|id| !id.is_empty())
 }

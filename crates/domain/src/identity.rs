@@ -1,8 +1,8 @@
-//! Who calls, and what they may do.
+//! Callers, and what they may do.
 //!
-//! Users and roles belong to an account and have inline policies; sessions are roles that somebody has
-//! assumed. [`access::authorize`] weighs their policies; resources with policies of their own (KMS keys,
-//! roles) weigh theirs in, too.
+//! Users and roles belong to an account and have inline policies; a session is a role that a principal has assumed.
+//! [`access::authorize`] evaluates their policies; for resources with policies of their own (KMS keys, roles) those
+//! are evaluated, too.
 
 pub mod access;
 pub mod action;

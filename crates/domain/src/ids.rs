@@ -10,7 +10,7 @@ pub fn uuid() -> Result<String, Fault> {
     Ok(uuid::Builder::from_random_bytes(random::bytes()?).into_uuid().to_string())
 }
 
-/// The id of an audit event: a UUID that begins with its time (RFC 9562, version 7), so that the event is found by it.
+/// The id of an audit event: a UUID that begins with the time (RFC 9562, version 7), by which the event is found.
 /// `now_ms` is in milliseconds since 1970.
 pub fn event_id(now_ms: i64) -> Result<String, Fault> {
     let millis = u64::try_from(now_ms).unwrap_or(0);
@@ -28,7 +28,7 @@ pub fn multi_region() -> Result<String, Fault> {
     Ok(format!("mrk-{}", hex::<16>()?))
 }
 
-/// The 16 bytes of a key id, and whether it is of a multi-Region key.
+/// The 16 bytes of a key id, and whether it belongs to a multi-Region key.
 pub fn key_bytes(text: &str) -> Option<([u8; 16], bool)> {
     let Some(digits) = text.strip_prefix("mrk-") else {
         return uuid_bytes(text).map(|bytes| (bytes, false));

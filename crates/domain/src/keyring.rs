@@ -1,7 +1,7 @@
-//! Keys that have been unsealed and expanded, kept for the next use.
+//! Keys that have been unsealed and expanded, cached for the next use.
 //!
-//! Expanding an ML-DSA seed costs as much as a signature. Material records are written once and never
-//! changed, so their place in the store names them for good.
+//! Expanding an ML-DSA seed costs as much as a signature. Material records are written once and never changed, so the
+//! record key identifies the material for good.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use outlast_crypto::keys::{Key, KeySpec};
 use crate::work::Work;
 use crate::{Fault, limits};
 
-/// At most [`limits::MAX_LOADED_KEYS`] loaded keys; the one not used for longest goes first.
+/// At most [`limits::MAX_LOADED_KEYS`] loaded keys; the least recently used one goes first.
 pub struct KeyRing {
     loaded: Mutex<LruCache<String, Arc<dyn Key>>>,
 }
@@ -47,7 +47,7 @@ impl KeyRing {
         Ok(key)
     }
 
-    /// Forgets a key whose material was erased.
+    /// Drops a key whose material was erased.
     pub fn forget(&self, record_key: &str) {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner).pop(record_key);
     }

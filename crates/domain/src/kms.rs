@@ -1,4 +1,4 @@
-//! KMS: keys, their states, aliases, tags, and what is done with them.
+//! KMS: keys, their states, aliases, tags, and the operations on them.
 
 mod access;
 mod alias;

@@ -1,8 +1,8 @@
-//! What things mean: keys, certificate authorities, identities, and what may be done with them.
+//! The domain: keys, certificate authorities, identities, and the operations on them.
 //!
-//! No AWS wire format, no async runtime, no clock, no socket. Every change goes through a [`work::Work`],
-//! which collects reads and writes and becomes one store transaction; nothing changes without an
-//! [`identity::Permit`] for the action and the resource, which only `identity::access` makes.
+//! No AWS wire format, no async runtime, no clock, no socket. Every change goes through a [`work::Work`], which
+//! collects reads and writes and becomes one store transaction; nothing changes without an [`identity::Permit`] for
+//! the action and the resource, which only `identity::access` makes.
 
 pub mod acm;
 pub mod acme;

@@ -1,5 +1,5 @@
-//! Limits on what a caller controls. Numbers are AWS's unless said otherwise. Those that an operator may change are
-//! [`crate::quotas`].
+//! Limits on what a caller controls. Numbers are AWS's unless a comment says "Ours". Those that an operator can
+//! change are in [`crate::quotas`].
 
 /// Tags on one resource.
 pub const MAX_TAGS: usize = 50;
@@ -9,7 +9,7 @@ pub const MAX_TAG_KEY: usize = 128;
 pub const MAX_TAG_VALUE: usize = 256;
 /// Items on one page of a list.
 pub const MAX_PAGE: usize = 1000;
-/// Items on a page when the caller does not say.
+/// Items on a page by default.
 pub const DEFAULT_PAGE: usize = 100;
 /// Entries of an encryption context. Ours; AWS limits the whole to 8192 characters.
 pub const MAX_CONTEXT_ENTRIES: usize = 128;
@@ -17,20 +17,20 @@ pub const MAX_CONTEXT_ENTRIES: usize = 128;
 pub const MAX_CONTEXT_CHARS: usize = 8192;
 /// Loaded keys that are kept in memory. Ours.
 pub const MAX_LOADED_KEYS: usize = 1024;
-/// Records whose newest stamp is remembered, in 16 bytes each and the room of a hash map, to recognise one that is put
-/// back. Ours.
+/// Records whose newest stamp is kept in memory, so that an older one that is put back is recognised: 16 bytes each,
+/// and the overhead of a hash map. Ours.
 pub const MAX_SEEN_STAMPS: usize = 1 << 19;
 /// Days before a key is deleted.
 pub const DELETION_WINDOW_DAYS: std::ops::RangeInclusive<i64> = 7..=30;
 /// How long an idempotency token of Private CA is remembered, in seconds.
 pub const IDEMPOTENCY_SECONDS: i64 = 300;
-/// Bytes of a certificate request. AWS takes 32,768; an SLH-DSA signature alone has 29,792, before base64.
+/// Bytes of a certificate request. AWS accepts 32,768; an SLH-DSA signature alone has 29,792, before base64.
 pub const MAX_CSR: usize = 65_536;
-/// Bytes of a CA's own certificate. AWS takes 32,768; see [`MAX_CSR`].
+/// Bytes of a CA's own certificate. AWS accepts 32,768; see [`MAX_CSR`].
 pub const MAX_CA_CERTIFICATE: usize = 65_536;
-/// Longest life of a certificate from a short-lived-certificate CA, in seconds.
+/// Longest validity of a certificate from a CA for short-lived certificates, in seconds.
 pub const SHORT_LIVED_SECONDS: i64 = 7 * 86_400;
-/// How long before its issue a certificate begins to be valid, in seconds: clocks differ.
+/// How long before its issue a certificate becomes valid, in seconds: clocks differ.
 pub const BACKDATE_SECONDS: i64 = 3600;
 /// Certificates in an imported chain. Ours.
 pub const MAX_CHAIN: usize = 16;
@@ -38,32 +38,34 @@ pub const MAX_CHAIN: usize = 16;
 pub const MAX_ACCESS_KEYS_PER_USER: usize = 2;
 /// Inline policies of one user or role. Ours.
 pub const MAX_POLICIES: usize = 20;
-/// Longest session of a role, in seconds: what a role may be set to.
+/// Range of `MaxSessionDuration` of a role, in seconds.
 pub const MAX_SESSION_SECONDS: std::ops::RangeInclusive<i64> = 3600..=43_200;
 /// Shortest session of a role, in seconds.
 pub const MIN_SESSION_SECONDS: i64 = 900;
-/// Certificates of authorities that are kept in memory as they were read. Ours.
+/// Parsed certificates of authorities that are kept in memory. Ours.
 pub const MAX_READ_CERTIFICATES: usize = 256;
 /// Parsed policies that are kept in memory. Ours.
 pub const MAX_CACHED_POLICIES: usize = 1024;
-/// Steps that all policies of one decision take together: a comparison of a character, a character of a value that is
-/// read, a pattern or principal that is compared. A policy that needs more denies. About a millisecond. Ours.
+/// Steps that the policies of one decision may take together: a comparison of a character, a character of a value
+/// that is read, a pattern or principal that is compared. A decision that needs more is a denial. About a
+/// millisecond. Ours.
 pub const MAX_POLICY_STEPS: u64 = 1 << 20;
-/// Bytes of a value that conditions and variables compare, by the condition key in lower case. A policy that asks for a
-/// longer one denies; one that does not is not concerned. Ours; CloudTrail keeps 1 KB of a `User-Agent`.
+/// Longest value of a condition key that conditions and variables compare, in bytes, by the key in lower case. A
+/// policy that compares a longer value denies; other policies are not affected. Ours; CloudTrail keeps 1 KB of a
+/// `User-Agent`.
 pub const MAX_CONDITION_VALUES: &[(&str, usize)] =
     &[("aws:referer", 2048), ("aws:useragent", 1024), ("outlast:clientcertificatesubject", 4096)];
 /// Bytes of the values of all other condition keys: what [`MAX_CONTEXT_CHARS`] can take in UTF-8.
 pub const MAX_CONDITION_VALUE: usize = 4 * MAX_CONTEXT_CHARS;
 /// Days between automatic rotations.
 pub const ROTATION_PERIOD_DAYS: std::ops::RangeInclusive<i64> = 90..=2560;
-/// Days between automatic rotations when the caller does not say.
+/// Days between automatic rotations by default.
 pub const DEFAULT_ROTATION_PERIOD_DAYS: i64 = 365;
 /// Rotations on demand of one key.
 pub const MAX_ON_DEMAND_ROTATIONS: usize = 25;
 /// How long the parameters for an import are valid, in milliseconds: 24 hours.
 pub const IMPORT_PARAMETERS_MS: i64 = 86_400_000;
-/// Longest life of imported key material, in milliseconds: 365 days.
+/// Longest lifetime of imported key material, in milliseconds: 365 days.
 pub const MAX_IMPORT_LIFE_MS: i64 = 365 * 86_400_000;
 /// Parameters for an import that one key may have open. Ours.
 pub const MAX_OPEN_IMPORTS: usize = 16;
@@ -71,32 +73,32 @@ pub const MAX_OPEN_IMPORTS: usize = 16;
 pub const MAX_CONSTRAINT_ENTRIES: usize = 8;
 /// Characters of an encryption context constraint of a grant.
 pub const MAX_CONSTRAINT_CHARS: usize = 384;
-/// Longest session of a role that a session of another role begins, in seconds ("role chaining").
+/// Longest session that a session of another role starts, in seconds ("role chaining").
 pub const MAX_CHAINED_SESSION_SECONDS: i64 = 3600;
 /// How long an idempotency token of Certificate Manager is remembered, in seconds: an hour.
 pub const ACM_IDEMPOTENCY_SECONDS: i64 = 3600;
-/// Names of a certificate that Certificate Manager is asked for.
+/// Names of a certificate in a request to Certificate Manager.
 pub const MAX_CERTIFICATE_NAMES: usize = 100;
 /// Characters of a common name (RFC 5280, appendix A: ub-common-name).
 pub const MAX_COMMON_NAME: usize = 64;
-/// Life of a certificate that Certificate Manager asks a private CA for, in seconds: 13 months.
+/// Validity of a certificate that Certificate Manager requests from a private CA, in seconds: 13 months.
 pub const MANAGED_SECONDS: i64 = 395 * 86_400;
 /// How long before its end a certificate is renewed, in seconds.
 pub const RENEW_BEFORE_SECONDS: i64 = 60 * 86_400;
-/// How long after a renewal has failed it is tried again, in milliseconds. Ours.
+/// Interval between attempts to renew a certificate, in milliseconds. Ours.
 pub const RENEWAL_RETRY_MS: i64 = 3_600_000;
-/// Certificates that are renewed in one round of housekeeping; what remains waits for the next. Ours: making RSA keys
-/// takes long, and other things are due, too.
+/// Certificates that are renewed in one round of housekeeping; the rest waits for the next. Ours: making RSA keys
+/// takes long, and other work is due, too.
 pub const RENEWALS_PER_ROUND: usize = 256;
 /// Certificates that are renewed in one step. Ours: making RSA keys takes long.
 pub const RENEWALS_AT_ONCE: usize = 8;
 /// Bytes of a passphrase for an exported key.
 pub const EXPORT_PASSPHRASE: std::ops::RangeInclusive<usize> = 4..=128;
-/// How long after its end a certificate that ACME has handed out is kept, in milliseconds: a year.
+/// How long a certificate that ACME issued is kept after its end, in milliseconds: a year.
 pub const KEEP_ENDED_ACME_MS: i64 = 365 * 86_400_000;
 /// Nesting of a search's filters. Ours.
 pub const MAX_FILTER_DEPTH: usize = 8;
-/// Filters of a search altogether. Ours; AWS allows 15 in each list.
+/// Filters of a search, in all its lists. Ours; AWS allows 15 in each list.
 pub const MAX_FILTERS: usize = 200;
 /// Filters in one list of a search.
 pub const MAX_FILTER_LIST: usize = 15;
@@ -104,104 +106,105 @@ pub const MAX_FILTER_LIST: usize = 15;
 pub const SEARCH_STEP: usize = 500;
 /// Days that a CRL is valid at most (`ExpirationInDays`).
 pub const MAX_CRL_DAYS: i64 = 5000;
-/// URLs of one partition of a CRL that it still names after they were changed in the authority's configuration. Ours.
+/// Earlier URLs that a partition of a CRL still names after the authority's configuration changed. Ours.
 pub const MAX_CRL_URLS: usize = 4;
-/// How long an OCSP answer is valid if the operator does not say, in seconds: an hour. Ours.
+/// Validity of an OCSP response by default, in seconds: an hour. Ours.
 pub const OCSP_VALIDITY_SECONDS: i64 = 3600;
-/// What an operator may say instead.
+/// Range that an operator can choose from.
 pub const OCSP_VALIDITY_RANGE: std::ops::RangeInclusive<i64> = 60..=7 * 86_400;
-/// How long the certificate of an OCSP responder is valid, in seconds: 30 days. Ours.
+/// Validity of an OCSP responder's certificate, in seconds: 30 days. Ours.
 pub const RESPONDER_SECONDS: i64 = 30 * 86_400;
 /// Bytes of an audit report: it is made in memory. Ours.
 pub const MAX_REPORT_BYTES: usize = 256 * 1024 * 1024;
-/// Interval between checks whether an authority whose own names forbid an OCSP responder may have one by now, in
+/// Interval between attempts to make an OCSP responder for an authority whose name constraints forbid one, in
 /// milliseconds: a day. Ours.
 pub const RESPONDER_RETRY_MS: i64 = 86_400_000;
-/// What the wait begins with before a CRL is written to its bucket again, in milliseconds; it doubles. Ours.
+/// First interval before a CRL is written to its bucket again, in milliseconds; it doubles. Ours.
 pub const FIRST_RETRY_MS: i64 = 1000;
-/// What it ends with: AWS tries every 15 minutes.
+/// Longest such interval: AWS tries every 15 minutes.
 pub const LAST_RETRY_MS: i64 = 15 * 60_000;
-/// So much at once, and so much each second from then on.
+/// A rate: a burst, and a number per second from then on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// At once.
+    /// Size of the burst.
     pub at_once: i64,
-    /// Each second.
+    /// Number per second.
     pub per_second: i64,
 }
-/// OCSP answers that a server signs of those that are of no use to anybody else: to questions with a nonce, about several
-/// certificates, about one that was not issued. Ours.
+/// OCSP responses that a server signs for one client only: with a nonce, about several certificates, or about one
+/// that was not issued. Ours.
 pub const OCSP_SIGNINGS: Rate = Rate { at_once: 500, per_second: 100 };
-/// The same for one peer: a fifth of it. Then answers come without a nonce, which RFC 9654, section 2.1, allows. Ours.
+/// The same for one peer: a fifth of it. Beyond it responses come without a nonce, which RFC 9654, section 2.1,
+/// allows. Ours.
 pub const OCSP_SIGNINGS_OF_PEER: Rate = Rate { at_once: 100, per_second: 20 };
 /// Peers whose rate is remembered. Ours.
 pub const OCSP_PEERS_REMEMBERED: usize = 4096;
-/// Such answers that one audit event announces: after a crash it is not known how many of them were signed. Ours.
+/// Such responses that one audit event announces: after a crash it is unknown how many of them were signed. Ours.
 pub const OCSP_ANNOUNCED: u64 = 1000;
-/// How long they are announced for, and summed up, in milliseconds: a minute. Ours.
+/// Time that one announcement and one sum cover, in milliseconds: a minute. Ours.
 pub const OCSP_WINDOW_MS: i64 = 60_000;
 /// Peers that a sum names. Ours.
 pub const OCSP_PEERS_NAMED: usize = 32;
 /// Sums that are written in one transaction. Ours.
 pub const OCSP_SUMS_AT_ONCE: usize = 100;
-/// Bytes of OCSP answers that are kept in memory. Ours.
+/// Bytes of OCSP responses in the cache. Ours.
 pub const MAX_KEPT_ANSWERS_BYTES: usize = 128 * 1024 * 1024;
-/// Bytes of paths that these answers were asked for with. Ours.
+/// Bytes of request paths in that cache. Ours.
 pub const MAX_KEPT_PATHS_BYTES: usize = 16 * 1024 * 1024;
-/// Bytes of CRLs that are kept in memory. Ours.
+/// Bytes of CRLs in the cache. Ours.
 pub const MAX_KEPT_CRLS_BYTES: usize = 64 * 1024 * 1024;
-/// How long an OCSP answer is given again without a look at a database that other servers share, in milliseconds. Ours.
+/// How long a cached OCSP response is sent without asking a database that other servers share, in milliseconds. Ours.
 pub const MAX_EPOCH_AGE_MS: i64 = 10_000;
-/// Names in one ACME order. Ours, as the rest of ACME's.
+/// Names in one ACME order. Ours, as all limits of ACME.
 pub const MAX_ACME_IDENTIFIERS: usize = 100;
 /// Orders of one ACME account that are neither valid nor invalid.
 pub const MAX_ACME_OPEN_ORDERS: usize = 300;
 /// ACME accounts of one endpoint.
 pub const MAX_ACME_ACCOUNTS: u64 = 100_000;
-/// ACME accounts that are made with one external account binding, so that no binding uses an endpoint up.
+/// ACME accounts that one external account binding can make, so that no binding uses an endpoint's up.
 pub const MAX_ACME_BINDING_ACCOUNTS: u64 = 1000;
-/// Challenges of one ACME account that wait for validation.
+/// Challenges of one ACME account that are waiting for validation.
 pub const MAX_ACME_PENDING_CHALLENGES: usize = 200;
-/// How long ago a certificate that ACME hands out may begin at most, in seconds: one hour.
+/// How far in the past a certificate from ACME may start, in seconds: one hour.
 pub const MAX_ACME_BACKDATING_SECONDS: i64 = 3600;
 /// Contacts of one ACME account.
 pub const MAX_ACME_CONTACTS: usize = 10;
-/// Characters of one such contact.
+/// Characters of such a contact.
 pub const MAX_ACME_CONTACT: usize = 320;
-/// ACME endpoints of one account in a region.
+/// ACME endpoints of one account in a Region.
 pub const MAX_ACME_ENDPOINTS: usize = 100;
 /// External account bindings of one ACME endpoint.
 pub const MAX_ACME_BINDINGS: usize = 1000;
 /// Domain validations of one ACME endpoint.
 pub const MAX_ACME_VALIDATIONS: usize = 1000;
-/// How long an ACME nonce is good, in milliseconds: one hour.
+/// How long an ACME nonce is valid, in milliseconds: one hour.
 pub const ACME_NONCE_MS: i64 = 3_600_000;
-/// How long an order and its authorizations are open, in milliseconds: seven days.
+/// How long an order and its authorizations stay open, in milliseconds: seven days.
 pub const ACME_ORDER_MS: i64 = 7 * 86_400_000;
 /// How long an idempotency token of an ACME resource is remembered, in milliseconds: one day.
 pub const ACME_TOKEN_MS: i64 = 86_400_000;
-/// How long a domain validation is tried, in milliseconds: AWS's 72 hours.
+/// How long a domain validation is attempted, in milliseconds: AWS's 72 hours.
 pub const ACME_VALIDATION_MS: i64 = 72 * 3_600_000;
-/// How long a server may be at a validation before another one takes over, in milliseconds.
+/// How long a server may work on a validation before another one takes over, in milliseconds.
 pub const ACME_LEASE_MS: i64 = 60_000;
-/// How often the target of a challenge is tried.
+/// Attempts to validate a challenge.
 pub const MAX_ACME_ATTEMPTS: u32 = 3;
 /// Bytes of a certificate request in an ACME finalization.
 pub const MAX_ACME_CSR: usize = 32 * 1024;
-/// Longest life of an external account binding, in milliseconds: ten years.
+/// Longest lifetime of an external account binding, in milliseconds: ten years.
 pub const MAX_ACME_BINDING_MS: i64 = 3650 * 86_400_000;
-/// How long after its end an order of ACME is kept with its authorizations, in milliseconds: 90 days.
+/// How long an ACME order is kept after its end, with its authorizations, in milliseconds: 90 days.
 pub const KEEP_ENDED_ACME_ORDER_MS: i64 = 90 * 86_400_000;
-/// How far the clock may be from the one that it is held against before nothing is swept, in milliseconds: five minutes, as
-/// far as a signed request's time may be from it. Ours, as what follows.
+/// How far the clock may differ from its reference before sweeps stop, in milliseconds: five minutes, the same as the
+/// tolerance for signed requests. Ours, as are the following.
 pub const CLOCK_TOLERANCE_MS: i64 = 300_000;
-/// How often a clock that stays wrong is logged, in milliseconds.
+/// Interval between log lines about a clock that stays wrong, in milliseconds.
 pub const CLOCK_LOG_INTERVAL_MS: i64 = 600_000;
-/// Which share of the time since the last audit event a server waits before it sweeps, where there is no database's clock:
+/// Without a database's clock, a server waits this fraction of the time since the last audit event before it sweeps:
 /// an eighth.
 pub const CLOCK_WAIT_SHARE: i64 = 8;
-/// The longest such wait, in milliseconds: a day, by which AWS may be late with the deletion of a key, too.
+/// The longest such wait, in milliseconds: a day, as late as AWS may be with deleting a key.
 pub const MAX_CLOCK_WAIT_MS: i64 = 86_400_000;
-/// Heartbeats of servers in one read. Those of servers that were killed stay until somebody notices that they are
-/// dead.
+/// Heartbeats that one read returns. A killed server's heartbeat stays until somebody notices that the server is
+/// gone.
 pub const MAX_HEARTBEATS: usize = 1000;

@@ -1,23 +1,24 @@
-//! Partitions: the parts of AWS that share nothing with each other, which the second word of an ARN names.
+//! Partitions: the parts of AWS that share nothing with each other, named by the second component of an ARN.
 //!
-//! Source: `partitions.json`, which every AWS SDK carries. A Region is in the partition whose expression fits its
-//! name, and in `aws` if none does. `docs/decisions/0022-partitions.md` says what follows for ARNs without a Region.
+//! Source: `partitions.json`, which every AWS SDK contains. A Region belongs to the partition whose pattern its name
+//! matches, and to `aws` if none does. `docs/decisions/0022-partitions.md` says what follows for ARNs without a
+//! Region.
 
-/// One partition.
+/// A partition.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Partition {
-    /// The word in ARNs.
+    /// Its name in ARNs.
     pub id: &'static str,
-    /// How the names of its Regions begin; a hyphen, a word, a hyphen and a number follow.
+    /// Prefixes of its Regions' names; a hyphen, a word, a hyphen and a number follow.
     prefixes: &'static [&'static str],
-    /// What SDKs call all of it where they need the name of a Region.
+    /// Pseudo-Region that SDKs use for the whole partition.
     whole: Option<&'static str>,
 }
 
-/// The partition of most Regions. Principals and other things without a Region are judged and recorded in it.
+/// The partition of most Regions. Decisions and records use it for principals and other resources without a Region.
 pub static AWS: &Partition = &PARTITIONS[0];
 
-/// Every partition.
+/// All partitions.
 pub static PARTITIONS: &[Partition] = &[
     Partition {
         id: "aws",
@@ -76,7 +77,7 @@ mod tests {
             ("us-isof-south-1", "aws-iso-f"),
             ("eusc-de-east-1", "aws-eusc"),
             ("aws-cn-global", "aws-cn"),
-            // No expression fits these.
+            // No pattern matches these.
             ("local", "aws"),
             ("cn-north", "aws"),
             ("cn-north-1a", "aws"),

@@ -1,9 +1,9 @@
-//! The IAM JSON policy language: documents are read and checked once, then asked questions.
+//! The IAM JSON policy language: documents are parsed and checked once, and then evaluated.
 //!
 //! Source: "IAM JSON policy reference" of the IAM User Guide
-//! (<https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies.html>), which is meant by every
-//! page named in this module. It holds no clock, and knows neither where a document is kept nor how a
-//! request becomes condition keys.
+//! (<https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies.html>); every page named in this module is
+//! part of it. This module has no clock, and knows neither where a document is stored nor how a request becomes
+//! condition keys.
 
 mod condition;
 mod decision;
@@ -39,20 +39,20 @@ pub const MAX_DOCUMENT_BYTES: usize = 32_768;
 /// Statements of a document. Ours.
 pub const MAX_STATEMENTS: usize = 1000;
 
-/// What a document is for: decides which elements it must and must not have.
+/// The kind of a document, which decides which elements it must and must not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// The policy of a KMS key: principals, and `*` or key ARNs as resources.
     Key,
-    /// A policy attached to a user or role: resources, and no principals.
+    /// A policy of a user or role: resources, and no principals.
     Identity,
-    /// Who may assume a role: principals, and no resources.
+    /// A role's trust policy, which says who may assume it: principals, and no resources.
     Trust,
     /// The policy of a certificate authority: principals, and ARNs of Private CA as resources.
     Authority,
 }
 
-/// What a statement says of the requests that it matches.
+/// The effect of a statement on the requests that it matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// They are allowed, unless something denies them.
@@ -61,31 +61,31 @@ pub enum Effect {
     Deny,
 }
 
-/// What one document says to a question.
+/// The result of evaluating one document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grant {
     /// No statement applies.
     None,
-    /// Some `Allow` applies, and no `Deny`.
+    /// An `Allow` applies, and no `Deny`.
     Allow {
-        /// It matched only through the account of a caller who is not its root user
-        /// (`arn:aws:iam::account:root` or the bare account id), which hands the decision to the
-        /// caller's identity policies ("Key policies in AWS KMS").
+        /// Whether the `Allow` matched only through the account of a caller who is not its root user
+        /// (`arn:aws:iam::account:root` or the bare account id): then the caller's identity policies decide ("Key
+        /// policies in AWS KMS").
         delegated: bool,
     },
-    /// Some `Deny` applies.
+    /// A `Deny` applies.
     Deny,
-    /// The document was not read to its end: it may have denied, and is taken as if it did.
+    /// The evaluation was stopped before its end: the document counts as if it denied.
     Stopped(Stopped),
 }
 
-/// A document cannot be a policy: what is wrong and where. Positions in lists count from 0. No more than
-/// 64 characters of the document are repeated.
+/// Why a document is not a valid policy, and where. Positions in lists count from 0. Quotes at most 64 characters of
+/// the document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Malformed(String);
 
-/// A document that has been read and checked.
+/// A document that has been parsed and checked.
 #[derive(Debug, Clone)]
 pub struct Policy {
     kind: Kind,
@@ -93,7 +93,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Reads a document that somebody wants to store.
+    /// Parses a document that a caller wants to store.
     ///
     /// ```
     /// use outlast_domain::policy::{Kind, Policy};
@@ -109,17 +109,17 @@ impl Policy {
         Ok(policy)
     }
 
-    /// Reads a document that is stored: what earlier builds took still says what it says.
+    /// Parses a stored document. What earlier builds accepted keeps its meaning.
     pub fn parse_stored(text: &str, kind: Kind) -> Result<Self, Malformed> {
         parse::document(text, kind)
     }
 
-    /// What the document was read as.
+    /// The kind that the document was parsed as.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// ARNs of the users, roles and sessions that it names.
+    /// ARNs of the users, roles and sessions in the document.
     pub fn principals(&self) -> impl Iterator<Item = &str> {
         self.named().filter_map(|principal| match principal {
             Principal::Arn { name, .. } => Some(name.as_str()),
@@ -127,7 +127,7 @@ impl Policy {
         })
     }
 
-    /// Names of the services that it names.
+    /// Names of the services in the document.
     pub fn services(&self) -> impl Iterator<Item = &str> {
         self.named().filter_map(|principal| match principal {
             Principal::Service(name) => Some(name.as_str()),
@@ -140,7 +140,7 @@ impl Policy {
         listed.flat_map(|listed| &listed.items)
     }
 
-    /// The same for those only who have these unique ids, by ARN.
+    /// Binds the document to the principals with these unique ids, by ARN.
     pub fn bound(mut self, ids: &BTreeMap<String, String>) -> Self {
         let listed =
             self.statements.iter_mut().filter_map(|statement| statement.principals.as_mut());
@@ -152,7 +152,7 @@ impl Policy {
         self
     }
 
-    /// Whether a condition asks for this key, given in lower case.
+    /// Whether a condition uses this key, given in lower case.
     pub fn asks_for(&self, key: &str) -> bool {
         self.statements
             .iter()
@@ -160,27 +160,27 @@ impl Policy {
             .any(|condition| condition.key == key)
     }
 
-    /// What the document says. A `Deny` wins, and an `Allow` for the caller itself over one for its
-    /// account. An identity policy speaks of whoever it is attached to, and never delegates.
+    /// Evaluates the document. A `Deny` wins, and an `Allow` for the caller wins over one for its account. An
+    /// identity policy is about the principal that it belongs to, and never delegates.
     pub fn evaluate(&self, question: &Question<'_>) -> Grant {
         self.evaluate_within(&Steps::default(), question)
     }
 
-    /// The same with the steps that are left of a decision over several documents.
+    /// The same with the remaining steps of a decision over several documents.
     pub fn evaluate_within(&self, steps: &Steps, question: &Question<'_>) -> Grant {
         let asked = Asked { question, steps };
         let mut grant = Grant::None;
         for statement in &self.statements {
             let found = statement.principal(asked);
             let applies = found != Match::No && statement.applies(asked);
-            // Whatever was found in a statement that was not read to its end means nothing.
+            // The result of a statement that was not evaluated to its end means nothing.
             if let Some(stopped) = steps.stopped() {
                 return Grant::Stopped(stopped);
             }
             if !applies {
                 continue;
             }
-            // Such a document is refused today; one from before allows nobody by it.
+            // Such a document is refused today; an older one allows nothing by this statement.
             if self.kind == Kind::Authority && statement.allows_everyone() {
                 continue;
             }
@@ -196,7 +196,7 @@ impl Policy {
     }
 }
 
-/// One statement. Who is meant is absent in identity policies, what is meant in trust policies.
+/// A statement. Identity policies have no principals, trust policies no resources.
 #[derive(Debug, Clone)]
 struct Statement {
     effect: Effect,
@@ -240,8 +240,8 @@ struct Selection<T> {
     items: Vec<T>,
 }
 
-/// Whether one of several patterns matched. `None` is a pattern with a variable that has no value: it
-/// matches nothing, and is remembered if nothing else matched.
+/// Whether one of several patterns matched. `None` is a pattern with a variable that has no value: it matches
+/// nothing, which is remembered if nothing else matched.
 fn any(outcomes: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     let mut found = Some(false);
     for outcome in outcomes {
@@ -254,8 +254,8 @@ fn any(outcomes: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     found
 }
 
-/// Applies a `Not`. "IAM policy elements: Variables and tags" has it that a variable without a value makes
-/// the statement invalid: so "not equal to nothing" never allows. It does deny, to be on the safe side.
+/// Applies a `Not`. By "IAM policy elements: Variables and tags" a variable without a value invalidates the
+/// statement: so "not equal to nothing" never allows. It does deny, to be on the safe side.
 fn settle(found: Option<bool>, negated: bool, effect: Effect) -> bool {
     match found {
         Some(found) => found != negated,

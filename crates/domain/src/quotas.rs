@@ -1,7 +1,7 @@
-//! How many of something an account may have: AWS's quotas, with its defaults, which the operator may change.
+//! Quotas of accounts: AWS's, with AWS's defaults, which the operator can change.
 //!
-//! One row of [`QUOTAS`] is the one place for a quota. What makes something that is counted asks [`Work::admit`] first; the
-//! commit looks at the number once more, so that creations at the same time do not pass a quota together.
+//! A quota is one row of [`QUOTAS`]. Everything that creates a counted resource calls [`Work::admit`] first; the
+//! commit checks the count again, so that simultaneous creations cannot exceed a quota together.
 //!
 //! [`Work::admit`]: crate::work::Work::admit
 
@@ -13,27 +13,27 @@ use serde::Serialize;
 use crate::arn::Scope;
 use crate::records;
 
-/// A limit on how many of something there may be.
+/// A limit on the number of resources of a kind.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Quota {
-    /// What the settings call it.
+    /// Name in the settings.
     pub name: &'static str,
-    /// How many there may be unless the settings say otherwise.
+    /// Limit by default.
     pub default: u64,
-    /// What there may be so many of, in a sentence.
+    /// The resources, for a sentence.
     pub what: &'static str,
-    /// Whose they are, in the same sentence.
+    /// Their owner, for the same sentence.
     pub of: &'static str,
-    /// What a caller who has as many can do.
+    /// What a caller who has reached the limit can do.
     pub instead: &'static str,
     /// AWS's name of the quota; empty if AWS has none.
     pub aws: &'static str,
-    /// Kind of the records that the store counts ([`crate::records::RecordKind::counted`]); empty if a record of its own
-    /// has their number.
+    /// Kind of the records that the store counts ([`crate::records::RecordKind::counted`]); empty if a separate
+    /// record has the number.
     pub kind: &'static str,
 }
 
-/// KMS keys, whatever their state.
+/// KMS keys in any state.
 pub const KMS_KEYS: Quota = Quota {
     name: "kms_keys",
     default: 100_000,
@@ -63,7 +63,7 @@ pub const GRANTS_PER_KMS_KEY: Quota = Quota {
     aws: "Grants per KMS key",
     kind: "",
 };
-/// Private CAs, those that can still be restored among them.
+/// Private CAs, including those that can still be restored.
 pub const PRIVATE_CAS: Quota = Quota {
     name: "private_cas",
     default: 200,
@@ -73,7 +73,7 @@ pub const PRIVATE_CAS: Quota = Quota {
     aws: "Number of private certificate authorities (CAs)",
     kind: "ca/authority/",
 };
-/// Certificates that a private CA has issued, those that have ended among them.
+/// Certificates that a private CA has issued, including expired ones.
 pub const CERTIFICATES_PER_PRIVATE_CA: Quota = Quota {
     name: "certificates_per_private_ca",
     default: 1_000_000,
@@ -83,7 +83,7 @@ pub const CERTIFICATES_PER_PRIVATE_CA: Quota = Quota {
     aws: "Number of private certificates per private CA",
     kind: "ca/certificate/",
 };
-/// Certificates that were imported into Certificate Manager. (Those that a private CA has signed count for that CA, and
+/// Certificates that were imported into Certificate Manager. (Those that a private CA signed count for that CA and
 /// not towards AWS's quota "ACM certificates"; there are no others.)
 pub const IMPORTED_CERTIFICATES: Quota = Quota {
     name: "imported_certificates",
@@ -94,7 +94,7 @@ pub const IMPORTED_CERTIFICATES: Quota = Quota {
     aws: "Imported certificates",
     kind: "acm/imported/",
 };
-/// Sessions of roles that have not ended.
+/// Sessions of roles that have not expired.
 pub const SESSIONS: Quota = Quota {
     name: "sessions",
     default: 100_000,
@@ -105,7 +105,7 @@ pub const SESSIONS: Quota = Quota {
     kind: "iam/session-of/",
 };
 
-/// Every quota.
+/// All quotas.
 pub const QUOTAS: &[Quota] = &[
     KMS_KEYS,
     ALIASES_PER_KMS_KEY,
@@ -116,12 +116,12 @@ pub const QUOTAS: &[Quota] = &[
     SESSIONS,
 ];
 
-/// What the operator has said instead of the defaults.
+/// Limits that the operator has set instead of the defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Quotas(BTreeMap<&'static str, u64>);
 
 impl Quotas {
-    /// Says how many there may be. Gives whether there is a quota of this name.
+    /// Sets the limit. Returns whether there is a quota of this name.
     pub fn set(&mut self, name: &str, most: u64) -> bool {
         let quota = QUOTAS.iter().find(|quota| quota.name == name);
         if let Some(quota) = quota {
@@ -130,24 +130,24 @@ impl Quotas {
         quota.is_some()
     }
 
-    /// How many there may be.
+    /// The limit in force.
     pub fn get(&self, quota: &Quota) -> u64 {
         self.0.get(quota.name).copied().unwrap_or(quota.default)
     }
 }
 
-/// How many there are of what a quota limits, for one of those that it limits.
+/// Use of a quota by one owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Used {
     /// Name of the quota.
     pub limit: &'static str,
-    /// Whose they are: an account, an account in a Region, or the ARN of a private CA.
+    /// The owner: an account, an account in a Region, or the ARN of a private CA.
     pub of: String,
-    /// How many there are.
+    /// Number of resources.
     pub used: u64,
 }
 
-/// What there is of everything that the store counts, in the order of [`QUOTAS`]. Reads one record for each line.
+/// The use of every quota by every owner, in the order of [`QUOTAS`]. Reads one record for each line.
 pub fn used(store: &dyn Store) -> Result<Vec<Used>, StoreError> {
     let mut all = Vec::new();
     for quota in QUOTAS.iter().filter(|quota| !quota.kind.is_empty()) {
@@ -157,14 +157,14 @@ pub fn used(store: &dyn Store) -> Result<Vec<Used>, StoreError> {
             let Some(prefix) = tally else { break };
             let of = owner(prefix.strip_prefix(quota.kind).unwrap_or_default());
             all.push(Used { limit: quota.name, of, used: store.count(&prefix)? });
-            // Behind all that is counted with it: keys are ASCII.
+            // Sorts after all records of the owner: keys are ASCII.
             after = format!("{prefix}\u{7f}");
         }
     }
     Ok(all)
 }
 
-/// Whose the records are below these parts of their keys.
+/// The owner of the records below these parts of their keys.
 fn owner(parts: &str) -> String {
     let parts: Vec<_> = parts.trim_end_matches('/').split('/').collect();
     match parts.as_slice() {
@@ -177,7 +177,7 @@ fn owner(parts: &str) -> String {
     }
 }
 
-/// There are as many as there may be.
+/// The limit is reached.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "The limit of {most} {what} {of} is reached. {instead}, or ask whoever runs this service to raise {name} in its \

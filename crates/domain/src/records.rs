@@ -1,9 +1,8 @@
-//! The kinds of records: for each what its key looks like, how it is protected, what it belongs to, and what an operator
-//! calls it.
+//! The kinds of records: the form of their keys, their protection, their owner, and their name for operators.
 //!
-//! One row ([`RecordKind`]) is the one place for a kind. The seal ([`crate::seal`]), the rotation of root keys, the register
-//! ([`crate::register`]) and the look at the store ([`crate::check`]) go by the row. Reads and writes no record itself, but
-//! for the names that a title needs.
+//! A kind is one row ([`RecordKind`]). The seal ([`crate::seal`]), the rotation of root keys, the register
+//! ([`crate::register`]) and the check of the store ([`crate::check`]) work by the row. This module reads records
+//! only for the names that titles need.
 
 mod table;
 
@@ -18,68 +17,68 @@ pub use table::KINDS;
 /// How the records of a kind are protected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protection {
-    /// They are secrets, sealed for their key under the root key.
+    /// Secrets, sealed for their record key under the root key.
     Sealed,
-    /// By a tag and a stamp that is greater than the one before.
+    /// By a tag, and a stamp that is greater than the one before.
     Ordered,
-    /// By a tag. Its stamp is the time: writers do not read it, so that they do not wait for each other.
+    /// By a tag. The stamp is the time: writers do not read the record, so that they do not conflict.
     Unordered,
-    /// By nothing here.
+    /// Not at all in this crate.
     Plain,
 }
 
-/// What a record belongs to.
+/// The owner of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
-    /// Key of the owner's record, with the names of [`RecordKind::below`] in braces.
+    /// Key of the owner's record; names of [`RecordKind::below`] stand in braces.
     pub key: &'static str,
-    /// What is wrong with a record that has no owner.
+    /// The problem of a record without its owner.
     pub missing: &'static str,
 }
 
-/// Where the test of every kind takes a record of the kind from.
+/// The source of the record of this kind in the test of all kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sample {
-    /// A service that is used leaves one. The test that uses it fails if none is there.
+    /// Using the service creates one. The test fails if none exists.
     Made,
-    /// This one, which is of a moment that a test cannot wait for, or of an earlier version: its key, and its JSON or, if
-    /// the kind is sealed, its secret.
+    /// This record, which belongs to a moment that a test cannot wait for, or to an earlier version: its key, and its
+    /// JSON or, if the kind is sealed, its secret.
     Is(&'static str, &'static str),
 }
 
-/// A kind of records.
+/// A kind of record.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordKind {
-    /// How the keys begin, if it ends with a slash; else the key of the only one.
+    /// Prefix of the keys, if it ends with a slash; otherwise the key of the only record.
     pub key: &'static str,
-    /// Names of the parts that follow, with slashes between. The last one takes the rest.
+    /// Names of the parts that follow, separated by slashes. The last one takes the rest.
     pub below: &'static str,
-    /// How they are protected.
+    /// Protection of the records.
     pub protection: Protection,
     /// Why that is enough, unless they are sealed or ordered.
     pub why: &'static str,
-    /// Whether the audit events tell of every change ([`crate::register`]): so for what decides who may do what.
+    /// Whether audit events record every change ([`crate::register`]): true for records that decide who may do what.
     pub is_registered: bool,
-    /// What an operator calls one. Names of [`RecordKind::below`] stand in braces, and `{partition}`.
+    /// Name for operators. Names of [`RecordKind::below`] stand in braces, and `{partition}`.
     pub title: &'static str,
-    /// Key of a record whose JSON says what the title names and the key does not; empty if there is none.
+    /// Key of a record whose JSON has names that the title needs and the key lacks; empty if there is none.
     pub named_by: &'static str,
-    /// What one belongs to, if it may not be without.
+    /// The owner, if a record must have one.
     pub owner: Option<Owner>,
-    /// By how many parts of [`RecordKind::below`] the store keeps their number ([`crate::quotas`]); 0 if it does not.
+    /// By how many parts of [`RecordKind::below`] the store counts the records ([`crate::quotas`]); 0 if it does not.
     pub counted: usize,
-    /// An example.
+    /// The record for the test of all kinds.
     pub sample: Sample,
 }
 
-/// The kind of the record `record_key`.
+/// The kind of the record with this key.
 pub fn kind(record_key: &str) -> Option<&'static RecordKind> {
-    // The table is in order and no key begins with another's, so that only the last before it can fit.
+    // The table is sorted, and no key is a prefix of another, so only the last row before it can match.
     let after = KINDS.partition_point(|row| row.key <= record_key);
     KINDS.get(after.checked_sub(1)?).filter(|row| row.has(record_key))
 }
 
-/// How the record `record_key` is protected unless it is sealed. One of no known kind is authenticated.
+/// The protection of the record with this key, unless it is sealed. A record of an unknown kind is authenticated.
 pub(crate) fn protection(record_key: &str) -> Protection {
     match kind(record_key).map(|kind| kind.protection) {
         None | Some(Protection::Sealed) => Protection::Ordered,
@@ -87,8 +86,8 @@ pub(crate) fn protection(record_key: &str) -> Protection {
     }
 }
 
-/// What an operator calls the record `record_key`: with the ARN of what it is of, where it has one. `store` is asked for names
-/// that the key does not say.
+/// The name for operators of the record with this key: with the ARN of its resource, if it has one. `store` has the
+/// names that the key lacks.
 pub fn title(store: &dyn Store, record_key: &str) -> String {
     let Some(kind) = kind(record_key) else {
         return format!("the record {record_key}, which is of no known kind");
@@ -105,27 +104,27 @@ pub fn title(store: &dyn Store, record_key: &str) -> String {
     let partition = Partition::of(region.unwrap_or_default()).id;
     named.push(("partition".to_owned(), partition.to_owned()));
     let title = fill(kind.title, &named);
-    // A name is missing where what says it is damaged, too: then the key tells what there is to tell.
+    // If the record with the name is damaged, too, the key gives what it can.
     if title.contains('{') { format!("{} ({record_key})", unfilled(kind.title)) } else { title }
 }
 
 impl RecordKind {
-    /// Whether the record `record_key` is of this kind.
+    /// Whether the record with this key is of this kind.
     pub fn has(&self, record_key: &str) -> bool {
         if self.is_single() { record_key == self.key } else { record_key.starts_with(self.key) }
     }
 
-    /// Whether there is at most one.
+    /// Whether there is at most one record of this kind.
     pub fn is_single(&self) -> bool {
         !self.key.ends_with('/')
     }
 
-    /// The key of the record that `record_key` belongs to.
+    /// The key of the owner of the record with this key.
     pub fn owner_of(&self, record_key: &str) -> Option<String> {
         Some(fill(self.owner?.key, &self.names(record_key)))
     }
 
-    /// How the keys of those begin that are counted with the record `record_key`, if it is counted.
+    /// Prefix of the records that are counted together with the one with this key, if it is counted.
     pub fn tally_of(&self, record_key: &str) -> Option<String> {
         let parts: Vec<_> =
             record_key.strip_prefix(self.key)?.splitn(self.counted + 1, '/').collect();
@@ -133,7 +132,7 @@ impl RecordKind {
         (self.counted > 0).then(|| format!("{}{}/", self.key, counted.join("/")))
     }
 
-    /// The parts of a key by their names.
+    /// The parts of a key, by name.
     fn names(&self, record_key: &str) -> Vec<(String, String)> {
         let rest = record_key.strip_prefix(self.key).unwrap_or_default();
         let count = self.below.split('/').count();
@@ -142,7 +141,7 @@ impl RecordKind {
     }
 }
 
-/// The text with names in braces replaced; unknown ones stay.
+/// Replaces the names in braces; unknown ones stay.
 fn fill(text: &str, named: &[(String, String)]) -> String {
     let mut filled = String::with_capacity(text.len() + 64);
     let mut rest = text;
@@ -157,7 +156,7 @@ fn fill(text: &str, named: &[(String, String)]) -> String {
     filled + rest
 }
 
-/// What precedes the first name in braces, the name, and what follows.
+/// The text before the first name in braces, the name, and the rest.
 fn brace(text: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = text.split_once('{')?;
     let (name, after) = rest.split_once('}')?;
@@ -168,7 +167,7 @@ fn brace(text: &str) -> Option<(&str, &str, &str)> {
 fn unfilled(title: &str) -> &str {
     let end = title.find('{').unwrap_or(title.len());
     let before = title.get(..end).unwrap_or_default();
-    // What a name is glued to, as an ARN is, goes with it.
+    // Text that is joined to a name, as in an ARN, belongs to it.
     before.rfind(' ').and_then(|at| before.get(..at)).unwrap_or(before).trim_end_matches(" of")
 }
 

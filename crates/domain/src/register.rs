@@ -1,14 +1,14 @@
-//! The register: which version of each record that decides something is the newest, as the audit events say.
+//! The register: the newest version of each record that decides something, according to the audit events.
 //!
-//! A tag shows that the service wrote a record, and not that it has written no newer one since ([`crate::seal`]). So the
-//! transaction that changes such a record notes its stamps in an audit event, in the member [`MEMBER`]: the record's key,
-//! the stamp that it had and the stamp that it has, or null where there is none. The events are append-only; whoever
-//! reads them knows of each record whether it is the newest, was put back after it was deleted, or was taken away.
+//! A tag proves that the service wrote a record, but not that it has written no newer one since ([`crate::seal`]). So
+//! the transaction that changes such a record notes its stamps in an audit event, in the member [`MEMBER`]: the
+//! record's key, its stamp before and its stamp after, null where there is none. Events are append-only; whoever
+//! reads them can tell of each record whether it is the newest, was put back after it was deleted, or was removed.
 //!
-//! So that a server need not read all events when it starts, a sealed record ([`HEAD`]) keeps a digest of all such records
-//! and their stamps as of one event. The digest is the sum modulo 2 of one HMAC for each record, so that the events after
-//! that one bring it up to date in any order, and nothing has to be written with each of them. An older head is brought up
-//! to date just so: what must not go back is the events.
+//! So that a server need not read all events when it starts, a sealed record ([`HEAD`]) has a digest of all such
+//! records and their stamps as of one event. The digest is the exclusive or of one HMAC for each record, so that
+//! later events update it in any order, and none of them has to write it. An old copy of the head is harmless: the
+//! events since bring it up to date. Only the events must not go back.
 
 pub(crate) mod changes;
 
@@ -26,7 +26,7 @@ use crate::records;
 use crate::seal::layout;
 use crate::work::Work;
 
-/// Record that keeps the digest, sealed. A store has one from the beginning.
+/// Key of the sealed record with the digest. A store has one from the beginning.
 pub const HEAD: &str = "audit/records";
 
 /// The digest of the registered records as of an event.
@@ -63,7 +63,7 @@ impl Head {
         work.put_secret(HEAD, &Secret::new(json))
     }
 
-    /// Adds a record, or takes it away.
+    /// Adds or removes a record.
     fn toggle(&mut self, key: &hmac::Key, record_key: &str, stamp: u64) {
         let one = key.sign(&[&stamp.to_be_bytes(), record_key.as_bytes()]);
         self.digest.iter_mut().zip(one).for_each(|(sum, byte)| *sum ^= byte);
@@ -76,7 +76,7 @@ impl Head {
         }
     }
 
-    /// Brings it up to date with the events up to `last`, and tells `each` change.
+    /// Applies the events up to `last`, and passes each change to `each`.
     fn follow(
         &mut self,
         store: &dyn Store,
@@ -96,7 +96,7 @@ impl Head {
     }
 }
 
-/// The stamps of the registered records, as they claim: who reads one checks it.
+/// The stamps of the registered records, not verified.
 fn stored(store: &dyn Store) -> Result<BTreeMap<String, u64>, Fault> {
     let mut all = BTreeMap::new();
     for kind in records::KINDS.iter().filter(|kind| kind.is_registered) {
@@ -114,7 +114,8 @@ fn stored(store: &dyn Store) -> Result<BTreeMap<String, u64>, Fault> {
     Ok(all)
 }
 
-/// Writes the head of a store that begins: over what this work writes, and what is stored and needs no more changes.
+/// Writes the head of a new store: over the records of this work, and those in the store, which must not change any
+/// more.
 pub fn begin(work: &mut Work<'_>) -> Result<(), Fault> {
     let mut records = stored(work.store())?;
     for (record_key, stamp) in
@@ -130,8 +131,8 @@ pub fn begin(work: &mut Work<'_>) -> Result<(), Fault> {
     head.write(work)
 }
 
-/// Brings the head up to date with the events, if there is one. What they tell is remembered, so that an older record is
-/// refused, also where another process has written the newest.
+/// Brings the head up to date with the events, if there is one. Remembers the stamps in them, so that an older record
+/// is refused even if another process wrote the newest.
 pub fn follow(work: &mut Work<'_>) -> Result<(), Fault> {
     let last = work.store().last_event()?;
     let Some(secret) = work.secret(HEAD)? else { return Ok(()) };
@@ -143,28 +144,28 @@ pub fn follow(work: &mut Work<'_>) -> Result<(), Fault> {
         changed = true;
     })?;
     stamps.followed(head.sequence);
-    // Without a change it moves on all the same from time to time, so that few events are left to read.
+    // From time to time it is updated without a change, so that few events are left to read.
     if changed || head.sequence - from >= PAGE as u64 {
         head.write(work)?;
     }
     Ok(())
 }
 
-/// The first event that is still needed: what comes before may be pruned.
+/// The first event that is still needed: those before may be pruned.
 pub(crate) fn first_needed(work: &mut Work<'_>) -> Result<u64, Fault> {
     let Some(secret) = work.secret(HEAD)? else { return Ok(u64::MAX) };
     Ok(Head::parse(&secret)?.sequence)
 }
 
-/// Whether the registered records are those that head and events tell of. Other processes may go on meanwhile. Their
-/// stamps are remembered, so that an older one is refused from now on.
+/// Checks that the registered records are those of head and events. Other processes may be writing. Remembers their
+/// stamps, so that an older record is refused from now on.
 pub fn holds(work: &mut Work<'_>) -> Result<bool, Fault> {
     let store = work.store();
     let mut told = Head::read(work)?;
     let before = store.last_event()?;
     let mut records = stored(store)?;
     let last = store.last_event()?;
-    // What was changed while the records were read counts as changed.
+    // A record that changed while the records were read counts as changed.
     each_event(store, before, last, |event| {
         for change in registered(&event.body) {
             match change.is {
@@ -180,7 +181,7 @@ pub fn holds(work: &mut Work<'_>) -> Result<bool, Fault> {
         return Ok(false);
     }
     let stamps = work.root().stamps();
-    // Before they are seen: if they are too many, the first are forgotten, and so is this.
+    // Before the records are seen: if there are too many, the first are forgotten, and this with them.
     stamps.saw_all(last);
     for (record_key, stamp) in &records {
         stamps.saw(record_key, *stamp);
@@ -188,26 +189,26 @@ pub fn holds(work: &mut Work<'_>) -> Result<bool, Fault> {
     Ok(true)
 }
 
-/// Holds the records against the events.
+/// Compares the records with the events.
 #[derive(Default)]
 pub(crate) struct Register {
-    /// Stamps that the records claim, and whether they verify; others report those that do not.
+    /// Stamps in the records, and whether each record verifies; others report those that do not.
     stored: BTreeMap<String, (Option<u64>, bool)>,
-    /// What the events say last.
+    /// The last stamps in the events.
     told: BTreeMap<String, Option<u64>>,
-    /// What the head says, brought up to date.
+    /// The head, brought up to date.
     head: Option<Head>,
 }
 
 impl Register {
-    /// A record, and whether it verifies.
+    /// Takes a record, and whether it verifies.
     pub fn record(&mut self, record_key: &str, value: &[u8], verifies: bool) {
         if is_registered(record_key) {
             self.stored.insert(record_key.to_owned(), (layout::stamp(value), verifies));
         }
     }
 
-    /// The head, if that is what this secret is.
+    /// Takes a secret, if it is the head.
     pub fn secret(&mut self, record_key: &str, secret: &Secret) -> bool {
         if record_key == HEAD {
             self.head = Head::parse(secret).ok();
@@ -215,7 +216,7 @@ impl Register {
         record_key == HEAD
     }
 
-    /// The next event.
+    /// Takes the next event.
     pub fn event(&mut self, event: &Event) {
         let head = self.head.as_mut().filter(|head| head.sequence < event.sequence);
         let mut head = head.map(|head| (hmac::Key::new(&head.key), head));
@@ -229,7 +230,7 @@ impl Register {
         }
     }
 
-    /// Records that are not what the events say, once all of both have been seen. Whether there must be a head is known
+    /// Records that differ from the events, after all of both were taken. Whether a head must exist is checked
     /// elsewhere.
     pub fn end(&self, has_head: bool) -> Vec<(String, &'static str)> {
         let differs = |(record_key, told): (&String, &Option<u64>)| {
@@ -261,7 +262,7 @@ impl Register {
         });
         let what = match total {
             None if has_head => "it is missing, or cannot be read",
-            // What is known above need not be said twice.
+            // Problems that are listed already are not repeated.
             Some((total, told)) if total != told && found.is_empty() => {
                 "the records that decide who may do what are not those that it was made over: some were added, put \
                  back or taken away"

@@ -1,14 +1,14 @@
-//! Root keys, under which every secret in the store is sealed, and how what is sealed names its key.
+//! Root keys, under which every secret in the store is sealed, and how a sealed record names its key.
 //!
-//! Layout of a sealed record: `2 ‖ id of the root key (8) ‖ sealed`, where `sealed` is
-//! [`outlast_crypto::aead`]'s layout with the record's key as associated data, so that it opens nowhere
-//! else. Records that begin with 1 are of the first layout: sealed directly under the key in the root key
-//! file, which has no id. They open for as long as no rotation has replaced them.
+//! Layout of a sealed record: `2 ‖ id of the root key (8) ‖ sealed`, where `sealed` is [`outlast_crypto::aead`]'s
+//! layout with the record's key as associated data, so that it cannot be opened as another record. Records that begin
+//! with 1 have the first layout: sealed directly under the key in the root key file, which has no id. They can be
+//! opened until a rotation replaces them.
 //!
-//! Records that are no secrets are authenticated under the same root keys: see [`authentic`].
+//! Records without secrets are authenticated under the same root keys: see [`authentic`].
 //!
-//! Root keys are themselves in the store, wrapped by a key-encryption key ([`Kek`]) that lives outside it.
-//! Where keys come from (a file, a passphrase, a token) is the command line's matter.
+//! Root keys are in the store themselves, wrapped by a key-encryption key ([`Kek`]) outside of it. The command line
+//! decides where that comes from: a file, a passphrase, a token.
 
 mod authentic;
 mod establish;
@@ -33,23 +33,23 @@ use crate::Fault;
 use crate::records::{Protection, protection};
 use layout::{DIRECT, ID_LEN, Id, NAMED};
 
-/// Record that says which root key is current: a [`RootRecord`].
+/// Key of the record that names the current root key: a [`RootRecord`].
 pub const ROOT: &str = "meta/root";
-/// Records below hold the wrapped root keys.
+/// Prefix of the records with the wrapped root keys.
 pub const WRAPPED: &str = "meta/root-key/";
 
-/// Sealed with the root key: opens only under the right one, and says how the records are protected.
+/// Key of a record sealed with the root key: it opens only under the right one, and says how records are protected.
 pub const CANARY: &str = "meta/canary";
 
-/// The root keys of a store, as the record [`ROOT`] has them.
+/// The root keys of a store, as in the record [`ROOT`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RootRecord {
-    /// Id of the root key that seals, in hexadecimal.
+    /// Id of the root key in use, in hexadecimal.
     pub current: String,
-    /// Id of the one before, while a rotation is under way.
+    /// Id of the previous one, while a rotation is under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<String>,
-    /// [`Kek::provider`] of what wraps them.
+    /// [`Kek::provider`] of the key that wraps them.
     pub provider: String,
     /// What the provider needs to find or derive its key again.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
@@ -58,7 +58,7 @@ pub struct RootRecord {
     pub created_ms: i64,
 }
 
-/// The root keys of a store: what wraps them, and those that have been unwrapped so far.
+/// The root keys of a store: the key-encryption key, and the root keys that have been unwrapped so far.
 pub struct RootKey {
     kek: Box<dyn Kek>,
     unwrapped: RwLock<Vec<Unwrapped>>,
@@ -69,20 +69,20 @@ pub struct RootKey {
 struct Unwrapped {
     id: Id,
     key: Arc<Secret>,
-    /// The key derived from it for the tags of records.
+    /// The key derived from it for the records' tags.
     tagging: Arc<hmac::Key>,
 }
 
-/// What the key for the tags is derived from the root key with.
+/// Label for deriving the key for tags from the root key.
 const KEY_LABEL: &[u8] = b"outlast authenticated records v1";
 
-/// The key for the tags.
+/// Derives the key for tags.
 fn derive(root: &Secret) -> hmac::Key {
     let key = Secret::new(hmac::sha256(root.expose(), KEY_LABEL).to_vec());
     hmac::Key::new(key.expose())
 }
 
-/// Under which key a record is sealed or authenticated.
+/// The key that a record is sealed or authenticated under.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SealedUnder {
     /// The key in the root key file.
@@ -91,7 +91,7 @@ pub enum SealedUnder {
     Id(String),
 }
 
-/// Under which root key the record `key` is sealed or authenticated, if it is either.
+/// The root key that a record is sealed or authenticated under, if it is either.
 pub fn protected_under(key: &str, value: &[u8]) -> Option<SealedUnder> {
     if protection(key) == Protection::Plain {
         return None;
@@ -100,7 +100,7 @@ pub fn protected_under(key: &str, value: &[u8]) -> Option<SealedUnder> {
     sealed_under(key, value).or_else(authentic)
 }
 
-/// Under which key the record `key` is sealed; `None` if it is not sealed.
+/// The key that a record is sealed under; `None` if it is not sealed.
 pub fn sealed_under(key: &str, value: &[u8]) -> Option<SealedUnder> {
     // Wrapped keys and CRLs may begin with any byte.
     if protection(key) == Protection::Plain {
@@ -114,7 +114,7 @@ pub fn sealed_under(key: &str, value: &[u8]) -> Option<SealedUnder> {
 }
 
 impl RootKey {
-    /// A new random key-encryption key in memory, and no root key yet.
+    /// A new random key-encryption key in memory, without root keys yet.
     pub fn generate() -> Result<Self, CryptoError> {
         Ok(Self::new(Box::new(SoftwareKek::generate()?)))
     }
@@ -124,28 +124,28 @@ impl RootKey {
         Self { kek, unwrapped: RwLock::default(), stamps: Arc::default() }
     }
 
-    /// The newest stamps of records that were seen under these keys.
+    /// The newest stamps of records that this process has seen under these keys.
     pub fn stamps(&self) -> &Arc<Stamps> {
         &self.stamps
     }
 
-    /// What wraps them.
+    /// The key-encryption key.
     pub fn kek(&self) -> &dyn Kek {
         self.kek.as_ref()
     }
 
-    /// Whether a record below [`WRAPPED`] holds the root key with this id.
+    /// Checks that a record below [`WRAPPED`] holds the root key with this id.
     pub fn check_wrapped(&self, id: &str, wrapped: &[u8]) -> Result<(), Fault> {
         let record_key = wrapped_record_key(id);
         let key = self.kek.unwrap(&record_key, wrapped)?;
         if hex::encode(fingerprint(&key)) == id { Ok(()) } else { Err(Fault::Damaged(record_key)) }
     }
 
-    /// Whether the current root key can be had, by which whatever is sealed from now on is opened: it may have been
-    /// replaced, and what wraps it, since this process has started.
+    /// Checks that the current root key can be unwrapped: it, and what wraps it, may have been replaced since this
+    /// process started.
     ///
     /// # Errors
-    /// [`Fault::Damaged`] if it does not unwrap, and what the store and the provider say.
+    /// [`Fault::Damaged`] if it cannot be unwrapped, and those of the store and the provider.
     pub fn check_current(&self, store: &dyn Store) -> Result<(), Fault> {
         match read_fresh(store)? {
             Some(record) => self.key(store, parse_id(&record.current)?).map(drop),
@@ -153,7 +153,7 @@ impl RootKey {
         }
     }
 
-    /// Opens what is sealed in the record `key`.
+    /// Opens the sealed record with this key.
     pub fn open(&self, store: &dyn Store, key: &str, sealed: &[u8]) -> Result<Secret, Fault> {
         let damaged = |_| Fault::Damaged(key.to_owned());
         match sealed {
@@ -165,7 +165,7 @@ impl RootKey {
                 if let Some(Ok(secret)) = opened {
                     return Ok(secret);
                 }
-                // While a first rotation is under way, that key is in the store as the one before.
+                // During a first rotation that key is in the store as the previous one.
                 let previous = read_record(store)?
                     .and_then(|record| record.previous)
                     .ok_or_else(|| Fault::Damaged(key.to_owned()))?;
@@ -183,7 +183,7 @@ impl RootKey {
         }
     }
 
-    /// Seals `secret` for the record `key` under the current root key that `record` names.
+    /// Seals `secret` for the record `key` under the root key that `record` names as current.
     pub(crate) fn seal(
         &self,
         store: &dyn Store,
@@ -219,7 +219,7 @@ impl RootKey {
         Ok(self.remember(id, key))
     }
 
-    /// The key for the tags of records under the root key with this id: derived already, or from the store.
+    /// The key for tags under the root key with this id: derived already, or from the store.
     fn tagging(&self, store: &dyn Store, id: Id) -> Result<Arc<hmac::Key>, Fault> {
         let direct = self.kek.direct().filter(|direct| fingerprint(direct) == id);
         let root = match direct {
@@ -247,7 +247,7 @@ impl RootKey {
         key
     }
 
-    /// Drops the keys that a rotation has done away with.
+    /// Drops the keys that a rotation has replaced.
     pub(crate) fn forget_others(&self, record: &RootRecord) {
         let wanted = |id: &Id| {
             let id = hex::encode(id);
@@ -264,13 +264,13 @@ impl RootKey {
     }
 }
 
-/// The record [`ROOT`], outside of any work, as it says: the caller has no root key yet. A store of the first layout has
-/// none.
+/// The record [`ROOT`], outside of any work and not verified: the caller has no root key yet. A store of the first
+/// layout has none.
 pub fn read_record(store: &dyn Store) -> Result<Option<RootRecord>, Fault> {
     decode_root(store.read(ROOT)?)
 }
 
-/// The same, as of now and no older.
+/// The same, read past any cache.
 fn read_fresh(store: &dyn Store) -> Result<Option<RootRecord>, Fault> {
     decode_root(store.read_fresh(ROOT)?)
 }
@@ -282,7 +282,7 @@ fn decode_root(record: Option<Record>) -> Result<Option<RootRecord>, Fault> {
         .map_err(|_| Fault::Damaged(ROOT.to_owned()))
 }
 
-/// Where a root key is kept, wrapped.
+/// Record key of a wrapped root key.
 fn wrapped_record_key(id: &str) -> String {
     format!("{WRAPPED}{id}")
 }
@@ -298,7 +298,7 @@ fn parse_id(text: &str) -> Result<Id, Fault> {
     Ok(id)
 }
 
-/// A name for a key that tells nothing of it.
+/// A name for a key that reveals nothing of it.
 fn fingerprint(key: &Secret) -> Id {
     let tagged = Secret::new([b"outlast root key fingerprint".as_slice(), key.expose()].concat());
     let digest = digests::sha256(tagged.expose());

@@ -1,4 +1,4 @@
-//! What the operator has set that ends up in certificates and answers.
+//! Settings of the operator that appear in certificates and answers.
 
 /// A standard for keeping the keys of CAs, by Private CA's name.
 ///
@@ -7,11 +7,11 @@
 pub struct KeyStorage {
     /// Its name.
     pub name: &'static str,
-    /// Names of others that whoever meets this one meets, too.
+    /// Names of other standards that it implies.
     implies: &'static [&'static str],
 }
 
-/// Every standard.
+/// All standards.
 pub static KEY_STORAGE: &[KeyStorage] = &[
     KeyStorage { name: "FIPS_140_2_LEVEL_2_OR_HIGHER", implies: &[] },
     KeyStorage { name: "FIPS_140_2_LEVEL_3_OR_HIGHER", implies: &["FIPS_140_2_LEVEL_2_OR_HIGHER"] },
@@ -24,21 +24,23 @@ impl KeyStorage {
         KEY_STORAGE.iter().find(|row| row.name == name)
     }
 
-    /// Whether who meets this one meets the standard with that name.
+    /// Whether this standard implies the one with that name.
     pub fn meets(&self, name: &str) -> bool {
         self.name == name || self.implies.contains(&name)
     }
 }
 
-/// Where others reach this server, and what it may claim.
+/// Where clients reach this server, and which standard it may claim.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// Plain HTTP, for CRLs and OCSP, as `http://host:port` without a slash at the end; `None` if it is off.
+    /// URL of the listener for plain HTTP, for CRLs and OCSP: `http://host:port` without a slash at the end; `None`
+    /// if it is off.
     pub revocation_url: Option<String>,
-    /// HTTPS, for ACME, as `https://host:port` without a slash at the end.
+    /// URL of HTTPS, for ACME: `https://host:port` without a slash at the end.
     pub service_url: String,
-    /// Whether the operator has given that URL: then clients of ACME reach the server there and nowhere else.
+    /// Whether the operator has set that URL: then it is the only one in ACME's answers.
     pub service_url_is_given: bool,
-    /// What the operator says that the token with the root key is certified to; `None` claims nothing.
+    /// The standard that the token with the root key is certified for, according to the operator; `None` claims
+    /// nothing.
     pub key_storage: Option<&'static KeyStorage>,
 }

@@ -1,11 +1,11 @@
-//! Tag keys: resources keep their case, and condition keys such as `aws:ResourceTag/team` have none.
+//! Tag keys: tags distinguish case, and condition keys such as `aws:ResourceTag/team` do not.
 //!
-//! Two keys that differ in case only would be one condition key with two values, so nothing may be given both.
-//! Resources that have both from before are judged by [`crate::policy::ConditionKeys::set_tags`].
+//! Two tag keys that differ only in case would be one condition key with two values, so no resource may get both.
+//! Older resources that have both are evaluated by [`crate::policy::ConditionKeys::set_tags`].
 
 use std::collections::BTreeMap;
 
-/// Of two tag keys that differ in case only, the one that is there and the one that is to be added.
+/// Two tag keys that differ only in case: the existing one and the one to be added.
 pub fn clash<'a>(
     there: &'a BTreeMap<String, String>,
     added: impl IntoIterator<Item = &'a String>,
@@ -17,13 +17,13 @@ pub fn clash<'a>(
     })
 }
 
-/// Gives `tags` those of `more`, which replace what they differ from in case only.
+/// Adds the tags of `more` to `tags`; they replace tags whose keys differ only in case.
 pub fn replace(tags: &mut BTreeMap<String, String>, more: BTreeMap<String, String>) {
     tags.retain(|key, _| !more.keys().any(|new| new.eq_ignore_ascii_case(key)));
     tags.extend(more);
 }
 
-/// Why tags are refused that [`clash`] has found.
+/// The refusal of tags in which [`clash`] has found a clash.
 pub fn refusal((old, new): (&str, &str)) -> String {
     let short = |key: &str| key.chars().take(64).collect::<String>();
     let (old, new) = (short(old), short(new));
@@ -46,7 +46,7 @@ mod tests {
             (&["Team", "team"], &["team"], true),
             (&["team"], &["team"], false),
             (&["team"], &["teams", "TEA"], false),
-            // Condition keys have no case in ASCII only.
+            // Condition keys ignore case in ASCII only.
             (&["\u{e9}"], &["\u{c9}"], false),
         ] {
             let (there, added) = (tags(there), tags(added));

@@ -1,8 +1,9 @@
-//! A witness of others' logs: its key, the logs that it watches, and what it last cosigned of each.
+//! A witness of others' logs: its key, the logs that it watches, and what it last cosigned for each.
 //!
-//! A witness cosigns what the log's key has signed, whoever sends it; there is no principal here. What is known of a log is sealed
-//! under the root key, with its place, so that a database's writer cannot put another head or another log's key there. An older
-//! copy of the whole database is not noticed: keep the witness's disk apart from those of the logs that it watches.
+//! A witness cosigns whatever the log's key has signed, whoever sends it; there are no principals here. Its records
+//! of logs are sealed under the root key, bound to their record keys, so that somebody who can write to the database
+//! cannot insert another head or another log's key. An older copy of the whole database is not detected: keep the
+//! witness's disk apart from those of the logs that it watches.
 
 use outlast_crypto::{Secret, digests};
 use outlast_store::StoreError;
@@ -14,36 +15,36 @@ use serde::{Deserialize, Serialize};
 use crate::Fault;
 use crate::work::Work;
 
-/// The witness's name, sealed.
+/// Key of the sealed record with the witness's name.
 const NAME: &str = "witness/name";
-/// The stored form of its key, sealed.
+/// Key of the sealed record with the stored form of its key.
 const KEY: &str = "witness/key";
-/// Records below hold what is known of logs, sealed; named by the hash of the origin.
+/// Prefix of the sealed records of logs, by the hash of the origin.
 const LOGS: &str = "witness/log/";
-/// The most keys of one log.
+/// Most keys of one log.
 const MAX_KEYS: usize = 16;
-/// Logs that are read at once.
+/// Logs that one read returns.
 const PAGE: usize = 256;
 
-/// Why something cannot be done with a witness.
+/// Why an operation on a witness fails.
 #[derive(Debug, thiserror::Error)]
 pub enum WitnessError {
-    /// The store.
+    /// An error of the store.
     #[error(transparent)]
     Fault(#[from] Fault),
-    /// A key or a name.
+    /// An invalid key or name.
     #[error(transparent)]
     Key(#[from] KeyError),
     /// The store has a witness already.
     #[error("there is a witness in this store already")]
     Exists,
-    /// The store has none.
+    /// The store has no witness.
     #[error("there is no witness in this store")]
     None,
-    /// A key that logs do not sign with.
+    /// A key of an algorithm that logs do not sign with.
     #[error("logs do not sign with keys for signatures of kind \"{0}\"")]
     NotOfLogs(&'static str),
-    /// The log has as many keys as it may have.
+    /// The log has the most keys that a log may have.
     #[error("a log has at most {MAX_KEYS} keys")]
     TooManyKeys,
 }
@@ -61,9 +62,9 @@ struct LogRecord {
     size: u64,
     /// Hexadecimal.
     root: String,
-    /// When it was cosigned last, in seconds since 1970.
+    /// When it was last cosigned, in seconds since 1970.
     time: i64,
-    /// The checkpoint that was cosigned last, as it came.
+    /// The checkpoint that was last cosigned, as it was received.
     checkpoint: Option<String>,
 }
 
@@ -72,15 +73,15 @@ struct LogRecord {
 pub struct Watched {
     /// Its origin.
     pub origin: String,
-    /// Its keys and the head that was cosigned last.
+    /// Its keys and the head that was last cosigned.
     pub known: Known,
     /// When that was, in seconds since 1970; `None` if it never was.
     pub time: Option<i64>,
-    /// The checkpoint that was cosigned last, as it came.
+    /// The checkpoint that was last cosigned, as it was received.
     pub checkpoint: Option<String>,
 }
 
-/// Makes the witness's key, of ML-DSA-44.
+/// Makes the witness's key, an ML-DSA-44 key.
 pub fn create(work: &mut Work<'_>, name: &str) -> Result<VerifierKey, WitnessError> {
     if work.exists(KEY)? {
         return Err(WitnessError::Exists);
@@ -92,15 +93,15 @@ pub fn create(work: &mut Work<'_>, name: &str) -> Result<VerifierKey, WitnessErr
     Ok(signer.verifier().clone())
 }
 
-/// The witness's key, for as long as it serves.
+/// The witness's key, to serve with.
 pub fn signer(work: &mut Work<'_>) -> Result<Signer, WitnessError> {
     let name: String = get(work, NAME)?.ok_or(WitnessError::None)?;
     let stored = work.secret(KEY)?.ok_or(WitnessError::None)?;
     Ok(Signer::new(&name, &ML_DSA_44, &stored)?)
 }
 
-/// Watches the log whose origin is the key's name; a further key of a log that is watched may sign for it as well. Says whether
-/// anything is new.
+/// Watches the log whose origin is the key's name; another key of a log that is watched may sign for it as well.
+/// Returns whether anything is new.
 pub fn add_log(work: &mut Work<'_>, key: &VerifierKey) -> Result<bool, WitnessError> {
     if !key.algorithm().of_logs {
         return Err(WitnessError::NotOfLogs(key.algorithm().name));
@@ -131,7 +132,7 @@ pub fn add_log(work: &mut Work<'_>, key: &VerifierKey) -> Result<bool, WitnessEr
     Ok(true)
 }
 
-/// What is known of the log with this origin.
+/// The record of the log with this origin.
 pub fn log(work: &mut Work<'_>, origin: &str) -> Result<Option<Watched>, Fault> {
     let record_key = record_key(origin);
     match get::<LogRecord>(work, &record_key)? {
@@ -141,7 +142,7 @@ pub fn log(work: &mut Work<'_>, origin: &str) -> Result<Option<Watched>, Fault> 
     }
 }
 
-/// All logs that are watched.
+/// All watched logs.
 pub fn logs(work: &mut Work<'_>) -> Result<Vec<Watched>, Fault> {
     let mut all = Vec::new();
     let mut after = String::new();
@@ -159,8 +160,9 @@ pub fn logs(work: &mut Work<'_>) -> Result<Vec<Watched>, Fault> {
     }
 }
 
-/// What a witness makes of a request; `None` if it would be cosigned, but has extension lines, which ML-DSA-44 does not sign. If it is to be cosigned, its head is written to `work`: once that is committed, and only then,
-/// [`cosign`] signs at the time that this gives. A conflict in the commit means that another request came between: start over.
+/// The decision on a request; `None` if it would be cosigned but has extension lines, which ML-DSA-44 does not sign.
+/// If it is to be cosigned, its head is written to `work`: once that is committed, and only then, [`cosign`] signs,
+/// with the time that this returns. A conflict in the commit means that another request came in between: start over.
 pub fn add_checkpoint(
     work: &mut Work<'_>,
     request: &AddCheckpoint,
@@ -174,8 +176,8 @@ pub fn add_checkpoint(
     if !request.checkpoint.checkpoint().extensions().is_empty() {
         return Ok((None, 0));
     }
-    // A clock that was put back must not make an older head look newer. Written even if the head is the same: two requests at once
-    // must not both believe that theirs is the largest.
+    // A clock that was set back must not make an older head look newer. Written even if the head is the same: two
+    // simultaneous requests must not both believe that theirs is the largest.
     let time = work.now().max(watched.time.unwrap_or(0)).max(1);
     let record = LogRecord {
         origin: watched.origin,

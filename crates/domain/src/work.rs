@@ -21,7 +21,7 @@ use crate::register::changes::{self, Change, is_registered};
 use crate::seal::layout::{self, stamp as stamp_of};
 use crate::seal::{self, RootKey, RootRecord};
 
-/// One page of a list.
+/// A page of a list.
 #[derive(Debug)]
 pub struct Page<T> {
     /// The items, in order of their keys.
@@ -157,7 +157,7 @@ impl<'a> Work<'a> {
         self.now_ms.div_euclid(1000)
     }
 
-    /// The record under `key`, as written earlier in this work or as stored.
+    /// The record with this key, as written earlier in this work or as stored.
     pub fn get<T: DeserializeOwned>(&mut self, key: &str) -> Result<Option<T>, Fault> {
         if let Some(written) = self.writes.get(key) {
             return written.as_ref().map(|value| decode(key, value)).transpose();
@@ -165,14 +165,14 @@ impl<'a> Work<'a> {
         self.read(key)?.map(|record| decode(key, &record.value)).transpose()
     }
 
-    /// Whether there is a record under `key`.
+    /// Whether there is a record with this key.
     pub fn exists(&mut self, key: &str) -> Result<bool, Fault> {
         match self.writes.get(key) {
             Some(written) => Ok(written.is_some()),
             None => {
                 let found = self.store.read(key)?;
                 match found.filter(|found| seal::sealed_under(key, &found.value).is_some()) {
-                    // The caller opens a sealed record if it relies on the content.
+                    // A caller that relies on the contents must open the sealed record.
                     Some(sealed) => self.note_read(key, Some(&sealed)).map(|()| true),
                     None => Ok(self.read(key)?.is_some()),
                 }
@@ -180,7 +180,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Writes a record. The record that it replaces counts as read.
+    /// Writes a record. The one that it replaces counts as read.
     pub fn put<T: Serialize>(&mut self, key: &str, value: &T) -> Result<(), Fault> {
         let stamp = match protection(key) {
             Protection::Sealed | Protection::Ordered => Some(self.next_stamp(key)?),
@@ -199,7 +199,7 @@ impl<'a> Work<'a> {
         self.write(key, &encode(value)?, None)
     }
 
-    /// Writes a record with this stamp, or with one made of the time.
+    /// Writes a record with this stamp, or with one made from the time.
     fn write(&mut self, key: &str, json: &[u8], stamp: Option<u64>) -> Result<(), Fault> {
         if protection(key) == Protection::Plain {
             self.put_bytes(key, json.to_vec());
@@ -215,7 +215,7 @@ impl<'a> Work<'a> {
     /// Deletes a record, whoever wrote it.
     pub fn delete(&mut self, key: &str) {
         if is_registered(key) && !self.reads.contains_key(key) {
-            // The stamp that goes is noted. A store that cannot be read makes the commit fail: no version is 0.
+            // The stamp that goes away is noted. If the store cannot be read the commit fails: no version is 0.
             if let Err(Fault::Store(_)) = self.read(key) {
                 self.reads.insert(key.to_owned(), Seen { version: Some(0), stamp: None });
             }
@@ -223,7 +223,7 @@ impl<'a> Work<'a> {
         self.writes.insert(key.to_owned(), None);
     }
 
-    /// Up to `limit` stored records below `prefix` after `after`. Takes no part in conflict detection.
+    /// Up to `limit` stored records below `prefix`, after `after`. Takes no part in conflict detection.
     pub fn scan<T: DeserializeOwned>(
         &self,
         prefix: &str,
@@ -240,7 +240,7 @@ impl<'a> Work<'a> {
             .collect()
     }
 
-    /// The content of a record that a scan has found.
+    /// The contents of a record that a scan has found.
     pub(crate) fn scanned<T: DeserializeOwned>(
         &self,
         key: &str,
@@ -258,8 +258,8 @@ impl<'a> Work<'a> {
         decode(key, &record.value)
     }
 
-    /// The records that are due at this time, among up to `limit` stored records below `prefix` after `after`. One that cannot be
-    /// read hides no other.
+    /// The records that are due at this time, among up to `limit` stored records below `prefix`, after `after`. One
+    /// that cannot be read hides no others.
     pub(crate) fn due<T: DeserializeOwned>(
         &self,
         prefix: &str,
@@ -285,8 +285,8 @@ impl<'a> Work<'a> {
         Ok(due)
     }
 
-    /// A page of up to `limit` stored records below `prefix`, after the `next` of the page before. Takes no
-    /// part in conflict detection.
+    /// A page of up to `limit` stored records below `prefix`, after the `next` of the previous page. Takes no part in
+    /// conflict detection.
     pub fn page<T: DeserializeOwned>(
         &self,
         prefix: &str,
@@ -302,8 +302,8 @@ impl<'a> Work<'a> {
         Ok(Page { items, next: last.filter(|_| more) })
     }
 
-    /// Writes a secret, sealed for its record key under the current root key. The record that names that root key counts as
-    /// read: after a rotation has begun, nothing that is sealed under the key before can be committed.
+    /// Writes a secret, sealed for its record key under the current root key. The record that names that root key
+    /// counts as read: after a rotation has begun, nothing that is sealed under the previous key can be committed.
     pub fn put_secret(&mut self, key: &str, secret: &Secret) -> Result<(), Fault> {
         let record = self.root_record()?;
         let sealed = self.root.seal(self.store, record.as_ref(), key, secret)?;
@@ -324,7 +324,7 @@ impl<'a> Work<'a> {
         let Some(sealed) = sealed else { return Ok(None) };
         let opened = self.root.open(self.store, key, &sealed);
         if opened.is_err() {
-            // Its root key may have been replaced and removed since it was read: then it has changed, too.
+            // Its root key may have been replaced and removed since it was read: then the secret has changed, too.
             let version = self.store.read_fresh(key)?.map(|record| record.version);
             if self.reads.get(key).is_some_and(|read| read.version != version) {
                 return Err(StoreError::Conflict.into());
@@ -347,7 +347,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// The same, whatever the record is now.
+    /// The same, whatever the record contains now.
     pub(crate) fn replace_root(&mut self, record: &RootRecord) -> Result<(), Fault> {
         let before = self.store.read(seal::ROOT)?;
         self.note_read(seal::ROOT, before.as_ref())?;
@@ -367,7 +367,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Writes a record that is no JSON: one that is sealed or wrapped.
+    /// Writes a record that is not JSON: a sealed or wrapped one.
     pub(crate) fn put_bytes(&mut self, key: &str, bytes: Vec<u8>) {
         self.writes.insert(key.to_owned(), Some(bytes));
     }
@@ -404,7 +404,8 @@ impl<'a> Work<'a> {
         self.into_transaction(events)
     }
 
-    /// Whether every record that was read is unchanged. If not, a contradiction between them may come from reads at two moments.
+    /// Whether every record that was read is unchanged. If not, a contradiction between records may come from reads
+    /// at different times.
     pub fn is_current(&self) -> Result<bool, Fault> {
         for (key, seen) in &self.reads {
             if self.store.read_fresh(key)?.map(|record| record.version) != seen.version {
@@ -500,7 +501,7 @@ impl<'a> Work<'a> {
         })?;
         self.note_read(key, record.as_ref())?;
         if let (Err(fault), Some(record)) = (outcome, &record) {
-            // Its content must not be relied on.
+            // Its contents must not be relied on.
             self.reads.entry(key.to_owned()).and_modify(|seen| seen.stamp = None);
             // It may have changed since, or its root key may have been replaced.
             let version = self.store.read_fresh(key)?.map(|fresh| fresh.version);
@@ -538,7 +539,7 @@ impl<'a> Work<'a> {
             stamp: record.and_then(|record| stamp_of(&record.value)),
         };
         if self.reads.entry(key.to_owned()).or_insert(seen).version != seen.version {
-            // It changed between two reads of one operation; the commit would fail all the same.
+            // It changed between two reads of one operation; the commit would fail anyway.
             return Err(StoreError::Conflict.into());
         }
         Ok(())

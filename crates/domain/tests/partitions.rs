@@ -1,4 +1,4 @@
-//! The table of partitions against botocore's, where the Python peer is installed.
+//! The table of partitions compared with botocore's, where the Python peer is installed.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -11,7 +11,8 @@ use std::process::Command;
 
 use outlast_domain::partition::{PARTITIONS, Partition};
 
-/// Prints each Region's partition as botocore finds it: of all that it lists and of those that are asked.
+/// Prints each Region's partition as botocore finds it: for all Regions that it lists, and for those in the
+/// arguments.
 const SCRIPT: &str = "
 import json, sys
 import botocore.loaders

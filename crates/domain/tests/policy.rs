@@ -209,7 +209,7 @@ fn principals() {
         let grant = policy.evaluate(&ask(caller, "sts:AssumeRole", &plain));
         assert_eq!(grant, expected, "{principal}");
     }
-    // "AWS JSON policy elements: NotPrincipal": the account, the role and the session are to be listed.
+    // "AWS JSON policy elements: NotPrincipal": the account, the role and the session must be listed.
     for (spared, caller, denied) in [
         (json!([ALICE, ROOT]), alice(), false),
         (json!([ALICE, ROOT]), bob(), true),
@@ -298,7 +298,7 @@ fn variables() {
     let equals = json!({"StringEquals": {"aws:ResourceTag/team": "${aws:PrincipalTag/team}"}});
     let differs = json!({"StringNotEquals": {"aws:ResourceTag/team": "${aws:PrincipalTag/team}"}});
     assert!(holds(&equals, &tagged) && !holds(&equals, &untagged));
-    // What has no value is not different from anything in an Allow, but is in a Deny.
+    // In an Allow, an absent value does not count as different from anything; in a Deny it does.
     assert!(!holds(&differs, &tagged) && !holds(&differs, &untagged));
     let deny = json!({"Effect": "Deny", "Action": "*", "Resource": "*", "Condition": differs});
     let deny = policy(Kind::Identity, deny);
@@ -306,7 +306,7 @@ fn variables() {
     assert_eq!(deny.evaluate(&ask(alice(), "kms:Decrypt", &untagged)), Grant::Deny);
 }
 
-/// Operator, value in the document, a value that meets it, one that does not.
+/// Operator, value in the document, a value that matches, one that does not.
 #[rustfmt::skip]
 const OPERATORS: &[(&str, &str, &str, &str)] = &[
     ("StringEquals", "a*", "a*", "ab"),
@@ -362,7 +362,7 @@ fn operators() {
             check("", suffix, &[hit], true);
             check("", suffix, &[miss], false);
             check("", suffix, &[], negated || !suffix.is_empty());
-            // Without a prefix one must match, for negated operators none.
+            // Without a prefix one value must match; for negated operators none may.
             check("", suffix, &[hit, miss], !negated);
             check("ForAllValues:", suffix, &[hit, hit], true);
             check("ForAllValues:", suffix, &[hit, miss], false);
@@ -403,12 +403,12 @@ fn conditions_together() {
         (json!({"ForAnyValue:StringEquals": {"kms:EncryptionContextKeys": "AppName"}}), true),
         (json!({"ForAllValues:StringEquals": {"kms:EncryptionContextKeys": "AppName"}}), false),
         (json!({"ForAllValues:StringEquals": {"kms:EncryptionContextKeys": ["AppName", "Extra"]}}), true),
-        // Operators and keys are all to be met.
+        // All operators and keys must hold.
         (json!({"IpAddress": {"aws:SourceIp": "203.0.113.0/24"}, "Null": {"kms:ViaService": "true"}}), false),
         (json!({"StringEquals": {"kms:EncryptionContext:AppName": "ExampleApp", "kms:ViaService": "x"}}), false),
         (json!({"StringNotEquals": {"outlast:KeyExchange": ["X25519MLKEM768", "SecP256r1MLKEM768"]}}), false),
         (json!({"StringNotLike": {"outlast:KeyExchange": ["*MLKEM*"]}}), false),
-        // What the caller is follows from the caller.
+        // Keys about the caller follow from the caller.
         (json!({"ArnEquals": {"aws:PrincipalArn": ALICE}, "Bool": {"aws:PrincipalIsAWSService": false}}), true),
         (json!({"StringEquals": {"aws:PrincipalType": "User", "aws:PrincipalAccount": ACCOUNT}}), true),
         (json!({"NumericLessThan": {"aws:PrincipalAccount": [1, 111_122_223_334_u64]}}), true),
@@ -431,7 +431,7 @@ fn conditions_together() {
     }
 }
 
-/// What `*` and `?` mean, said in the plainest way.
+/// The meaning of `*` and `?`, implemented in the plainest way.
 fn naive(pattern: &[char], text: &[char]) -> bool {
     match pattern.split_first() {
         None => text.is_empty(),
@@ -481,7 +481,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A statement of a key policy, of few words, so that some of them meet the question.
+/// A statement of a key policy, built from few words, so that some statements match the question.
 fn any_statement(effect: &'static str) -> impl Strategy<Value = Value> {
     let principal = prop::sample::select(vec![
         json!("*"),

@@ -1,4 +1,4 @@
-//! What is said of policies whose conditions do not do what they look like.
+//! Findings on policies whose conditions do not do what they seem to do.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,4 +1,4 @@
-//! What a policy may cost: the worst patterns and the longest values. Steps are counted, not seconds.
+//! The cost of a policy: the worst patterns and the longest values. Steps are counted, not seconds.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test may fail")]
 
 use outlast_domain::limits::{MAX_CONDITION_VALUE, MAX_POLICY_STEPS};
@@ -13,7 +13,7 @@ const ALICE: &str = "arn:aws:iam::111122223333:user/Alice";
 const KEY: &str = "arn:aws:kms:us-west-2:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab";
 /// The longest `User-Agent` that is compared.
 const AGENT: usize = 1024;
-/// What a document has beside its pattern.
+/// Size of a document without its pattern.
 const FRAME: usize = 400;
 
 fn question(keys: &ConditionKeys) -> Question<'_> {
@@ -45,7 +45,7 @@ fn plain_allow() -> Value {
     json!({"Effect": "Allow", "Principal": {"AWS": ALICE}, "Action": "kms:*", "Resource": "*"})
 }
 
-/// Evaluates a policy with one condition: what it says, and how many steps that takes.
+/// Evaluates a policy with one condition: the result, and the number of steps.
 fn evaluate(condition: &Value, keys: &ConditionKeys) -> (Grant, u64) {
     let steps = Steps::default();
     let policy = key_policy(&[statement("Allow", condition)]);
@@ -134,12 +134,12 @@ fn a_deny_that_cannot_be_evaluated_denies() {
             let expected = Decision::Undecided { source: "a key policy", why: Stopped::Steps };
             assert_eq!(decision, expected);
         }
-        // The same policy with a usual value is evaluated.
+        // The same policy is evaluated with a usual value.
         let usual = agent("aws-sdk-rust/1.3".into());
         let decision = decide(Some(&policy), ACCOUNT, &[&identity], false, &question(&usual));
         assert_eq!(decision, Decision::Allow);
     }
-    // The steps are those of all documents together, whichever uses them up.
+    // All documents together share the steps, whichever uses them up.
     let worst_identity = Policy::parse(
         &json!({"Version": "2012-10-17", "Statement":
             {"Effect": "Deny", "Action": "*", "Resource": "*", "Condition": worst}})
@@ -156,7 +156,7 @@ fn a_deny_that_cannot_be_evaluated_denies() {
 }
 
 #[test]
-fn a_value_that_is_too_long_denies_where_a_policy_asks_for_it() {
+fn too_long_values_deny_where_a_policy_tests_them() {
     let long = agent("a".repeat(60_000));
     let asks = [
         statement("Deny", &json!({"StringEquals": {"aws:UserAgent": "b"}})),
@@ -172,7 +172,7 @@ fn a_value_that_is_too_long_denies_where_a_policy_asks_for_it() {
         };
         assert!(why.to_string().contains("1024"), "{why}");
     }
-    // Whoever does not ask is not concerned.
+    // A policy that does not use the key is not affected.
     let policy = key_policy(&[plain_allow()]);
     let decision = decide(Some(&policy), ACCOUNT, &[] as &[Policy], false, &question(&long));
     assert_eq!(decision, Decision::Allow);
@@ -194,7 +194,7 @@ fn a_value_that_is_too_long_denies_where_a_policy_asks_for_it() {
 
 #[test]
 fn usual_policies_are_far_from_the_limit() {
-    // As large as a document may be, each statement for another key.
+    // As large as a document may be, with a statement for each of many keys.
     let name = |n: usize| format!("arn:aws:kms:us-west-2:111122223333:key/1234abcd-{n:04}");
     let resources: Vec<_> = (0..550).map(name).collect();
     let large = json!({"Effect": "Allow", "Principal": {"AWS": ALICE}, "Action": "kms:Decrypt",

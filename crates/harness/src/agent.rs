@@ -1,4 +1,4 @@
-//! Helper processes: a program that measures starts itself as `PROGRAM agent NAME ARGUMENT`, which people do not call.
+//! Helper processes: a measuring program starts itself as `PROGRAM agent NAME ARGUMENT`. Users do not call it.
 
 use std::path::{Path, PathBuf};
 
@@ -12,17 +12,17 @@ pub struct Agent {
     pub run: fn(&str) -> Result<(), LabError>,
 }
 
-/// The programs that a measurement starts.
+/// Programs that a measurement starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Programs {
-    /// `outlast`, which is measured.
+    /// `outlast`, the program that is measured.
     pub service: PathBuf,
-    /// The one that understands `agent NAME ARGUMENT`.
+    /// The program that understands `agent NAME ARGUMENT`.
     pub agent: PathBuf,
 }
 
 impl Programs {
-    /// With the service that lies beside the program of the agents, as builds and archives have it.
+    /// Programs with the service next to the program with the agents, as in builds and archives.
     pub fn beside(agent: &Path) -> Self {
         Self { service: agent.with_file_name("outlast"), agent: agent.to_path_buf() }
     }

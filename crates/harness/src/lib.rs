@@ -1,5 +1,5 @@
-//! What measuring needs, whatever is measured: a server as a child process, processes that are kept on a core and end with their parent,
-//! CPU time, statistics that hold on noisy machines. The benchmarks and the lab stand on it.
+//! Basics of every measurement: a server as a child process, processes that are pinned to a core and end with their
+//! parent, CPU time, and statistics for noisy machines. The benchmarks and the lab use it.
 
 pub mod agent;
 pub mod error;

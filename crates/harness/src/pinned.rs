@@ -1,4 +1,4 @@
-//! Processes that are kept on one core and end with this one, and the CPU time that they use.
+//! Processes that are pinned to one core and end with this one, and their CPU time.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -17,24 +17,25 @@ use crate::agent::Agent;
 use crate::error::LabError;
 use crate::trusted::{own_peers, trusted};
 
-/// The core of what is measured.
+/// Core of the measured process.
 pub const SERVER_CORE: usize = 0;
-/// The core of everything else.
+/// Core of everything else.
 pub const CLIENT_CORE: usize = 1;
 
-/// The nice value of what is [`ahead`].
+/// Nice value of processes that run [`ahead`].
 const AHEAD: i32 = -15;
 
-/// A server process on a core of its own; ended when dropped.
+/// A server process on its own core; ended on drop.
 pub struct Pinned {
     /// The process.
     pub child: Child,
-    /// Where it listens.
+    /// Address on which it listens.
     pub address: SocketAddr,
 }
 
 impl Pinned {
-    /// Starts a server that listens on this address, and waits until it does. `program` has the agents ([`tied`]).
+    /// Starts a server that listens on this address, and waits until it does. `program` contains the agents
+    /// ([`tied`]).
     pub fn start(
         program: &Path,
         command: &Command,
@@ -44,7 +45,7 @@ impl Pinned {
         Self::start_when(program, command, core, address, || TcpStream::connect(address).is_ok())
     }
 
-    /// The same with another sign of life.
+    /// Like `start`, with another sign that the server is ready.
     pub fn start_when(
         program: &Path,
         command: &Command,
@@ -74,8 +75,8 @@ impl Pinned {
     }
 }
 
-/// CPU time of all threads of a process so far, to the nanosecond (`/proc/PID/task/TID/schedstat`); in ticks of 10 ms it
-/// would be too coarse. Threads that ended are not in it: the servers measured here keep theirs.
+/// CPU time of all threads of a process so far, in nanoseconds (`/proc/PID/task/TID/schedstat`), because ticks of 10
+/// ms are too coarse. Threads that have ended are not included; the servers measured here keep theirs.
 pub fn cpu_of(pid: u32) -> Result<Duration, LabError> {
     let tasks = PathBuf::from(format!("/proc/{pid}/task"));
     let failed = |error: io::Error| LabError::file(&tasks, error);
@@ -98,7 +99,7 @@ impl Drop for Pinned {
 /// Starts a program on one core.
 fn spawn(program: &Path, command: &Command, core: usize) -> Result<Child, LabError> {
     let mut pinned = tied(program, command, Some(core))?;
-    // Some servers end when their input does.
+    // Some servers end when their standard input closes.
     pinned.stdin(Stdio::piped()).stdout(Stdio::null());
     if std::env::var_os("OUTLAST_BENCH_SHOW").is_none() {
         pinned.stderr(Stdio::null());
@@ -119,15 +120,18 @@ struct Exec {
     arguments: Vec<String>,
 }
 
-/// The command as one that ends when this process does, however that comes, and that stays on a core if one is given.
+/// Turns the command into one that ends when this process does, in whatever way, and that is pinned to a core if one
+/// is given.
 ///
-/// `program` is the one with the agents ([`crate::agent`]): its agent asks the kernel for the signal and becomes the command. What counts as this process's
-/// end is the end of the *thread* that starts the command, so that threads which end before their servers must not start them.
+/// `program` contains the agents ([`crate::agent`]): its agent asks the kernel for the signal and then becomes the
+/// command. The kernel sends the signal when the *thread* that starts the command ends, so threads that end before
+/// their servers must not start them.
 pub fn tied(program: &Path, command: &Command, core: Option<usize>) -> Result<Command, LabError> {
     by_agent(program, command, core, false)
 }
 
-/// The same, ahead of what else the machine does if the system allows it: other work is no part of a measurement.
+/// Like `tied`, with priority over other work on the machine if the system allows it, because that is not part of a
+/// measurement.
 pub fn ahead(program: &Path, command: &Command) -> Result<Command, LabError> {
     by_agent(program, command, None, true)
 }
@@ -160,7 +164,7 @@ fn by_agent(
     if let Some(folder) = command.get_current_dir() {
         tied.current_dir(folder);
     }
-    // Ctrl-C is for the program, which ends its helpers when it has kept what they measured.
+    // Ctrl-C is for the program, which ends its helpers after it has kept their results.
     if !ahead {
         tied.process_group(0);
     }
@@ -173,7 +177,7 @@ pub const AGENT: Agent = Agent { name: "exec", run: exec };
 fn exec(argument: &str) -> Result<(), LabError> {
     let exec: Exec = serde_json::from_str(argument).map_err(LabError::failed)?;
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(LabError::failed)?;
-    // It may have ended before the kernel knew of the wish.
+    // The parent may have ended before the kernel was asked.
     let parent = getppid().map(|parent| parent.as_raw_nonzero().get());
     if parent.and_then(|parent| u32::try_from(parent).ok()) != Some(exec.parent) {
         return Err(LabError::failed("the program that measures has ended"));
@@ -182,8 +186,8 @@ fn exec(argument: &str) -> Result<(), LabError> {
         stay_on(core)?;
     }
     if exec.ahead {
-        // A session of its own is out of the terminal's reach, too, and has a share of the processor of its own where the kernel
-        // schedules by sessions (sched(7), autogroup).
+        // A session of its own is also out of the terminal's reach, and has its own share of the processor if the
+        // kernel schedules by sessions (sched(7), autogroup).
         let _ = setsid();
         let _ = setpriority_process(None, AHEAD);
         let _ = std::fs::write("/proc/self/autogroup", AHEAD.to_string());
@@ -192,10 +196,10 @@ fn exec(argument: &str) -> Result<(), LabError> {
     Err(LabError::Peer { peer: exec.program, reason: error.to_string() })
 }
 
-/// Load for this time: how many were served.
+/// Produces load for the given time; returns the number of units served.
 pub type Load<'a, E> = &'a dyn Fn(Duration) -> Result<u64, E>;
 
-/// The median CPU time of each server for one of what its load asks for. Another server begins in each round.
+/// Median CPU time of each server per unit of its load. Each round starts with another server.
 pub fn in_turns<const N: usize, E: From<LabError>>(
     runs: [(&Pinned, Load<'_, E>); N],
     rounds: usize,
@@ -221,7 +225,7 @@ pub fn in_turns<const N: usize, E: From<LabError>>(
     }))
 }
 
-/// Keeps this thread, and the threads that it will start, on a core.
+/// Pins this thread, and threads that it will start, to a core.
 pub fn stay_on(core: usize) -> Result<(), LabError> {
     let mut cores = CpuSet::new();
     cores.set(core);
@@ -235,14 +239,14 @@ pub fn has_two_cores() -> bool {
         .is_ok_and(|cores| cores.is_set(SERVER_CORE) && cores.is_set(CLIENT_CORE))
 }
 
-/// A port of the loopback address that nobody uses now.
+/// A loopback address with a port that is free now.
 pub fn free_address() -> Result<SocketAddr, LabError> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .and_then(|listener| listener.local_addr())
         .map_err(LabError::failed)
 }
 
-/// A program of the peers: `cargo xtask peers` installs them beside the build of this program.
+/// A peer's program: `cargo xtask peers` installs peers next to the build of this program.
 pub fn peer(path: &str) -> Result<PathBuf, LabError> {
     let what = format!("target/peers/{path}");
     let Some(place) = own_peers().map(|peers| peers.join(path)).filter(|place| place.exists())

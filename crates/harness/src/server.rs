@@ -1,4 +1,4 @@
-//! A real Outlast server as a child process, with its data in a temporary folder, and callers of it.
+//! A real Outlast server as a child process with its data in a temporary folder, and clients of it.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -27,20 +27,20 @@ use crate::error::LabError;
 use crate::pinned::tied;
 use crate::temporary;
 
-/// How long a server may take to say where it listens.
+/// Longest time until a server must say where it listens.
 const START: Duration = Duration::from_secs(30);
-/// Last lines of a server's log that are kept for the message about its end.
+/// Last lines of a server's log that the message about its end quotes.
 const LAST_LINES: usize = 8;
-/// A line of a log is not kept longer than this.
+/// Longest part of a log line that is kept.
 const MAX_LINE: u64 = 2000;
-/// The name that the server's certificate has.
+/// Name in the server's certificate.
 pub const NAME: &str = "localhost";
 /// Region of all requests.
 const REGION: &str = "us-east-1";
 /// The administrator's access key.
 const ACCESS_KEY: &str = "LABKEY001";
 
-/// `outlast` without what the user's environment says about AWS and Outlast.
+/// `outlast` without the variables for AWS and Outlast in the user's environment.
 pub fn outlast(program: &Path) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
@@ -52,21 +52,21 @@ pub fn outlast(program: &Path) -> Command {
     command
 }
 
-/// A data folder with an administrator's access key; removed when dropped.
+/// A data folder with an administrator's access key; removed on drop.
 pub struct Folder {
     programs: Programs,
     temporary: tempfile::TempDir,
     secret: String,
 }
 
-/// How a server is started.
+/// Settings of a server.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Address that it listens on; the port is a free one.
+    /// Address to listen on; the port is a free one.
     pub address: IpAddr,
-    /// Kind of its certificate, as in `--tls-cert`.
+    /// Kind of certificate, as in `--tls-cert`.
     pub certificate: &'static str,
-    /// Whether it serves CRLs and OCSP over plain HTTP, too.
+    /// Whether it also serves CRLs and OCSP over plain HTTP.
     pub revocation: bool,
 }
 
@@ -77,7 +77,7 @@ impl Default for Options {
 }
 
 impl Folder {
-    /// Makes one in `place`.
+    /// Makes a data folder in `place`.
     pub fn new(programs: &Programs, place: &Path) -> Result<Self, LabError> {
         let program = &programs.service;
         let temporary = temporary::folder_in(place)?;
@@ -107,19 +107,19 @@ impl Folder {
         &self.programs.service
     }
 
-    /// A place beside it that is removed with it.
+    /// Path next to the data folder that is removed with it.
     pub fn path(&self, name: &str) -> PathBuf {
         self.temporary.path().join(name)
     }
 
-    /// Starts a server on loopback with everything on.
+    /// Starts a server on loopback with all services.
     pub fn serve(&self) -> Result<Server, LabError> {
         let options = Options { revocation: true, ..Options::default() };
         self.serve_by(&options, None, |command| tied(&self.programs.agent, command, None))
     }
 
-    /// Starts a server; `tie` makes of its command one that ends with this program, and that may run it elsewhere, such as in a network
-    /// namespace. It is waited for until it listens, or `stop` is raised.
+    /// Starts a server. `tie` turns its command into one that ends with this program and may run it elsewhere, such
+    /// as in a network namespace. Waits until the server listens or `stop` is set.
     pub fn serve_by(
         &self,
         options: &Options,
@@ -170,7 +170,7 @@ impl Folder {
     }
 }
 
-/// Memory that looks like a folder, where the machine has it, or else `folder`.
+/// A folder in memory if the machine has one, otherwise `folder`.
 pub fn in_memory(folder: &Path) -> PathBuf {
     let memory = Path::new("/dev/shm");
     match tempfile::tempfile_in(memory) {
@@ -179,7 +179,7 @@ pub fn in_memory(folder: &Path) -> PathBuf {
     }
 }
 
-/// The ports that a server tells, a line each.
+/// Ports that a server prints, one per line.
 fn ports(stdout: ChildStdout, count: usize) -> Receiver<Option<u16>> {
     let (sender, ports) = channel();
     std::thread::spawn(move || {
@@ -196,7 +196,7 @@ fn ports(stdout: ChildStdout, count: usize) -> Receiver<Option<u16>> {
     ports
 }
 
-/// The next port; `None` if the server said something else, or nothing more.
+/// The next port; `None` if the server printed something else or nothing more.
 fn heard(
     ports: &Receiver<Option<u16>>,
     until: Instant,
@@ -217,7 +217,7 @@ fn heard(
     }
 }
 
-/// The last lines that a process wrote to stderr.
+/// Last lines that a process wrote to stderr.
 struct LastWords {
     lines: Arc<Mutex<VecDeque<String>>>,
     reader: Option<JoinHandle<()>>,
@@ -231,7 +231,7 @@ impl LastWords {
         Self { lines, reader }
     }
 
-    /// What it said, once it has ended.
+    /// Its last lines, after it has ended.
     fn said(&mut self) -> String {
         if let Some(reader) = self.reader.take() {
             let _ = reader.join();
@@ -257,13 +257,13 @@ fn keep(stderr: ChildStderr, kept: &Mutex<VecDeque<String>>) {
     }
 }
 
-/// A server process; ended when dropped, and by the kernel when the program ends that started it.
+/// A server process; ended on drop, and by the kernel if the program that started it ends.
 pub struct Server {
     /// The process.
     pub child: Child,
-    /// Where the services are.
+    /// Address of the services.
     pub address: SocketAddr,
-    /// Its port.
+    /// Port of the services.
     pub port: u16,
     /// Port of plain HTTP; 0 if that is off.
     pub revocation: u16,
@@ -280,18 +280,18 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// What callers of the server must know.
+    /// What clients need to reach the server.
     pub fn access(&self) -> Access {
         Access::new(self.address, &self.roots, ACCESS_KEY.into(), self.secret.clone())
     }
 
-    /// A kept connection.
+    /// Opens a kept connection.
     pub async fn session(&self, policy: &Policy) -> Result<Session, LabError> {
         let access = self.access();
         Session::open(&access, &access.connector(policy)?).await
     }
 
-    /// The error of a server that has ended, if it has: its last words.
+    /// An error with the server's last words if it has ended.
     pub fn check(&mut self) -> Result<(), LabError> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
@@ -299,9 +299,9 @@ impl Server {
         }
     }
 
-    /// The error of a server that does not serve; it is ended, should it not have.
+    /// Error for a server that does not serve; ends it if it is still running.
     fn ended(&mut self) -> LabError {
-        // One that closed its standard output is on its way out, with words that are worth hearing.
+        // A server that closed its standard output is about to end, and its last words are worth waiting for.
         std::thread::sleep(Duration::from_millis(50));
         if let Ok(None) = self.child.try_wait() {
             let _ = self.child.kill();
@@ -317,34 +317,34 @@ impl Server {
     }
 }
 
-/// What a caller of a server must know; it goes to agents over their standard input.
+/// What a client needs to reach a server; agents receive it on their standard input.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Access {
-    /// Where it is.
+    /// Address of the server.
     pub address: SocketAddr,
-    /// Whom to trust, DER in hexadecimal digits.
+    /// Trusted root certificates, DER in hexadecimal.
     roots: Vec<String>,
     access_key: String,
     secret: String,
 }
 
 impl Access {
-    /// For a server with these certificates to trust (DER), and a caller with this access key.
+    /// For a server below these roots (DER), and a client with this access key.
     pub fn new(address: SocketAddr, roots: &[Vec<u8>], access_key: String, secret: String) -> Self {
         Self { address, roots: roots.iter().map(hex::encode).collect(), access_key, secret }
     }
 
-    /// Whom to trust, DER.
+    /// Trusted root certificates in DER.
     pub fn roots(&self) -> Result<Vec<Vec<u8>>, LabError> {
         self.roots.iter().map(hex::decode).collect::<Result<_, _>>().map_err(LabError::failed)
     }
 
-    /// Connects to the server.
+    /// Makes a connector to the server.
     pub fn connector(&self, policy: &Policy) -> Result<Connector, LabError> {
         Connector::new(policy, &self.roots()?).map_err(LabError::failed)
     }
 
-    /// Signs requests with the access key.
+    /// A client that signs requests with the access key.
     pub fn client(&self) -> Client {
         Client {
             host: format!("{NAME}:{}", self.address.port()),
@@ -358,7 +358,7 @@ impl Access {
     }
 }
 
-/// A kept connection with the administrator's key.
+/// A kept connection with the administrator's access key.
 pub struct Session {
     client: Client,
     /// The connection.
@@ -366,7 +366,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Opens one.
+    /// Opens a connection.
     pub async fn open(access: &Access, connector: &Connector) -> Result<Self, LabError> {
         let connection = connector.connect_to(NAME, access.address).await.map_err(peer)?;
         Ok(Self { client: access.client(), connection })
@@ -379,7 +379,7 @@ impl Session {
     }
 }
 
-/// Calls an operation over a connection.
+/// Calls an operation over the given connection.
 pub async fn call<O: Operation>(
     client: &Client,
     connection: &mut Connection,
@@ -404,10 +404,10 @@ pub fn status_kib(pid: u32, name: &str) -> Result<u64, LabError> {
         .ok_or_else(|| LabError::failed(format!("{name} is not in the status of the process")))
 }
 
-/// CPU time that a process has used, in its own code and the kernel's, from `/proc/PID/stat` (fields 14 and 15).
+/// CPU time that a process has used in user and kernel mode, from `/proc/PID/stat` (fields 14 and 15).
 pub fn cpu_time(pid: u32) -> Result<Duration, LabError> {
     let text = proc_file(pid, "stat")?;
-    // The name in parentheses may contain anything; what follows begins with the third field.
+    // The name in parentheses may contain anything; the third field follows it.
     let rest = text
         .rsplit_once(')')
         .ok_or_else(|| LabError::failed("the process's statistics cannot be read"))?

@@ -1,4 +1,4 @@
-//! Statistics that hold on noisy machines: quantiles, and intervals by bootstrap.
+//! Statistics for noisy machines: quantiles, and bootstrap intervals.
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -15,13 +15,13 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Whether the interval contains this.
+    /// Whether the interval contains `value`.
     pub fn contains(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
 }
 
-/// The quantile at this share (0 to 1) of values that are sorted, between neighbours linearly; 0 of none.
+/// Quantile of sorted values at this share (0 to 1), with linear interpolation; 0 if there are no values.
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
     #[expect(clippy::cast_precision_loss, reason = "a length")]
@@ -44,7 +44,7 @@ pub fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
     values
 }
 
-/// Mean; 0 of none.
+/// Mean; 0 if there are no values.
 pub fn mean(values: &[f64]) -> f64 {
     if values.is_empty() {
         return 0.0;
@@ -54,16 +54,16 @@ pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / count
 }
 
-/// The quantile at this share of values in any order.
+/// Quantile of unsorted values at this share.
 pub fn quantile_of(values: &[f64], share: f64) -> f64 {
     quantile(&sorted(values.iter().copied()), share)
 }
 
 const RESAMPLES: usize = 1000;
 
-/// A statistic of groups of samples with its 95 % interval by a two-level bootstrap: processes are drawn again, then the rounds within
-/// each. `samples[process][round]` has one value for each thing that is compared, from the same round, so that what disturbs both
-/// cancels.
+/// A statistic of groups of samples with its 95 % interval by a two-level bootstrap: processes are resampled, then
+/// the rounds within each. `samples[process][round]` has one value for each thing compared, all from the same round,
+/// so that disturbances of both cancel out.
 pub fn two_level<const N: usize>(
     samples: &[Vec<[f64; N]>],
     seed: u64,
@@ -84,7 +84,7 @@ pub fn two_level<const N: usize>(
     Estimate { value, low: quantile(&resampled, 0.025), high: quantile(&resampled, 0.975) }
 }
 
-/// A statistic of samples with its 95 % interval by bootstrap.
+/// A statistic of samples with its 95 % bootstrap interval.
 pub fn bootstrap(samples: &[f64], seed: u64, statistic: impl Fn(&[f64]) -> f64) -> Estimate {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let resampled = sorted((0..RESAMPLES).map(|_| {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The CPU time of this thread so far.
+/// CPU time of this thread so far.
 pub fn thread_cpu() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or_default();

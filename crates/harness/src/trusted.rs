@@ -1,63 +1,64 @@
-//! What is not ours and yet runs here (libraries, loaders, programs) is taken only from places that nobody else may write.
+//! External code (libraries, loaders, programs) is taken only from folders that nobody else may write.
 //!
-//! The lab may run as root in a folder that somebody else prepared, so neither the current directory nor whatever lies above a file
-//! is loaded: only what the user names, what the system's loader and path find, and `target/peers` beside the build itself.
+//! The lab may run as root in a folder that somebody else prepared. So it loads nothing from the current folder or
+//! from folders above a file: only what the user names, what the system's loader and path find, and `target/peers`
+//! next to the build itself.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
 
-/// Folders with builds in them, in a folder like cargo's `target`.
+/// Folders of builds in cargo's `target`.
 const PROFILES: &[&str] = &["debug", "release"];
-/// Others than the owner may write it.
+/// Writable by others than the owner.
 const WRITABLE: u32 = 0o022;
-/// In such a folder only its owner may replace a file.
+/// In such a folder only the owner may replace a file.
 const STICKY: u32 = 0o1000;
 
 /// Why a file or folder is not used.
 #[derive(Debug, thiserror::Error)]
 pub enum Untrusted {
-    /// It is not there.
+    /// It does not exist.
     #[error("{}: {error}", .place.display())]
     Missing {
-        /// What was searched for.
+        /// Path that was looked up.
         place: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         error: std::io::Error,
     },
     /// Others may change it.
     #[error("{} is not used: others may write {}", .place.display(), .by.display())]
     Writable {
-        /// What was searched for.
+        /// Path that was looked up.
         place: PathBuf,
-        /// It, or a folder above it.
+        /// The path, or a folder above it, that others may write.
         by: PathBuf,
     },
 }
 
-/// What `cargo xtask peers` has put beside this build: `…/target/peers` of `…/target/release/outlast`.
+/// Peers that `cargo xtask peers` installed next to this build: `…/target/peers` for `…/target/release/outlast`.
 pub fn peers(executable: &Path) -> Option<PathBuf> {
     let built = executable.parent()?;
-    // Programs of tests are one folder deeper.
+    // Test programs are one folder deeper.
     let profile = if built.file_name()? == "deps" { built.parent()? } else { built };
     let name = profile.file_name()?.to_str()?;
     let place = PROFILES.contains(&name).then(|| profile.parent())??.join("peers");
     place.is_dir().then_some(place)
 }
 
-/// The same beside the program that runs.
+/// Peers next to the running program.
 pub fn own_peers() -> Option<PathBuf> {
     peers(&std::env::current_exe().ok()?)
 }
 
-/// The real path of what is there, if only root, this user, and who owns this program may change it.
+/// Real path of `place`, if only root, this user and the owner of this program may change it.
 pub fn trusted(place: &Path) -> Result<PathBuf, Untrusted> {
     let missing = |error| Untrusted::Missing { place: place.to_owned(), error };
     let real = place.canonicalize().map_err(missing)?;
     let program = std::env::current_exe().and_then(std::fs::metadata);
     let owners = [Some(0), Some(geteuid().as_raw()), program.ok().map(|of| of.uid())];
-    // The way to a link counts as much as the way to what it names.
+    // The path of a link counts as much as the path of its target.
     let named = std::path::absolute(place).map_err(missing)?;
     for step in real.ancestors().chain(named.ancestors()) {
         let found = std::fs::metadata(step).map_err(missing)?;
@@ -115,11 +116,11 @@ mod tests {
             assert!(error.ends_with(&path.display().to_string()), "{error}");
             mode(path, closed);
         }
-        // A folder like /tmp: others may add to it, not replace what is ours; but a library is not looked for in it itself.
+        // A folder like /tmp: others may add files but not replace ours. A library directly in it is not trusted.
         mode(&inner, 0o1777);
         assert_eq!(trusted(&file).unwrap(), real);
         assert!(trusted(&inner).is_err());
-        // A link from where others write.
+        // A link in a folder that others may write.
         mode(&inner, 0o755);
         let open = folder.path().join("open");
         std::fs::create_dir(&open).unwrap();

@@ -10,7 +10,8 @@ use serde::Serialize;
 use crate::report::{ClientRow, rows_with_offers};
 use crate::tally::{Counts, Tally};
 
-/// Kinds of certificates, and what their keys sign with. Those of the operator's own files go by the name of their key.
+/// Kinds of certificates, and the schemes that their keys sign with. Certificates in the operator's own files are
+/// named by their key.
 const KINDS: &[(&str, &[&str])] = &[
     ("ecdsa-p256", &["ecdsa_secp256r1_sha256"]),
     ("ecdsa-p384", &["ecdsa_secp384r1_sha384"]),
@@ -23,8 +24,8 @@ const KINDS: &[(&str, &[&str])] = &[
     ("ml-dsa-87", &["mldsa87"]),
 ];
 
-/// What is known of a certificate of this kind, as the ledger and `--tls-cert` name it. Its chain is taken to be signed
-/// with the same kind of key; of RSA, where a chain may have any of several schemes, nothing is said.
+/// The facts on a certificate of this kind, as the ledger and `--tls-cert` name it. Its chain is assumed to be signed
+/// with the same kind of key; for RSA, where a chain may have any of several schemes, nothing is assumed.
 pub fn certificate(kind: &str) -> Option<CertificateFacts> {
     let codes = |names: &[&str]| -> Vec<u16> {
         let rows = names.iter().filter_map(|name| Scheme::by_name(name));
@@ -46,7 +47,7 @@ pub fn certificate_kinds() -> impl Iterator<Item = &'static str> {
     KINDS.iter().map(|row| row.0).chain(["rsa"])
 }
 
-/// What a client would get.
+/// What a client would get under the other policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Future {
@@ -97,15 +98,15 @@ pub struct DryRun {
     pub policy: &'static str,
     /// The mode's name.
     pub mode: &'static str,
-    /// Kinds of certificates that were replayed with, by listener.
+    /// Kinds of certificates that were used for the replay, by listener.
     pub certificates: BTreeMap<String, Vec<String>>,
-    /// Kinds of certificates that were shown and are not known here: without them the replay may be wrong.
+    /// Kinds of certificates in the records that are not known here: without them the replay may be wrong.
     pub unknown_certificates: BTreeMap<String, Vec<String>>,
     /// Connections as recorded.
     pub recorded: Counts,
-    /// Connections whose offer is not known: they are not replayed.
+    /// Connections whose offer is not known, which are not replayed.
     pub not_replayed: u64,
-    /// Those of them that did not fail: whether they would break is not known.
+    /// Those of them that did not fail: it is not known whether they would break.
     pub unknown: u64,
     /// Connections that were served and would be refused.
     pub breaks: u64,
@@ -119,12 +120,12 @@ pub struct DryRun {
     pub fewer_round_trips: u64,
     /// Connections that would have a post-quantum group.
     pub hybrid: u64,
-    /// By client: who breaks first, then the most frequent.
+    /// By client: those that break come first, then the most frequent.
     pub clients: Vec<ClientChange>,
 }
 
-/// Replays. `certificates` are shown at every listener; without any those that were recorded there are, ML-DSA first,
-/// or ECDSA P-256 where none was.
+/// Replays. `certificates` are used at every listener; without any, those in the listener's records, ML-DSA first, or
+/// ECDSA P-256 if there are none.
 pub fn dry_run(tally: &Tally, rules: &Rules, certificates: &[CertificateFacts]) -> DryRun {
     let mut shown: BTreeMap<&str, Vec<CertificateFacts>> = BTreeMap::new();
     let mut unknown = BTreeMap::new();
@@ -205,7 +206,7 @@ fn replay(client: ClientRow, decision: Decision, hybrid: &mut u64) -> ClientChan
         }
         Decision::Serve(choice) => {
             let same = change.client.groups.get(choice.group.name).copied().unwrap_or_default();
-            // A resumed session of TLS 1.2 has no group that could be another.
+            // A resumed session of TLS 1.2 has no group that could change.
             let none = change.client.groups.get("-").copied().unwrap_or_default();
             let retried = change.client.counts.hello_retry.min(served);
             change.mends = refused;

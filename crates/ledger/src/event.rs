@@ -6,32 +6,32 @@ use std::sync::Arc;
 use outlast_negotiate::{Offer, Refusal};
 use serde::{Deserialize, Serialize};
 
-/// A handshake that ended, well or not.
+/// A handshake that has ended, successfully or not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Handshake {
-    /// Names the connection within this process and its [`End`]; with `time_ms` unique enough for a ledger.
+    /// Number of the connection within this process, which its [`End`] repeats.
     pub connection: u64,
     /// When it ended, milliseconds since 1970.
     pub time_ms: i64,
-    /// What the listener is called: `api`, or the proxy's name for it.
+    /// Name of the listener: `api`, or the proxy's name for it.
     pub listener: String,
-    /// Where the client is, if known.
+    /// The client's address, if known.
     pub peer: Option<SocketAddr>,
     /// The policy's name.
     pub policy: String,
     /// The mode's name.
     pub mode: String,
-    /// What the client offered; absent if it sent no ClientHello that can be read.
+    /// What the client offered; `None` if it sent no readable ClientHello.
     pub offer: Option<Offer>,
     /// JA4 of the offer.
     pub ja4: Option<String>,
-    /// How it ended.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// From the first byte to the end, microseconds.
+    /// From the first byte to the end, in microseconds.
     pub micros: u64,
 }
 
-/// How a handshake ended.
+/// Outcome of a handshake.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
@@ -39,7 +39,7 @@ pub enum Outcome {
     Served(Served),
     /// Refused by the policy.
     Refused(Refusal),
-    /// It failed otherwise: what was wrong, in a few words of ours.
+    /// It failed for another reason, in a few words of ours.
     Failed(String),
 }
 
@@ -52,13 +52,13 @@ pub struct Served {
     pub suite: String,
     /// IANA name; `None` when a TLS 1.2 session was resumed.
     pub group: Option<String>,
-    /// Whether the group is a post-quantum one.
+    /// Whether the group is post-quantum or hybrid.
     pub post_quantum: bool,
     /// Whether there was a HelloRetryRequest.
     pub hello_retry: bool,
     /// Whether an earlier session was resumed.
     pub resumed: bool,
-    /// IANA name of the scheme that signed the handshake; none when a session was resumed.
+    /// IANA name of the scheme that signed the handshake; `None` if a session was resumed.
     pub scheme: Option<String>,
     /// Kind of the server's certificate: `ecdsa-p256`.
     pub certificate: Option<String>,
@@ -73,15 +73,15 @@ pub struct End {
     pub connection: u64,
     /// When, milliseconds since 1970.
     pub time_ms: i64,
-    /// Who used it, as an ARN or another name; none if nobody said who they are.
+    /// Who used it, as an ARN or another name; `None` if the client did not identify itself.
     pub principal: Option<String>,
-    /// Bytes from the client, TLS and all.
+    /// Bytes from the client, including TLS.
     pub received: u64,
     /// Bytes to the client.
     pub sent: u64,
 }
 
-/// Takes reports. It must not block: it is called where handshakes are served.
+/// Receives reports. It must not block: it is called by the threads that serve handshakes.
 pub trait Observe: Send + Sync {
     /// A handshake ended.
     fn handshake(&self, handshake: &Handshake);
@@ -89,7 +89,7 @@ pub trait Observe: Send + Sync {
     fn end(&self, end: &End);
 }
 
-/// Several observers as one, told in this order.
+/// Several observers as one, called in this order.
 pub struct Observers(pub Vec<Arc<dyn Observe>>);
 
 impl Observe for Observers {

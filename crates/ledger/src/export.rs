@@ -1,4 +1,4 @@
-//! The ledger for other programs: one record a connection, with names in place of code points.
+//! The ledger for other programs: one record per connection, with names instead of code points.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -13,7 +13,7 @@ use crate::line::Line;
 use crate::tally::Filter;
 use crate::verdict::Verdict;
 
-/// Connections that are held until their end is read; those beyond are given without it.
+/// Connections that are kept until their end is read; those beyond are exported without it.
 const MAX_OPEN: usize = 50_000;
 
 /// The fields of a record, in order: the columns of CSV.
@@ -64,12 +64,12 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Takes the handshakes that the filter takes.
+    /// Exports the handshakes that pass the filter.
     pub fn new(filter: Filter) -> Self {
         Self { filter, process: String::new(), open: HashMap::new() }
     }
 
-    /// The records that are complete with this line. Lines come process by process.
+    /// Adds a line, and returns the records that it completes. Lines come process by process.
     pub fn add(&mut self, line: Line) -> Vec<Map<String, Value>> {
         match line {
             Line::Open { process, .. } if process != self.process => {
@@ -95,7 +95,7 @@ impl Exporter {
         }
     }
 
-    /// The records of connections whose end was not read.
+    /// The records of connections without an end.
     pub fn finish(&mut self) -> Vec<Map<String, Value>> {
         let mut open: Vec<_> = std::mem::take(&mut self.open).into_values().collect();
         open.sort_by_key(|handshake| (handshake.time_ms, handshake.connection));
@@ -173,9 +173,10 @@ fn record(process: &str, handshake: &Handshake, end: Option<&End>) -> Map<String
     FIELDS.iter().map(|field| ((*field).to_owned(), value(field))).collect()
 }
 
-/// A record as a line of CSV (RFC 4180), without its end; lists are joined by colons.
+/// A record as a line of CSV (RFC 4180), without line end; lists are joined by colons.
 ///
-/// Clients choose some of the texts, and spreadsheets take some for formulas: those get an apostrophe in front.
+/// Clients choose some of the texts, and spreadsheets may take them for formulas: such texts get an apostrophe in
+/// front.
 pub fn csv(record: &Map<String, Value>) -> String {
     let mut out = String::new();
     for (index, field) in FIELDS.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What offers tell of the software behind them, and names of code points that no row of `outlast_crypto` has.
+//! What offers reveal of the client software, and names of code points that `outlast_crypto` has no row for.
 
 use outlast_crypto::groups::Group;
 use outlast_crypto::schemes::Scheme;
@@ -7,7 +7,7 @@ use outlast_negotiate::Offer;
 use outlast_negotiate::failing::APPLICATION_SETTINGS;
 use serde::{Deserialize, Serialize};
 
-/// Groups of drafts that were given up: a server of today has none of them.
+/// Groups of abandoned drafts: no server of today has any of them.
 ///
 /// Sources: IANA's registry "TLS Supported Groups" (obsolete rows), draft-tls-westerbaan-xyber768d00, the code points of
 /// Open Quantum Safe, s2n-tls, Cloudflare and BoringSSL (CECPQ2).
@@ -27,10 +27,10 @@ pub static DRAFTS: &[(u16, &str)] = &[
     (0x4138, "CECPQ2"),
 ];
 
-/// Post-quantum groups of IANA's registry that are not served here.
+/// Post-quantum groups in IANA's registry that are not served here.
 pub static UNSERVED: &[(u16, &str)] = &[(0x0200, "MLKEM512"), (0x11ee, "curveSM2MLKEM768")];
 
-/// Other groups that clients name (RFC 8446, section 4.2.7; RFC 7027; RFC 8734).
+/// Other groups that clients offer (RFC 8446, section 4.2.7; RFC 7027; RFC 8734).
 static OTHERS: &[(u16, &str)] = &[
     (0x0016, "secp256k1"),
     (0x0019, "secp521r1"),
@@ -48,7 +48,7 @@ static OTHERS: &[(u16, &str)] = &[
     (0x0104, "ffdhe8192"),
 ];
 
-/// Values that mean nothing, so that servers keep passing over what they do not know (RFC 8701).
+/// Meaningless values, so that servers keep ignoring unknown ones (RFC 8701).
 pub fn is_grease(code: u16) -> bool {
     code & 0x0f0f == 0x0a0a && code >> 8 == code & 0xff
 }
@@ -92,27 +92,27 @@ pub fn version_name(code: u16) -> String {
     }
 }
 
-/// What a client could do at best.
+/// The best that a client could do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ability {
-    /// It names a post-quantum group, in TLS 1.3.
+    /// It offers a post-quantum group, in TLS 1.3.
     PostQuantum,
-    /// It names post-quantum groups of IANA's registry, but none that is served here.
+    /// It offers post-quantum groups in IANA's registry, but none that is served here.
     Unserved,
-    /// It names groups of old drafts only.
+    /// It only offers groups of old drafts.
     OldDraft,
-    /// It speaks TLS 1.3, with classical groups.
+    /// It offers TLS 1.3 with classical groups.
     Classical,
-    /// It speaks TLS 1.2 at most, which has no post-quantum groups.
+    /// It offers TLS 1.2 at most, which has no post-quantum groups.
     Tls12,
-    /// It sent no ClientHello that can be read.
+    /// It sent no readable ClientHello.
     Unreadable,
 }
 
 const SUPPORTED_VERSIONS: u16 = 43;
 
-/// What a client that offers this could do at best.
+/// The best that a client with this offer could do.
 pub fn ability(offer: &Offer) -> Ability {
     if !(offer.extensions.contains(&SUPPORTED_VERSIONS) && offer.versions.contains(&0x0304)) {
         return Ability::Tls12;
@@ -131,20 +131,20 @@ pub fn ability(offer: &Offer) -> Ability {
     }
 }
 
-/// Software that is known by the groups that it names if it is not told otherwise.
+/// Software that is recognised by its default groups.
 #[derive(Debug)]
 pub struct Software {
-    /// What it is.
+    /// Its name.
     pub name: &'static str,
     /// Its groups in order, without GREASE.
     groups: &'static [u16],
-    /// Whether it sends GREASE among its groups, or, as Chromium does over QUIC, the extension ALPS instead.
+    /// Whether it sends GREASE among its groups or, as Chromium over QUIC, the extension ALPS instead.
     grease: bool,
-    /// What is to be done about it; empty where there is nothing.
+    /// What to do about it; empty if there is nothing to do.
     pub hint: &'static str,
 }
 
-/// Every software that is known, each by what it was seen to send.
+/// All known software, by captured offers.
 pub static SOFTWARE: &[Software] = &[
     Software {
         name: "OpenSSL 3.5 or newer",
@@ -250,11 +250,11 @@ pub static SOFTWARE: &[Software] = &[
     },
 ];
 
-/// Clients beyond [`crate::limits::MAX_STRANGERS`], in one row: none of them got a connection.
+/// Name of the row for clients beyond [`crate::limits::MAX_STRANGERS`]: none of them got a connection.
 pub static STRANGERS: Software =
     Software { name: "others whose handshake failed", groups: &[], grease: false, hint: "" };
 
-/// The software that offers this, if it is known.
+/// The software with this offer, if it is known.
 pub fn software(offer: &Offer) -> Option<&'static Software> {
     let grease = offer.groups.iter().any(|code| is_grease(*code))
         || APPLICATION_SETTINGS.iter().any(|code| offer.extensions.contains(code));
@@ -262,13 +262,13 @@ pub fn software(offer: &Offer) -> Option<&'static Software> {
     SOFTWARE.iter().find(|row| row.grease == grease && groups().eq(row.groups.iter().copied()))
 }
 
-/// What is to be done about a client that cannot do better.
+/// What to do about a client that cannot do better.
 pub fn hint(ability: Ability, software: Option<&Software>) -> &'static str {
     if ability == Ability::PostQuantum {
         return "";
     }
     match (software.map(|row| row.hint).filter(|hint| !hint.is_empty()), ability) {
-        // Which software it is does not matter if it is kept at TLS 1.2.
+        // At TLS 1.2 it does not matter which software it is.
         (_, Ability::Tls12) => {
             "it speaks TLS 1.2 at most: allow TLS 1.3 or upgrade its TLS library, or put `outlast forward` beside it"
         }

@@ -1,6 +1,6 @@
 //! The ledger: who connected how, who could do better, and what another policy would break.
 //!
-//! [`Handshake`] and [`End`] are what a listener reports of each connection through [`Observe`].
+//! A listener reports each connection through [`Observe`], as [`Handshake`] and [`End`].
 
 pub mod dry_run;
 mod event;

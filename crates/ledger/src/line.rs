@@ -1,7 +1,8 @@
-//! The ledger's lines: one event each, as JSON with short keys and code points in hexadecimal (`docs/ledger.md`).
+//! The lines of the ledger: one event each, as JSON with short keys and code points in hexadecimal
+//! (`docs/ledger.md`).
 //!
-//! One set of structures is written and read, strictly, except that unknown keys are passed over. Names that IANA has are not
-//! written: code points are, and get their names back when a line is read.
+//! The same structures are used for writing and for strict reading, which only ignores unknown keys. Names in IANA's
+//! registries are written as code points, and turned back into names when a line is read.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter};
@@ -26,11 +27,11 @@ pub const VERSION: u64 = 1;
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
-    /// A process began a segment; the connections below are numbered by it.
+    /// A process begins a segment, which numbers the connections in the lines below.
     Open {
         /// When, milliseconds since 1970.
         time_ms: i64,
-        /// Names the process.
+        /// Name of the process.
         process: String,
     },
     /// A handshake ended.
@@ -39,9 +40,9 @@ pub enum Line {
     End(End),
     /// Events were lost: the queue or the disk was full.
     Dropped {
-        /// When that was noted, milliseconds since 1970.
+        /// When the loss was recorded, milliseconds since 1970.
         time_ms: i64,
-        /// How many.
+        /// Number of lost events.
         count: u64,
     },
 }
@@ -55,13 +56,13 @@ pub enum LineError {
     /// Written by a newer version of the format.
     #[error("the line is of version {0} of the format")]
     Newer(u64),
-    /// Not what it should be.
+    /// Malformed.
     #[error("the line is malformed: {0}")]
     Malformed(String),
 }
 
 impl Line {
-    /// Appends the line with its end.
+    /// Appends the line with its line end.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Open { time_ms, process } => {
@@ -75,14 +76,14 @@ impl Line {
         }
     }
 
-    /// Reads a line, with or without its end.
+    /// Parses a line, with or without its line end.
     pub fn parse(bytes: &[u8]) -> Result<Self, LineError> {
         let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
         if bytes.len() > MAX_LINE {
             return Err(LineError::TooLong);
         }
         let malformed = |error: &dyn Display| LineError::Malformed(error.to_string());
-        // A newer version may have other types: its lines are told apart before they are read.
+        // A newer version may have other types: the version is read first.
         let head: Head<'_> = serde_json::from_slice(bytes).map_err(|error| malformed(&error))?;
         if head.v != VERSION {
             return Err(LineError::Newer(head.v));
@@ -162,7 +163,7 @@ fn write(kind: &str, raw: impl Serialize, out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// JSON need not escape DEL and the controls of C1, but a terminal may obey them.
+/// JSON does not require DEL and the C1 controls to be escaped, but a terminal may obey them.
 struct Printable;
 
 impl serde_json::ser::Formatter for Printable {
@@ -271,7 +272,7 @@ struct RawOffer<'a> {
     q: bool,
     #[serde(default, skip_serializing_if = "is_unset")]
     r: bool,
-    /// Whether a list was longer than what is written.
+    /// Whether a list was longer than what was written.
     #[serde(default, skip_serializing_if = "is_unset")]
     cut: bool,
 }
@@ -303,7 +304,7 @@ fn is_unset(flag: &bool) -> bool {
     !flag
 }
 
-/// A text: of a longer one so many bytes are written, cut between characters.
+/// A text; a longer one is cut after so many bytes, between characters.
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct Text<'a, const MAX: usize>(#[serde(borrow)] Cow<'a, str>);
@@ -340,7 +341,7 @@ impl Codes<'_> {
 
 impl Display for Codes<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        // All of them at once: a list is most of a line.
+        // All digits at once: lists make up most of a line.
         let mut digits = [0; 4 * MAX_VALUES];
         let codes = self.0.iter().take(MAX_VALUES);
         let len = codes
@@ -371,7 +372,7 @@ impl TryFrom<Cow<'_, str>> for Codes<'_> {
     }
 }
 
-/// The code point of a name that has a row; of another the name itself.
+/// The code point of a name that has a row; otherwise the name itself.
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct Code<'a>(#[serde(borrow)] Cow<'a, str>);
@@ -384,7 +385,7 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// The name again. What has no row is a name itself.
+    /// The name of a code point. Without a row, the text is a name itself.
     fn name(&self, row: impl Fn(u16) -> Option<&'static str>) -> String {
         let code = match self.0.as_bytes() {
             [a, b, c, d] => digits([*a, *b, *c, *d]),

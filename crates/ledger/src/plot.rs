@@ -1,6 +1,6 @@
-//! A picture of a ledger: what connections came to over time, as SVG.
+//! A chart of a ledger: the verdicts over time, as SVG.
 //!
-//! Above the share of each verdict, below the number of connections, by hour, or by day where there are many hours.
+//! Above, the share of each verdict; below, the number of connections; by hour, or by day if there are many hours.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -19,12 +19,13 @@ const SHARES: f64 = 260.0;
 const GAP: f64 = 34.0;
 const COUNTS: f64 = 90.0;
 const BOTTOM: f64 = 44.0;
-/// More hours than this are shown by day.
+/// With more hours than this, days are shown.
 const MAX_BARS: i64 = 96;
-/// Days at most; older ones are left out.
+/// Most days; older ones are left out.
 const MAX_DAYS: i64 = 400;
 
-/// What is told apart, from the bottom up: label, colour (of Okabe and Ito, which people tell apart who see few colours).
+/// The verdicts from the bottom up: label, colour (from Okabe and Ito, whose colours also colour-blind people tell
+/// apart).
 const BANDS: &[(&str, &str, &[Verdict])] = &[
     ("hybrid", "#009e73", &[Verdict::Hybrid]),
     ("hybrid after retry", "#56b4e9", &[Verdict::HybridAfterRetry]),
@@ -34,7 +35,7 @@ const BANDS: &[(&str, &str, &[Verdict])] = &[
     ("advertised, got classical", "#cc00aa", &[Verdict::Missed]),
 ];
 
-/// The picture; none if there was no connection.
+/// The chart; `None` without connections.
 #[expect(clippy::cast_precision_loss, reason = "a picture has no more than some thousand points")]
 pub fn svg(tally: &Tally) -> Option<String> {
     let (first, last) = (*tally.hours.keys().next()?, *tally.hours.keys().next_back()?);
@@ -52,7 +53,7 @@ pub fn svg(tally: &Tally) -> Option<String> {
     let most = bars.values().map(total).max()?.max(1);
     let count = (last - first + 1) as f64;
     let step = (WIDTH - LEFT - RIGHT) / count;
-    // One bar alone would fill the picture.
+    // A single bar would fill the chart.
     let width = (step * 0.86).min(64.0);
     let x_of = |at: i64| LEFT + step * (at - first) as f64 + (step - width) / 2.0;
     let height = TOP + SHARES + GAP + COUNTS + BOTTOM;

@@ -1,4 +1,4 @@
-//! Reads a ledger's segments line by line. What cannot be used is passed over and counted.
+//! Reads a ledger's segments line by line. Unusable lines are skipped and counted.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -10,10 +10,10 @@ use crate::limits::MAX_LINE;
 use crate::line::{Line, LineError};
 use crate::segments::{self, Segment};
 
-/// What was passed over.
+/// Numbers of skipped lines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Skipped {
-    /// Last lines of segments that have no end: the process died while it wrote, or is writing.
+    /// Last lines of segments without a line end: the process died while it wrote, or is writing.
     pub torn: u64,
     /// Lines that are malformed or too long.
     pub malformed: u64,
@@ -26,22 +26,22 @@ pub struct Reader {
     segments: std::vec::IntoIter<Segment>,
     current: Option<BufReader<File>>,
     buffer: Vec<u8>,
-    /// What was passed over so far.
+    /// Lines skipped so far.
     pub skipped: Skipped,
-    /// Bytes that were read so far.
+    /// Bytes read so far.
     pub read: u64,
-    /// Bytes that there are.
+    /// Bytes of all segments.
     pub total: u64,
 }
 
 impl Reader {
-    /// Reads the segments of a folder that may hold events between these times, milliseconds since 1970.
+    /// Reads the segments of a folder that may contain events between these times, milliseconds since 1970.
     pub fn open(folder: &Path, since_ms: Option<i64>, until_ms: Option<i64>) -> io::Result<Self> {
         let mut segments = segments::list(folder)?;
-        // A line is written a moment after its event, and a clock may be set.
+        // A line is written a moment after its event, and a clock may be adjusted.
         let first = since_ms.map_or(i64::MIN, |since| segments::day_of(since) - 1);
         segments.retain(|segment| segment.day >= first);
-        // An end may come long after its handshake, so later segments of the same processes are read, too.
+        // A connection may end long after its handshake, so later segments of the same processes are read, too.
         if let Some(until) = until_ms {
             let last = segments::day_of(until) + 1;
             let mut began = std::collections::HashSet::new();
@@ -65,7 +65,7 @@ impl Reader {
         loop {
             let Some(current) = &mut self.current else {
                 let Some(segment) = self.segments.next() else { return Ok(None) };
-                // It may have been removed meanwhile.
+                // It may have been removed in the meantime.
                 self.current = match File::open(&segment.path) {
                     Ok(file) => Some(BufReader::with_capacity(1 << 16, file)),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -81,7 +81,7 @@ impl Reader {
             }
             if !ended {
                 self.skipped.torn += 1;
-                // Whoever is writing may go on: the rest of this line would be taken for one.
+                // Its writer may go on: the rest of this line would be taken for a line.
                 self.current = None;
                 continue;
             }
@@ -102,8 +102,8 @@ impl Iterator for Reader {
     }
 }
 
-/// Reads up to the end of a line; of one that is too long only the beginning is kept. Gives the bytes that were read, and
-/// whether the line has an end.
+/// Reads up to the end of a line; keeps only the beginning of one that is too long. Returns the number of bytes read,
+/// and whether the line has an end.
 fn take_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<(u64, bool)> {
     line.clear();
     let mut taken = 0;
@@ -118,7 +118,7 @@ fn take_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<(u64, 
         }
         let end = bytes.iter().position(|byte| *byte == b'\n');
         let len = end.map_or(bytes.len(), |end| end + 1);
-        // With one more than a line may have it is seen to be too long.
+        // One byte more than a line may have shows that it is too long.
         let room = (MAX_LINE + 1).saturating_sub(line.len());
         line.extend_from_slice(bytes.get(..end.unwrap_or(len).min(room)).unwrap_or_default());
         reader.consume(len);

@@ -8,18 +8,18 @@ use crate::known::{self, Ability, group_name};
 use crate::tally::{Client, Counts, OfferRow, Tally, Unseen};
 use crate::verdict::{Cause, Verdict};
 
-/// What a client's offer is called.
+/// A client's offer, described.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Fingerprint {
     /// JA4, if it was recorded.
     pub ja4: Option<String>,
-    /// The software, if it is known.
+    /// The software, if it is recognised.
     pub software: Option<&'static str>,
     /// Names of the groups that it offers.
     pub groups: Vec<String>,
-    /// Names of the groups that it sends shares of.
+    /// Names of the groups that it sends key shares for.
     pub shares: Vec<String>,
-    /// What it could do at best.
+    /// The best that it could do.
     pub ability: Ability,
 }
 
@@ -49,18 +49,18 @@ impl Fingerprint {
     }
 }
 
-/// One client of a report.
+/// A client in a report.
 #[derive(Debug, Clone, Serialize)]
 pub struct ClientRow {
     /// Principal, or subject of the client's certificate.
     pub principal: Option<String>,
-    /// What it offers.
+    /// Its offer.
     pub fingerprint: Fingerprint,
     /// Listener.
     pub listener: String,
-    /// What is to be said of it.
+    /// Its verdict.
     pub verdict: Verdict,
-    /// How many.
+    /// Its connections.
     #[serde(flatten)]
     pub counts: Counts,
     /// Connections by group.
@@ -69,9 +69,9 @@ pub struct ClientRow {
     pub networks: Vec<String>,
     /// Whether there were more networks.
     pub more_networks: bool,
-    /// Names of servers that it asked for.
+    /// Server names that it asked for.
     pub server_names: Vec<String>,
-    /// Why it got classical, where it advertised post-quantum.
+    /// Why it got a classical group although it offered a post-quantum one.
     pub causes: BTreeMap<Cause, u64>,
 }
 
@@ -99,9 +99,9 @@ pub struct Summary {
     pub total: Counts,
     /// By principal and offer; the most frequent first.
     pub clients: Vec<ClientRow>,
-    /// By principal; `-` where nobody said.
+    /// By principal; `-` for unknown ones.
     pub principals: Vec<(String, Counts)>,
-    /// By what is offered.
+    /// By offer.
     pub fingerprints: Vec<(Fingerprint, Counts)>,
     /// By listener.
     pub listeners: Vec<(String, Counts)>,
@@ -109,13 +109,13 @@ pub struct Summary {
     pub groups: Vec<(String, Counts)>,
     /// Refusals and failures by reason.
     pub reasons: Vec<(String, u64)>,
-    /// Those that advertised post-quantum and got classical.
+    /// Connections that offered a post-quantum group and got a classical one.
     pub missed: u64,
     /// The same by cause.
     pub causes: BTreeMap<Cause, u64>,
-    /// Those of them that the operator has not chosen so: there must be none.
+    /// Those of them that the operator did not choose: there must be none.
     pub defects: u64,
-    /// What is missing.
+    /// What the report does not know.
     pub unseen: Unseen,
 }
 
@@ -138,7 +138,7 @@ fn rows(tally: &Tally) -> Vec<ClientRow> {
     rows
 }
 
-/// Sums a ledger up.
+/// Summarises a ledger.
 pub fn summary(tally: &Tally) -> Summary {
     let mut principals: BTreeMap<String, Counts> = BTreeMap::new();
     let mut fingerprints: BTreeMap<Fingerprint, Counts> = BTreeMap::new();
@@ -180,11 +180,11 @@ pub struct Laggard {
     pub hint: &'static str,
 }
 
-/// The clients that never offer a post-quantum group that servers of today have; the most frequent first.
+/// The clients that never offer a post-quantum group of today; the most frequent first.
 pub fn laggards(tally: &Tally) -> Vec<Laggard> {
     let never = |row: &ClientRow| {
         !matches!(row.fingerprint.ability, Ability::PostQuantum | Ability::Unreadable)
-            // Whoever failed each time may be a scanner, and is no client in any case.
+            // A client that failed every time may be a scanner, and was never served.
             && row.counts.served() + row.counts.refused > 0
     };
     let software = |row: &ClientRow| {

@@ -1,7 +1,7 @@
-//! The files of a ledger: `2026-11-21_4f3a9c21d0e7_0001.ndjson` is the first of a process on a day.
+//! The files of a ledger: `2026-11-21_4f3a9c21d0e7_0001.ndjson` is the first one of a process on a day.
 //!
-//! Several processes write to one folder, each to segments of its own. A segment that is being written is locked, and the
-//! lock dies with the process; so a segment without a lock may be removed.
+//! Several processes can write to one folder, each to its own segments. A segment that is being written is locked,
+//! and the lock ends with the process; so a segment without a lock may be removed.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -16,15 +16,15 @@ use time::OffsetDateTime;
 /// One segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
-    /// Where it is.
+    /// Path.
     pub path: PathBuf,
-    /// The day on which it was begun, days since 1970.
+    /// The day it was begun, days since 1970.
     pub day: i64,
-    /// Names the process that wrote it.
+    /// Name of the process that wrote it.
     pub process: String,
-    /// Its place among the segments of the process and day.
+    /// Its number among the segments of the process and day.
     pub sequence: u32,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u64,
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn name(day: i64, process: &str, sequence: u32) -> String {
     format!("{year:04}-{month:02}-{day:02}_{process}_{sequence:04}.ndjson")
 }
 
-/// What a name says; none unless it is one that is written here.
+/// Parses a name; `None` if it is not a segment's.
 fn parse(text: &str) -> Option<(i64, String, u32)> {
     let parsed = parts(text)?;
     let (day, process, sequence) = &parsed;
@@ -66,8 +66,7 @@ fn parts(name: &str) -> Option<(i64, String, u32)> {
     Some((seconds / 86_400, process.to_owned(), sequence.parse().ok()?))
 }
 
-/// The segments of a folder: process by process, and each's in the order in which it wrote them. Other files are not
-/// looked at.
+/// The segments of a folder: process by process, and each process's in the order of writing. Ignores other files.
 pub fn list(folder: &Path) -> io::Result<Vec<Segment>> {
     let mut out = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -75,7 +74,7 @@ pub fn list(folder: &Path) -> io::Result<Vec<Segment>> {
         let Some((day, process, sequence)) = entry.file_name().to_str().and_then(parse) else {
             continue;
         };
-        // It may have been removed meanwhile.
+        // It may have been removed in the meantime.
         let Ok(metadata) = entry.metadata() else { continue };
         if metadata.is_file() {
             out.push(Segment { path: entry.path(), day, process, sequence, len: metadata.len() });
@@ -87,7 +86,7 @@ pub fn list(folder: &Path) -> io::Result<Vec<Segment>> {
     Ok(out)
 }
 
-/// Makes a segment that only its owner may read, and locks it.
+/// Creates a segment that only its owner can read, and locks it.
 pub(crate) fn create(
     folder: &Path,
     day: i64,
@@ -97,16 +96,16 @@ pub(crate) fn create(
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let path = folder.join(name(day, process, sequence));
     let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path)?;
-    // Some network file systems have no locks: then what is written may be removed when it is old.
+    // Some network file systems have no locks: there a segment that is being written may be removed when it is old.
     let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
     Ok((path, file))
 }
 
-/// Removes what is older than `keep_days` or beyond `total_bytes`, the oldest first, but nothing that is being
-/// written. Gives the number of segments that are gone.
+/// Removes segments older than `keep_days` or beyond `total_bytes`, the oldest first, but none that is being written.
+/// Returns their number.
 ///
-/// Age goes by today, but not beyond the day after the last but one on which there are segments: a clock that jumps ahead
-/// must not remove everything.
+/// Age is counted from today, but not from later than a day after the last day but one with segments: a clock that
+/// jumps ahead must not remove everything.
 pub(crate) fn prune(
     folder: &Path,
     today: i64,
@@ -130,11 +129,11 @@ pub(crate) fn prune(
         if !is_old && total <= total_bytes {
             continue;
         }
-        // Network file systems lock only what is open for writing.
+        // Network file systems only lock files that are open for writing.
         let Ok(file) = OpenOptions::new().append(true).open(&segment.path) else { continue };
         let is_free = match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => true,
-            // Without locks the last of each process may be in use, while it is not old.
+            // Without locks the last segment of each process may be in use, unless it is old.
             Err(Errno::OPNOTSUPP | Errno::NOLCK | Errno::BADF) => {
                 is_old || newest.get(&segment.process) != Some(&(segment.day, segment.sequence))
             }

@@ -1,7 +1,7 @@
-//! Counts a ledger's lines by client: who it is, and what it offers.
+//! Counts a ledger's lines by client: its identity and its offer.
 //!
-//! Who it is is known when a connection ends, so a connection is held until then. Memory is bounded by the number of
-//! different clients, which has a limit, not by the number of lines.
+//! The identity is known when a connection ends, so a connection is kept until then. Memory is bounded by the number
+//! of different clients, which is limited, not by the number of lines.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ use crate::limits::{
 use crate::line::Line;
 use crate::verdict::{Cause, Verdict};
 
-/// Which connections count.
+/// Selects connections.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     /// Handshakes from this time on, milliseconds since 1970.
@@ -29,7 +29,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Whether a handshake counts.
+    /// Whether a handshake passes the filter.
     pub fn takes(&self, time_ms: i64, listener: &str) -> bool {
         self.since_ms.is_none_or(|since| time_ms >= since)
             && self.until_ms.is_none_or(|until| time_ms < until)
@@ -40,7 +40,7 @@ impl Filter {
 /// Counts of connections.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// All of them.
+    /// All connections.
     pub connections: u64,
     /// Those with a post-quantum group.
     pub hybrid: u64,
@@ -100,19 +100,19 @@ impl Counts {
         self.last_ms = self.last_ms.max(other.last_ms);
     }
 
-    /// Those that got a connection.
+    /// Number of connections that were served.
     pub fn served(&self) -> u64 {
         self.connections - self.refused - self.failed
     }
 
-    /// How many of those that got a connection got a post-quantum group, of a hundred; none if there were none.
+    /// Percentage of served connections with a post-quantum group; `None` if none was served.
     pub fn hybrid_percent(&self) -> Option<f64> {
         #[expect(clippy::cast_precision_loss, reason = "a percentage")]
         let share = |part: u64, whole: u64| part as f64 * 100.0 / whole as f64;
         (self.served() > 0).then(|| share(self.hybrid, self.served()))
     }
 
-    /// What is to be said of them together: what must not be first, else what is most frequent.
+    /// The verdict on all of them: the one that must not occur if it does, else the most frequent.
     pub fn verdict(&self) -> Option<Verdict> {
         if self.verdicts.contains_key(&Verdict::Missed) {
             return Some(Verdict::Missed);
@@ -124,52 +124,52 @@ impl Counts {
 /// What a kind of client offers.
 #[derive(Debug)]
 pub struct OfferRow {
-    /// The offer, without what differs from connection to connection: GREASE, the order of extensions, the server's
-    /// name, whether a session is resumed.
+    /// The offer without what differs between connections: GREASE, the order of extensions, the server name, whether
+    /// a session is resumed.
     pub offer: Option<Offer>,
-    /// JA4 of the first that was seen.
+    /// JA4 of the first one.
     pub ja4: Option<String>,
-    /// What it could do at best.
+    /// The best that it could do.
     pub ability: Ability,
-    /// The software that offers this, if it is known.
+    /// The software, if it is recognised.
     pub software: Option<&'static Software>,
 }
 
-/// A client: who, with which offer, where.
+/// A client: identity, offer and listener.
 #[derive(Debug, Default)]
 pub struct Client {
-    /// Principal, or subject of the client's certificate; none if nobody said.
+    /// Principal, or subject of the client's certificate; `None` if it did not identify itself.
     pub who: Option<String>,
-    /// Index of [`Tally::offers`]; none beyond the limit on those.
+    /// Index in [`Tally::offers`]; `None` beyond the limit on those.
     pub offer: Option<usize>,
     /// Listener.
     pub listener: String,
-    /// How many.
+    /// Its connections.
     pub counts: Counts,
     /// Connections by group.
     pub groups: BTreeMap<String, u64>,
     /// Networks of its addresses.
     pub networks: BTreeSet<String>,
-    /// Whether there were more networks than are named.
+    /// Whether there are more networks than are listed.
     pub more_networks: bool,
-    /// Names of servers that it asked for.
+    /// Server names that it asked for.
     pub names: BTreeSet<String>,
-    /// Why it got classical, where it advertised post-quantum.
+    /// Why it got a classical group although it offered a post-quantum one.
     pub causes: BTreeMap<Cause, u64>,
 }
 
-/// What was lost, or could not be assigned to a client.
+/// Events that were lost, or could not be assigned to a client.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Unseen {
-    /// Events that the ledger says it has lost.
+    /// Events that the ledger reports as lost.
     pub lost: u64,
-    /// Connections beyond the limits on clients and offers: they are in the totals only.
+    /// Connections beyond the limits on clients and offers: they only count in the totals.
     pub beyond_limits: u64,
-    /// Connections that were still open, or whose end is missing: nobody has said who they are.
+    /// Connections that are still open, or whose end is missing: their identity is unknown.
     pub open: u64,
 }
 
-/// What a connection holds until its end.
+/// What is kept of a connection until its end.
 struct Facts {
     offer: Option<usize>,
     listener: String,
@@ -184,19 +184,19 @@ struct Facts {
     cause: Option<Cause>,
 }
 
-/// The counts.
+/// The counts of a ledger.
 #[derive(Default)]
 pub struct Tally {
     filter: Filter,
     process: String,
     open: HashMap<u64, Facts>,
     offer_index: HashMap<Option<Offer>, usize>,
-    /// Offers that were first seen in a handshake that failed.
+    /// Offers that first occurred in a failed handshake.
     strangers: usize,
-    /// The row of those beyond the limit on them.
+    /// The row for those beyond their limit.
     other_strangers: Option<usize>,
     client_index: HashMap<(Option<String>, Option<usize>, String), usize>,
-    /// What clients offer.
+    /// Offers of clients.
     pub offers: Vec<OfferRow>,
     /// The clients.
     pub clients: Vec<Client>,
@@ -204,27 +204,27 @@ pub struct Tally {
     pub total: Counts,
     /// By listener.
     pub listeners: BTreeMap<String, Counts>,
-    /// By group; `-` where there was none.
+    /// By group; `-` for none.
     pub groups: BTreeMap<String, Counts>,
     /// Refusals and failures by reason.
     pub reasons: BTreeMap<String, u64>,
-    /// Those that advertised post-quantum and got classical, by cause.
+    /// Connections that offered a post-quantum group and got a classical one, by cause.
     pub causes: BTreeMap<Cause, u64>,
     /// By hour since 1970 and verdict.
     pub hours: BTreeMap<i64, BTreeMap<Verdict, u64>>,
     /// Kinds of certificates by listener.
     pub certificates: BTreeMap<String, BTreeMap<String, u64>>,
-    /// What is missing.
+    /// What is not known.
     pub unseen: Unseen,
 }
 
 impl Tally {
-    /// Nothing counted yet.
+    /// An empty tally.
     pub fn new(filter: Filter) -> Self {
         Self { filter, ..Self::default() }
     }
 
-    /// Counts a line. Lines come process by process, as [`crate::read::Reader`] gives them.
+    /// Counts a line. Lines come process by process, in the order of [`crate::read::Reader`].
     pub fn add(&mut self, line: Line) {
         match line {
             Line::Open { process, .. } => {
@@ -243,7 +243,7 @@ impl Tally {
                     self.count(facts, Some(&end));
                 }
             }
-            // At a listener it is not known whose they were: so they are missing everywhere.
+            // The listener of lost events is not known, so they count as lost at every listener.
             Line::Dropped { time_ms, count } => {
                 let all = Filter { listener: None, ..self.filter.clone() };
                 if all.takes(time_ms, "") {
@@ -253,7 +253,7 @@ impl Tally {
         }
     }
 
-    /// Counts what is still open.
+    /// Counts connections that are still open.
     pub fn finish(mut self) -> Self {
         self.close_all();
         self
@@ -317,7 +317,7 @@ impl Tally {
         let resumes = offer.as_ref().is_some_and(|offer| offer.resumes);
         let offer = offer.map(canonical);
         if let Some(index) = self.offer_index.get(&offer) {
-            // A fingerprint is better known by a first handshake than by one that resumes.
+            // A first handshake gives a better fingerprint than one that resumes a session.
             if let Some(row) = self.offers.get_mut(*index)
                 && row.ja4.is_none()
                 && !resumes
@@ -361,7 +361,7 @@ impl Tally {
             *self.causes.entry(cause).or_default() += 1;
         }
         if let Some(group) = &facts.group {
-            // Groups are ours to choose, so they are few.
+            // The server chooses the group, so there are few.
             self.groups.entry(group.clone()).or_default().add(&facts, end);
         }
         let hour = facts.time_ms.div_euclid(3_600_000);
@@ -407,7 +407,7 @@ impl Tally {
         }
     }
 
-    /// What a client offers.
+    /// The offer of a client.
     pub fn offer_of(&self, client: &Client) -> Option<&OfferRow> {
         self.offers.get(client.offer?)
     }
@@ -421,13 +421,13 @@ fn bump(counts: &mut BTreeMap<String, u64>, key: String) {
     }
 }
 
-/// Extensions that come and go with sessions and retries: padding, cookie, early data, pre_shared_key, and the server's
-/// name, which depends on how the server is called.
+/// Extensions that depend on sessions and retries: padding, cookie, early data, pre_shared_key; and the server name,
+/// which depends on the server's address.
 const VOLATILE: [u16; 5] = [0, 21, 41, 42, 44];
 
-/// The offer without what differs from connection to connection of the same software.
+/// The offer without what differs between connections of the same software.
 fn canonical(mut offer: Offer) -> Offer {
-    // GREASE among the groups tells browsers apart, by its being there.
+    // The presence of GREASE among the groups distinguishes browsers.
     let plain = |values: &mut Vec<u16>| values.retain(|code| !known::is_grease(*code));
     plain(&mut offer.versions);
     plain(&mut offer.suites);
@@ -448,7 +448,7 @@ fn canonical(mut offer: Offer) -> Offer {
     offer
 }
 
-/// The network that an address is of: 24 bits of IPv4, 64 of IPv6.
+/// The network of an address: 24 bits of IPv4, 64 of IPv6.
 fn network(address: IpAddr) -> String {
     match address.to_canonical() {
         IpAddr::V4(v4) => {

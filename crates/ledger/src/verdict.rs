@@ -1,4 +1,4 @@
-//! What is to be said of a connection.
+//! Verdicts on connections.
 
 use outlast_crypto::groups::Group;
 use outlast_negotiate::{Mode, Offer, Rules};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::{Handshake, Outcome};
 use crate::known::{self, Ability};
 
-/// What a connection came to.
+/// The verdict on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -15,15 +15,15 @@ pub enum Verdict {
     Hybrid,
     /// A post-quantum group whose share the client had to be asked for.
     HybridAfterRetry,
-    /// It advertised post-quantum and got classical: [`Cause`] says why.
+    /// It offered a post-quantum group and got a classical one: [`Cause`] says why.
     Missed,
-    /// It never offers more than classical groups.
+    /// It only offers classical groups.
     NeverOffers,
-    /// It offers post-quantum groups that are not served here only.
+    /// It only offers post-quantum groups that are not served here.
     Unserved,
-    /// It offers post-quantum groups of old drafts only.
+    /// It only offers post-quantum groups of old drafts.
     OldDraft,
-    /// It speaks TLS 1.2 at most.
+    /// It offers TLS 1.2 at most.
     Tls12,
     /// The policy refused it.
     Refused,
@@ -45,7 +45,7 @@ impl Verdict {
         Self::Failed,
     ];
 
-    /// As people read it.
+    /// Label for people.
     pub fn label(self) -> &'static str {
         match self {
             Self::Hybrid => "hybrid",
@@ -60,7 +60,7 @@ impl Verdict {
         }
     }
 
-    /// Of a handshake.
+    /// The verdict on a handshake.
     pub fn of(handshake: &Handshake) -> Self {
         let served = match &handshake.outcome {
             Outcome::Refused(_) => return Self::Refused,
@@ -82,20 +82,20 @@ impl Verdict {
     }
 }
 
-/// Why a client that advertised post-quantum got classical.
+/// Why a client that offered a post-quantum group got a classical one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// The listener's mode is `allow` or `off`.
     Mode,
-    /// The policy has none of the post-quantum groups that it names.
+    /// The policy has none of the post-quantum groups that it offers.
     Policy,
     /// The policy has one, and the mode prefers it: a defect of this program.
     Defect,
 }
 
 impl Cause {
-    /// As people read it.
+    /// Label for people.
     pub fn label(self) -> &'static str {
         match self {
             Self::Mode => "the listener's mode is allow or off",
@@ -106,12 +106,12 @@ impl Cause {
         }
     }
 
-    /// Whether the operator has chosen it so.
+    /// Whether the operator has chosen so.
     pub fn is_chosen(self) -> bool {
         matches!(self, Self::Mode | Self::Policy)
     }
 
-    /// Why, if this handshake is one that was missed.
+    /// The cause, if the verdict on this handshake is [`Verdict::Missed`].
     pub fn of(handshake: &Handshake, offer: &Offer) -> Self {
         if matches!(handshake.mode.as_str(), "allow" | "off") {
             return Self::Mode;

@@ -1,8 +1,8 @@
-//! Writes the ledger: whoever reports appends to a queue in memory, and one thread writes the queue to disk.
+//! Writes the ledger: reports are appended to a queue in memory, and one thread writes the queue to disk.
 //!
-//! The ledger is evidence, but not the audit trail: lines are handed to the system within a second and synced when a
-//! segment is full, and nothing ever waits for that. What does not fit into the queue, or cannot be written, is lost and
-//! counted, and the count is written as soon as that is possible again.
+//! The ledger is evidence, but not the audit trail: lines are passed to the system within a second and synced when a
+//! segment is full, and nothing ever waits for that. What does not fit into the queue, or cannot be written, is lost
+//! and counted, and the count is written as soon as that is possible again.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -18,19 +18,19 @@ use crate::limits::{KEEP_DAYS, MAX_QUEUE, SEGMENT_BYTES, TOTAL_BYTES};
 use crate::line::{Line, encode_end, encode_handshake};
 use crate::segments;
 
-/// Lines wait for company for so long.
+/// How long a line waits for more.
 const DELAY: Duration = Duration::from_millis(250);
 /// Interval between scans for segments that are too old, even if nobody connects.
 const PRUNE: Duration = Duration::from_secs(3600);
 
-/// How a ledger is written.
+/// Settings of a ledger.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Bytes of a segment, after which the next is begun. A new day begins one, too.
+    /// Size of a segment in bytes, after which the next one is begun. A new day begins one, too.
     pub segment_bytes: u64,
-    /// Bytes of all segments of the folder, those of other processes included: the oldest go first.
+    /// Size of all segments of the folder in bytes, including other processes': the oldest are removed first.
     pub total_bytes: u64,
-    /// Days for which segments are kept.
+    /// Days to keep segments.
     pub keep_days: u32,
     /// Bytes of lines that may wait to be written.
     pub queue_bytes: usize,
@@ -39,7 +39,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The usual limits.
+    /// The default limits.
     pub fn new(clock: fn() -> i64) -> Self {
         Self {
             segment_bytes: SEGMENT_BYTES,
@@ -51,7 +51,7 @@ impl Options {
     }
 }
 
-/// An open ledger. What was reported is written when it is dropped.
+/// An open ledger. Dropping it writes everything that was reported.
 pub struct Ledger {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -59,9 +59,9 @@ pub struct Ledger {
 
 struct Shared {
     queue: Mutex<Queue>,
-    /// There is something to do.
+    /// Signals that there is work.
     wake: Condvar,
-    /// Something was done.
+    /// Signals that work was done.
     done: Condvar,
     lost: AtomicU64,
     queue_bytes: usize,
@@ -71,9 +71,9 @@ struct Shared {
 struct Queue {
     bytes: Vec<u8>,
     lines: u64,
-    /// Lines that did not fit, and have not been noted yet.
+    /// Lines that did not fit, and are not recorded yet.
     dropped: u64,
-    /// Batches that were taken and that are done.
+    /// Batches that were taken, and that are finished.
     taken: u64,
     written: u64,
     hurry: bool,
@@ -92,7 +92,7 @@ impl Shared {
             self.lost.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        // The thread sleeps without a limit while there is nothing, and for a moment once there is.
+        // The thread sleeps without limit while there is nothing to do, and for a moment when there is.
         let wake = queue.lines == 0 || (!queue.hurry && queue.bytes.len() > self.queue_bytes / 4);
         queue.hurry |= queue.bytes.len() > self.queue_bytes / 4;
         queue.bytes.extend_from_slice(line);
@@ -105,10 +105,10 @@ impl Shared {
 }
 
 impl Ledger {
-    /// Opens a ledger in a folder, which is made if it is missing, and removes what is too old there.
+    /// Opens a ledger in a folder, which is created if it is missing, and removes segments that are too old.
     pub fn open(folder: &Path, options: Options) -> io::Result<Self> {
         let disk = Folder { path: folder.to_owned(), options: options.clone() };
-        // What cannot be written at all is better known at once.
+        // A folder that cannot be written to is better known at once.
         disk.prepare()?;
         Self::start(Box::new(disk), options)
     }
@@ -137,7 +137,7 @@ impl Ledger {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Waits until all that was reported is written, or lost.
+    /// Waits until everything that was reported is written, or lost.
     pub fn flush(&self) {
         let mut queue = self.shared.queue();
         let batch = queue.taken + u64::from(queue.lines > 0 || queue.dropped > 0);
@@ -148,7 +148,7 @@ impl Ledger {
         }
     }
 
-    /// How many events were lost since the ledger was opened.
+    /// Events lost since the ledger was opened.
     pub fn lost(&self) -> u64 {
         self.shared.lost.load(Ordering::Relaxed)
     }
@@ -191,7 +191,7 @@ impl Drop for Ledger {
     }
 }
 
-/// What segments are on: a folder, or in tests something that fails.
+/// The storage of segments: a folder, or in tests something that fails.
 trait Disk: Send {
     fn create(&self, day: i64, process: &str, sequence: u32) -> io::Result<Box<dyn Append>>;
     fn prune(&self, today: i64) -> io::Result<usize>;
@@ -200,10 +200,10 @@ trait Disk: Send {
 /// A segment that is being written.
 trait Append: Send {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
-    /// Takes back what is beyond `len`.
+    /// Removes everything beyond `len`.
     fn cut(&mut self, len: u64) -> io::Result<()>;
     fn sync(&mut self);
-    /// Whether somebody has removed it: what is written to it nobody will find.
+    /// Whether the file was removed: nobody would find what is written to it.
     fn is_gone(&self) -> bool;
 }
 
@@ -221,7 +221,7 @@ impl Folder {
                 "the ledger's folder can be written by others than its owner"
             );
         }
-        // Neither a file nor a link that somebody has put there is followed.
+        // Follows no file or link that somebody has put there.
         let probe = self.path.join(format!(".probe-{}", random_name()?));
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(&probe)?;
         std::fs::remove_file(&probe)?;
@@ -265,7 +265,7 @@ struct Writer {
     process: String,
     sequence: u32,
     segment: Option<Open>,
-    /// Lines that were lost and are not noted yet.
+    /// Lines that were lost and are not recorded yet.
     unnoted: u64,
     failing: bool,
 }
@@ -274,7 +274,7 @@ struct Open {
     file: Box<dyn Append>,
     day: i64,
     len: u64,
-    /// Part of a line is at its end and cannot be taken back: what follows would be read as its rest.
+    /// It ends with part of a line that cannot be removed: what follows would be read as its rest.
     is_torn: bool,
 }
 
@@ -302,10 +302,10 @@ impl Writer {
         }
     }
 
-    /// Waits for lines, for an hour at most, and takes them all.
+    /// Waits for lines, for an hour at most, and takes all of them.
     fn take(&mut self, batch: &mut Vec<u8>) -> (u64, bool) {
         batch.clear();
-        // A burst must not hold its memory forever.
+        // The memory of a burst must be freed.
         batch.shrink_to(1 << 16);
         let mut queue = self.shared.queue();
         let idle = |queue: &mut Queue| {
@@ -359,15 +359,15 @@ impl Writer {
             if let Some(mut before) = self.segment.take() {
                 before.file.sync();
             }
-            // The lock is free now, and what was just ended counts, too.
+            // The lock is free now, and the segment that just ended counts, too.
             self.prune();
         }
         if self.segment.is_none() {
-            // Numbers are not used again: a segment that could not be written may be there.
+            // Numbers are not reused: a segment that could not be written may exist.
             self.sequence = self.sequence.saturating_add(1);
             let file = self.disk.create(day, &self.process, self.sequence)?;
             self.segment = Some(Open { file, day, len: 0, is_torn: false });
-            // Age goes by the days on which there are segments: this one counts.
+            // Age is counted by days with segments, and now this one exists.
             self.prune();
         }
         let Some(open) = &mut self.segment else { return Ok(()) };

@@ -1,5 +1,5 @@
-//! What the ledger costs a connection. Run by hand, in the profile that counts:
-//! `cargo test --release -p outlast-ledger --test all cost:: -- --ignored --nocapture`
+//! The cost of the ledger per connection. To be run by hand, in the release profile: `cargo test --release -p
+//! outlast-ledger --test all cost:: -- --ignored --nocapture`
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use crate::common;
@@ -49,7 +49,7 @@ fn a_connection_costs_some_microseconds() {
     let options = Options { queue_bytes: 1 << 30, ..Options::new(|| NOW) };
     let ledger = Ledger::open(folder.path(), options).unwrap();
     let all = run("JA4, the event, both lines, and writing them", &|connection| {
-        // As a door does it: the event owns what it says.
+        // As a door does it: the event owns its data.
         ledger.handshake(&handshake(
             connection,
             Some(hello.clone()),

@@ -1,4 +1,4 @@
-//! Lines are read as they were written, and bytes that are no lines do no harm.
+//! Lines are read as they were written, and other bytes do no harm.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use outlast_crypto::{groups::GROUPS, schemes::SCHEMES, suites::SUITES};
@@ -136,9 +136,9 @@ proptest! {
         prop_assert!(Line::parse(&bytes[..at.index(bytes.len())]).is_err());
     }
 
-    /// What the fuzz target tries, too: whatever can be read is written the same way again, and reports take it.
+    /// As in the fuzz target: whatever can be read is written in the same way, and reports accept it.
     #[test]
-    fn what_is_changed_anywhere_is_refused_or_taken_by_every_report(
+    fn mutated_lines_never_break_a_report(
         handshake in handshake(),
         changes in vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
     ) {
@@ -172,7 +172,7 @@ proptest! {
         let _ = Line::parse(&bytes);
     }
 
-    /// A client decides on the length of its lists.
+    /// A client decides the length of its lists.
     #[test]
     fn a_line_is_never_too_long(
         n in 0_usize..2000,

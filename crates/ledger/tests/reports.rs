@@ -1,4 +1,4 @@
-//! Verdicts, laggards and dry runs of clients that are known.
+//! Verdicts, laggards and dry runs for known clients.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use crate::common;
@@ -78,7 +78,7 @@ fn every_connection_has_its_verdict() {
 }
 
 #[test]
-fn who_advertises_post_quantum_and_gets_classical_is_found_with_the_cause() {
+fn downgraded_clients_are_found_with_the_cause() {
     let missed = |policy: &str, mode: &str, offer: Offer| {
         let handshake = Handshake {
             policy: policy.into(),
@@ -149,7 +149,7 @@ fn strangers_whose_handshakes_fail_take_no_room_from_clients() {
     assert_eq!(tally.clients.len(), 1000 + 1 + 2);
     let others = tally.clients.iter().map(|client| client.counts.failed).max();
     assert_eq!(others, Some(2000));
-    // Only who was served is a laggard.
+    // Only clients that were served are laggards.
     assert_eq!(laggards(&tally).len(), 1);
     let outcome = dry_run(&tally, &Rules::default(), &[]);
     assert_eq!((outcome.not_replayed, outcome.unknown, outcome.breaks), (2000, 0, 0));
@@ -162,7 +162,7 @@ fn every_post_quantum_group_makes_a_client_able() {
             if row.strength.is_post_quantum() { Ability::PostQuantum } else { Ability::Classical };
         assert_eq!(ability(&offer(&[X25519, row.code_point], &[X25519])), expected, "{}", row.name);
     }
-    // Such a group counts for nothing without TLS 1.3.
+    // Without TLS 1.3 such a group does not count.
     assert_eq!(ability(&Offer { groups: vec![HYBRID], ..old_offer() }), Ability::Tls12);
 }
 
@@ -249,7 +249,7 @@ fn a_dry_run_says_who_breaks_and_why() {
     let tally = tally(crowd());
     let rules = Rules { mode: Mode::Require, ..Rules::default() };
     let outcome = dry_run(&tally, &rules, &[]);
-    // The third, the fourth and the fifth; the seventh was refused before.
+    // The third, the fourth and the fifth; the seventh was refused anyway.
     assert_eq!((outcome.breaks, outcome.mends), (3, 0));
     assert_eq!(outcome.not_replayed, 1);
     assert_eq!(outcome.certificates["api"], ["ecdsa-p256"]);
@@ -272,7 +272,7 @@ fn a_dry_run_says_who_breaks_and_why() {
 fn a_dry_run_counts_groups_and_round_trips() {
     let tally = tally(crowd());
     let same = dry_run(&tally, &Rules::default(), &[]);
-    // Under the policy that was recorded nothing changes; but TLS 1.2 that was refused would be served.
+    // Under the recorded policy nothing changes, except that TLS 1.2 clients that were refused would be served.
     assert_eq!((same.breaks, same.more_round_trips, same.fewer_round_trips), (0, 0, 0));
     assert_eq!(same.mends, 1);
     let rules = Rules::named("classical-2026-11").unwrap();
@@ -296,7 +296,7 @@ fn every_kind_of_certificate_can_sign() {
 }
 
 #[test]
-fn chains_are_signed_by_the_kind_of_key_they_have_and_unknown_kinds_are_said() {
+fn chain_signatures_follow_the_key_kind() {
     for kind in certificate_kinds().filter(|kind| *kind != "rsa") {
         let facts = certificate(kind).unwrap();
         assert_eq!(facts.chain, facts.schemes, "{kind}");

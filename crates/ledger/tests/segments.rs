@@ -115,7 +115,7 @@ fn what_another_process_is_writing_is_not_removed() {
     second.flush();
     assert_eq!(list(folder.path()).unwrap().len(), 2, "a segment in use was removed");
     drop(first);
-    // A day that is alone may be a clock's that has jumped: the next one confirms it.
+    // A single day may come from a clock that has jumped: the next one confirms it.
     drop(second);
     drop(Ledger::open(folder.path(), options.clone()).unwrap());
     assert_eq!(list(folder.path()).unwrap().len(), 2, "a clock that jumped has removed a segment");

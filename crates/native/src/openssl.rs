@@ -1,8 +1,8 @@
 //! OpenSSL 3.5 or later: handshakes in memory through libssl's own interface.
 //!
-//! Loads only functions that libssl's and libcrypto's headers declare as functions, all through libssl, so that two
-//! libcryptos cannot be mixed; what the headers have as macros
-//! goes through `SSL_CTX_ctrl` and `SSL_ctrl` with the numbers of `ssl.h`, which are part of the stable interface of 3.x.
+//! Loads only functions that the headers of libssl and libcrypto declare as functions, all through libssl, so that
+//! two libcryptos cannot be mixed. Macros of the headers become calls of `SSL_CTX_ctrl` and `SSL_ctrl` with the
+//! numbers of `ssl.h`, which are part of the stable interface of 3.x.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_ulong, c_void};
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use libloading::Library;
 
 use crate::Missing;
 
-/// The oldest version with ML-KEM, ML-DSA and hybrid groups: 3.5.
+/// Oldest version with ML-KEM, ML-DSA and hybrid groups: 3.5.
 const OLDEST: c_ulong = 0x3050_0000;
 
 const SSL_CTRL_EXTRA_CHAIN_CERT: c_int = 14;
@@ -29,7 +29,7 @@ const SSL_VERIFY_REQUIRED: c_int = 3;
 const SSL_ERROR_WANT_READ: c_int = 2;
 const OPENSSL_INIT_NO_LOAD_CONFIG: u64 = 0x80;
 
-/// Declares the functions that are loaded.
+/// Declares the functions to load.
 macro_rules! functions {
     ($($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
         #[allow(non_snake_case, reason = "C's names")]
@@ -38,14 +38,14 @@ macro_rules! functions {
         }
 
         impl Functions {
-            /// All through libssl: the loader looks into what a library depends on, too (dlsym(3)), so that libcrypto's functions
-            /// are those of the one that this libssl works with.
+            /// All through libssl: the loader also searches a library's dependencies (dlsym(3)), so that libcrypto's
+            /// functions are those of the libcrypto that this libssl uses.
             ///
             /// # Safety
             /// The library must be OpenSSL's libssl of version 3, and must stay loaded.
             unsafe fn find(ssl: &Library) -> Result<Self, libloading::Error> {
                 Ok(Self {
-                    // SAFETY: the types are those of the declarations in OpenSSL 3's headers.
+                    // SAFETY: the types are those in OpenSSL 3's headers.
                     $($name: unsafe { *ssl.get(concat!(stringify!($name), "\0").as_bytes())? },)*
                 })
             }
@@ -56,7 +56,7 @@ macro_rules! functions {
 type Pointer = *mut c_void;
 
 functions! {
-    // libcrypto's.
+    // Functions of libcrypto.
     OpenSSL_version: fn(c_int) -> *const c_char;
     BIO_s_mem: fn() -> Pointer;
     BIO_new: fn(Pointer) -> Pointer;
@@ -73,7 +73,7 @@ functions! {
     ERR_get_error: fn() -> c_ulong;
     ERR_error_string_n: fn(c_ulong, *mut c_char, usize);
     ERR_clear_error: fn();
-    // libssl's.
+    // Functions of libssl.
     OPENSSL_init_ssl: fn(u64, *const c_void) -> c_int;
     TLS_method: fn() -> Pointer;
     SSL_CTX_new: fn(Pointer) -> Pointer;
@@ -104,13 +104,13 @@ functions! {
     SSL_SESSION_free: fn(Pointer);
 }
 
-/// OpenSSL, loaded; it stays so until the process ends.
+/// OpenSSL, loaded until the process ends.
 pub struct OpenSsl {
     functions: Functions,
     version: String,
 }
 
-/// Why OpenSSL did not do something, in its own words.
+/// OpenSSL's own error message.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}: {reason}")]
 pub struct Failure {
@@ -118,7 +118,8 @@ pub struct Failure {
     reason: String,
 }
 
-/// Finds OpenSSL in one of these folders, which the caller must trust, else where the system's loader looks; once in a process.
+/// Finds OpenSSL in one of these folders, which the caller must trust, or else where the system's loader searches;
+/// once per process.
 pub fn load(folders: &[PathBuf]) -> Result<&'static OpenSsl, Missing> {
     static LOADED: OnceLock<OpenSsl> = OnceLock::new();
     if let Some(loaded) = LOADED.get() {
@@ -146,10 +147,10 @@ impl OpenSsl {
             Some(source) => source.to_string(),
             None => error.to_string(),
         };
-        // libssl's dependency on libcrypto.so.3 is met by what is loaded already under that name: by the one beside it.
-        // SAFETY: what these libraries run when they are loaded is OpenSSL's own. The caller says in which folders a file by this
-        // name may be trusted to be that (the lab: such as nobody but root, the user and the program's owner may write); without a
-        // folder the system's loader does.
+        // libssl's dependency on libcrypto.so.3 is satisfied by the library already loaded under that name, the one
+        // next to it. SAFETY: the initialisers of these libraries are OpenSSL's own. The caller names the folders in
+        // which a file of this name can be trusted to be OpenSSL (for the lab: folders that only root, the user and
+        // the program's owner may write); without a folder the system's loader decides.
         let crypto = unsafe { Library::new(place("libcrypto.so.3")) }.map_err(failed)?;
         // SAFETY: as above.
         let ssl = unsafe { Library::new(place("libssl.so.3")) }.map_err(failed)?;
@@ -157,16 +158,17 @@ impl OpenSsl {
         if beside.is_ok_and(|beside| !std::ptr::fn_addr_eq(beside, used)) {
             return Err("another libcrypto.so.3 is loaded already".to_owned());
         }
-        // SAFETY: it has no conditions.
+        // SAFETY: it has no preconditions.
         let version = unsafe { used() };
         if version < OLDEST {
             let (major, minor) = (version >> 28, version >> 20 & 0xff);
             return Err(format!("OpenSSL {major}.{minor} is older than 3.5"));
         }
-        // SAFETY: it is OpenSSL's by name and version, and is leaked below, with what it depends on, before anything is called.
+        // SAFETY: it is OpenSSL by name and version, and is leaked below with its dependencies before any call.
         let functions = unsafe { Functions::find(&ssl) }.map_err(failed)?;
         std::mem::forget((crypto, ssl));
-        // SAFETY: no settings are passed. The machine's openssl.cnf is not read, so that it cannot change what is measured.
+        // SAFETY: no settings are passed. The machine's openssl.cnf is not read, so it cannot change the
+        // measurements.
         if unsafe { (functions.OPENSSL_init_ssl)(OPENSSL_INIT_NO_LOAD_CONFIG, std::ptr::null()) }
             != 1
         {
@@ -177,7 +179,7 @@ impl OpenSsl {
         Ok(Self { functions, version })
     }
 
-    /// Such as `3.5.7`.
+    /// Version, such as `3.5.7`.
     pub fn version(&self) -> &str {
         &self.version
     }
@@ -185,13 +187,13 @@ impl OpenSsl {
     fn failure(&self, what: &'static str) -> Failure {
         let mut reasons = Vec::new();
         loop {
-            // SAFETY: it has no conditions.
+            // SAFETY: it has no preconditions.
             let code = unsafe { (self.functions.ERR_get_error)() };
             if code == 0 || reasons.len() == 8 {
                 break;
             }
             let mut buffer = [0_u8; 256];
-            // SAFETY: the buffer is as long as is said, and is ended with a zero byte.
+            // SAFETY: the buffer has the stated length and ends with a zero byte.
             unsafe {
                 (self.functions.ERR_error_string_n)(code, buffer.as_mut_ptr().cast(), buffer.len());
             }
@@ -211,10 +213,10 @@ impl OpenSsl {
         Ok(Owned { pointer, free })
     }
 
-    /// A BIO that reads PEM from here.
+    /// A BIO that reads `pem`.
     fn reader(&'static self, pem: &[u8]) -> Result<Owned, Failure> {
         let len = c_int::try_from(pem.len()).unwrap_or(0);
-        // SAFETY: the BIO only reads, and every caller drops it before the text goes.
+        // SAFETY: the BIO only reads, and every caller drops it before the text.
         let bio = unsafe { (self.functions.BIO_new_mem_buf)(pem.as_ptr().cast(), len) };
         self.owned(bio, Free::Int(self.functions.BIO_free), "memory")
     }
@@ -224,7 +226,7 @@ impl OpenSsl {
         let null = std::ptr::null_mut();
         let mut found = Vec::new();
         loop {
-            // SAFETY: the BIO lives; no password is asked for, since certificates have none.
+            // SAFETY: the BIO is alive; no password is asked for, because certificates have none.
             let next = unsafe {
                 (self.functions.PEM_read_bio_X509)(bio.get(), std::ptr::null_mut(), null, null)
             };
@@ -233,8 +235,7 @@ impl OpenSsl {
             }
             found.push(self.owned(next, Free::Void(self.functions.X509_free), "certificate")?);
         }
-        // The end of the text is an error to it.
-        // SAFETY: it has no conditions.
+        // OpenSSL reports the end of the text as an error. SAFETY: it has no preconditions.
         unsafe { (self.functions.ERR_clear_error)() };
         Ok(found)
     }
@@ -242,14 +243,13 @@ impl OpenSsl {
 
 type VersionNumber = unsafe extern "C" fn() -> c_ulong;
 
-/// The function that tells the version of the libcrypto that this library is, or works with.
+/// The function that returns the version of the libcrypto that this library is or uses.
 fn version_of(library: &Library) -> Result<VersionNumber, libloading::Error> {
     // SAFETY: the function has this type in every version of OpenSSL since 1.1.
     unsafe { library.get::<VersionNumber>(b"OpenSSL_version_num\0") }.map(|found| *found)
 }
 
-/// # Safety
-/// The pointer must be null or a text that ends with a zero byte and lives during the call.
+/// # Safety The pointer must be null or point to a text that ends with a zero byte and stays valid during the call.
 unsafe fn text(pointer: *const c_char) -> Option<String> {
     if pointer.is_null() {
         return None;
@@ -264,7 +264,7 @@ enum Free {
     Int(unsafe extern "C" fn(Pointer) -> c_int),
 }
 
-/// An object of OpenSSL's that is released when dropped.
+/// An OpenSSL object that is released on drop.
 struct Owned {
     pointer: NonNull<c_void>,
     free: Free,
@@ -278,7 +278,7 @@ impl Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // SAFETY: the pointer came from OpenSSL with this function to release it, and is released once.
+        // SAFETY: the pointer came from OpenSSL with this release function, and is released once.
         unsafe {
             match self.free {
                 Free::Void(free) => free(self.get()),
@@ -290,25 +290,25 @@ impl Drop for Owned {
     }
 }
 
-/// A side of a connection.
+/// Side of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// Who connects.
+    /// Connects.
     Client,
-    /// Who listens.
+    /// Accepts connections.
     Server,
 }
 
-/// What a side is set up with.
+/// Settings of a side.
 #[derive(Debug, Clone, Copy)]
 pub struct Setup<'a> {
-    /// Which one.
+    /// Client or server.
     pub side: Side,
-    /// Groups in OpenSSL's words, `X25519MLKEM768:x25519`; a client sends a share of the first.
+    /// Groups in OpenSSL's notation, `X25519MLKEM768:x25519`; a client sends a key share of the first.
     pub groups: &'a str,
-    /// Chain and private key that it shows, in PEM.
+    /// Certificate chain and private key of this side, in PEM.
     pub identity: Option<(&'a str, &'a str)>,
-    /// What it trusts, in PEM: the peer must show a certificate below it.
+    /// Trusted roots in PEM: the peer must present a certificate below them.
     pub roots: Option<&'a str>,
 }
 
@@ -321,7 +321,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// Sets a side up.
+    /// Sets up a side.
     pub fn new(openssl: &'static OpenSsl, setup: &Setup<'_>) -> Result<Self, Failure> {
         let functions = &openssl.functions;
         // SAFETY: the method is static.
@@ -330,7 +330,7 @@ impl Context {
         let groups = CString::new(setup.groups)
             .map_err(|_| Failure { what: "groups", reason: "a zero byte".to_owned() })?;
         let control = |command, number, pointer: Pointer| {
-            // SAFETY: the context lives, and each command below gets what `ssl.h` says that it takes.
+            // SAFETY: the context is alive, and each command below gets the arguments that `ssl.h` specifies.
             unsafe { (functions.SSL_CTX_ctrl)(context.get(), command, number, pointer) }
         };
         let null = std::ptr::null_mut();
@@ -340,14 +340,14 @@ impl Context {
         if control(SSL_CTRL_SET_GROUPS_LIST, 0, groups.as_ptr().cast_mut().cast()) != 1 {
             return Err(openssl.failure("groups"));
         }
-        // Off: what is resumed is in tickets.
+        // Off: sessions are resumed from tickets.
         control(SSL_CTRL_SET_SESS_CACHE_MODE, 0, null);
-        // SAFETY: the context lives, and four bytes are read.
+        // SAFETY: the context is alive, and four bytes are read.
         unsafe { (functions.SSL_CTX_set_session_id_context)(context.get(), b"lab!".as_ptr(), 4) };
         if let Some((chain, key)) = setup.identity {
             let mut chain = openssl.certificates(chain.as_bytes())?.into_iter();
             let leaf = chain.next().ok_or_else(|| openssl.failure("chain"))?;
-            // SAFETY: context and certificate live; the context takes its own reference.
+            // SAFETY: context and certificate are alive; the context takes its own reference.
             if unsafe { (functions.SSL_CTX_use_certificate)(context.get(), leaf.get()) } != 1 {
                 return Err(openssl.failure("certificate"));
             }
@@ -355,16 +355,16 @@ impl Context {
                 if control(SSL_CTRL_EXTRA_CHAIN_CERT, 0, certificate.get()) != 1 {
                     return Err(openssl.failure("chain"));
                 }
-                // The context owns it now.
+                // The context owns the certificate now.
                 std::mem::forget(certificate);
             }
             let bio = openssl.reader(key.as_bytes())?;
-            // SAFETY: the BIO lives. A password would be asked for on the terminal; the keys have none.
+            // SAFETY: the BIO is alive. OpenSSL would ask for a password on the terminal, but the keys have none.
             let key = unsafe {
                 (functions.PEM_read_bio_PrivateKey)(bio.get(), std::ptr::null_mut(), null, null)
             };
             let key = openssl.owned(key, Free::Void(functions.EVP_PKEY_free), "private key")?;
-            // SAFETY: context and key live; the context takes its own reference.
+            // SAFETY: context and key are alive; the context takes its own reference.
             let used = unsafe {
                 (functions.SSL_CTX_use_PrivateKey)(context.get(), key.get()) == 1
                     && (functions.SSL_CTX_check_private_key)(context.get()) == 1
@@ -375,7 +375,7 @@ impl Context {
         }
         if let Some(roots) = setup.roots {
             for root in openssl.certificates(roots.as_bytes())? {
-                // SAFETY: the store belongs to the context, which lives; it takes its own reference.
+                // SAFETY: the store belongs to the context, which is alive; it takes its own reference.
                 let added = unsafe {
                     let store = (functions.SSL_CTX_get_cert_store)(context.get());
                     (functions.X509_STORE_add_cert)(store, root.get())
@@ -386,7 +386,7 @@ impl Context {
             }
         }
         let mode = if setup.roots.is_some() { SSL_VERIFY_REQUIRED } else { SSL_VERIFY_NONE };
-        // SAFETY: the context lives; there is no callback.
+        // SAFETY: the context is alive; there is no callback.
         unsafe { (functions.SSL_CTX_set_verify)(context.get(), mode, null) };
         Ok(Self { openssl, context, side: setup.side, verifies: setup.roots.is_some() })
     }
@@ -406,7 +406,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A client names the server that it expects, and may have a session to resume.
+    /// A client passes the name of the server that it expects, and possibly a session to resume.
     pub fn new(
         context: &Context,
         server_name: &str,
@@ -414,7 +414,7 @@ impl Connection {
     ) -> Result<Self, Failure> {
         let openssl = context.openssl;
         let functions = &openssl.functions;
-        // SAFETY: the context lives; the connection takes its own reference.
+        // SAFETY: the context is alive; the connection takes its own reference.
         let connection = unsafe { (functions.SSL_new)(context.context.get()) };
         let connection = openssl.owned(connection, Free::Void(functions.SSL_free), "connection")?;
         // SAFETY: the method is static.
@@ -423,15 +423,15 @@ impl Connection {
         let outgoing = openssl.owned(bio(), Free::Int(functions.BIO_free), "memory")?;
         let (reads, writes) = (incoming.get(), outgoing.get());
         std::mem::forget((incoming, outgoing));
-        // SAFETY: all three live; the connection owns both BIOs from now on, so they were forgotten above.
+        // SAFETY: all three are alive; the connection owns both BIOs from now on, so they were forgotten above.
         unsafe { (functions.SSL_set_bio)(connection.get(), reads, writes) };
         match context.side {
-            // SAFETY: the connection lives.
+            // SAFETY: the connection is alive.
             Side::Server => unsafe { (functions.SSL_set_accept_state)(connection.get()) },
             Side::Client => {
                 let name = CString::new(server_name)
                     .map_err(|_| Failure { what: "name", reason: "a zero byte".to_owned() })?;
-                // SAFETY: the connection lives, and both calls copy the name, which ends with a zero byte.
+                // SAFETY: the connection is alive, and both calls copy the name, which ends with a zero byte.
                 let named = unsafe {
                     (functions.SSL_set_connect_state)(connection.get());
                     (functions.SSL_ctrl)(
@@ -448,7 +448,7 @@ impl Connection {
             }
         }
         if let Some(session) = session {
-            // SAFETY: both live; the connection takes its own reference.
+            // SAFETY: both are alive; the connection takes its own reference.
             if unsafe { (functions.SSL_set_session)(connection.get(), session.0.get()) } != 1 {
                 return Err(openssl.failure("session"));
             }
@@ -457,20 +457,20 @@ impl Connection {
         Ok(Self { openssl, connection, incoming: reads, outgoing: writes, verifies })
     }
 
-    /// Takes what the other side has sent.
+    /// Passes in bytes from the other side.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         let len = c_int::try_from(bytes.len())
             .map_err(|_| Failure { what: "input", reason: "too long".to_owned() })?;
-        // SAFETY: the BIO lives as long as the connection; `len` bytes are read.
+        // SAFETY: the BIO is alive as long as the connection; `len` bytes are read.
         let taken = unsafe {
             (self.openssl.functions.BIO_write)(self.incoming, bytes.as_ptr().cast(), len)
         };
         if taken == len { Ok(()) } else { Err(self.openssl.failure("input")) }
     }
 
-    /// Gives what is to be sent.
+    /// Appends bytes for the other side to `output`.
     pub fn drain(&mut self, output: &mut Vec<u8>) {
-        // SAFETY: the BIO lives as long as the connection.
+        // SAFETY: the BIO is alive as long as the connection.
         let pending = unsafe { (self.openssl.functions.BIO_ctrl_pending)(self.outgoing) };
         let Ok(len) = c_int::try_from(pending) else { return };
         let start = output.len();
@@ -486,10 +486,10 @@ impl Connection {
         output.truncate(start + usize::try_from(given).unwrap_or(0));
     }
 
-    /// Goes on with the handshake as far as the input allows; whether it is complete.
+    /// Continues the handshake as far as the input allows; returns whether it is complete.
     pub fn handshake(&mut self) -> Result<bool, Failure> {
         let functions = &self.openssl.functions;
-        // SAFETY: the connection lives.
+        // SAFETY: the connection is alive.
         let (result, error) = unsafe {
             (functions.ERR_clear_error)();
             let result = (functions.SSL_do_handshake)(self.connection.get());
@@ -502,11 +502,11 @@ impl Connection {
         }
     }
 
-    /// Processes what came after the handshake: tickets.
+    /// Processes messages after the handshake: tickets.
     pub fn settle(&mut self) -> Result<(), Failure> {
         let functions = &self.openssl.functions;
         let mut byte = [0_u8; 1];
-        // SAFETY: the connection lives; there is room for one byte.
+        // SAFETY: the connection is alive; there is room for one byte.
         let error = unsafe {
             (functions.ERR_clear_error)();
             let result = (functions.SSL_read)(self.connection.get(), byte.as_mut_ptr().cast(), 1);
@@ -518,32 +518,32 @@ impl Connection {
         }
     }
 
-    /// The negotiated group, in OpenSSL's words.
+    /// Negotiated group in OpenSSL's notation.
     pub fn group(&self) -> Option<String> {
-        // SAFETY: the connection lives; the text is static or belongs to it.
+        // SAFETY: the connection is alive; the text is static or belongs to it.
         unsafe { text((self.openssl.functions.SSL_get0_group_name)(self.connection.get())) }
     }
 
     /// Whether a session was resumed.
     pub fn resumed(&self) -> bool {
-        // SAFETY: the connection lives.
+        // SAFETY: the connection is alive.
         unsafe { (self.openssl.functions.SSL_session_reused)(self.connection.get()) == 1 }
     }
 
-    /// Whether the peer's certificate was asked for and found good.
+    /// Whether the peer's certificate was requested and verified.
     pub fn verified(&self) -> bool {
-        // SAFETY: the connection lives. 0 is X509_V_OK.
+        // SAFETY: the connection is alive. 0 is X509_V_OK.
         self.verifies
             && unsafe { (self.openssl.functions.SSL_get_verify_result)(self.connection.get()) } == 0
     }
 
-    /// The session of the last ticket; the connection ends with it.
+    /// Session of the last ticket; consumes the connection.
     pub fn session(&self) -> Result<Session, Failure> {
         let functions = &self.openssl.functions;
-        // A session whose connection was not closed is not resumed (`ssl_clear_bad_session`).
-        // SAFETY: the connection lives; 3 is `SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN`.
+        // OpenSSL does not resume a session whose connection was not closed (`ssl_clear_bad_session`). SAFETY: the
+        // connection is alive; 3 is `SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN`.
         unsafe { (functions.SSL_set_shutdown)(self.connection.get(), 3) };
-        // SAFETY: the connection lives; the reference is ours to release.
+        // SAFETY: the connection is alive; the returned reference is ours to release.
         let session = unsafe { (functions.SSL_get1_session)(self.connection.get()) };
         let free = Free::Void(functions.SSL_SESSION_free);
         Ok(Session(self.openssl.owned(session, free, "session")?))

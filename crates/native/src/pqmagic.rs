@@ -1,9 +1,10 @@
-//! PQMagic (Apache-2.0): the library in C with the algorithms of the Chinese competition, Aigis-enc and Aigis-sig, and with Kyber and
-//! Dilithium of NIST's round 3. It comes with the Python package `pqmagic`.
+//! PQMagic (Apache-2.0): the C library with the algorithms of the Chinese competition, Aigis-enc and Aigis-sig, and
+//! with Kyber and Dilithium of NIST's third round. The Python package `pqmagic` contains it.
 //!
-//! Its functions write as many bytes as the algorithm has, and nothing in the library says how many. So sizes are those of
-//! `pqmagic_api.h` of version 1.0.7, every buffer that is written to is longer than that by `MARGIN`, and an algorithm that reaches
-//! into the margin is refused: at its first use, which is a round trip, before anything that came from elsewhere is read.
+//! Its functions write as many bytes as the algorithm specifies, and nothing in the library says how many. So the
+//! sizes are those of `pqmagic_api.h` of version 1.0.7, every output buffer is longer than that by `MARGIN`, and an
+//! algorithm that writes into the margin is refused at its first use, which is a round trip, before it reads any data
+//! from elsewhere.
 
 use std::ffi::c_int;
 use std::path::{Path, PathBuf};
@@ -17,12 +18,12 @@ use crate::Missing;
 pub const FILE_NAME: &str = "libpqmagic_std.so";
 /// How to get it.
 pub const HOW_TO_GET: &str = "pip install pqmagic==1.0.7";
-/// Bytes behind each buffer, more than any two versions of an algorithm differ by.
+/// Bytes after each buffer, more than any two versions of an algorithm differ by.
 const MARGIN: usize = 4096;
-/// What the margin is filled with.
+/// Initial value of the margin.
 const UNTOUCHED: u8 = 0xa5;
 
-/// A function that returned an error or wrote more than it should.
+/// A function returned an error or wrote too much.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{algorithm}: {what}")]
 pub struct Failed {
@@ -60,7 +61,7 @@ pub struct SignatureSizes {
     pub context: bool,
 }
 
-/// Every mechanism, by `pqmagic_api.h`.
+/// All mechanisms, by `pqmagic_api.h`.
 pub const KEMS: &[KemSizes] = &[
     kem("aigis_enc_1", 672, 1568, 736),
     kem("aigis_enc_2", 896, 2208, 992),
@@ -71,7 +72,7 @@ pub const KEMS: &[KemSizes] = &[
     kem("kyber1024", 1568, 3168, 1568),
 ];
 
-/// Every signature algorithm, by `pqmagic_api.h`.
+/// All signature algorithms, by `pqmagic_api.h`.
 pub const SIGNATURES: &[SignatureSizes] = &[
     signature("aigis_sig1", 1056, 2448, 1852, true),
     signature("aigis_sig2", 1312, 3376, 2445, true),
@@ -146,7 +147,7 @@ pub struct PqMagic {
     path: PathBuf,
 }
 
-/// A mechanism, ready to be used.
+/// A mechanism, ready for use.
 #[derive(Debug, Clone)]
 pub struct Kem {
     sizes: KemSizes,
@@ -155,18 +156,18 @@ pub struct Kem {
     encapsulate: EncapsulateFn,
     encapsulate_from: EncapsulateFromFn,
     decapsulate: DecapsulateFn,
-    /// The functions are valid as long as it is loaded.
+    /// Keeps the library loaded, so that the functions stay valid.
     _library: Arc<Library>,
 }
 
-/// A signature algorithm, ready to be used.
+/// A signature algorithm, ready for use.
 #[derive(Debug, Clone)]
 pub struct Signature {
     sizes: SignatureSizes,
     key_pair: KeyPairFn,
     key_pair_from: KeyPairFromFn,
     sign: Signing,
-    /// The functions are valid as long as it is loaded.
+    /// Keeps the library loaded, so that the functions stay valid.
     _library: Arc<Library>,
 }
 
@@ -176,11 +177,11 @@ enum Signing {
     WithContext(SignContextFn, VerifyContextFn),
 }
 
-/// A public key and the secret one.
+/// Public key and secret key.
 pub type KeyPair = (Vec<u8>, Vec<u8>);
 
 impl PqMagic {
-    /// Loads the first of these files that is there; a folder stands for the library in it.
+    /// Loads the first of these files that exists; for a folder, the library in it.
     pub fn load(candidates: &[PathBuf]) -> Result<Self, Missing> {
         let missing = |reason: String| Missing { library: FILE_NAME.to_owned(), reason };
         let path = candidates
@@ -188,9 +189,9 @@ impl PqMagic {
             .map(|path| if path.is_dir() { path.join(FILE_NAME) } else { path.clone() })
             .find(|path| path.is_file())
             .ok_or_else(|| missing(format!("not installed; get it by `{HOW_TO_GET}`")))?;
-        // SAFETY: loading runs the library's initialisers. PQMagic has none of its own: it is plain C, and depends on the C
-        // library only. The caller says which files may be trusted: the lab, only such as nobody but root, the user and the
-        // program's owner may write.
+        // SAFETY: loading runs the library's initialisers. PQMagic has none of its own: it is plain C and depends
+        // only on the C library. The caller says which files to trust: for the lab, only those that nobody but root,
+        // the user and the program's owner may write.
         let library = unsafe { Library::new(&path) }.map_err(|error| Missing {
             library: path.display().to_string(),
             reason: because(&error),
@@ -198,12 +199,12 @@ impl PqMagic {
         Ok(Self { library: Arc::new(library), path })
     }
 
-    /// The file.
+    /// Path of the library file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The mechanism with these sizes.
+    /// Loads the mechanism with these sizes.
     pub fn kem(&self, sizes: KemSizes) -> Result<Kem, Missing> {
         let name = sizes.name;
         // SAFETY: the types are those of the declarations in `pqmagic_api.h`.
@@ -222,10 +223,10 @@ impl PqMagic {
         Ok(kem)
     }
 
-    /// The signature algorithm with these sizes.
+    /// Loads the signature algorithm with these sizes.
     pub fn signature(&self, sizes: SignatureSizes) -> Result<Signature, Missing> {
         let name = sizes.name;
-        // SAFETY: the types are those of the declarations in `pqmagic_api.h`; only those with a context take one.
+        // SAFETY: the types are those in `pqmagic_api.h`; only algorithms with a context take one.
         let signature = unsafe {
             Signature {
                 sizes,
@@ -253,32 +254,31 @@ impl PqMagic {
         Missing { library: self.path.display().to_string(), reason: reason.to_owned() }
     }
 
-    /// # Safety
-    /// `F` must be a function pointer of the type that the function has.
+    /// # Safety `F` must be a function pointer with the type of the function.
     unsafe fn function<F: Copy>(&self, algorithm: &str, name: &str) -> Result<F, Missing> {
         let symbol = format!("pqmagic_{algorithm}_std_{name}");
-        // SAFETY: the caller vouches for the type; whoever takes the copy keeps the library loaded.
+        // SAFETY: the caller vouches for the type; every holder of the copy keeps the library loaded.
         unsafe { self.library.get::<F>(symbol.as_str()) }
             .map(|function| *function)
             .map_err(|error| self.missing(&because(&error)))
     }
 }
 
-/// What the loader said, which is in the error's source.
+/// Message of the loader, which is in the error's source.
 fn because(error: &libloading::Error) -> String {
     let source = std::error::Error::source(error).map(ToString::to_string);
     source.unwrap_or_else(|| error.to_string())
 }
 
-/// Rounds in which an algorithm is tried out. One byte too many goes unseen in a round if it happens to be [`UNTOUCHED`], which is one
-/// time in 256; in all rounds, one time in 2^64.
+/// Rounds in which an algorithm is tried out. A round misses one byte too many if that byte happens to be
+/// [`UNTOUCHED`], with a probability of 1/256; all rounds miss it with 1/2^64.
 const ROUNDS: usize = 8;
 
 fn try_out(round: impl Fn() -> Result<(), Failed>) -> Result<(), Failed> {
     (0..ROUNDS).try_for_each(|_| round())
 }
 
-/// A buffer with its margin.
+/// A buffer with a margin.
 struct Buffer {
     bytes: Vec<u8>,
     len: usize,
@@ -293,14 +293,14 @@ impl Buffer {
         self.bytes.as_mut_ptr()
     }
 
-    /// What was written, if it was not too much.
+    /// The bytes written, unless too many were.
     fn take(mut self) -> Option<Vec<u8>> {
         let margin = self.bytes.split_off(self.len);
         margin.iter().all(|byte| *byte == UNTOUCHED).then_some(self.bytes)
     }
 }
 
-/// Coins with something readable behind them: algorithms read different numbers of them.
+/// Coins followed by readable bytes, because algorithms read different numbers of them.
 fn padded(bytes: &[u8]) -> Vec<u8> {
     let mut padded = Vec::with_capacity(bytes.len() + MARGIN);
     padded.extend_from_slice(bytes);
@@ -309,7 +309,7 @@ fn padded(bytes: &[u8]) -> Vec<u8> {
 }
 
 impl Kem {
-    /// Its sizes.
+    /// Sizes of its keys and ciphertexts.
     pub fn sizes(&self) -> KemSizes {
         self.sizes
     }
@@ -323,13 +323,13 @@ impl Kem {
         Err(Failed { algorithm: self.sizes.name, what: "the two sides have different secrets" })
     }
 
-    /// A new key pair.
+    /// Generates a key pair.
     pub fn generate(&self) -> Result<KeyPair, Failed> {
-        // SAFETY: both buffers are longer than the library's header says.
+        // SAFETY: both buffers are longer than the library's header requires.
         self.key_pair(|public, secret| unsafe { (self.key_pair)(public, secret) })
     }
 
-    /// The key pair of these coins, for known answers.
+    /// Key pair from these coins, for known answers.
     pub fn generate_from(&self, coins: &[u8]) -> Result<KeyPair, Failed> {
         let mut coins = padded(coins);
         // SAFETY: as above; the coins are longer than any algorithm reads.
@@ -342,13 +342,14 @@ impl Kem {
         key_pair(self.sizes.name, self.sizes.public_key, self.sizes.secret_key, make)
     }
 
-    /// A ciphertext and the shared secret.
+    /// Returns a ciphertext and its shared secret.
     pub fn encapsulate(&self, public_key: &[u8]) -> Result<(Vec<u8>, Vec<u8>), Failed> {
-        // SAFETY: the buffers are longer than the header says, and the key as long (`encapsulate_by` sees to it).
+        // SAFETY: the buffers are longer than the header requires, and the key has the right length (`encapsulate_by`
+        // checks it).
         self.encapsulate_by(public_key, |ct, ss, pk| unsafe { (self.encapsulate)(ct, ss, pk) })
     }
 
-    /// The ciphertext and the shared secret of these coins, for known answers.
+    /// Ciphertext and shared secret from these coins, for known answers.
     pub fn encapsulate_from(
         &self,
         public_key: &[u8],
@@ -379,14 +380,14 @@ impl Kem {
         both.ok_or_else(|| failed("the library has other sizes"))
     }
 
-    /// The shared secret of a ciphertext.
+    /// Shared secret of a ciphertext.
     pub fn decapsulate(&self, secret_key: &[u8], ciphertext: &[u8]) -> Result<Vec<u8>, Failed> {
         let failed = |what| Failed { algorithm: self.sizes.name, what };
         if secret_key.len() != self.sizes.secret_key || ciphertext.len() != self.sizes.ciphertext {
             return Err(failed("a key or ciphertext of the wrong length"));
         }
         let mut secret = Buffer::new(SHARED_SECRET);
-        // SAFETY: all three are at least as long as the header says.
+        // SAFETY: all three are at least as long as the header requires.
         let returned = unsafe {
             (self.decapsulate)(secret.pointer(), ciphertext.as_ptr(), secret_key.as_ptr())
         };
@@ -397,11 +398,11 @@ impl Kem {
     }
 }
 
-/// Bytes of every mechanism's shared secret.
+/// Length in bytes of every mechanism's shared secret.
 pub const SHARED_SECRET: usize = 32;
 
 impl Signature {
-    /// Its sizes.
+    /// Sizes of its keys and signatures.
     pub fn sizes(&self) -> SignatureSizes {
         self.sizes
     }
@@ -415,13 +416,13 @@ impl Signature {
         Err(Failed { algorithm: self.sizes.name, what: "its own signature is not right" })
     }
 
-    /// A new key pair.
+    /// Generates a key pair.
     pub fn generate(&self) -> Result<KeyPair, Failed> {
-        // SAFETY: both buffers are longer than the library's header says.
+        // SAFETY: both buffers are longer than the library's header requires.
         self.key_pair(|public, secret| unsafe { (self.key_pair)(public, secret) })
     }
 
-    /// The key pair of these coins, for known answers.
+    /// Key pair from these coins, for known answers.
     pub fn generate_from(&self, coins: &[u8]) -> Result<KeyPair, Failed> {
         let mut coins = padded(coins);
         // SAFETY: as above; the coins are longer than any algorithm reads.
@@ -434,7 +435,7 @@ impl Signature {
         key_pair(self.sizes.name, self.sizes.public_key, self.sizes.secret_key, make)
     }
 
-    /// Signs a message; the context is empty where the algorithm has none.
+    /// Signs a message; the context is empty if the algorithm has none.
     pub fn sign(
         &self,
         secret_key: &[u8],
@@ -449,8 +450,8 @@ impl Signature {
         let mut len = self.sizes.signature;
         let (out, m, mlen) = (signature.pointer(), message.as_ptr(), message.len());
         let returned = match self.sign {
-            // SAFETY: the message and the context come with their lengths; the key is as long as the header says, the
-            // buffer for the signature longer.
+            // SAFETY: the message and the context are passed with their lengths; the key has the length in the
+            // header, and the buffer for the signature is longer.
             Signing::WithContext(sign, _) => unsafe {
                 sign(out, &mut len, m, mlen, context.as_ptr(), context.len(), secret_key.as_ptr())
             },
@@ -466,7 +467,7 @@ impl Signature {
         Ok(signature)
     }
 
-    /// Whether a signature is right.
+    /// Whether a signature is valid.
     pub fn verify(
         &self,
         public_key: &[u8],
@@ -480,7 +481,7 @@ impl Signature {
         let (sig, siglen) = (signature.as_ptr(), signature.len());
         let (m, mlen) = (message.as_ptr(), message.len());
         let returned = match self.sign {
-            // SAFETY: all but the key come with their lengths, and the key is as long as the header says.
+            // SAFETY: everything but the key is passed with its length, and the key has the length in the header.
             Signing::WithContext(_, verify) => unsafe {
                 verify(sig, siglen, m, mlen, context.as_ptr(), context.len(), public_key.as_ptr())
             },

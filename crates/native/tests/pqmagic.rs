@@ -1,5 +1,5 @@
-//! PQMagic's algorithms against its published known answers. Needs the library, which `cargo xtask peers` installs, and the vectors,
-//! which live outside the repository, next to the checkout as `../shared/vectors`.
+//! PQMagic's algorithms against its published known answers. Needs the library, which `cargo xtask peers` installs,
+//! and the vectors, which are outside the repository, next to the checkout in `../shared/vectors`.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -27,7 +27,7 @@ fn library() -> Option<PqMagic> {
 
 type Vector = Vec<(String, Vec<u8>)>;
 
-/// The values `name = HEX` of each vector in a file.
+/// Values `name = HEX` of each vector in a file.
 fn vectors(file: &str) -> Option<Vec<Vector>> {
     let folder = outlast_testing::vectors("aigis")?;
     let text = std::fs::read_to_string(folder.join(file)).unwrap();
@@ -86,7 +86,7 @@ fn sizes_that_are_too_small_are_noticed() {
     let Some(library) = library() else { return };
     let mut sizes = KEMS[1];
     sizes.public_key -= 1;
-    // Often, as the byte that is too many is a random one.
+    // Repeated because the surplus byte is random.
     for _ in 0..300 {
         let missing = library.kem(sizes).unwrap_err().to_string();
         assert!(missing.contains("other sizes"), "{missing}");

@@ -1,8 +1,8 @@
 //! The security policies.
 //!
-//! A row that has been released is never changed; `tests/catalogue.rs` holds them against a snapshot. Rows with AWS's
-//! names do what AWS's policies of these names do, as far as what they name is implemented: `differences` says what is
-//! not.
+//! A released row is never changed; `tests/catalogue.rs` compares them with a snapshot. Rows with AWS's names behave
+//! like AWS's policies with these names, as far as their algorithms are implemented: `differences` lists the
+//! exceptions.
 
 mod lists;
 
@@ -12,7 +12,7 @@ use outlast_crypto::versions::Version;
 
 use crate::row::{Mode, SecurityPolicy, TlsRows};
 
-/// Every policy. The first is the default.
+/// All policies. The first is the default.
 pub static POLICIES: &[SecurityPolicy] = &ROWS;
 
 static ROWS: [SecurityPolicy; 20] = [

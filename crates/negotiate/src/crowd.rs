@@ -1,14 +1,14 @@
-//! Clients as they are usually met, as rows: what explanations and differences of policies try.
+//! Common clients, as rows, for explanations and differences of policies.
 //!
-//! What a row offers was read from ClientHellos of that software as it comes, unless its name says how it is set. They
-//! stand for their kind; what the clients of one's own door offer, its ledger knows.
+//! The offers were captured from that software with its defaults, unless the name says otherwise. They stand for
+//! their kind; the ledger knows the real clients of a door.
 
 use crate::offer::{Offer, Transport};
 
 /// A kind of client.
 #[derive(Debug)]
 pub struct Client {
-    /// What it is called in explanations.
+    /// Name in explanations.
     pub name: &'static str,
     versions: &'static [u16],
     suites: &'static [u16],
@@ -37,7 +37,7 @@ const OPENSSL_35_SCHEMES: &[u16] = &[
     0x080a, 0x080b, 0x0804, 0x0805, 0x0806, 0x0401, 0x0501, 0x0601,
 ];
 
-/// The kinds, the best protected first.
+/// All kinds, the best protected first.
 pub static CROWD: &[Client] = &[
     Client {
         name: "browser with X25519MLKEM768",
@@ -114,7 +114,7 @@ pub static CROWD: &[Client] = &[
 ];
 
 impl Client {
-    /// What it offers.
+    /// Its offer.
     pub fn offer(&self) -> Offer {
         let is_13 = self.versions.contains(&0x0304);
         let extensions: &[u16] = if is_13 { &[10, 13, 43, 51] } else { &[10, 13] };

@@ -1,5 +1,4 @@
-//! What a client gets under a policy: a function of the policy, the offer and the server's certificates, and of nothing
-//! else.
+//! What a client gets under a policy: a function of the policy, the offer and the server's certificates only.
 
 use outlast_crypto::groups::{Group, Strength};
 use outlast_crypto::schemes::{Kind, Scheme};
@@ -11,18 +10,18 @@ use crate::failing::FAILING;
 use crate::offer::{Offer, SUPPORTED_VERSIONS, Transport};
 use crate::policy::{Mode, Rules};
 
-/// What is known of a certificate that the server may show.
+/// Facts about a certificate that the server may show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertificateFacts {
-    /// What the ledger calls it: `ecdsa-p256`.
+    /// Kind in the ledger, such as `ecdsa-p256`.
     pub kind: String,
     /// Code points of the schemes that its key can sign with, the preferred first.
     pub schemes: Vec<u16>,
-    /// Code points of the schemes that its chain is signed with, without the root's own; empty if unknown.
+    /// Code points of the schemes that its chain is signed with, without the root's; empty if unknown.
     pub chain: Vec<u16>,
 }
 
-/// What a client gets.
+/// The decision on a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     /// A connection.
@@ -31,7 +30,7 @@ pub enum Decision {
     Refuse(Refusal),
 }
 
-/// What is negotiated.
+/// The negotiated parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct Choice {
     /// Version of TLS.
@@ -40,7 +39,7 @@ pub struct Choice {
     pub suite: &'static Suite,
     /// Group of the key exchange.
     pub group: &'static Group,
-    /// Whether the client is asked for a share of it by HelloRetryRequest.
+    /// Whether the client is asked for a share by HelloRetryRequest.
     pub hello_retry: bool,
     /// Index of the certificate.
     pub certificate: usize,
@@ -66,7 +65,7 @@ impl PartialEq for Choice {
 
 impl Eq for Choice {}
 
-/// Why a client gets no connection.
+/// Why a client is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
 pub enum Refusal {
@@ -76,13 +75,13 @@ pub enum Refusal {
     /// No group in common.
     #[error("no key-exchange group in common")]
     Group,
-    /// The client has classical groups only, and the policy wants post-quantum ones.
+    /// The client only has classical groups, and the policy requires post-quantum ones.
     #[error("the client has no post-quantum group, and the policy requires one")]
     Classical,
     /// No cipher suite in common.
     #[error("no cipher suite in common")]
     Suite,
-    /// No certificate whose signatures the client takes.
+    /// No certificate with signatures that the client accepts.
     #[error("no signature scheme in common")]
     Scheme,
 }
@@ -97,7 +96,7 @@ impl Refusal {
     }
 }
 
-/// Whether a policy has any use for a certificate: the scheme of its key and those of its chain are allowed.
+/// Whether a policy can use a certificate: it allows the scheme of its key and those of its chain.
 pub fn can_show(rules: &Rules, facts: &CertificateFacts) -> bool {
     let is_allowed =
         |code: &u16| rules.certificate_schemes().any(|allowed| allowed.code_point == *code);
@@ -121,8 +120,8 @@ fn serve(
     let version = version(rules, offer)?;
     let (group, hello_retry) = group(rules, offer, version)?;
     let mut refusal = Refusal::Scheme;
-    // A chain whose signatures the client does not name comes last, but it comes: many clients name less than they take, and
-    // they can judge it themselves (RFC 8446, section 4.4.2.2).
+    // A chain with signatures that the client does not list comes last, but is not excluded: many clients list less
+    // than they accept, and can decide for themselves (RFC 8446, section 4.4.2.2).
     let named = |wanted: bool| {
         let certificates = certificates.iter().enumerate();
         certificates.filter(move |(_, facts)| names_chain(offer, facts) == wanted)
@@ -164,7 +163,7 @@ fn version(rules: &Rules, offer: &Offer) -> Result<Version, Refusal> {
         .ok_or(Refusal::Version)
 }
 
-/// The group, and whether its share must be asked for.
+/// The group, and whether its share must be requested.
 fn group(
     rules: &Rules,
     offer: &Offer,
@@ -173,7 +172,7 @@ fn group(
     if version == Version::Tls12 {
         let classical = |row: &&Group| row.strength == Strength::Classical;
         let named = |row: &&Group| offer.groups.contains(&row.code_point);
-        // Without the extension any group might be chosen (RFC 8422, section 4), but rustls does not.
+        // Without the extension any group could be chosen (RFC 8422, section 4), but rustls does not.
         let found = rules.groups().filter(classical).find(named);
         return found.map(|row| (row, false)).ok_or(Refusal::Group);
     }
@@ -181,7 +180,7 @@ fn group(
         rules.groups().filter(|row| offer.groups.contains(&row.code_point)).collect();
     let sent =
         |row: &Group| offer.shares.as_ref().is_some_and(|shares| shares.contains(&row.code_point));
-    // Among equals the one whose share is there saves a round trip.
+    // Among equals, a group whose share was sent saves a round trip.
     let best = |post_quantum: bool| {
         let equals = || common.iter().filter(|row| row.strength.is_post_quantum() == post_quantum);
         equals().find(|row| sent(row)).or_else(|| equals().next()).copied()
@@ -212,7 +211,7 @@ fn group(
     }
 }
 
-/// Whether the client says that it takes the chain's signatures, as far as they matter for the choice: those of ML-DSA.
+/// Whether the client lists the chain's signatures, as far as they matter for the choice: those of ML-DSA.
 fn names_chain(offer: &Offer, facts: &CertificateFacts) -> bool {
     let for_chain = offer.certificate_schemes.as_ref().unwrap_or(&offer.schemes);
     let is_ml_dsa =
@@ -220,7 +219,7 @@ fn names_chain(offer: &Offer, facts: &CertificateFacts) -> bool {
     facts.chain.iter().all(|code| !is_ml_dsa(code) || for_chain.contains(code))
 }
 
-/// The scheme that signs the handshake with this certificate, if the client takes that.
+/// The scheme for signing the handshake with this certificate, if the client accepts one.
 fn scheme(
     rules: &Rules,
     offer: &Offer,
@@ -250,15 +249,16 @@ fn scheme(
         })
 }
 
-/// Curves of the keys that schemes of ECDSA sign with, by their code points as groups.
+/// Curves of ECDSA schemes, with their code points as groups.
 static CURVES: &[(&str, u16)] = &[
     ("ecdsa_secp256r1_sha256", 0x0017),
     ("ecdsa_secp384r1_sha384", 0x0018),
     ("ecdsa_secp521r1_sha512", 0x0019),
 ];
 
-/// Whether the client of TLS 1.2 takes keys on the scheme's curve: there the groups that it names are those of certificates,
-/// too (RFC 8422, section 5.1), and OpenSSL refuses others. In TLS 1.3 they are not (RFC 8446, section 4.2.7).
+/// Whether the client of TLS 1.2 accepts keys on the scheme's curve: there its list of groups applies to
+/// certificates, too (RFC 8422, section 5.1), and OpenSSL refuses others. In TLS 1.3 it does not (RFC 8446, section
+/// 4.2.7).
 fn names_curve(offer: &Offer, scheme: &Scheme) -> bool {
     let curve = CURVES.iter().find(|(name, _)| *name == scheme.name);
     curve.is_none_or(|(_, group)| offer.groups.contains(group))

@@ -1,4 +1,4 @@
-//! What is different between two policies, list by list, and for whom.
+//! The differences between two policies, list by list, and the clients that they affect.
 
 use serde::Serialize;
 
@@ -10,20 +10,20 @@ use crate::policy::{Rules, SecurityPolicy};
 /// The difference of one list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ListDiff {
-    /// `groups`
+    /// Name of the list, such as `groups`.
     pub list: &'static str,
     /// What only the first policy has, in its order.
     pub removed: Vec<&'static str>,
     /// What only the second has, in its order.
     pub added: Vec<&'static str>,
-    /// What both have, in the second one's order, if that is another.
+    /// What both have, in the second one's order, if the order differs.
     pub reordered: Option<Vec<&'static str>>,
 }
 
-/// A kind of client that fares otherwise.
+/// A kind of client that is affected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// Of [`CROWD`].
+    /// Its name in [`CROWD`].
     pub client: &'static str,
     /// Under the first policy: `TLSv1.3, X25519MLKEM768`, or why it is refused.
     pub before: String,
@@ -44,7 +44,7 @@ pub struct Diff {
     pub lists: Vec<ListDiff>,
     /// Both modes, if they are not the same.
     pub mode: Option<(&'static str, &'static str)>,
-    /// Usual clients that fare otherwise.
+    /// Common clients that are affected.
     pub clients: Vec<Change>,
 }
 
@@ -84,7 +84,7 @@ pub fn diff(from: &'static SecurityPolicy, to: &'static SecurityPolicy) -> Diff 
 }
 
 impl Diff {
-    /// Whether there is none.
+    /// Whether there are no differences.
     pub fn is_empty(&self) -> bool {
         self.lists.is_empty() && self.mode.is_none()
     }

@@ -1,6 +1,6 @@
-//! What a policy means, in sentences: why each group is there, who is served, and what would become of a given client.
+//! Explains a policy in sentences: why each group is there, who is served, and what a given client would get.
 //!
-//! Outcomes come from [`decide()`], so that what is explained is what happens.
+//! Outcomes come from [`decide()`], so that the explanation is what really happens.
 
 use outlast_crypto::groups::{Group, Strength};
 use outlast_crypto::schemes::{Kind, Scheme};
@@ -12,24 +12,24 @@ use crate::decide::{CertificateFacts, Choice, Decision, Refusal, decide};
 use crate::offer::{Offer, Transport};
 use crate::policy::{Mode, Rules};
 
-/// What a policy means.
+/// Explanation of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Explanation {
     /// The policy's name.
     pub policy: &'static str,
     /// The mode's name.
     pub mode: &'static str,
-    /// What it is for.
+    /// The policy's purpose.
     pub summary: &'static str,
     /// How it works, a sentence each.
     pub meaning: Vec<String>,
     /// Each group that the mode leaves.
     pub groups: Vec<Reason>,
-    /// How usual clients fare.
+    /// Results of common clients.
     pub clients: Vec<Fare>,
-    /// Where it departs from its sources.
+    /// Its departures from its sources.
     pub differences: &'static [&'static str],
-    /// What it follows.
+    /// Its sources.
     pub sources: &'static [&'static str],
 }
 
@@ -42,10 +42,10 @@ pub struct Reason {
     pub why: String,
 }
 
-/// How a kind of client fares.
+/// Result of a kind of client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fare {
-    /// Of [`CROWD`].
+    /// Its name in [`CROWD`].
     pub client: &'static str,
     /// Whether it is served.
     pub served: bool,
@@ -55,7 +55,7 @@ pub struct Fare {
     pub outcome: String,
 }
 
-/// What becomes of one offer.
+/// Result of one offer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Outcome {
     /// Whether it is served.
@@ -70,19 +70,19 @@ pub struct Outcome {
     pub post_quantum: bool,
     /// Whether the client is asked for a share by HelloRetryRequest.
     pub hello_retry: bool,
-    /// Which certificate.
+    /// Kind of the certificate.
     pub certificate: Option<String>,
-    /// IANA name of what signs the handshake.
+    /// IANA name of the scheme that signs the handshake.
     pub scheme: Option<&'static str>,
     /// Why it is refused.
     pub refusal: Option<Refusal>,
-    /// The alert that it gets then.
+    /// The alert that it gets in that case.
     pub alert: Option<u8>,
-    /// What happens and why, a sentence each.
+    /// What happens and why, one sentence each.
     pub steps: Vec<String>,
 }
 
-/// What the policy means in this mode.
+/// Explains a policy in this mode.
 pub fn explain(rules: &Rules) -> Explanation {
     let policy = rules.policy;
     let clients = CROWD.iter().filter(|_| policy.has_tls()).map(|client| {
@@ -168,7 +168,7 @@ fn meaning(rules: &Rules) -> Vec<String> {
     out
 }
 
-/// Why a policy would have this group.
+/// Why a policy has this group.
 fn why(row: &Group) -> String {
     let bytes = format!(
         "shares of {} bytes from the client and {} from the server",
@@ -194,13 +194,13 @@ fn why(row: &Group) -> String {
     format!("{reason}; {safety}; {bytes}")
 }
 
-/// How a kind of client fares, in a few words.
+/// Result of a kind of client, in a few words.
 pub(crate) struct Verdict {
     pub(crate) decision: Decision,
     pub(crate) text: String,
 }
 
-/// With a server that has a certificate of every kind, so that groups and suites decide.
+/// For a server with a certificate of every kind, so that only groups and suites decide.
 pub(crate) fn verdict(rules: &Rules, client: &Client) -> Verdict {
     let decision = decide(rules, &client.offer(), &every_certificate());
     let text = match &decision {
@@ -214,7 +214,7 @@ pub(crate) fn verdict(rules: &Rules, client: &Client) -> Verdict {
     Verdict { decision, text }
 }
 
-/// A certificate for each kind of key: what a server could show at most, the usual ones first.
+/// A certificate for each kind of key: all that a server could show, the usual ones first.
 pub fn every_certificate() -> Vec<CertificateFacts> {
     let rows = |names: &&[&str]| -> Vec<_> {
         names.iter().filter_map(|name| Scheme::by_name(name)).collect()
@@ -222,7 +222,7 @@ pub fn every_certificate() -> Vec<CertificateFacts> {
     KEYS.iter().map(|names| certificate(&rows(names))).collect()
 }
 
-/// What keys of each kind sign with.
+/// Schemes of each kind of key.
 const KEYS: &[&[&str]] = &[
     &["ecdsa_secp256r1_sha256"],
     &["ecdsa_secp384r1_sha384"],
@@ -252,7 +252,7 @@ pub fn certificate(schemes: &[&'static Scheme]) -> CertificateFacts {
     }
 }
 
-/// What becomes of an offer, and why.
+/// What an offer gets, and why.
 pub fn outcome(rules: &Rules, offer: &Offer, certificates: &[CertificateFacts]) -> Outcome {
     match decide(rules, offer, certificates) {
         Decision::Serve(choice) => {
@@ -399,7 +399,7 @@ fn refused(
     out
 }
 
-/// Names of groups; code points of those that are not known.
+/// Names of groups; code points of unknown ones.
 fn names<'a>(codes: impl Iterator<Item = &'a u16>) -> String {
     let shown: Vec<_> = codes
         .map(|code| {

@@ -31,7 +31,7 @@ pub fn ja4(offer: &Offer) -> String {
     out.push('_');
     push_digest(&mut out, &text);
 
-    // The server's name and ALPN vary with what is called, not with what calls.
+    // The server name and ALPN depend on the server, not on the client.
     sorted.clear();
     sorted.extend(
         meaningful(&offer.extensions).filter(|kind| ![SERVER_NAME, PROTOCOLS].contains(kind)),
@@ -40,7 +40,7 @@ pub fn ja4(offer: &Offer) -> String {
     text.clear();
     push_list(&mut text, &sorted);
     sorted.clear();
-    // Signature schemes keep their order, which tells clients apart.
+    // Signature schemes keep their order, which distinguishes clients.
     sorted.extend(meaningful(&offer.schemes));
     if !sorted.is_empty() {
         text.push(b'_');
@@ -58,7 +58,7 @@ pub const LEN: usize = 36;
 const ENTRY: usize = 5;
 const SERVER_NAME: u16 = 0;
 const PROTOCOLS: u16 = 16;
-/// How many bytes of a digest are shown.
+/// Bytes of a digest that are shown.
 const SHOWN: usize = 6;
 
 /// RFC 8701: 0x0a0a, 0x1a1a, to 0xfafa.
@@ -95,7 +95,7 @@ fn hex_digit(value: u8) -> u8 {
     DIGITS.get(usize::from(value & 0x0f)).copied().unwrap_or(b'0')
 }
 
-/// First and last character of the first ALPN name; of its hexadecimal form, if either is no letter or digit.
+/// First and last character of the first ALPN name; of its hexadecimal form, if either is not alphanumeric.
 fn protocol(offer: &Offer) -> (char, char) {
     let Some((first, last)) = offer.protocols.first().and_then(|name| ends(name)) else {
         return ('0', '0');
@@ -107,7 +107,7 @@ fn protocol(offer: &Offer) -> (char, char) {
     }
 }
 
-/// First and last byte of a name in which bytes that are no text are escaped, as [`u8::escape_ascii`] does.
+/// First and last byte of a name whose other bytes are escaped as by [`u8::escape_ascii`].
 fn ends(name: &str) -> Option<(u8, u8)> {
     let mut rest = name.as_bytes();
     let mut ends = None;

@@ -1,8 +1,9 @@
-//! What is negotiated with whom: security policies as dated rows, what clients offer, and the decision between them.
+//! Negotiation: security policies as dated rows, clients' offers, and the decision between them.
 //!
-//! [`catalogue::POLICIES`] has the policies; [`offer::Offer`] is what a ClientHello says; [`decide::decide`] tells what a
-//! client gets under a policy. The doors carry out what it decides, the ledger replays it over recorded offers, and the
-//! tests compare it with what real clients get; [`explain`] says it in sentences. Nothing here reads a socket, a file or a clock.
+//! [`catalogue::POLICIES`] has the policies; [`offer::Offer`] is the contents of a ClientHello; [`decide::decide`]
+//! says what a client gets under a policy. The doors carry out its decision, the ledger replays it over recorded
+//! offers, and the tests compare it with what real clients get; [`explain`] puts it into sentences. Nothing here
+//! reads a socket, a file or a clock.
 
 pub mod catalogue;
 pub mod crowd;

@@ -1,4 +1,4 @@
-//! What a ClientHello says (RFC 8446, section 4.1.2), read from the bytes before anything is chosen.
+//! The contents of a ClientHello (RFC 8446, section 4.1.2), parsed from the bytes before anything is chosen.
 
 mod collect;
 mod reader;
@@ -11,11 +11,11 @@ pub use collect::{Collected, Collector, collect};
 use reader::{Reader, Seen};
 pub use second::check_second;
 
-/// Bytes of a ClientHello at most: more than any client sends (2 to 4 KiB with hybrids, 20 KiB with several shares), and
-/// less than rustls takes, which counts the headers of records in its 65,535.
+/// Longest ClientHello in bytes: more than any client sends (2 to 4 KiB with hybrids, 20 KiB with several shares),
+/// and less than rustls's limit of 65,535, which includes the headers of records.
 pub const MAX_CLIENT_HELLO: usize = 60 * 1024;
 
-/// How the handshake travels.
+/// Transport of a handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
@@ -25,19 +25,19 @@ pub enum Transport {
     Quic,
 }
 
-/// What a client offers, in its order. Values without a meaning (GREASE, RFC 8701) are kept, since fingerprints and
-/// bug reports want them.
+/// A client's offer, in its order. Meaningless values (GREASE, RFC 8701) are kept, since fingerprints and bug reports
+/// need them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Offer {
-    /// How it came.
+    /// Transport.
     pub transport: Transport,
-    /// `supported_versions`, or the legacy version where there is none.
+    /// `supported_versions`, or the legacy version without it.
     pub versions: Vec<u16>,
     /// Cipher suites.
     pub suites: Vec<u16>,
     /// `supported_groups`
     pub groups: Vec<u16>,
-    /// Groups of the key shares that were sent; `None` without the extension, as in TLS 1.2.
+    /// Groups of the key shares; `None` without the extension, as in TLS 1.2.
     pub shares: Option<Vec<u16>>,
     /// `signature_algorithms`
     pub schemes: Vec<u16>,
@@ -49,17 +49,17 @@ pub struct Offer {
     pub protocols: Vec<String>,
     /// All extensions, in order.
     pub extensions: Vec<u16>,
-    /// Whether a session is to be resumed (`pre_shared_key`, or a ticket of TLS 1.2).
+    /// Whether it resumes a session (`pre_shared_key`, or a ticket of TLS 1.2).
     pub resumes: bool,
 }
 
-/// Why bytes are no ClientHello, or none that may be answered.
+/// Why bytes are not a ClientHello, or not one that may be answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum OfferError {
     /// Not a TLS handshake record.
     #[error("the first record is not a handshake record of TLS")]
     Record,
-    /// A record of something that calls itself neither TLS nor SSL 3.
+    /// A record of neither TLS nor SSL 3.
     #[error("the record is of no version of TLS")]
     Version,
     /// SSL 2.0.
@@ -68,43 +68,43 @@ pub enum OfferError {
     /// HTTP without TLS.
     #[error("this is a request of plain HTTP")]
     Http,
-    /// A handshake record with nothing in it.
+    /// An empty handshake record.
     #[error("a handshake record is empty")]
     EmptyRecord,
-    /// A record that is longer than a record may be, or too many of them.
+    /// A record that is too long, or too many records.
     #[error("a record is too long")]
     Overflow,
-    /// The client gave up.
+    /// An alert from the client.
     #[error("the client sent an alert")]
     Alert,
     /// Another handshake message.
     #[error("the first message is not a ClientHello")]
     Message,
-    /// More in the same record.
+    /// More data in the same record.
     #[error("something follows the ClientHello in its record")]
     Trailing,
     /// Longer than [`MAX_CLIENT_HELLO`].
     #[error("the ClientHello is longer than {MAX_CLIENT_HELLO} bytes")]
     TooLong,
-    /// A length inside does not fit.
+    /// A length inside is wrong.
     #[error("the ClientHello is malformed")]
     Malformed,
-    /// An extension, a group or a share appears twice.
+    /// An extension, a group or a share occurs twice.
     #[error("the ClientHello repeats an extension or a key share")]
     Duplicate,
-    /// It says what must not be said.
+    /// Contents that are forbidden.
     #[error("the ClientHello has {0}")]
     Illegal(&'static str),
-    /// It leaves out what TLS 1.3 needs.
+    /// Contents that TLS 1.3 requires are missing.
     #[error("the ClientHello offers TLS 1.3 without {0}")]
     Missing(&'static str),
-    /// The one after a HelloRetryRequest is another.
+    /// The ClientHello after a HelloRetryRequest differs.
     #[error("the second ClientHello has changed: {0}")]
     Changed(&'static str),
 }
 
 impl OfferError {
-    /// The alert that answers it (RFC 8446, section 6.2); none where the peer would not read one.
+    /// The alert for the answer (RFC 8446, section 6.2); `None` if the peer could not read one.
     pub fn alert(self) -> Option<u8> {
         match self {
             Self::Http | Self::Alert => None,
@@ -138,7 +138,7 @@ const SIGNATURE_ALGORITHMS_CERT: u16 = 50;
 const KEY_SHARE: u16 = 51;
 
 impl Offer {
-    /// Reads a ClientHello with its header of four bytes: type and length.
+    /// Parses a ClientHello with its header of four bytes: type and length.
     pub fn parse(message: &[u8], transport: Transport) -> Result<Self, OfferError> {
         let mut reader = Reader(message);
         if reader.u8()? != 1 {
@@ -224,7 +224,7 @@ impl Offer {
         content.finish()
     }
 
-    /// What the parts must be together.
+    /// Checks the parts together.
     fn check(&self, compressions: &[u8]) -> Result<(), OfferError> {
         let has = |kind: u16| self.extensions.contains(&kind);
         if !compressions.contains(&0) {
@@ -249,7 +249,7 @@ impl Offer {
         } else if !has(SIGNATURE_ALGORITHMS) || !has(SUPPORTED_GROUPS) {
             return Err(OfferError::Missing("signature_algorithms or supported_groups"));
         }
-        // Section 4.2.8: no shares of groups that are not named.
+        // Section 4.2.8: no shares for groups that are not offered.
         if let Some(shares) = &self.shares {
             let mut named = Seen::new();
             self.groups.iter().for_each(|group| {
@@ -268,13 +268,13 @@ impl Offer {
     }
 }
 
-/// RFC 6066, section 3: one host name. An address is none, but is sent by some, and ignored.
+/// RFC 6066, section 3: one host name. An IP address is not allowed, but some clients send one; it is ignored.
 fn server_name(content: &mut Reader<'_>) -> Result<Option<String>, OfferError> {
     let mut names = content.filled16()?;
     let mut found = None;
     while !names.is_empty() {
         if names.u8()? != 0 {
-            // How long a name of another kind is cannot be known.
+            // The length of a name of another type is unknown.
             break;
         }
         let name = names.filled16()?.0;

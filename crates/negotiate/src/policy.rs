@@ -1,4 +1,4 @@
-//! A security policy: what may be negotiated, and in which order it is preferred.
+//! A security policy: what may be negotiated, in order of preference.
 
 use outlast_crypto::groups::Group;
 use outlast_crypto::schemes::Scheme;
@@ -11,7 +11,7 @@ use crate::names::nearest;
 pub use crate::row::{Mode, SecurityPolicy, SshRows, TlsRows};
 
 impl SecurityPolicy {
-    /// The row with this name. The error says which comes nearest.
+    /// The policy with this name. The error suggests the most similar one.
     pub fn by_name(name: &str) -> Result<&'static Self, UnknownPolicy> {
         POLICIES.iter().find(|row| row.name == name).ok_or_else(|| UnknownPolicy(name.to_owned()))
     }
@@ -21,7 +21,7 @@ impl SecurityPolicy {
         self.resolved().groups[Mode::Prefer as usize].iter().copied()
     }
 
-    /// All that it lists, by what the list is of.
+    /// All its lists, with their names.
     pub fn lists(&self) -> [List; 9] {
         let versions = self.tls.versions.iter().map(|version| version.name()).collect();
         let list = |name, values: &[&'static str]| List { name, values: values.to_vec() };
@@ -38,23 +38,23 @@ impl SecurityPolicy {
         ]
     }
 
-    /// Whether it says anything of TLS.
+    /// Whether it has a part for TLS.
     pub fn has_tls(&self) -> bool {
         !self.tls.versions.is_empty()
     }
 
-    /// Whether it says anything of SSH.
+    /// Whether it has a part for SSH.
     pub fn has_ssh(&self) -> bool {
         !self.ssh.key_exchanges.is_empty()
     }
 
-    /// Whether nobody gets a classical key exchange, in any mode.
+    /// Whether it never allows a classical key exchange, in any mode.
     pub fn is_post_quantum_only(&self) -> bool {
         self.groups().all(|row| row.strength.is_post_quantum())
             && self.ssh_rows(self.ssh.key_exchanges).all(|row| row.post_quantum)
     }
 
-    /// Whether FIPS 140-3 allows all that it has. That the module is validated is another matter.
+    /// Whether FIPS 140-3 allows everything in it. Whether the module is validated is another question.
     pub fn is_fips(&self) -> bool {
         let resolved = self.resolved();
         let ssh = [self.ssh.key_exchanges, self.ssh.ciphers, self.ssh.macs, self.ssh.host_keys];
@@ -73,19 +73,19 @@ impl SecurityPolicy {
 /// One of the lists of a policy, the preferred first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct List {
-    /// `groups`
+    /// Name of the list, such as `groups`.
     pub name: &'static str,
     /// Names of algorithms.
     pub values: Vec<&'static str>,
 }
 
-/// There is no policy of this name.
+/// No policy has this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no security policy {0:?}")]
 pub struct UnknownPolicy(pub String);
 
 impl UnknownPolicy {
-    /// The policy that was probably meant: one known elsewhere by this name, or one whose name is much like it.
+    /// The policy that was probably meant: one that has this name elsewhere, or one with a similar name.
     pub fn nearest(&self) -> Option<&'static SecurityPolicy> {
         let wanted = self.0.to_lowercase();
         if wanted.is_empty() {
@@ -101,7 +101,7 @@ impl UnknownPolicy {
     }
 }
 
-/// A policy as a listener applies it: what [`crate::decide()`] goes by.
+/// A policy as a listener applies it, which [`crate::decide()`] uses.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules {
     /// The row.
@@ -117,10 +117,10 @@ impl Default for Rules {
     }
 }
 
-/// A policy in a mode that leaves nothing of it: a listener with it could serve nobody.
+/// A policy in a mode that leaves nothing: a listener with it could serve nobody.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NothingLeft {
-    /// The row is for SSH.
+    /// The policy is for SSH.
     #[error("the security policy {0:?} says nothing of TLS")]
     NoTls(&'static str),
     /// It has no group of the kind that the mode leaves.
@@ -129,7 +129,7 @@ pub enum NothingLeft {
 }
 
 impl Rules {
-    /// A policy in a mode, or in its own if none is given.
+    /// A policy in a mode; by default its own.
     ///
     /// ```
     /// use outlast_negotiate::{Mode, Rules, SecurityPolicy};
@@ -157,12 +157,12 @@ impl Rules {
         Ok(Self { policy, mode: policy.mode })
     }
 
-    /// The groups that the mode leaves, the preferred first.
+    /// The groups in this mode, the preferred first.
     pub fn groups(&self) -> impl Iterator<Item = &'static Group> + use<> {
         self.policy.resolved().groups[self.mode as usize].iter().copied()
     }
 
-    /// The versions, the preferred first. TLS 1.2 has no post-quantum groups and goes when they are required.
+    /// The versions, the preferred first. TLS 1.2 has no post-quantum groups, and is left out when they are required.
     pub fn versions(&self) -> impl Iterator<Item = Version> + use<> {
         let mode = self.mode;
         let versions = self.policy.tls.versions.iter().copied();

@@ -1,4 +1,4 @@
-//! What a security policy is made of.
+//! Structure of a security policy.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,31 +10,31 @@ use outlast_crypto::suites::Suite;
 use outlast_crypto::versions::Version;
 use serde::{Deserialize, Serialize};
 
-/// One dated policy. A row is never changed once released: a change is a new row with a new date.
+/// A dated policy. A released row is never changed: a change is a new row with a new date.
 #[derive(Debug)]
 pub struct SecurityPolicy {
-    /// What it is called: its date is in it.
+    /// Name, including the date.
     pub name: &'static str,
-    /// Whom it is for, in a sentence.
+    /// Its users, in a sentence.
     pub summary: &'static str,
-    /// What it follows: standard and section, or AWS's page.
+    /// Sources: standard and section, or AWS's page.
     pub sources: &'static [&'static str],
-    /// Where it departs from what it follows, and why it has what is not obvious: a sentence each.
+    /// Departures from the sources, and reasons for what is not obvious: one sentence each.
     pub differences: &'static [&'static str],
-    /// How its post-quantum groups are applied where nobody says otherwise.
+    /// Default mode.
     pub mode: Mode,
     /// TLS.
     pub tls: TlsRows,
     /// SSH.
     pub ssh: SshRows,
-    /// Its names, looked up once.
+    /// Its names, resolved once.
     pub(crate) resolved: OnceLock<Resolved>,
 }
 
 /// What a policy allows in TLS and QUIC, by IANA names, the preferred first.
 #[derive(Debug)]
 pub struct TlsRows {
-    /// As in [`Version::name`].
+    /// Versions, see [`Version::name`].
     pub versions: &'static [Version],
     /// Names of [`outlast_crypto::groups::GROUPS`].
     pub groups: &'static [&'static str],
@@ -59,7 +59,7 @@ pub struct SshRows {
     pub host_keys: &'static [&'static str],
 }
 
-/// The rows that a policy's names stand for: what [`crate::Rules`] answers from, since looking names up takes longer than
+/// The rows that a policy's names stand for: [`crate::Rules`] uses them, because looking names up takes longer than
 /// deciding.
 #[derive(Debug)]
 pub(crate) struct Resolved {
@@ -97,22 +97,23 @@ impl SecurityPolicy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Only post-quantum groups: a client that has none is refused.
+    /// Only post-quantum groups: clients without one are refused.
     Require,
-    /// A post-quantum group for each client that names one, by HelloRetryRequest if need be; else a classical one.
+    /// A post-quantum group for each client that offers one, by HelloRetryRequest if necessary; otherwise a classical
+    /// one.
     #[default]
     Prefer,
-    /// Both, as the client prefers; nobody is asked to try again who sent a share that will do.
+    /// Both, by the client's preference; a client that sent a suitable share is not asked for another.
     Allow,
     /// Classical groups only.
     Off,
 }
 
 impl Mode {
-    /// All of them.
+    /// All modes.
     pub const ALL: [Self; 4] = [Self::Require, Self::Prefer, Self::Allow, Self::Off];
 
-    /// Whether it leaves groups of this strength.
+    /// Whether the mode leaves groups of this strength.
     pub fn has(self, strength: Strength) -> bool {
         match self {
             Self::Require => strength.is_post_quantum(),
@@ -121,7 +122,7 @@ impl Mode {
         }
     }
 
-    /// As on the command line.
+    /// Name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Require => "require",

@@ -1,4 +1,4 @@
-//! Our reading of a ClientHello against rustls': what one takes, the other does, or there is a listed reason.
+//! Our parser of a ClientHello compared with rustls's: both accept the same, or there is a listed reason.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use std::io::Cursor;
@@ -12,19 +12,19 @@ use rustls::crypto::aws_lc_rs;
 use rustls::server::Acceptor;
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
-/// Extensions that rustls reads and we do not: nothing is decided by them, and rustls answers what is wrong in them.
+/// Extensions that rustls reads and we do not: no decision depends on them, and rustls answers what is wrong in them.
 /// status_request, ec_point_formats, certificate types, extended_master_secret, compress_certificate, ticket_request,
 /// pre_shared_key, cookie, psk_key_exchange_modes, certificate_authorities, ECH, renegotiation_info.
 const UNREAD: &[u16] =
     &[5, 11, 19, 20, 23, 27, 58, 41, 44, 45, 47, 57, 0xfd00, 0xfe0d, 0xff01, 0xffa5];
 
-/// What we refuse and rustls' acceptor takes: rustls looks later, or never, or RFC 8446 allows to look.
+/// What we refuse and rustls's acceptor accepts: rustls checks later, or never, or RFC 8446 allows the check.
 fn is_listed(error: OfferError) -> bool {
     match error {
         // Sections 4.1.2, 4.2.8 and 9.2 of RFC 8446.
         OfferError::Duplicate | OfferError::Illegal(_) | OfferError::Missing(_) => true,
-        // signature_algorithms_cert and the size of early_data are not read by rustls, so a length inside may be wrong; and
-        // 60 KiB are enough for us.
+        // rustls does not read signature_algorithms_cert and the size of early_data, so a length inside may be wrong;
+        // and our limit is 60 KiB.
         OfferError::TooLong => true,
         _ => false,
     }
@@ -55,7 +55,7 @@ fn we_take(records: &[u8]) -> Option<Result<Offer, OfferError>> {
     }
 }
 
-/// The hello without what we do not read; `None` if that cannot be found.
+/// The hello without what we do not read; `None` if it cannot be parsed.
 fn without(records: &[u8], kinds: &[u16]) -> Option<Vec<u8>> {
     let Collected::Complete(message) = collect(records) else { return None };
     let body = message.get(4..)?;
@@ -86,15 +86,15 @@ fn record(body: &[u8]) -> Vec<u8> {
     [&[22, 3, 1], &len[..], body].concat()
 }
 
-/// Why they differ, if nothing explains it.
+/// The difference, if nothing explains it.
 fn disagreement(records: &[u8]) -> Option<String> {
     match (we_take(records), rustls_takes(records)) {
         (None, Some(true)) => Some("rustls sees a whole hello where we see a part".into()),
-        // rustls looks at a record when all of it is there, we as soon as it begins.
+        // rustls checks a record when all of it is there, we check as soon as it begins.
         (None, _) | (Some(Err(_)), None | Some(false)) | (Some(Ok(_)), Some(true)) => None,
         (Some(Err(error)), Some(true)) if is_listed(error) => None,
         (Some(Err(error)), Some(true)) => {
-            // The list of schemes for certificates is ours alone to read.
+            // Only we read the list of schemes for certificates.
             let rest = without(records, &[50, 42])?;
             let listed = matches!(we_take(&rest), Some(Ok(_)));
             (!listed).then(|| format!("we refuse what rustls takes: {error}"))
@@ -102,7 +102,8 @@ fn disagreement(records: &[u8]) -> Option<String> {
         (Some(Ok(_)), None) => Some("we see a whole hello where rustls sees a part".into()),
         (Some(Ok(offer)), Some(false)) => {
             if !offer.extensions.contains(&13) {
-                // rustls wants signature_algorithms of everybody; who offers TLS 1.2 without is refused when it is decided.
+                // rustls requires signature_algorithms of every client; a TLS 1.2 client without it is refused at the
+                // decision.
                 return None;
             }
             let rest = without(records, UNREAD)?;
@@ -140,7 +141,7 @@ static HELLOS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     out
 });
 
-/// Something that is done to a hello.
+/// A change of a hello.
 #[derive(Debug, Clone)]
 enum Change {
     Set(usize, u8),
@@ -162,7 +163,7 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// Changes the message, not the records around it, and puts its length right.
+/// Changes the message, not the records around it, and corrects its length.
 fn apply(hello: &[u8], changes: &[Change]) -> Vec<u8> {
     let mut body = hello[9..].to_vec();
     for change in changes {
@@ -243,7 +244,7 @@ proptest! {
 fn every_byte_of_every_hello_counts_alike() {
     for hello in HELLOS.iter() {
         for at in 0..hello.len() - 9 {
-            // The shares and the random are bytes of no meaning here.
+            // The shares and the random have no meaning here.
             let far = hello.len() > 600 && at > 500;
             if far && at % 41 != 0 {
                 continue;

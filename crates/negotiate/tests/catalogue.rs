@@ -1,4 +1,4 @@
-//! The catalogue against its snapshot, and each row against what its name promises.
+//! The catalogue compared with its snapshot, and each row with what its name promises.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use std::fmt::Write as _;

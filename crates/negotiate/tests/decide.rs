@@ -38,7 +38,7 @@ fn chosen(offer: &Offer, certificates: &[CertificateFacts]) -> Result<usize, Ref
 }
 
 #[test]
-fn of_two_certificates_the_first_that_the_client_can_verify_is_shown() {
+fn first_certificate_that_the_client_can_verify_wins() {
     let dual = [certificate("ml-dsa-65", MLDSA65, MLDSA65), certificate("ecdsa-p256", P256, P256)];
     for transport in [Transport::Tcp, Transport::Quic] {
         for (schemes, certificate_schemes, expected) in [
@@ -47,7 +47,7 @@ fn of_two_certificates_the_first_that_the_client_can_verify_is_shown() {
             (&[MLDSA44, P256], None, Ok(1)),
             (&[MLDSA65], None, Ok(0)),
             (&[MLDSA44], None, Err(Refusal::Scheme)),
-            // Go 1.27 verifies ML-DSA in the handshake only.
+            // Go 1.27 only verifies ML-DSA in the handshake.
             (&[P256, MLDSA65], Some(vec![P256]), Ok(1)),
             (&[P256, MLDSA65], Some(vec![P256, MLDSA65]), Ok(0)),
         ] {
@@ -61,16 +61,16 @@ fn of_two_certificates_the_first_that_the_client_can_verify_is_shown() {
     assert_eq!(chosen(&offer(Transport::Tcp, &[P256, MLDSA65]), &below), Ok(0));
 }
 
-/// RFC 8422, section 5.1: in TLS 1.2 the groups of the client are also those of the keys that it takes.
+/// RFC 8422, section 5.1: in TLS 1.2 the client's groups also restrict the keys of certificates.
 #[test]
-fn in_tls_12_no_key_is_shown_on_a_curve_that_the_client_does_not_name() {
+fn tls_12_needs_the_curve_of_the_certificate_key() {
     let p384 = 0x0503;
     let both = [certificate("ecdsa-p384", p384, p384), certificate("ecdsa-p256", P256, P256)];
     for (versions, groups, expected) in [
         (&[0x0303][..], &[0x001d, 0x0017, 0x0018][..], Ok(0)),
         (&[0x0303], &[0x001d, 0x0017], Ok(1)),
         (&[0x0303], &[0x001d], Err(Refusal::Scheme)),
-        // TLS 1.3 asks the schemes only.
+        // In TLS 1.3 only the schemes count.
         (&[0x0304], &[0x001d], Ok(0)),
     ] {
         let offer = Offer {
@@ -85,7 +85,7 @@ fn in_tls_12_no_key_is_shown_on_a_curve_that_the_client_does_not_name() {
 }
 
 #[test]
-fn no_certificate_is_shown_whose_chain_the_policy_does_not_allow() {
+fn policy_restricts_certificate_chains() {
     let sha1 = 0x0203;
     let both = [certificate("old", P256, sha1), certificate("new", P256, P256)];
     assert_eq!(chosen(&offer(Transport::Tcp, &[P256, sha1]), &both), Ok(1));
@@ -93,7 +93,7 @@ fn no_certificate_is_shown_whose_chain_the_policy_does_not_allow() {
 }
 
 #[test]
-fn a_client_that_is_known_to_fail_does_not_get_what_it_fails_on() {
+fn clients_with_known_faults_get_what_they_can_do() {
     let dual = [certificate("ml-dsa-65", MLDSA65, MLDSA65), certificate("ecdsa-p256", P256, P256)];
     for (transport, expected) in [(Transport::Quic, 1), (Transport::Tcp, 0)] {
         let mut offer = offer(transport, &[P256, MLDSA65]);

@@ -1,4 +1,4 @@
-//! Explanations and differences: of every policy, and true.
+//! Explanations and differences of every policy, and that they are true.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use outlast_crypto::groups::GROUPS;

@@ -94,8 +94,8 @@ fn the_readable_part_follows_the_offer() {
     assert_eq!(with(|offer| offer.protocols = vec!["h".into()]), "t13d1516hh");
     assert_eq!(with(|offer| offer.protocols = vec![]), "t13d151600");
     assert_eq!(with(|offer| offer.protocols = vec![String::new()]), "t13d151600");
-    // FoxIO's examples for bytes that are no letter or digit: 0xab, 0xab 0xcd, 0x30 0xab, 0x30 0x31 0xab 0xcd,
-    // 0x30 0xab 0xcd 0x31.
+    // FoxIO's examples for bytes that are not alphanumeric: 0xab, 0xab 0xcd, 0x30 0xab, 0x30 0x31 0xab 0xcd, 0x30
+    // 0xab 0xcd 0x31.
     for (bytes, shown) in [
         (&[0xab_u8][..], "ab"),
         (&[0xab, 0xcd], "ad"),
@@ -114,7 +114,7 @@ fn what_is_empty_is_zeros() {
     let mut bare = offer(&[], &[], &[]);
     bare.protocols.clear();
     assert_eq!(ja4(&bare), "t13i000000_000000000000_000000000000");
-    // Only what is not hashed, and no schemes: nothing is left to hash.
+    // Nothing is left to hash: no schemes, and only extensions that are not hashed.
     bare.extensions = vec![0, 16];
     assert_eq!(ja4(&bare), "t13d000200_000000000000_000000000000");
     // Without schemes there is no underscore: the hash of "000a".

@@ -1,4 +1,4 @@
-//! What holds for every offer under every policy in every mode.
+//! Properties of every offer under every policy in every mode.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use outlast_crypto::groups::{GROUPS, Group};
@@ -15,7 +15,7 @@ use proptest::sample::{select, subsequence};
 
 fn codes(known: Vec<u16>) -> impl Strategy<Value = Vec<u16>> {
     let len = known.len();
-    // GREASE, a finite-field group, and whatever.
+    // GREASE, a finite-field group, and any value.
     let noise = vec(prop_oneof![Just(0x2a2a), Just(0x0100), any::<u16>()], 0..3);
     (subsequence(known, 0..=len).prop_shuffle(), noise).prop_flat_map(|(mut known, noise)| {
         known.extend(noise);
@@ -113,7 +113,7 @@ proptest! {
                 Version::Tls13 => {
                     prop_assert!(offer.groups.contains(&choice.group.code_point));
                     prop_assert_ne!(choice.scheme.kind, Kind::RsaPkcs1);
-                    // A share is asked for exactly if it was not sent.
+                    // A share is requested exactly if it was not sent.
                     let sent = offer.shares.iter().flatten().any(|code| *code == choice.group.code_point);
                     prop_assert_eq!(choice.hello_retry, !sent);
                 }
@@ -157,7 +157,7 @@ proptest! {
                 prop_assert_eq!(choice.group.strength.is_post_quantum(), common, "{} {}", row.name, mode);
             }
         }
-        // In the mode that lets clients choose, nobody who sent a share that will do is asked for another.
+        // In the mode that lets clients choose, a client that sent a suitable share is not asked for another.
         let rules = Rules { policy: row, mode: Mode::Allow };
         if let Some(choice) = serves(decide(&rules, &offer, &certificates)) {
             let usable = |code: &u16| {

@@ -1,7 +1,6 @@
-//! ACME over HTTPS, and the looks at what clients have to prove: HTTP, TLS and DNS.
+//! ACME over HTTPS, and the validation of clients' challenges over HTTP, TLS and DNS.
 //!
-//! What is right or wrong with a request is decided in `outlast-api`; [`Validator`] only looks and tells what it has
-//! seen.
+//! `outlast-api` decides what is right or wrong with a request; [`Validator`] only reports what it found.
 
 mod addresses;
 mod dns;
@@ -26,14 +25,15 @@ use dns::Resolver;
 /// How targets are validated.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// DNS server to ask; the system's when absent.
+    /// DNS server for look-ups; `None` means the system's.
     pub dns: Option<SocketAddr>,
-    /// Port of http-01: 80 but for tests.
+    /// Port of http-01: 80, except in tests.
     pub http_port: u16,
-    /// Port of tls-alpn-01: 443 but for tests.
+    /// Port of tls-alpn-01: 443, except in tests.
     pub tls_port: u16,
-    /// Networks that targets may be in; all when empty. What is link-local is never looked at: cloud providers keep
-    /// credentials there. Addresses of this machine are asked only if a network is named that has no others.
+    /// Networks in which targets may be; all if empty. Link-local addresses are never contacted, because cloud
+    /// providers serve credentials there. Addresses of this machine are contacted only if a network is listed that
+    /// contains no others.
     pub networks: Vec<IpNet>,
 }
 
@@ -43,7 +43,7 @@ impl Default for Settings {
     }
 }
 
-/// What keeps a look from what it should find.
+/// Why a validation did not succeed.
 #[derive(Debug)]
 struct Unmet {
     kind: &'static Kind,
@@ -52,24 +52,24 @@ struct Unmet {
 }
 
 impl Unmet {
-    /// It may be there soon.
+    /// The expected value may appear later.
     fn not_yet(kind: &'static Kind, detail: impl Into<String>) -> Self {
         Self { kind, detail: detail.into(), again: true }
     }
 
-    /// Something else is there.
+    /// A wrong value is there.
     fn wrong(kind: &'static Kind, detail: impl Into<String>) -> Self {
         Self { kind, detail: detail.into(), again: false }
     }
 }
 
-/// Looks at targets.
+/// Validates targets.
 pub struct Validator {
     settings: Settings,
     resolver: Resolver,
 }
 
-/// The place of a look in its lane, until it ends in whatever way.
+/// A validation's slot in its queue; released on drop.
 struct Slot {
     lane: Arc<Mutex<Lane>>,
     record_key: String,
@@ -81,13 +81,13 @@ impl Drop for Slot {
     }
 }
 
-/// Interval between scans for challenges whose clients wait.
+/// Interval between scans for challenges that clients wait for.
 const CHALLENGES: Duration = Duration::from_millis(500);
 /// Interval between scans for domain validations that are due.
 const DOMAINS: Duration = Duration::from_secs(5);
 
 impl Validator {
-    /// Reads the system's DNS settings, if no server is given.
+    /// Reads the system's DNS settings if no server is given.
     ///
     /// # Errors
     /// The system's settings cannot be read.
@@ -96,10 +96,10 @@ impl Validator {
         Ok(Self { settings, resolver })
     }
 
-    /// Does what is due, from now on. Never ends; may be dropped at any time, and what it was at is then done by
-    /// another server, or by this one when it runs again.
+    /// Carries out validations that are due, from now on. Never ends. It may be dropped at any time: another server,
+    /// or this one when it runs again, then carries out the unfinished ones.
     pub async fn run(self: Arc<Self>, service: Arc<Service>, clock: Clock) {
-        // Each queue has slots of its own: the one cannot keep the other waiting.
+        // Each queue has its own slots, so that one cannot delay the other.
         let lane = |size| Arc::new(Mutex::new(Lane::new(size)));
         let challenges = lane(limits::MAX_VALIDATIONS);
         let domains = lane(limits::MAX_DOMAIN_VALIDATIONS);
@@ -114,7 +114,7 @@ impl Validator {
         }
     }
 
-    /// Takes on as much as there is room for.
+    /// Starts as many validations as there are free slots.
     async fn begin(
         self: &Arc<Self>,
         queue: Queue,
@@ -155,7 +155,7 @@ impl Validator {
         }
     }
 
-    /// Looks at a target once, for [`limits::VALIDATION`] at most.
+    /// Validates a target once, for at most [`limits::VALIDATION`].
     pub async fn look(&self, target: &Target) -> Outcome {
         let looking = async {
             match target {
@@ -175,7 +175,7 @@ impl Validator {
     }
 }
 
-/// One step of a look, in time.
+/// One step of a validation, with a time limit.
 async fn step<T, E: std::fmt::Display>(
     host: &str,
     doing: impl Future<Output = Result<T, E>>,

@@ -1,69 +1,69 @@
-//! What goes on on a connection: whether it may be closed as idle, and which connection makes room when there are too
-//! many. What is done about it is decided in [`crate::slots`] and by each server.
+//! Activity of a connection: whether it may be closed as idle, and which connection to close when there are too many.
+//! [`crate::slots`] and each server decide what to do about it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Requests that are open on a connection, and when the last one ended.
+/// Number of open requests on a connection, and when the last one ended.
 pub(crate) struct Activity {
-    /// Everything that is open.
+    /// All open requests.
     open: AtomicUsize,
-    /// What of it makes use of the service.
+    /// Those of them that use the service.
     used: AtomicUsize,
     times: Mutex<Times>,
 }
 
-/// When something happened last.
+/// Times of the last events.
 #[derive(Clone, Copy)]
 struct Times {
-    /// Anything at all.
+    /// Last event of any kind.
     open: Instant,
-    /// A use of the service: no health check, no request that is only begun.
+    /// Last use of the service, not counting health checks and incomplete requests.
     used: Instant,
 }
 
 impl Activity {
-    /// Of a connection that is new.
+    /// For a new connection.
     pub(crate) fn new() -> Self {
         let now = Instant::now();
         let times = Mutex::new(Times { open: now, used: now });
         Self { open: AtomicUsize::new(0), used: AtomicUsize::new(0), times }
     }
 
-    /// A request that is served. While it is open, its connection makes room for nobody.
+    /// Begins to serve a request. While it is open, its connection is not closed for another one.
     pub(crate) fn begin(self: &Arc<Self>) -> Busy {
         self.used.fetch_add(1, Ordering::Relaxed);
         self.open.fetch_add(1, Ordering::Relaxed);
         Busy { activity: self.clone(), is_use: true }
     }
 
-    /// A request that may never be served: it is not whole yet, or asks only whether the server is there. It keeps its
-    /// connection open, and from nothing else.
+    /// Begins a request that may never be served: it is incomplete, or only checks whether the server is there. It
+    /// keeps its connection from being idle, but not from being closed for another one.
     pub(crate) fn attend(self: &Arc<Self>) -> Busy {
         self.open.fetch_add(1, Ordering::Relaxed);
         Busy { activity: self.clone(), is_use: false }
     }
 
-    /// Something went on without a request being open.
+    /// Notes activity outside of a request.
     pub(crate) fn touch(&self) {
         let now = Instant::now();
         *self.times() = Times { open: now, used: now };
     }
 
-    /// Since when there has been no request; `None` if there is one.
+    /// When the last request ended; `None` if one is open.
     pub(crate) fn idle_since(&self) -> Option<Instant> {
         let last = self.times().open;
         (self.open.load(Ordering::Relaxed) == 0).then_some(last)
     }
 
-    /// Since when the connection has made no use of the service; `None` if it does so now.
+    /// When the connection last used the service; `None` if it does so now.
     pub(crate) fn unused_since(&self) -> Option<Instant> {
         let last = self.times().used;
         (self.used.load(Ordering::Relaxed) == 0).then_some(last)
     }
 
-    /// Ends when there was no request for as long as a connection may idle.
+    /// Ends when there was no request for as long as a connection may be idle.
     pub(crate) async fn idle(&self, limit: Duration) {
         loop {
             tokio::time::sleep(limit / 4).await;

@@ -1,7 +1,7 @@
-//! Bodies of requests: read within limits on their length, their pace, and the memory that all of them, and those of one
-//! peer, take. Their content is not read here.
+//! Request bodies, read within limits on their length, their rate, and the memory that all of them and those of one
+//! peer use. Their content is not examined here.
 //!
-//! Memory is counted as bytes arrive, never as they are announced: a body that does not arrive takes none from others.
+//! Memory is counted as bytes arrive, not as lengths are announced: a body that does not arrive uses up no memory.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -30,16 +30,16 @@ where
 {
 }
 
-/// Why there is no body.
+/// Why a body was not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unread {
     /// It is too long. The rest was read and discarded, within limits.
     TooLong,
-    /// It broke off, arrived too slowly, or found no memory in time.
+    /// It broke off, arrived too slowly, or there was no memory for it in time.
     Incomplete,
 }
 
-/// The memory of all bodies.
+/// Memory budget of all bodies.
 pub(crate) struct Bodies {
     all: Semaphore,
     by_peer: usize,
@@ -47,24 +47,24 @@ pub(crate) struct Bodies {
     tally: Tally,
 }
 
-/// A body, and its share of the memory until this is dropped.
+/// A body, and its share of the budget until it is dropped.
 pub(crate) struct Whole<'a> {
     pub(crate) bytes: Bytes,
     _share: Option<Share<'a>>,
 }
 
-/// Bytes that a body takes of the memory of all, and of its peer's share.
+/// Bytes that a body uses of the whole budget and of its peer's share.
 struct Share<'a> {
     bodies: &'a Bodies,
     peer: Peer,
-    /// None only while this is dropped.
+    /// `None` only while this is being dropped.
     own: Option<Arc<Semaphore>>,
     of_own: Option<OwnedSemaphorePermit>,
     of_all: Option<SemaphorePermit<'a>>,
 }
 
 impl Bodies {
-    /// A budget of [`limits::BODY_BUDGET`] bytes, of which a peer has the same fraction as of the connections.
+    /// A budget of [`limits::BODY_BUDGET`] bytes; a peer may use the same fraction of it as of the connections.
     pub(crate) fn new(connections: crate::slots::Number, tally: Tally) -> Self {
         let part = limits::BODY_BUDGET / connections.all.max(1) * connections.by_peer;
         let by_peer = part.clamp(limits::LEAST_BODY_SHARE, limits::BODY_BUDGET);
@@ -72,7 +72,7 @@ impl Bodies {
         Self { all, by_peer, peers: Mutex::new(HashMap::new()), tally }
     }
 
-    /// Reads a body of `max` bytes at most.
+    /// Reads a body of at most `max` bytes.
     pub(crate) async fn read(
         &self,
         peer: Peer,
@@ -111,7 +111,7 @@ impl Bodies {
         self.peers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes that are taken.
+    /// Bytes in use.
     #[cfg(test)]
     fn taken(&self) -> usize {
         limits::BODY_BUDGET - self.all.available_permits()
@@ -132,7 +132,7 @@ impl Share<'_> {
                     return Err(Unread::Incomplete);
                 }
             };
-            // Trailers say nothing here.
+            // Trailers are ignored.
             let Ok(data) = frame.into_data() else { continue };
             if bytes.len() + data.len() > max {
                 return Err(Unread::TooLong);
@@ -143,11 +143,11 @@ impl Share<'_> {
         }
     }
 
-    /// Takes memory as soon as there is some, first of the peer's share; returns how long that took.
+    /// Reserves memory as soon as it is free, first from the peer's share; returns how long that took.
     async fn take(&mut self, len: usize) -> Result<Duration, Unread> {
         let begun = Instant::now();
         let tally = &self.bodies.tally;
-        // No body that is read at all is as long as this.
+        // No body that is read is this long.
         let len = u32::try_from(len).map_err(|_| Unread::TooLong)?;
         let own = self.own.clone().ok_or(Unread::Incomplete)?;
         let waiting = Waiting::new(tally, Limit::BodiesByPeer);
@@ -172,7 +172,7 @@ impl Drop for Share<'_> {
     fn drop(&mut self) {
         self.of_own = None;
         let mut peers = self.bodies.peers();
-        // Under the lock, so that nobody takes it up just now.
+        // Under the lock, so that nobody takes it out at the same time.
         self.own = None;
         if peers.get(&self.peer).is_some_and(|own| own.strong_count() == 0) {
             peers.remove(&self.peer);
@@ -180,7 +180,7 @@ impl Drop for Share<'_> {
     }
 }
 
-/// A wait for memory, which is counted if it was in vain.
+/// A wait for memory; counted if it fails.
 struct Waiting<'a>(Option<(&'a Tally, Limit)>);
 
 impl<'a> Waiting<'a> {
@@ -201,9 +201,9 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// The pace that a body must keep: after [`limits::BODY_GRACE`], [`limits::BODY_RATE`] on average.
+/// Required rate of a body: after [`limits::BODY_GRACE`], [`limits::BODY_RATE`] on average.
 struct Pace {
-    /// Time at which it is too slow if nothing more arrives.
+    /// When it is too slow if nothing more arrives.
     end: Instant,
     /// Bytes that have arrived, modulo the rate.
     rest: u64,
@@ -218,7 +218,8 @@ impl Pace {
         self.end
     }
 
-    /// Counts bytes that arrived, and a time in which the server was not ready to read: that is not the client's fault.
+    /// Counts bytes that arrived, and the time in which the server was not ready to read, which is not the client's
+    /// fault.
     fn moved(&mut self, len: usize, waited: Duration) {
         let bytes = self.rest + len as u64;
         self.rest = bytes % limits::BODY_RATE;
@@ -226,7 +227,8 @@ impl Pace {
     }
 }
 
-/// Reads and discards a body that is refused, within limits: a client that is still sending does not read the answer.
+/// Reads and discards a refused body, within limits, because a client that is still sending does not read the
+/// response.
 pub(crate) async fn discard(mut body: impl Content) {
     if body.is_end_stream() {
         return;
@@ -264,7 +266,7 @@ mod tests {
         Bodies::new(Number::of(limits::MAX_CONNECTIONS, None), Tally::default())
     }
 
-    /// A body, and the times at which its bytes arrive.
+    /// A body, and the times when its bytes arrive.
     fn slow() -> (mpsc::Sender<usize>, impl Content) {
         let (sender, receiver) = mpsc::channel::<usize>(1000);
         let stream = futures_util::stream::unfold(receiver, |mut receiver| async {
@@ -280,7 +282,7 @@ mod tests {
         let bodies = bodies();
         let mut held = Vec::new();
         let mut reading = Vec::new();
-        // More than the memory for all, had it been taken as announced.
+        // More than the whole budget, if announced lengths were counted.
         for number in 0..4000_u32 {
             let (sender, body) = slow();
             sender.send(1).await.unwrap();
@@ -303,14 +305,14 @@ mod tests {
     fn a_body_must_come_at_the_least_rate_from_its_beginning_on() {
         let mut pace = Pace::new();
         let begun = pace.end();
-        // In small pieces as in large ones.
+        // In small pieces as well as in large ones.
         for _ in 0..limits::BODY_RATE {
             pace.moved(3, Duration::ZERO);
         }
         assert_eq!(pace.end() - begun, Duration::from_secs(3));
         pace.moved(0, Duration::from_secs(5));
         assert_eq!(pace.end() - begun, Duration::from_secs(8));
-        // Nothing that comes in time at this rate is given up before its time is over.
+        // A body at exactly this rate is never given up before its time is over.
         let least = limits::BODY_RATE * limits::REQUEST_BODY.as_secs();
         assert!(least > limits::UNKNOWN_CALLER_BODY as u64);
     }

@@ -1,5 +1,5 @@
-//! Requests that clients take back before they are answered, or never send to their end. Over HTTP/2 each that is taken back
-//! gives room for the next at once, so that a limit on concurrent streams limits nothing (CVE-2023-44487).
+//! Requests that clients cancel before they are answered or never complete. Over HTTP/2 each cancelled request makes
+//! room for the next at once, so that a limit on concurrent streams has no effect (CVE-2023-44487).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,9 +9,9 @@ use tokio::sync::Notify;
 use crate::limits;
 use crate::metrics::{Action, Limit, Tally};
 
-/// What a connection's client has taken back.
+/// Requests that a connection's client has cancelled.
 pub(crate) struct Cancelled {
-    /// Less those that were answered.
+    /// Cancelled requests minus answered ones.
     count: AtomicUsize,
     full: Notify,
     tally: Tally,
@@ -23,26 +23,26 @@ impl Cancelled {
         Self { count: AtomicUsize::new(0), full: Notify::new(), tally }
     }
 
-    /// A request has come.
+    /// Counts a request that has arrived.
     pub(crate) fn begin(self: &Arc<Self>) -> Request {
         Request { of: self.clone(), is_answered: false }
     }
 
-    /// Ends when there were more than [`limits::MAX_CANCELLED`].
+    /// Ends when there are more than [`limits::MAX_CANCELLED`].
     pub(crate) async fn too_many(&self) {
         self.full.notified().await;
         self.tally.count(Limit::Cancelled, Action::Evicted);
     }
 }
 
-/// A request: taken back if this is dropped before it is answered.
+/// A request; dropped before it is answered, it counts as cancelled.
 pub(crate) struct Request {
     of: Arc<Cancelled>,
     is_answered: bool,
 }
 
 impl Request {
-    /// It was whole, and not taken back.
+    /// The request was complete and has been answered.
     pub(crate) fn answered(mut self) {
         self.is_answered = true;
     }

@@ -1,4 +1,4 @@
-//! The service's own TLS chain: a root that clients are given, and a leaf that is renewed in time.
+//! The service's own TLS chain: a root for clients to trust, and a leaf that is renewed in time.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::door::ServerCertificate;
 const DAY: i64 = 86_400;
 const ROOT_DAYS: i64 = 3650;
 const LEAF_DAYS: i64 = 90;
-/// A leaf with less left than this is renewed.
+/// Renews a leaf with less than this left.
 const RENEW_DAYS: i64 = 30;
 
 /// A kind of TLS certificate.
@@ -37,7 +37,7 @@ pub struct Kind {
     key_spec: &'static str,
 }
 
-/// Every kind. The first is the default: most clients of today cannot verify ML-DSA.
+/// All kinds. The first is the default: most of today's clients cannot verify ML-DSA.
 pub static KINDS: &[Kind] = &[
     Kind { name: "ecdsa-p256", key_spec: "ECC_NIST_P256" },
     Kind { name: "ecdsa-p384", key_spec: "ECC_NIST_P384" },
@@ -46,7 +46,7 @@ pub static KINDS: &[Kind] = &[
     Kind { name: "ml-dsa-87", key_spec: "ML_DSA_87" },
 ];
 
-/// Several certificates under one name, the preferred one first.
+/// Several certificates under one name, in order of preference.
 #[derive(Debug)]
 pub struct Set {
     /// Name on the command line.
@@ -54,10 +54,10 @@ pub struct Set {
     kinds: &'static [&'static str],
 }
 
-/// Every set: ML-DSA is shown to clients that offer to verify it.
+/// All sets. Clients that offer ML-DSA get the ML-DSA certificate.
 pub static SETS: &[Set] = &[Set { name: "dual", kinds: &["ml-dsa-65", "ecdsa-p256"] }];
 
-/// The kinds that go by this name: one, or those of a set.
+/// Kinds with this name: one, or those of a set.
 pub fn kinds_by_name(name: &str) -> Option<Vec<&'static Kind>> {
     match SETS.iter().find(|set| set.name == name) {
         Some(set) => set.kinds.iter().map(|name| Kind::by_name(name)).collect(),
@@ -65,7 +65,7 @@ pub fn kinds_by_name(name: &str) -> Option<Vec<&'static Kind>> {
     }
 }
 
-/// What the ledger calls certificates with a key of this KMS `KeySpec`.
+/// Ledger's name for certificates with a key of this KMS `KeySpec`.
 pub(crate) fn kind_name(key_spec: &str) -> String {
     match KINDS.iter().find(|row| row.key_spec == key_spec) {
         Some(row) => row.name.to_owned(),
@@ -86,25 +86,25 @@ struct Record {
     names: Vec<String>,
 }
 
-/// A chain that is ready for use.
+/// A chain, ready for use.
 pub struct ServiceCertificate {
     /// For the handshake.
     pub certified_key: Arc<CertifiedKey>,
-    /// The root, in PEM: what clients must trust.
+    /// Root certificate in PEM, which clients must trust.
     pub root_pem: String,
-    /// End of the leaf's validity, seconds since 1970.
+    /// End of the leaf's validity, in seconds since 1970.
     pub not_after: i64,
 }
 
 impl ServiceCertificate {
-    /// For a door, as a certificate of this kind.
+    /// As a certificate of this kind for a door.
     pub fn certificate(&self, kind: &Kind) -> ServerCertificate {
         ServerCertificate { kind: kind.name.to_owned(), key: self.certified_key.clone() }
     }
 }
 
-/// Gives the chain of this kind for `names` (DNS names and IP addresses); makes or renews what is missing,
-/// too old or for other names.
+/// Returns the chain of this kind for `names` (DNS names and IP addresses). Makes or renews certificates that are
+/// missing, too old or for other names.
 pub fn ensure(
     work: &mut Work<'_>,
     kind: &Kind,
@@ -117,7 +117,7 @@ pub fn ensure(
         Certificate::parse_one(record.certificate.as_bytes())
             .map_or(0, |certificate| certificate.not_after() - now)
     };
-    // A root must outlive the leaves below it; clients need the new one then, which is years away.
+    // A root must outlive the leaves below it. When it is renewed, which takes years, clients need the new one.
     let lasting = |found: &(Record, Secret)| left(&found.0) > 2 * LEAF_DAYS * DAY;
     let root = match stored(work, kind, "root")?.filter(lasting) {
         Some(found) => found,

@@ -1,4 +1,4 @@
-//! What the certificates of a chain are signed with, as TLS names it.
+//! Signature algorithms of the certificates in a chain, as TLS names them.
 
 use outlast_crypto::schemes::Scheme;
 use outlast_crypto::signatures::{
@@ -8,8 +8,8 @@ use outlast_crypto::signatures::{
 };
 use outlast_pki::certificate::Certificate;
 
-/// What signs a certificate, and what TLS calls that (RFC 8446, section 4.2.3). In certificates the schemes of ECDSA do not
-/// bind the curve.
+/// Signature algorithm of a certificate as a TLS scheme (RFC 8446, section 4.2.3). In certificates ECDSA schemes do
+/// not determine the curve.
 static SIGNED_WITH: &[(&SignatureAlgorithm, &str)] = &[
     (&ML_DSA_44, "mldsa44"),
     (&ML_DSA_65, "mldsa65"),
@@ -26,11 +26,11 @@ static SIGNED_WITH: &[(&SignatureAlgorithm, &str)] = &[
     (&RSA_PKCS1_SHA_512, "rsa_pkcs1_sha512"),
 ];
 
-/// Stands for a signature that TLS has no scheme for: no policy has it, and no client offers it.
+/// Stands for a signature algorithm without a TLS scheme: no policy contains it and no client offers it.
 const UNKNOWN: u16 = 0;
 
-/// Code points of what the certificates of a chain are signed with, without a root: nobody verifies a root's own signature
-/// (RFC 8446, section 4.2.3).
+/// Code points of the signature algorithms in a chain, apart from a root: nobody verifies a root's own signature (RFC
+/// 8446, section 4.2.3).
 pub(crate) fn chain_schemes<'a>(chain: impl Iterator<Item = &'a [u8]>) -> Vec<u16> {
     let mut out = Vec::new();
     for der in chain {

@@ -1,4 +1,4 @@
-//! A client connection over TLS that tells what was negotiated and what it cost in bytes.
+//! A TLS client connection that reports what was negotiated and how many bytes that took.
 
 use std::io;
 use std::net::SocketAddr;
@@ -27,20 +27,20 @@ use tokio_rustls::client::TlsStream;
 use crate::policy::Policy;
 use crate::{Negotiated, limits};
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The endpoint's name is not one that TLS can check.
+    /// TLS cannot verify the endpoint's name.
     #[error("{0} is not a host name or address")]
     Name(String),
-    /// The client's own certificate or key cannot be used.
+    /// The client's own certificate or key is unusable.
     #[error("the client certificate or its key cannot be used: {0}")]
     Identity(String),
-    /// A certificate of the trust list cannot be used.
+    /// A certificate in the trust list is unusable.
     #[error("a certificate to trust cannot be used: {0}")]
     Trust(String),
-    /// No connection, or no handshake.
+    /// The connection or the handshake failed.
     #[error("cannot connect to {endpoint}: {error}")]
     Connect {
         /// Host and port.
@@ -51,7 +51,7 @@ pub enum ClientError {
     /// The connection broke.
     #[error("the connection failed: {0}")]
     Http(String),
-    /// The answer is too long or did not come.
+    /// The response is too long or did not arrive.
     #[error("the answer is longer than {max} bytes or took longer than {seconds} seconds", max = limits::MAX_ANSWER, seconds = limits::ANSWER.as_secs())]
     Answer,
 }
@@ -74,28 +74,28 @@ pub struct ConnectTimes {
     pub tls: Duration,
 }
 
-/// A kept connection. Requests go one after the other.
+/// A kept connection, which sends one request at a time.
 pub struct Connection {
     sender: SendRequest<Full<Bytes>>,
     /// Ends with the connection.
     task: JoinHandle<()>,
     /// Why it broke.
     error: LastError,
-    /// What was negotiated.
+    /// Negotiated parameters.
     pub negotiated: Negotiated,
-    /// What the handshake took.
+    /// Bytes of the handshake.
     pub handshake: HandshakeBytes,
-    /// How long it took.
+    /// Time to connect.
     pub times: ConnectTimes,
 }
 
-/// How to connect: the groups to offer and whom to trust. Serves any number of connections.
+/// How to connect: offered groups and trusted roots. Serves any number of connections.
 #[derive(Clone)]
 pub struct Connector {
     config: Arc<ClientConfig>,
 }
 
-/// Bytes of the ClientHello that a client with these groups sends to a host, with its record.
+/// Length in bytes of the ClientHello that a client with these groups sends to a host, with its record header.
 pub fn client_hello_len(policy: &Policy, host: &str) -> Result<usize, ClientError> {
     let name =
         ServerName::try_from(host.to_owned()).map_err(|_| ClientError::Name(host.to_owned()))?;
@@ -112,9 +112,9 @@ pub fn client_hello_len(policy: &Policy, host: &str) -> Result<usize, ClientErro
     Ok(hello.len())
 }
 
-/// What a client shows to a server that asks for a certificate.
+/// Certificate and key for servers that ask for a certificate.
 pub struct ClientIdentity {
-    /// The certificate and those between it and the root, DER.
+    /// Own certificate and intermediates, DER.
     pub chain: Vec<Vec<u8>>,
     /// Its private key, PKCS #8 DER.
     pub key: Secret,
@@ -126,7 +126,7 @@ impl Connector {
         Self::with_identity(policy, roots, None)
     }
 
-    /// As [`Connector::new`], with a certificate for servers that ask for one.
+    /// Like [`Connector::new`], with a certificate for servers that ask for one.
     pub fn with_identity(
         policy: &Policy,
         roots: &[Vec<u8>],
@@ -155,7 +155,7 @@ impl Connector {
         Ok(Self { config: Arc::new(config) })
     }
 
-    /// Without memory of sessions: every handshake is a full one. Otherwise sessions are resumed while there are tickets.
+    /// Disables resumption: every handshake is a full one. Otherwise sessions are resumed while there are tickets.
     #[must_use]
     pub fn without_sessions(self) -> Self {
         let mut config = Arc::unwrap_or_clone(self.config);
@@ -163,13 +163,13 @@ impl Connector {
         Self { config: Arc::new(config) }
     }
 
-    /// Connects to a host and port, does the handshake and speaks HTTP/1.1 from then on.
+    /// Connects to a host and port, does the handshake and then speaks HTTP/1.1.
     pub async fn connect(&self, host: &str, port: u16) -> Result<Connection, ClientError> {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         self.open(bare, format!("{host}:{port}"), TcpStream::connect((bare, port))).await
     }
 
-    /// The same by an address that is known, to a server of this name.
+    /// Like [`Connector::connect`], to a known address and a server with this name.
     pub async fn connect_to(
         &self,
         name: &str,
@@ -178,7 +178,7 @@ impl Connector {
         self.open(name, format!("{name} at {address}"), TcpStream::connect(address)).await
     }
 
-    /// A stream to a host and port, for who speaks over it.
+    /// Opens a TLS stream to a host and port.
     pub(crate) async fn stream(
         &self,
         host: &str,
@@ -231,7 +231,7 @@ impl Connector {
             .await
             .map_err(|error| ClientError::Http(error.to_string()))?;
         let task = tokio::spawn(async move {
-            // An error here reaches the request that is waiting as well.
+            // A waiting request gets an error from here too.
             let _ = connection.await;
         });
         Ok(Connection { sender, task, error, negotiated, handshake, times })
@@ -239,7 +239,7 @@ impl Connector {
 }
 
 impl Connection {
-    /// Sends a request and reads the answer: status and body.
+    /// Sends a request and reads the response: status and body.
     pub async fn send(&mut self, request: Request<Vec<u8>>) -> Result<(u16, Bytes), ClientError> {
         let http = |error: hyper::Error| ClientError::Http(error.to_string());
         let exchange = async {
@@ -258,14 +258,14 @@ impl Connection {
         }
     }
 
-    /// Ends the connection and says so to the server, without waiting for its answer.
+    /// Closes the connection with close_notify, without waiting for the server.
     pub async fn close(self) {
         drop(self.sender);
         let _ = timeout(limits::LAST_WORDS, self.task).await;
     }
 
-    /// What broke the connection, where that is known: a server that refuses the client's certificate says so in an
-    /// alert after the handshake (RFC 8446, section 4.4.2.4), and the request itself only learns that it was dropped.
+    /// Cause of a broken connection, if known. A server that refuses the client's certificate says so in an alert
+    /// after the handshake (RFC 8446, section 4.4.2.4), while the request only reports that it was dropped.
     async fn reason(&mut self, error: String) -> String {
         let _ = timeout(limits::LAST_WORDS, &mut self.task).await;
         self.error.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or(error)
@@ -275,7 +275,7 @@ impl Connection {
 /// The error that ended reading.
 type LastError = Arc<Mutex<Option<String>>>;
 
-/// Keeps the error of reading: hyper swallows it between two messages.
+/// Keeps the read error, which hyper drops between two messages.
 struct Remembering<S> {
     stream: S,
     error: LastError,
@@ -320,7 +320,7 @@ struct Counts {
     received: AtomicU64,
 }
 
-/// Counts what goes through.
+/// Counts the bytes in both directions.
 struct Counting {
     stream: TcpStream,
     counts: Arc<Counts>,

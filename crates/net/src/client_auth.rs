@@ -1,7 +1,7 @@
-//! Client certificates: whom the door believes.
+//! Client certificates: which ones the door accepts.
 //!
-//! rustls-webpki verifies path, purpose and revocation, and then `outlast_pki::validate` the whole of RFC 5280: webpki
-//! believes roots blindly and looks at no key usage. Both must agree.
+//! rustls-webpki verifies path, purpose and revocation; then `outlast_pki::validate` applies all of RFC 5280, because
+//! webpki accepts any root and ignores key usage. Both must accept the certificate.
 
 use std::sync::Arc;
 
@@ -26,35 +26,35 @@ use x509_cert::ext::pkix::KeyUsages;
 use crate::chain::chain_schemes;
 use crate::limits;
 
-/// Whether a client must have a certificate.
+/// Whether a client must present a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// There is no connection without one.
+    /// Connections without one are refused.
     Require,
-    /// One that is shown must be valid; policies can ask for its subject.
+    /// A presented certificate must be valid; policies can refer to its subject.
     Request,
 }
 
-/// Every mode with its name.
+/// All modes and their names.
 pub const MODES: &[(&str, Mode)] = &[("require", Mode::Require), ("request", Mode::Request)];
 
-/// Why client certificates cannot be asked for as configured.
+/// Why a configuration of client certificates is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientAuthError {
-    /// None of the certificates is a CA's.
+    /// None of the certificates is a CA certificate.
     #[error("there is no CA certificate in it")]
     NoCa,
-    /// More than a server takes.
+    /// More certificates or CRLs than the limit.
     #[error("there are more than {max} of them", max = limits::MAX_CLIENT_CAS)]
     TooMany,
-    /// A certificate or CRL that cannot be used.
+    /// A certificate or CRL is unusable.
     #[error("{0}")]
     Unusable(String),
 }
 
-/// Whom to believe, as configured. CRLs, once there are any, must say of every client's certificate that it is not
-/// revoked, and must themselves not have expired.
+/// Trusted client CAs, as configured. If there are CRLs, they must cover every client certificate, and must not have
+/// expired.
 #[derive(Debug, Clone)]
 pub struct ClientAuth {
     mode: Mode,
@@ -63,7 +63,7 @@ pub struct ClientAuth {
 }
 
 impl ClientAuth {
-    /// Clients with a certificate below one of `roots`, looked up in `crls`; all DER.
+    /// Accepts clients with a certificate below one of `roots`, checked against `crls`; all DER.
     pub fn new(mode: Mode, roots: &[Vec<u8>], crls: Vec<Vec<u8>>) -> Result<Self, ClientAuthError> {
         if roots.len() > limits::MAX_CLIENT_CAS || crls.len() > limits::MAX_CLIENT_CAS {
             return Err(ClientAuthError::TooMany);
@@ -81,12 +81,13 @@ impl ClientAuth {
         }
         let crls = crls.into_iter().map(CertificateRevocationListDer::from).collect();
         let made = Self { mode, roots: usable, crls };
-        // Says now, and not at the first connection, what webpki cannot read.
+        // Reports certificates that webpki cannot parse now, and not at the first connection.
         made.verifier(&Rules::default(), Version::Tls13).map_err(|error| unusable(&error))?;
         Ok(made)
     }
 
-    /// For a server's configuration, in which clients sign with what the policy allows, and so do their CAs.
+    /// Verifier for a server configuration in which clients and their CAs may only use signatures that the policy
+    /// allows.
     pub(crate) fn verifier(
         &self,
         rules: &Rules,
@@ -110,8 +111,8 @@ impl ClientAuth {
                 Mode::Request => builder.allow_unauthenticated(),
             }
         };
-        // The client's own certificate must be known to some CRL. Of the CAs above it that is not asked, since a root's
-        // CRL is rarely at hand; but one that is revoked ends the path.
+        // A CRL must cover the client's own certificate. The CAs above it need not be covered, because a root's CRL
+        // is rarely available; but a revoked one invalidates the path.
         let leaf = builder().only_check_end_entity_revocation().build().map_err(failed)?;
         let chain = match self.crls.is_empty() {
             true => None,
@@ -126,7 +127,7 @@ impl ClientAuth {
     }
 }
 
-/// A client's certificate for the audit record.
+/// Describes a client's certificate for the audit record.
 pub(crate) fn described(chain: &[CertificateDer<'_>]) -> Option<ClientCertificate> {
     let certificate = Certificate::parse(chain.first()?).ok()?;
     Some(ClientCertificate {
@@ -149,7 +150,7 @@ struct Allowed {
 
 impl Allowed {
     fn new(rules: &Rules, version: Version) -> Self {
-        // RFC 8446, section 4.2.3: in TLS 1.3 PKCS #1 v1.5 signs certificates only. ML-DSA is for TLS 1.3 only.
+        // RFC 8446, section 4.2.3: in TLS 1.3 PKCS #1 v1.5 only signs certificates. ML-DSA is only for TLS 1.3.
         let unfit = if version == Version::Tls13 { Kind::RsaPkcs1 } else { Kind::MlDsa };
         let handshake = rules.handshake_schemes().filter(|row| row.kind != unfit);
         Self {
@@ -169,7 +170,7 @@ impl Allowed {
         Err(Error::PeerMisbehaved(PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme))
     }
 
-    /// What signs the chain. A root in it is passed over: it counts because it is configured.
+    /// Checks the signature algorithms of the chain. Skips a root in it, which is trusted by configuration.
     fn check_chain(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -195,7 +196,7 @@ struct Verifier {
 }
 
 impl Verifier {
-    /// The rules of RFC 5280 that webpki leaves out.
+    /// Applies the rules of RFC 5280 that webpki omits.
     fn check_path(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -283,7 +284,7 @@ impl ClientCertVerifier for Verifier {
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        // One list for both uses (RFC 8446, section 4.2.3): rustls sends no signature_algorithms_cert.
+        // One list for both uses (RFC 8446, section 4.2.3), because rustls sends no signature_algorithms_cert.
         let Allowed { handshake, certificates } = &self.allowed;
         let mut schemes = self.leaf.supported_verify_schemes();
         schemes.retain(|scheme| {

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-/// The time that requests see, milliseconds since 1970.
+/// Time at which a request is evaluated, in milliseconds since 1970.
 pub type Clock = fn() -> i64;
 
 /// The system's clock.

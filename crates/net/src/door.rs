@@ -1,8 +1,8 @@
 //! The server side of the handshake: every client that can do hybrid key exchange gets it.
 //!
-//! The ClientHello is read first, [`outlast_negotiate::decide()`] says what the client gets, and rustls is given a
-//! configuration in which nothing else can be chosen. If the client is asked for another share, its second ClientHello is
-//! held against the first before rustls sees it.
+//! The door reads the ClientHello first. [`outlast_negotiate::decide()`] chooses the parameters, and rustls gets a
+//! configuration that allows nothing else. If the client is asked for another key share, the door compares its second
+//! ClientHello with the first before rustls sees it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -39,24 +39,24 @@ mod shown;
 pub use report::Handshaking;
 pub use shown::ServerCertificate;
 
-/// Configuration of a door.
+/// Settings of a door.
 #[derive(Default)]
 pub struct Settings {
     /// Name of the listener in the ledger: `api`.
     pub listener: String,
     /// Policy and mode.
     pub rules: Rules,
-    /// ALPN names, the preferred one first.
+    /// ALPN names in order of preference.
     pub protocols: Vec<Vec<u8>>,
-    /// ALPN names over QUIC; empty without QUIC.
+    /// ALPN names over QUIC; empty if there is no QUIC.
     pub quic_protocols: Vec<Vec<u8>>,
     /// Makes and opens tickets; without it sessions are resumed only within this process.
     pub tickets: Option<Arc<dyn ProducesTickets>>,
     /// Observers of each connection: ledger and metrics.
     pub observer: Option<Arc<dyn Observe>>,
-    /// Counters of what limits on peers have ended, over QUIC and through the proxy.
+    /// Counters of connections that a limit on peers ended, over QUIC and through the proxy.
     pub metrics: Option<Arc<Metrics>>,
-    /// From accept to the end of the handshake, if not [`limits::HANDSHAKE`].
+    /// Time from accept to the end of the handshake; `None` means [`limits::HANDSHAKE`].
     pub handshake_limit: Option<Duration>,
 }
 
@@ -86,12 +86,12 @@ pub struct Door {
     sessions: Arc<dyn StoresServerSessions>,
     tickets: Arc<dyn ProducesTickets>,
     current: RwLock<Arc<Current>>,
-    /// Held from reading `current` to writing it: of two concurrent replacements, one would undo the other.
+    /// Held from reading `current` to writing it, because one of two concurrent replacements would otherwise be lost.
     replacing: Mutex<()>,
 }
 
 impl Door {
-    /// A door with these certificates, the preferred one first. With `clients` it asks clients for certificates.
+    /// A door with these certificates, in order of preference. With `clients` it asks clients for certificates.
     pub fn new(
         settings: Settings,
         certificates: Vec<ServerCertificate>,
@@ -115,14 +115,14 @@ impl Door {
         Ok(Self { settings, reporter, sessions, tickets, current, replacing: Mutex::new(()) })
     }
 
-    /// Replaces how clients are asked for certificates, from the next connection on: other roots, newer CRLs.
+    /// Replaces the settings for client certificates, for new connections: other roots, newer CRLs.
     pub fn replace_clients(&self, clients: &ClientAuth) -> Result<(), Error> {
         let replacing = self.replacing();
         let certificates = self.current().certificates.clone();
         self.replace(&replacing, certificates, Some(clients.clone()))
     }
 
-    /// Replaces the certificates, from the next connection on.
+    /// Replaces the certificates, for new connections.
     pub fn replace_certificates(&self, certificates: Vec<ServerCertificate>) -> Result<(), Error> {
         let replacing = self.replacing();
         let clients = self.current().clients.clone();
@@ -149,33 +149,33 @@ impl Door {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What the ledger calls the listener.
+    /// Name of the listener in the ledger.
     pub fn listener(&self) -> &str {
         &self.settings.listener
     }
 
-    /// Counts what limits on peers have ended.
+    /// Counter of connections that a limit on peers ended.
     pub(crate) fn tally(&self) -> Tally {
         Tally::new(self.settings.metrics.clone(), &self.settings.listener)
     }
 
-    /// What may be negotiated.
+    /// Policy and mode.
     pub fn rules(&self) -> &Rules {
         &self.settings.rules
     }
 
-    /// Facts about its current certificates, the preferred one first.
+    /// Facts about the current certificates, in order of preference.
     pub fn facts(&self) -> Vec<CertificateFacts> {
         self.current().facts.clone()
     }
 
-    /// Begins a handshake over a transport that is not a stream; the caller reports how it goes on.
+    /// Begins a handshake over a transport that is not a stream; the caller reports its progress.
     pub fn handshaking(&self, peer: Option<SocketAddr>) -> Handshaking {
         Handshaking::new(self.reporter.clone(), peer)
     }
 
-    /// What a client gets over QUIC, rustls' configuration in which it gets that and nothing else, and what that was
-    /// decided with.
+    /// Decision for a client over QUIC, the rustls configuration that allows nothing else, and the certificates on
+    /// which it is based.
     pub(crate) fn quic(
         &self,
         offer: &Offer,
@@ -276,7 +276,7 @@ impl Door {
 
 const TOO_LONG: &str = "took too long";
 
-/// Completes a handshake: compares it with the decision, and reports it.
+/// Completes a handshake: compares it with the decision and reports it.
 pub(crate) fn done(
     handshaking: &mut Handshaking,
     negotiated: &Negotiated,
@@ -316,7 +316,7 @@ fn served(
 
 /// Guards the whole design: rustls must have done what was decided. The error names the difference.
 fn as_decided(served: &Served, choice: &Choice) -> Result<(), &'static str> {
-    // A session of TLS 1.2 that is resumed has no key exchange.
+    // A resumed session of TLS 1.2 has no key exchange.
     let exchanges = !(served.resumed && served.group.is_none());
     if served.version != choice.version.name() {
         Err("the version")

@@ -1,4 +1,4 @@
-//! What comes goes back: an endpoint for measuring handshakes and transport, with nothing behind it.
+//! Sends back everything it receives: an endpoint for measuring handshakes and transport, without a backend.
 
 use std::future::Future;
 use std::io;
@@ -63,7 +63,7 @@ async fn tcp(door: &Door, stream: TcpStream) -> io::Result<()> {
     }
 }
 
-/// Serves QUIC until `stop` is ready: each stream of both directions by itself.
+/// Serves QUIC until `stop` is ready, each bidirectional stream separately.
 pub async fn over_quic(mut listener: Listener, stop: impl Future<Output = ()>) {
     tokio::pin!(stop);
     loop {
@@ -78,7 +78,7 @@ pub async fn over_quic(mut listener: Listener, stop: impl Future<Output = ()>) {
 
 async fn quic(accepted: Accepted) {
     let Accepted { mut connection, watch, slot, .. } = accepted;
-    // A connection on which nothing comes is ended by its idle timeout, and not for another one.
+    // A silent connection is ended by its idle timeout and not closed for another one.
     let _use = slot.activity().begin();
     while let Ok(Some(mut stream)) = connection.accept_bidirectional_stream().await {
         tokio::spawn(async move {

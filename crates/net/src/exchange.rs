@@ -1,5 +1,5 @@
-//! Requests to other servers, each on a connection of its own: over plain HTTP, over TLS, or over a stream that somebody has
-//! opened. Nothing is left behind when one is given up.
+//! Requests to other servers, each on its own connection: over plain HTTP, over TLS, or over a stream that the caller
+//! has opened. A request that is dropped leaves nothing behind.
 
 use std::fmt::Display;
 use std::pin::pin;
@@ -17,26 +17,26 @@ use tokio::net::TcpStream;
 
 use crate::client::Connector;
 
-/// Where a server is: what a URL says before its path.
+/// Address of a server: the part of a URL before the path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Origin {
-    /// Whether it is `https://`.
+    /// Whether the scheme is `https://`.
     pub(crate) is_tls: bool,
-    /// Name or address, without brackets.
+    /// Host name or address, without brackets.
     pub(crate) host: String,
-    /// Port, the scheme's own if none is given.
+    /// Port; the scheme's default if none is given.
     pub(crate) port: u16,
-    /// As it stands in the URL: what `Host` says.
+    /// As in the URL: the value of `Host`.
     pub(crate) authority: String,
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Broken {
-    /// No connection, or it broke.
+    /// The connection failed or broke.
     #[error("{0}")]
     Connection(String),
-    /// The body of the answer is longer than so many bytes.
+    /// The body of the response is longer than this many bytes.
     #[error("the answer is longer than {0} bytes")]
     TooLong(usize),
 }
@@ -48,7 +48,7 @@ impl Broken {
 }
 
 impl Origin {
-    /// That of a URL; none if it is no URL of HTTP, has no host, or holds a user or password.
+    /// Origin of a URL; `None` if it is not an HTTP URL, has no host, or contains a user or password.
     pub(crate) fn of(uri: &Uri) -> Option<Self> {
         let (is_tls, usual) = match uri.scheme_str()? {
             "https" => (true, 443),
@@ -63,7 +63,7 @@ impl Origin {
         Some(Self {
             is_tls,
             host: host.to_owned(),
-            // What stands there and is no port is not taken for none.
+            // An invalid port is not treated as a missing one.
             port: match authority.as_str().rsplit_once(':') {
                 Some((_, port)) if !port.ends_with(']') => port.parse().ok()?,
                 _ => usual,
@@ -72,13 +72,13 @@ impl Origin {
         })
     }
 
-    /// A request for a path and query here.
+    /// A request for a path and query on this server.
     pub(crate) fn request(&self, method: Method, target: &str) -> Builder {
         let builder = Request::builder().method(method).uri(target);
         builder.header(HOST, &self.authority).header(USER_AGENT, "outlast")
     }
 
-    /// Connects, over TLS by way of `tls`, sends a request and reads the answer as [`over`] does.
+    /// Connects, over TLS by means of `tls`, sends a request and reads the response like [`over`].
     pub(crate) async fn exchange(
         &self,
         tls: Option<&Connector>,
@@ -99,8 +99,8 @@ impl Origin {
     }
 }
 
-/// Sends a request over a stream and reads the answer: of its body what is `wanted` of an answer with this head, in bytes at
-/// most. With 0 the body is not looked at.
+/// Sends a request over a stream and reads the response. `wanted` says how many bytes of the body to read at most,
+/// given the head. With 0 the body is ignored.
 pub(crate) async fn over(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     request: Request<Bytes>,
@@ -121,10 +121,10 @@ pub(crate) async fn over(
         Ok(Response::from_parts(head, body.to_bytes()))
     };
     let mut exchange = pin!(exchange);
-    // Both end here: the connection with this function.
+    // Both end here: the connection ends with this function.
     tokio::select! {
         outcome = &mut exchange => outcome,
-        // It may have brought the answer and be closed.
+        // The connection may have delivered the response and be closed.
         _ = connection => exchange.await,
     }
 }

@@ -1,5 +1,5 @@
-//! Gets CRLs, OCSP responses and issuers' certificates over plain HTTP: what they hold is signed, so that the way
-//! need not be trusted. Times and sizes are limited; nothing is kept.
+//! Fetches CRLs, OCSP responses and issuers' certificates over plain HTTP. They are signed, so the transport need not
+//! be trusted. Times and sizes are limited; nothing is cached.
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, LOCATION};
@@ -17,7 +17,7 @@ pub enum FetchError {
     /// Not a URL of plain HTTP.
     #[error("{0} is not a URL that begins with http://")]
     Url(String),
-    /// No connection, or it broke.
+    /// The connection failed or broke.
     #[error("{url}: {reason}")]
     Connection {
         /// What was asked for.
@@ -25,15 +25,15 @@ pub enum FetchError {
         /// What happened.
         reason: String,
     },
-    /// An answer other than success.
+    /// A status other than success.
     #[error("{url}: the server answered with status {status}")]
     Status {
-        /// What was asked for.
+        /// Requested URL.
         url: String,
         /// HTTP status.
         status: u16,
     },
-    /// The answer is too long.
+    /// The response is too long.
     #[error("{0}: the answer is longer than {max} bytes", max = limits::MAX_FETCH)]
     TooLong(String),
     /// It took too long.
@@ -48,7 +48,7 @@ pub async fn get(url: &str) -> Result<Vec<u8>, FetchError> {
         .unwrap_or_else(|_| Err(FetchError::Timeout(url.to_owned())))
 }
 
-/// What the server at `url` answers to a body of this content type.
+/// Posts a body of this content type to `url`; returns the body of the response.
 pub async fn post(url: &str, content_type: &str, body: Vec<u8>) -> Result<Vec<u8>, FetchError> {
     timeout(limits::FETCH, fetch(url, Some((content_type, body))))
         .await

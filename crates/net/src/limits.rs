@@ -7,8 +7,8 @@ use std::time::Duration;
 pub const MAX_CONNECTIONS: usize = 4096;
 /// Connections that have not completed a handshake, at most. For a further one the oldest of the peer that has most is closed.
 pub const MAX_HANDSHAKES: usize = 2048;
-/// A peer (an IPv4 address, or the first 64 bits of an IPv6 address) may have this fraction of a listener's connections and
-/// of the memory for bodies, unless the listener is configured otherwise.
+/// Fraction of a listener's connections, and of the memory for bodies, that a peer (an IPv4 address, or the first 64
+/// bits of an IPv6 address) may use, unless the listener is configured otherwise.
 pub const PEER_SHARE: usize = 8;
 /// Concurrent handshakes of one peer, for each connection that it may have.
 pub const HANDSHAKES_PER_CONNECTION: usize = 2;
@@ -45,14 +45,15 @@ pub const HTTP2_WINDOW: u32 = 256 * 1024;
 pub const HTTP2_STREAM_WINDOW: u32 = 128 * 1024;
 /// Bytes of request bodies in memory over all connections, counted as they arrive; further ones wait.
 pub const BODY_BUDGET: usize = 128 * 1024 * 1024;
-/// Bytes of it that a peer may have at least, however small its share of the connections: room for some of the longest bodies.
+/// Least number of bytes of it that a peer may use, however small its share of the connections: enough for some of
+/// the longest bodies.
 pub const LEAST_BODY_SHARE: usize = 8 * 1024 * 1024;
 /// A body longer than this is read only for a caller whose access key exists.
 pub const UNKNOWN_CALLER_BODY: usize = 64 * 1024;
-/// Requests that may wait for a store over the network at the same time; further ones wait for their turn without a thread. With
-/// [`MAX_PLAIN_READS`] less than the 512 threads that the runtime has: what needs no store must find one.
+/// Requests that may wait for a store over the network at the same time; further ones wait without a thread. Together
+/// with [`MAX_PLAIN_READS`] fewer than the runtime's 512 threads, because requests that need no store must find one.
 pub const MAX_READS: usize = 256;
-/// The same of plain HTTP.
+/// The same for plain HTTP.
 pub const MAX_PLAIN_READS: usize = 128;
 /// Interval between checks whether the server is ready.
 pub const LOOK_INTERVAL: Duration = Duration::from_secs(2);
@@ -102,15 +103,15 @@ pub const MAX_PLAIN_BY_PEER: usize = 1024;
 pub const PLAIN_IDLE: Duration = Duration::from_secs(20);
 /// Bytes of an answer that are written to such a connection at once.
 pub const PLAIN_PIECE: usize = 64 * 1024;
-/// Bytes of the head of a request over plain HTTP: an OCSP request may be in its path.
+/// Bytes in the head of a request over plain HTTP, whose path may contain an OCSP request.
 pub const MAX_PLAIN_HEAD: usize = 48 * 1024;
 /// Bytes of an OCSP request.
 pub const MAX_PLAIN_BODY: usize = 16 * 1024;
-/// OCSP answers that are signed concurrently: each is a signature and a commit.
+/// OCSP responses that are signed concurrently: each needs a signature and a commit.
 pub const MAX_SIGNING: usize = 8;
-/// Questions that wait for their answer to be signed; further ones get `tryLater`.
+/// OCSP requests that wait for a signature; further ones get `tryLater`.
 pub const MAX_QUESTIONS: usize = 512;
-/// Longest wait of such a question for its turn.
+/// Longest wait of such a request for its turn.
 pub const SIGNING_WAIT: Duration = Duration::from_secs(2);
 /// Connections to a witness, at most.
 pub const MAX_WITNESS_CONNECTIONS: usize = 256;
@@ -137,7 +138,7 @@ pub const PROXY_HEADER: Duration = Duration::from_secs(5);
 /// Time after which a proxied connection whose protocol the proxy does not understand, such as PostgreSQL's, may be closed
 /// for another one if its client has sent nothing.
 pub const PROXY_SILENT: Duration = Duration::from_secs(5);
-/// Connections of one peer through a proxy's listener, at least, however few the listener has in all.
+/// Least number of connections of one peer through a proxy's listener, however few the listener has in all.
 pub const LEAST_PROXIED_BY_PEER: usize = 256;
 /// Connections through a proxy's listener, unless it is configured otherwise.
 pub const MAX_PROXIED: usize = 16_384;

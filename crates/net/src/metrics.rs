@@ -1,8 +1,8 @@
-//! Numbers of what goes on: handshakes, connections, requests. Read by Prometheus ([`scrape`]) and pushed by OTLP
-//! ([`otlp`]); both read the same tables.
+//! Metrics: handshakes, connections, requests. Prometheus reads them ([`scrape`]) and OTLP pushes them ([`otlp`]),
+//! both from the same tables.
 //!
-//! No label holds anything that a peer has made up: values are names of rows of this program's tables, or names that the
-//! operator has given, and there is a bound on those, too ([`table`]).
+//! No label contains anything that a peer has chosen: values are names of rows in this program's tables, or names
+//! that the operator chose, and their number is limited too ([`table`]).
 
 pub mod otlp;
 pub mod scrape;
@@ -124,19 +124,19 @@ static STARTED: Instrument<0> = Instrument {
     labels: [],
 };
 
-/// Connections whose ends are waited for, in parts so that cores do not wait for each other.
+/// Open connections, in shards so that cores do not wait for each other.
 const SHARDS: usize = 16;
 
 type Connections = HashMap<u64, Arc<Listener>>;
 
-/// What a listener's connections count in.
+/// Counters of a listener's connections.
 struct Listener {
     open: Arc<Gauge>,
     received: Arc<Counter>,
     sent: Arc<Counter>,
 }
 
-/// The numbers.
+/// All metrics.
 pub struct Metrics {
     handshakes: Arc<Table<12, Counter>>,
     handshake_seconds: Arc<Table<4, Spread>>,
@@ -149,7 +149,7 @@ pub struct Metrics {
     sources: RwLock<Vec<Arc<dyn Readable>>>,
     listeners: RwLock<HashMap<[&'static str; 2], Arc<Listener>>>,
     connections: [Mutex<Connections>; SHARDS],
-    /// OTLP's own histograms: its library makes the distribution itself.
+    /// Histograms of OTLP, whose library computes distributions itself.
     pushed: OnceLock<Pushed>,
 }
 
@@ -165,7 +165,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Nothing is counted yet.
+    /// Creates metrics with all counts at zero.
     pub fn new() -> Self {
         let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let build: Table<1, Gauge> = Table::new(&BUILD);
@@ -200,7 +200,7 @@ impl Metrics {
         self.sources.write().unwrap_or_else(PoisonError::into_inner).push(Arc::new(source));
     }
 
-    /// A request was answered. The names are those of this program's tables; absent where the request named none.
+    /// Counts an answered request. The names are those of this program's tables; `None` if the request named none.
     pub fn request(
         &self,
         service: Option<&'static str>,
@@ -223,7 +223,7 @@ impl Metrics {
         }
     }
 
-    /// Everything there is to read.
+    /// Everything that can be read.
     fn readables(&self) -> Vec<Arc<dyn Readable>> {
         let mut all: Vec<Arc<dyn Readable>> = vec![
             self.handshakes.clone(),
@@ -251,7 +251,7 @@ impl Metrics {
         connections.insert(connection, listener);
     }
 
-    /// What the connections of a listener count in, looked up once for all three.
+    /// Counters of a listener's connections, looked up once for all three.
     fn listener(&self, labels: [&'static str; 2]) -> Arc<Listener> {
         let known = self.listeners.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(listener) = known.get(&labels) {
@@ -330,10 +330,10 @@ impl Observe for Metrics {
     }
 }
 
-/// Where there is nothing to say.
+/// Label value if there is none.
 const NONE: &str = "none";
 
-/// What has no row.
+/// Label value of something without a row.
 const OTHER: &str = "other";
 
 fn yes_no(value: bool) -> &'static str {
@@ -345,13 +345,14 @@ fn group(served: &Served) -> &'static str {
     Group::by_name(name).map_or(OTHER, |row| row.name)
 }
 
-/// Whether a client has offered a post-quantum group, by the ledger's rule: one that got a classical connection all the
-/// same shows in the numbers, and one that names such a group in TLS 1.2, where it means nothing, has not offered it.
+/// Whether a client offered a post-quantum group, by the ledger's rule. A client that got a classical connection all
+/// the same is visible in the numbers. A client that names such a group in TLS 1.2, where it has no meaning, has not
+/// offered it.
 fn offered(offer: &Offer) -> &'static str {
     if ability(offer) == Ability::PostQuantum { "post-quantum" } else { "classical" }
 }
 
-/// A count that another part keeps.
+/// A count that another part maintains.
 struct Source {
     instrument: &'static Instrument<0>,
     read: Box<dyn Fn() -> u64 + Send + Sync>,

@@ -1,23 +1,23 @@
-//! What a handshake ended with.
+//! Result of a handshake.
 
 use outlast_api::audit::{ClientCertificate, TlsDetails};
 use outlast_crypto::groups::Group;
 use rustls::{CommonState, ProtocolVersion};
 
-/// How the handshake went.
+/// Kind of handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HandshakeKind {
-    /// In one round trip.
+    /// One round trip.
     Full,
-    /// With a HelloRetryRequest: one round trip more.
+    /// With a HelloRetryRequest: one more round trip.
     FullWithHelloRetryRequest,
-    /// From an earlier session.
+    /// Resumed from an earlier session.
     Resumed,
 }
 
 impl HandshakeKind {
-    /// As audit records have it.
+    /// Name in audit records.
     pub fn name(self) -> &'static str {
         match self {
             Self::Full => "full",
@@ -27,7 +27,7 @@ impl HandshakeKind {
     }
 }
 
-/// What was negotiated on a connection.
+/// Negotiated parameters of a connection.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Negotiated {
     /// `TLSv1.3`
@@ -36,17 +36,17 @@ pub struct Negotiated {
     pub cipher_suite: String,
     /// IANA name of the group; `None` when a TLS 1.2 session was resumed.
     pub group: Option<String>,
-    /// Whether the group is a hybrid one, or ML-KEM alone.
+    /// Whether the group is hybrid or ML-KEM alone.
     pub post_quantum: bool,
     /// How the handshake went.
     pub handshake: HandshakeKind,
-    /// The certificate that a client has shown and that was verified; a server's knowledge only.
+    /// The client's verified certificate; only a server knows it.
     #[serde(skip)]
     pub client_certificate: Option<ClientCertificate>,
 }
 
 impl Negotiated {
-    /// Reads it off a connection whose handshake is complete.
+    /// Reads the parameters of a connection after its handshake.
     pub fn of(connection: &CommonState) -> Self {
         let code = connection.negotiated_key_exchange_group().map(|group| u16::from(group.name()));
         let row = code.and_then(Group::by_code_point);

@@ -1,4 +1,4 @@
-//! A stream that is counted, and whose beginning can be read twice.
+//! A stream that counts its bytes and whose beginning can be read twice.
 
 use std::io;
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use outlast_negotiate::offer::{Collector, OfferError, check_second};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
-/// Bytes of a connection so far, TLS and all.
+/// Bytes of a connection so far, including TLS.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// From the peer.
@@ -23,17 +23,17 @@ pub struct Counts {
 pub struct Observed<S> {
     stream: S,
     counts: Arc<Counts>,
-    /// Read ahead, to be read again.
+    /// Bytes read ahead, to be read again.
     ahead: Vec<u8>,
-    /// How much of that has been.
+    /// How many of them have been read again.
     taken: usize,
-    /// While a second ClientHello is waited for.
+    /// Present while a second ClientHello is expected.
     retry: Option<Box<Retry>>,
     retried: bool,
     refused: Option<OfferError>,
 }
 
-/// What a second ClientHello must be.
+/// Requirements on a second ClientHello.
 #[derive(Debug)]
 struct Retry {
     collector: Collector,
@@ -59,18 +59,18 @@ impl<S> Observed<S> {
         }
     }
 
-    /// The counts, which go on.
+    /// The counts, which are updated further.
     pub fn counts(&self) -> Arc<Counts> {
         self.counts.clone()
     }
 
-    /// The stream below.
+    /// The inner stream.
     pub fn get_ref(&self) -> &S {
         &self.stream
     }
 
-    /// After the ClientHello `first`, a HelloRetryRequest asks for a share of `group`: what comes then is held back until it
-    /// is known to be what the first may become.
+    /// After the ClientHello `first`, a HelloRetryRequest asks for a share of `group`. Holds back the following bytes
+    /// until they are known to be a valid change of the first ClientHello.
     pub(crate) fn expect_retry(&mut self, first: Vec<u8>, early_data: bool, group: u16) {
         let hello_end = self.ahead.len().min(self.hello_len(first.len()));
         let received = self.ahead.split_off(hello_end);
@@ -78,7 +78,7 @@ impl<S> Observed<S> {
         self.retry = Some(Box::new(Retry { collector, received, first, group }));
     }
 
-    /// Bytes of the records that a message of this length is in, as they stand in `ahead`.
+    /// Bytes of the records that contain a message of this length, as they are in `ahead`.
     fn hello_len(&self, message: usize) -> usize {
         let (mut at, mut left) = (0, message);
         while left > 0 {
@@ -90,25 +90,25 @@ impl<S> Observed<S> {
         at
     }
 
-    /// Whether there was a second ClientHello as it should be.
+    /// Whether a valid second ClientHello arrived.
     pub(crate) fn has_retried(&self) -> bool {
         self.retried
     }
 
-    /// Lets everything through from here on.
+    /// Lets all further bytes through.
     pub(crate) fn release(&mut self) {
         self.retry = None;
     }
 
-    /// What was wrong with the second ClientHello.
+    /// Fault of the second ClientHello.
     pub(crate) fn refused(&self) -> Option<OfferError> {
         self.refused
     }
 }
 
 impl<S: AsyncRead + Unpin> Observed<S> {
-    /// Reads until there is a ClientHello, or what cannot become one. It will be read again, in as few records as possible.
-    /// `heard` is called when something has come.
+    /// Reads a ClientHello, or bytes that cannot become one. They will be read again, in as few records as possible.
+    /// Calls `heard` when bytes have arrived.
     pub async fn client_hello(
         &mut self,
         mut heard: impl FnMut(),
@@ -136,7 +136,7 @@ impl<S: AsyncRead + Unpin> Observed<S> {
         }
     }
 
-    /// Reads on until the second ClientHello is whole and can be handed on, or the peer has closed.
+    /// Reads until the second ClientHello is complete and can be passed on, or the peer has closed.
     fn poll_retry(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Self { stream, counts, ahead, taken, retry, retried, refused } = self;
         let Some(state) = retry else { return Poll::Ready(Ok(())) };

@@ -1,4 +1,4 @@
-//! A certificate that the operator brings along: a chain and a private key from files.
+//! A certificate that the operator provides: a chain and a private key from files.
 
 use std::sync::Arc;
 
@@ -13,48 +13,48 @@ use rustls::sign::CertifiedKey;
 use crate::door::ServerCertificate;
 use crate::{certificate, limits};
 
-/// Why a chain and a key cannot be used. Says nothing of the key itself.
+/// Why a chain and a key are unusable. Reveals nothing about the key itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OwnError {
-    /// The chain cannot be read.
+    /// The chain cannot be parsed.
     #[error("the chain cannot be read: {0}")]
     Chain(PkiError),
-    /// It has no certificate in it.
+    /// It contains no certificate.
     #[error("there is no certificate in the chain's file")]
     NoCertificate,
-    /// More than a handshake may have.
+    /// It contains more certificates than a handshake may have.
     #[error("the chain has more than {max} certificates", max = limits::MAX_CHAIN)]
     TooLong,
-    /// Certificates that do not belong together, or stand in another order.
+    /// The certificates do not belong together, or are in another order.
     #[error("certificate {0} of the chain is not signed by the one after it")]
     Order(usize),
-    /// The key cannot be read.
+    /// The key cannot be parsed.
     #[error("the private key cannot be read: {0}")]
     Key(#[from] KeyError),
-    /// There is none.
+    /// There is no key.
     #[error("there is no private key in the key's file, or more than one")]
     NoKey,
-    /// It is encrypted, and there is nobody to ask.
+    /// The key is encrypted, and nobody can be asked for the passphrase.
     #[error("the private key is encrypted")]
     Encrypted,
-    /// The key is another's.
+    /// The key does not belong to the certificate.
     #[error("the private key is not the first certificate's")]
     OtherKey,
-    /// TLS has no use for such a key.
+    /// TLS cannot use such a key.
     #[error("TLS cannot sign with this key: {0}")]
     Unusable(String),
 }
 
-/// What the files have.
+/// Contents of the files.
 pub struct Own {
-    /// For a door.
+    /// Certificate and key for a door.
     pub certificate: ServerCertificate,
-    /// The root, in PEM, if the file has it.
+    /// Root certificate in PEM, if the file contains it.
     pub root_pem: Option<String>,
-    /// From when the leaf is valid, seconds since 1970.
+    /// Start of the leaf's validity, in seconds since 1970.
     pub not_before: i64,
-    /// Until when.
+    /// End of the leaf's validity, in seconds since 1970.
     pub not_after: i64,
 }
 
@@ -62,7 +62,7 @@ pub struct Own {
 pub fn read(chain: &[u8], key: &[u8]) -> Result<Own, OwnError> {
     let mut certificates = Vec::new();
     for object in object::read(chain).map_err(OwnError::Chain)? {
-        // A file may have both, as many tools write it.
+        // One file may contain both, as many tools write it.
         if object.kind == Kind::Certificate {
             certificates.push(Certificate::parse(object.der.expose()).map_err(OwnError::Chain)?);
         }
@@ -80,7 +80,7 @@ pub fn read(chain: &[u8], key: &[u8]) -> Result<Own, OwnError> {
     let root = certificates.pop_if(|last| last.signed_by(last));
     let root_pem = root.as_ref().map(|root| outlast_pki::pem::certificate(root.der()));
     if certificates.is_empty() {
-        // A certificate that signs itself, and nothing else.
+        // A single self-signed certificate.
         certificates.extend(root);
     }
     let leaf = certificates.first().ok_or(OwnError::NoCertificate)?;
@@ -93,7 +93,7 @@ pub fn read(chain: &[u8], key: &[u8]) -> Result<Own, OwnError> {
     let pkcs8 = key.to_pkcs8()?;
     let der = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(pkcs8.expose()));
     let unusable = |error: rustls::Error| OwnError::Unusable(error.to_string());
-    // Not by the provider, which wants a copy of the key for itself and does not erase it.
+    // Not by the provider, which would keep a copy of the key without erasing it.
     let key = aws_lc_rs::sign::any_supported_type(&der).map_err(unusable)?;
     let (not_before, not_after) = (leaf.not_before(), leaf.not_after());
     let shown = certificates.iter().map(|row| CertificateDer::from(row.der().to_vec())).collect();

@@ -1,15 +1,15 @@
-//! Who is at the other end of a connection, as far as limits are concerned. Deliberately coarse: nothing but the
-//! address counts, since a stranger has chosen everything else.
+//! Identity of a connection's other end, for the purpose of limits. Only the address counts, because a stranger can
+//! choose everything else.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// An IPv4 address, or the first 64 bits of an IPv6 address: whoever has one address of such a network has all of them
-/// (RFC 4291, section 2.5.4).
+/// An IPv4 address, or the first 64 bits of an IPv6 address, because the holder of one address in such a network has
+/// all of them (RFC 4291, section 2.5.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Peer(IpAddr);
 
 impl Peer {
-    /// The peer that this address belongs to.
+    /// Peer to which this address belongs.
     pub(crate) fn of(address: IpAddr) -> Self {
         const NETWORK: u128 = u128::MAX << 64;
         Self(match address.to_canonical() {

@@ -1,8 +1,8 @@
-//! Plain HTTP, for what is signed already and meant for everybody: CRLs, OCSP, certificates of authorities. HTTP/1.1
-//! only; clients ask one thing and go, or keep the connection.
+//! Plain HTTP for objects that are signed and public: CRLs, OCSP responses, certificates of authorities. HTTP/1.1
+//! only; clients ask for one thing and leave, or keep the connection.
 //!
-//! Deliberately without TLS: a client that checks a certificate over TLS would first have to check the certificate of that
-//! (RFC 5280, section 8).
+//! Deliberately without TLS: to check a certificate, a client would first have to check the certificate of that TLS
+//! connection (RFC 5280, section 8).
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -36,24 +36,24 @@ use crate::slots::{Number, Of, Slots};
 /// Name of the listener in metrics.
 const LISTENER: &str = "revocation";
 
-/// A listener that is ready to run.
+/// A listener, ready to run.
 pub struct PlainServer {
     service: Arc<Service>,
     clock: Clock,
-    /// Answers that are signed concurrently.
+    /// Responses that are signed concurrently.
     signing: Semaphore,
-    /// Questions that wait for that.
+    /// Requests that wait for a signature.
     waiting: AtomicUsize,
     /// Requests that may wait for a store over the network.
     reads: Semaphore,
     /// Connections, altogether and for one peer.
     connections: Number,
-    /// Counters of what limits have ended.
+    /// Counters of limits that took effect.
     tally: Tally,
 }
 
 impl PlainServer {
-    /// Serves what `service` has for everybody.
+    /// Serves the public objects of `service`.
     pub fn new(service: Arc<Service>, clock: Clock) -> Self {
         let signing = Semaphore::new(limits::MAX_SIGNING);
         let reads = Semaphore::new(limits::MAX_PLAIN_READS);
@@ -70,7 +70,7 @@ impl PlainServer {
         self
     }
 
-    /// Sets the counters of what limits have ended.
+    /// Sets the counters of limits that took effect.
     #[must_use]
     pub fn counting(mut self, metrics: Option<Arc<Metrics>>) -> Self {
         self.tally = Tally::new(metrics, LISTENER);
@@ -91,7 +91,7 @@ impl PlainServer {
             let (stream, peer) = match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    // Out of file descriptors, or the client went away: neither may end the server.
+                    // Out of file descriptors, or the client left: neither may end the server.
                     tracing::warn!(%error, "a connection could not be accepted");
                     slots.make_room();
                     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
@@ -100,16 +100,16 @@ impl PlainServer {
             };
             let activity = Arc::new(Activity::new());
             let of = Some(Peer::of(peer.ip()));
-            // All connections are busy: this one is refused.
+            // All connections are busy, so this one is refused.
             let Ok(mut slot) = slots.enter(of, &activity) else { continue };
             let (server, watcher) = (self.clone(), graceful.watcher());
             let mut stopped = stopped.clone();
             tokio::spawn(async move {
                 tokio::select! {
                     () = server.connection(stream, peer, watcher, activity) => {}
-                    // It was idle for longest when there were too many.
+                    // It was idle for longest when there were too many connections.
                     () = slot.evicted() => {}
-                    // Cuts off what is left after the grace period.
+                    // Cuts off everything that is left after the grace period.
                     _ = stopped.wait_for(|stopped| *stopped) => {}
                 }
             });
@@ -138,8 +138,9 @@ impl PlainServer {
         let serving = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(limits::PLAIN_IDLE)
-            // Answers wait for their reader: pipelined requests are not read on while this much is not sent. To have answers go
-            // out together (`pipeline_flush`) would take that away: hyper then copies them all into one buffer.
+            // Responses wait for their reader: pipelined requests are not read while this many bytes are unsent.
+            // Sending responses together (`pipeline_flush`) would defeat that, because hyper would copy all of them
+            // into one buffer.
             .max_buf_size(limits::MAX_PLAIN_HEAD)
             .serve_connection(TokioIo::new(stream), service);
         tokio::select! {
@@ -183,7 +184,7 @@ impl PlainServer {
         if reads && let Some(response) = self.service.plain_again(&request) {
             return response;
         }
-        // Only when the whole request is there: a slow sender must not lock out others.
+        // Only when the whole request has arrived: a slow sender must not lock out others.
         let _busy = activity.begin();
         request.body = &body;
         match self.off_thread(|| self.service.plain(&request)).await {
@@ -192,8 +193,8 @@ impl PlainServer {
         }
     }
 
-    /// Signs an answer when it is this question's turn. Beyond [`limits::MAX_QUESTIONS`] questions are refused: strangers with
-    /// ever new questions must not keep the disk from callers of operations.
+    /// Signs a response when it is this request's turn. Refuses requests beyond [`limits::MAX_QUESTIONS`]: strangers
+    /// with ever new requests must not keep the disk from callers of operations.
     async fn ask(&self, question: &Question, now_ms: i64) -> Response<Bytes> {
         if let Some(response) = self.off_thread(|| self.service.recheck(question, now_ms)).await {
             return response;
@@ -203,7 +204,7 @@ impl PlainServer {
             return busy();
         };
         let now_ms = (self.clock)();
-        // Another question may have had it signed meanwhile.
+        // Another request may have had it signed in the meantime.
         if let Some(response) = self.off_thread(|| self.service.recheck(question, now_ms)).await {
             return response;
         }
@@ -212,8 +213,8 @@ impl PlainServer {
         drive(self.service.store().as_ref(), sign, finish).await.unwrap_or_else(busy)
     }
 
-    /// Runs work that reads a store over the network off this thread's requests, which move to another thread meanwhile. Only
-    /// [`limits::MAX_PLAIN_READS`] of them hold a thread.
+    /// Runs work that reads a store over the network away from this thread's requests, which move to another thread.
+    /// Only [`limits::MAX_PLAIN_READS`] of them occupy a thread.
     async fn off_thread<T>(&self, work: impl FnOnce() -> T) -> T {
         if self.service.store().is_remote() {
             let _turn = self.reads.acquire().await;
@@ -224,8 +225,8 @@ impl PlainServer {
     }
 }
 
-/// An answer on its way. It goes out in pieces, and each piece that is asked for is a sign of life: a slow reader gets
-/// all of it, a connection whose peer does not read is closed.
+/// A response that is being sent. It is sent in pieces, and each requested piece is a sign of life: a slow reader
+/// gets all of it, and a connection whose peer does not read is closed.
 struct Sent {
     bytes: Bytes,
     activity: Arc<Activity>,
@@ -256,7 +257,7 @@ impl Body for Sent {
     }
 }
 
-/// A question that waits.
+/// A waiting request.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl<'a> Waiting<'a> {

@@ -1,4 +1,4 @@
-//! Which groups and cipher suites a client offers, and rustls' provider for a policy.
+//! The groups and cipher suites that a client offers, and rustls' provider for a policy.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use outlast_negotiate::Rules;
 use rustls::SupportedCipherSuite;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 
-/// What a client offers: an ordered choice of groups. A share is sent of the first.
+/// Groups that a client offers, in order. It sends a share of the first.
 #[derive(Debug, Clone)]
 pub struct Policy {
     groups: Vec<&'static Group>,
@@ -17,27 +17,27 @@ pub struct Policy {
 }
 
 impl Default for Policy {
-    /// What the default security policy has.
+    /// Groups of the default security policy.
     fn default() -> Self {
         Self::of(&Rules::default())
     }
 }
 
 impl Policy {
-    /// What a security policy has, in its order.
+    /// Groups of a security policy, in its order.
     pub fn of(rules: &Rules) -> Self {
         let suites = rules.versions().flat_map(|version| rules.suites(version));
         Self { groups: rules.groups().collect(), suites: suites.map(|row| row.suite).collect() }
     }
 
-    /// The groups with these IANA names, in this order. The unknown name is the error.
+    /// The groups with these IANA names, in this order. The error is an unknown name.
     pub fn named(names: &[&str]) -> Result<Self, String> {
         let row = |name: &&str| Group::by_name(name).ok_or_else(|| (*name).to_owned());
         let groups = names.iter().map(row).collect::<Result<_, _>>()?;
         Ok(Self { groups, ..Self::default() })
     }
 
-    /// The classical groups only: the control group of comparisons.
+    /// Only the classical groups, as the control in comparisons.
     pub fn classical() -> Self {
         let classical = |row: &&Group| row.strength == Strength::Classical;
         Self { groups: GROUPS.iter().filter(classical).collect(), ..Self::default() }
@@ -51,11 +51,11 @@ impl Policy {
     }
 }
 
-/// rustls' provider for a server that has decided on a group: it has no other choice left.
+/// rustls' provider for a server that has decided on a group, which leaves it no other choice.
 ///
-/// rustls takes the first group *in the client's order* that both sides have, so a client that names a classical
-/// group first would get it. With one group there is nothing to choose, and rustls asks for its share by
-/// HelloRetryRequest if it was not sent.
+/// rustls chooses the first common group *in the client's order*, so a client that names a classical group first
+/// would get that. With a single group there is nothing to choose, and rustls asks for its share by HelloRetryRequest
+/// if the client did not send it.
 pub(crate) fn decided(rules: &Rules, version: Version, group: &Group) -> Arc<CryptoProvider> {
     let suites = supported(rules, version).into_iter().flat_map(|version| rules.suites(version));
     Arc::new(CryptoProvider {
@@ -65,9 +65,9 @@ pub(crate) fn decided(rules: &Rules, version: Version, group: &Group) -> Arc<Cry
     })
 }
 
-/// The versions of such a server's configuration. A client that gets TLS 1.2 from a server that has TLS 1.3 must be told so
-/// (RFC 8446, section 4.1.3), and rustls does that where it has both. The client offers none but the older, or that would
-/// not have been decided on.
+/// TLS versions of such a server's configuration. A client that gets TLS 1.2 from a server that supports TLS 1.3 must
+/// be told so (RFC 8446, section 4.1.3), and rustls does that if both are enabled. Such a client offers only the
+/// older version, or that would not have been the decision.
 pub(crate) fn supported(rules: &Rules, version: Version) -> Vec<Version> {
     match version {
         Version::Tls13 => vec![version],

@@ -1,6 +1,6 @@
-//! The door in front of anything: listeners that speak TLS as the service does, and pass on what is within.
+//! The door in front of any server: listeners that accept TLS like the service and forward the decrypted traffic.
 //!
-//! [`protocol`] is the PROXY protocol; the other parts are private to it.
+//! [`protocol`] is the PROXY protocol; the other modules are private.
 
 mod backend;
 mod body;
@@ -43,37 +43,37 @@ pub use ipnet::IpNet;
 /// Connections that wait to be accepted; the kernel may allow fewer.
 const BACKLOG: u32 = 4096;
 
-/// Why listeners cannot be as they are set up.
+/// Why listeners cannot be set up.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProxyError {
-    /// Two of them are at one place.
+    /// Two of them have the same address.
     #[error("two listeners are at {0}")]
     Twice(SocketAddr),
-    /// Two of them are called the same: logs could not tell them apart, and they would share the keys of tickets.
+    /// Two of them have the same name, so logs could not tell them apart and they would share ticket keys.
     #[error("two listeners are called {0}")]
     SameName(String),
-    /// There is nothing to pass connections on to.
+    /// There is no backend.
     #[error("listener {0} has no server behind it")]
     NoBackend(String),
-    /// The address cannot be listened at.
+    /// The address cannot be used for listening.
     #[error("{address}: {error}")]
     Listen {
-        /// Address that was asked for.
+        /// Requested address.
         address: SocketAddr,
-        /// What the system said.
+        /// Error of the operating system.
         error: io::Error,
     },
 }
 
-/// What a listener is known by from one configuration to the next: its place, or its name where the system chooses the port.
+/// Identifies a listener across configurations: its address, or its name if the system chooses the port.
 type Key = (SocketAddr, Option<String>);
 
 fn key(settings: &Settings) -> Key {
     (settings.listen, (settings.listen.port() == 0).then(|| settings.name.clone()))
 }
 
-/// A listener that runs.
+/// A running listener.
 struct Running {
     address: SocketAddr,
     route: Arc<RwLock<Arc<Route>>>,
@@ -88,17 +88,17 @@ impl Drop for Running {
     }
 }
 
-/// Listeners that run in this process.
+/// Running listeners of this process.
 pub struct Proxy {
     listeners: HashMap<Key, Running>,
     finish: watch::Sender<Finish>,
     open: mpsc::Sender<()>,
-    /// Has an end when nothing is open any more.
+    /// Ends when nothing is open any more.
     all_closed: mpsc::Receiver<()>,
 }
 
 impl Proxy {
-    /// Starts listeners: all of them, or none.
+    /// Starts all listeners, or none.
     pub fn start(list: Vec<Settings>) -> Result<Self, ProxyError> {
         let (open, all_closed) = mpsc::channel(1);
         let (finish, _) = watch::channel(Finish::default());
@@ -107,8 +107,8 @@ impl Proxy {
         Ok(proxy)
     }
 
-    /// Takes other settings for the next connections: listeners are added, changed and closed. Those that are open go on as
-    /// they began. If that cannot be, all stays as it is.
+    /// Applies other settings to new connections: adds, changes and closes listeners. Open connections keep their
+    /// settings. If the new settings cannot be applied, nothing changes.
     pub fn reload(&mut self, list: Vec<Settings>) -> Result<(), ProxyError> {
         let mut seen = HashSet::new();
         let mut names = HashSet::new();
@@ -131,7 +131,7 @@ impl Proxy {
             }
         }
         drop(names);
-        // From here on nothing fails.
+        // From here on nothing can fail.
         self.listeners.retain(|key, _| seen.contains(key));
         for settings in list {
             let key = key(&settings);
@@ -159,7 +159,7 @@ impl Proxy {
         Running { address, route, closing, checks }
     }
 
-    /// The listeners' names and where they are, in the order of the addresses.
+    /// Names and addresses of the listeners, ordered by address.
     pub fn addresses(&self) -> Vec<(String, SocketAddr)> {
         let told = |running: &Running| {
             let route = running.route.read().unwrap_or_else(PoisonError::into_inner);
@@ -170,7 +170,7 @@ impl Proxy {
         all
     }
 
-    /// Accepts nothing more, lets what is open end by itself for as long as `grace`, and cuts off the rest.
+    /// Accepts no new connections, lets open ones end by themselves during `grace`, and then cuts them off.
     pub async fn stop(self, grace: Duration) {
         let Self { listeners, finish, open, mut all_closed } = self;
         let _ = finish.send(Finish::Near);
@@ -185,7 +185,7 @@ impl Proxy {
 impl Running {
     fn replace(&mut self, settings: Settings) {
         let mut current = self.route.write().unwrap_or_else(PoisonError::into_inner);
-        // They must not say anything after what the new settings say.
+        // They must not report anything after the new settings' checks.
         self.checks.drain(..).for_each(|check| check.abort());
         let route = Arc::new(Route::new(settings, Some(&current)));
         self.checks = check(&route);
@@ -193,7 +193,7 @@ impl Running {
     }
 }
 
-/// Connects to the servers behind once, each of them, and closes the connections again.
+/// Connects to every backend once and closes the connections again.
 pub async fn probe(settings: &Settings) -> Result<(), Unavailable> {
     let mut connecting = settings.connecting.clone();
     connecting.postgres = settings.protocol == Protocol::Postgres;
@@ -206,7 +206,7 @@ pub async fn probe(settings: &Settings) -> Result<(), Unavailable> {
     Ok(())
 }
 
-/// Begins to ask the servers behind how they are.
+/// Starts health checks of the backends.
 fn check(route: &Arc<Route>) -> Vec<AbortHandle> {
     let Some(health) = &route.settings.health else { return Vec::new() };
     let watch = |target: &Arc<backend::Target>| {
@@ -220,7 +220,7 @@ fn check(route: &Arc<Route>) -> Vec<AbortHandle> {
 fn bind(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;
-    // Taken over by each connection: a client that is gone without a word is noticed.
+    // Inherited by each connection, so that a client that vanished is noticed.
     socket.set_keepalive(true)?;
     socket.bind(address)?;
     let listener = socket.listen(BACKLOG)?;

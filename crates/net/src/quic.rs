@@ -1,7 +1,7 @@
 //! QUIC: the same door over UDP, and HTTP/3 behind it.
 //!
 //! [`tls`] does the handshake under the door's policy, [`load`] keeps strangers within limits, [`h3`] and [`server`]
-//! speak HTTP/3. What is below, from packets to streams, is s2n-quic's.
+//! speak HTTP/3. s2n-quic does the rest, from packets to streams.
 
 mod frames;
 mod h3;
@@ -38,14 +38,14 @@ pub struct Settings {
     pub retry_above: usize,
     /// Concurrent handshakes; further clients get no answer.
     pub max_handshakes: usize,
-    /// Connections that have completed theirs, at most; for a further one, one on which nothing goes on is closed.
+    /// Established connections, at most; for a further one an inactive connection is closed.
     pub max_connections: usize,
-    /// How many of them one peer may have: an IPv4 address, or the first 64 bits of an IPv6 address. It has the same part
-    /// of the handshakes.
+    /// Connections of one peer: an IPv4 address, or the first 64 bits of an IPv6 address. It may use the same
+    /// fraction of the handshakes.
     pub connections_by_peer: usize,
-    /// Streams of both directions that a peer may have open.
+    /// Bidirectional streams that a peer may have open.
     pub streams: u64,
-    /// How long nothing may come.
+    /// Longest time without a packet.
     pub idle: Duration,
 }
 
@@ -68,29 +68,29 @@ pub struct Listener {
     address: SocketAddr,
 }
 
-/// A connection whose handshake is done.
+/// A connection after its handshake.
 pub struct Accepted {
     /// The connection.
     pub connection: s2n_quic::Connection,
-    /// Where the client was during the handshake.
+    /// Address of the client during the handshake.
     pub peer: SocketAddr,
     /// What was negotiated.
     pub negotiated: Negotiated,
     /// Reports the connection's end when dropped.
     pub watch: Watch,
-    /// Its place among the connections.
+    /// Its slot among the connections.
     pub slot: Slot,
 }
 
 impl Listener {
-    /// Serves behind a door on a socket. The door must have been given ALPN names for QUIC.
+    /// Serves behind a door on a socket. The door must have ALPN names for QUIC.
     pub fn start(door: Arc<Door>, socket: UdpSocket, settings: Settings) -> io::Result<Self> {
         let address = socket.local_addr()?;
         socket.set_nonblocking(true)?;
         let load = Arc::new(Load::new(&settings, door.tally()));
         let socket = Socket::default()
             .with_rx_socket(socket)?
-            // A burst of first packets waits here; the kernel may allow less.
+            // Room for a burst of first packets; the kernel may allow less.
             .with_recv_buffer_size(limits::QUIC_RECEIVE_BUFFER)?
             .build()?;
         let server = s2n_quic::Server::builder()
@@ -113,17 +113,17 @@ impl Listener {
         Ok(Self { server, address })
     }
 
-    /// Where it listens.
+    /// Local address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The next connection whose handshake is done; none when the socket is gone.
+    /// The next connection that has completed its handshake; `None` if the socket is gone.
     pub async fn accept(&mut self) -> Option<Accepted> {
         loop {
             let mut connection = self.server.accept().await?;
             let greeting = connection.take_tls_context().and_then(|it| it.downcast().ok());
-            // Neither is absent from a connection whose handshake was ours.
+            // Both are present on every connection whose handshake was ours.
             let Some(greeting) = greeting else { continue };
             let counts = connection.query_event_context(|counts: &Arc<Counts>| counts.clone());
             let Greeting { mut watch, peer, negotiated, slot } = *greeting;

@@ -1,6 +1,6 @@
-//! What `/readyz` says: what the last look in the background has found, so that nobody who asks makes the store work.
+//! The state behind `/readyz`: results of the last background check, so that requests for it do no work in the store.
 //!
-//! Looks at nothing itself: `outlast_api::service::readiness` does.
+//! `outlast_api::service::readiness` does the checks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 use crate::clock::Clock;
 use crate::limits;
 
-/// What the clocks say now: `clock`, and the one of the machine that nobody sets.
+/// Readings of two clocks: `clock`, and the machine's monotonic one.
 pub fn reading(clock: Clock) -> Reading {
     // Unlike CLOCK_MONOTONIC it goes on while the machine is suspended.
     let since_boot = clock_gettime(ClockId::Boottime);
@@ -25,7 +25,7 @@ pub fn reading(clock: Clock) -> Reading {
     Reading { wall_ms: clock(), monotonic_ms }
 }
 
-/// What was found last.
+/// Results of the last check.
 pub(crate) struct Readiness {
     looked: watch::Sender<Option<Looked>>,
     is_watched: AtomicBool,
@@ -43,7 +43,7 @@ impl Default for Readiness {
 }
 
 impl Readiness {
-    /// The problems of the last look. Before the first has ended, it is waited for: no thread is held.
+    /// Problems of the last check. Before the first check has ended, this waits for it, without holding a thread.
     async fn problems(&self) -> Vec<Problem> {
         let mut looked = self.looked.subscribe();
         if timeout(limits::FIRST_LOOK, looked.wait_for(Option::is_some)).await.is_err() {
@@ -56,7 +56,7 @@ impl Readiness {
         }
     }
 
-    /// Notes what a look has found, and logs what is new of it.
+    /// Stores the result of a check and logs new problems.
     fn note(&self, problems: Vec<Problem>) {
         let looked = Looked { ended: Instant::now(), problems };
         let before = self.looked.borrow().as_ref().map(|looked| looked.problems.clone());
@@ -75,7 +75,7 @@ impl Readiness {
     }
 }
 
-/// Looks until it is dropped.
+/// Checks until it is dropped.
 pub(crate) struct Watching(JoinHandle<()>);
 
 impl Drop for Watching {
@@ -85,8 +85,8 @@ impl Drop for Watching {
 }
 
 impl Readiness {
-    /// Why a server with this service is not ready; nothing if it is. Asks nobody: an alarm is known at once, the rest since the
-    /// last look.
+    /// Why a server with this service is not ready; empty if it is. Does no work: an alarm is known at once,
+    /// everything else since the last check.
     pub(crate) async fn why_not(&self, service: &Service) -> Vec<Problem> {
         let alarm = service.audit_alarm().map(|alarm| Problem::new(&AUDIT, alarm));
         let mut problems: Vec<_> = alarm.into_iter().collect();
@@ -94,7 +94,7 @@ impl Readiness {
         problems
     }
 
-    /// Begins to look whether the service is ready, unless that has begun already.
+    /// Starts the background checks, unless they have started already.
     pub(crate) fn watch(
         self: &Arc<Self>,
         service: &Arc<Service>,
@@ -107,7 +107,7 @@ impl Readiness {
         Some(Watching(tokio::spawn(async move {
             loop {
                 let service = service.clone();
-                // On a thread of its own: it may wait for a database or a token.
+                // On its own thread, because it may wait for a database or a token.
                 let look = tokio::task::spawn_blocking(move || service.look(reading(clock)));
                 if let Ok(problems) = look.await {
                     readiness.note(problems);

@@ -1,4 +1,4 @@
-//! Writing objects to a bucket behind an endpoint that speaks S3, by path: `https://endpoint/bucket/key`.
+//! Writes objects to a bucket behind an endpoint that speaks S3, with path-style URLs: `https://endpoint/bucket/key`.
 
 use std::net::IpAddr;
 
@@ -14,7 +14,7 @@ use crate::exchange::Origin;
 use crate::limits;
 use crate::server::Clock;
 
-/// Where buckets are.
+/// An S3 endpoint.
 pub struct S3 {
     origin: Origin,
     connector: Connector,
@@ -24,25 +24,25 @@ pub struct S3 {
     handle: Handle,
 }
 
-/// What an endpoint is made of.
+/// Settings of an endpoint.
 pub struct Settings {
     /// `https://host[:port]`, or `http://host[:port]`.
     pub endpoint: String,
-    /// Whether plain HTTP may go to another machine.
+    /// Whether plain HTTP to another machine is allowed.
     pub allow_plain: bool,
-    /// Region that requests are signed for.
+    /// Region in the requests' signatures.
     pub region: String,
-    /// Credentials that requests are signed with.
+    /// Credentials for signing requests.
     pub credentials: Credentials,
-    /// How to connect by TLS.
+    /// How to connect over TLS.
     pub connector: Connector,
 }
 
 impl S3 {
-    /// Checks the endpoint. Objects are written by way of `handle`.
+    /// Checks the settings. Objects are written on the runtime of `handle`.
     ///
     /// # Errors
-    /// What is wrong with it, for people.
+    /// Fault in the settings, for people.
     pub fn new(settings: Settings, clock: Clock, handle: Handle) -> Result<Self, String> {
         let Settings { endpoint, allow_plain, region, credentials, connector } = settings;
         if !endpoint.starts_with("https://") && !endpoint.starts_with("http://") {
@@ -84,7 +84,7 @@ impl S3 {
         if status.is_success() {
             return Ok(());
         }
-        // S3's error is XML: the code is what one wants to know.
+        // S3's error is XML, and its code is the useful part.
         let text = String::from_utf8_lossy(body);
         let code = text.split_once("<Code>").and_then(|(_, rest)| rest.split_once('<'));
         let code: String = code.map_or("", |(code, _)| code).chars().take(100).collect();

@@ -42,7 +42,7 @@ use crate::{Negotiated, limits};
 /// ALPN names that the server speaks.
 pub const PROTOCOLS: &[&str] = &["h2", "http/1.1"];
 
-/// A server that is ready to run.
+/// A server, ready to run.
 pub struct Server {
     /// The APIs behind it.
     pub service: Arc<Service>,
@@ -54,21 +54,21 @@ pub struct Server {
     pub(crate) readiness: Arc<Readiness>,
     /// Requests that may wait for a store over the network.
     reads: Semaphore,
-    /// Turns of principals at long-running calls.
+    /// Turns of principals for long-running calls.
     turns: Turns,
     /// Budget of memory for request bodies.
     bodies: Bodies,
     /// Connections over TCP, altogether and for one peer.
     connections: Number,
-    /// Value of `Alt-Svc`: where HTTP/3 is served.
+    /// Value of `Alt-Svc`: the port of HTTP/3.
     http3: Option<HeaderValue>,
-    /// HTTP/3 is no longer served.
+    /// Whether HTTP/3 is no longer served.
     has_lost_http3: AtomicBool,
     /// Counters of requests.
     metrics: Option<Arc<Metrics>>,
 }
 
-/// Service and operation of a request, by the names of the tables.
+/// Service and operation of a request, by their names in the tables.
 #[derive(Default, Clone, Copy)]
 struct Asked {
     service: Option<&'static str>,
@@ -81,7 +81,7 @@ pub(crate) struct Connection {
     activity: Arc<Activity>,
     pub(crate) tls: TlsDetails,
     pub(crate) peer: String,
-    /// Peer whose limits it counts against.
+    /// Peer whose limits apply.
     pub(crate) of: Peer,
     /// Reports the end of the connection when dropped.
     pub(crate) watch: Watch,
@@ -138,7 +138,7 @@ impl Server {
         Tally::new(self.metrics.clone(), self.door.listener())
     }
 
-    /// Announces in each answer over TCP that HTTP/3 is served at this port of the same host (RFC 7838).
+    /// Announces in each response over TCP that HTTP/3 is served on this port of the same host (RFC 7838).
     #[must_use]
     pub fn announcing_http3(mut self, port: u16) -> Self {
         let value = format!("h3=\":{port}\"; ma={}", limits::ALT_SVC.as_secs());
@@ -146,7 +146,7 @@ impl Server {
         self
     }
 
-    /// Announces from now on that HTTP/3 is no longer served, so that clients forget it (RFC 7838, section 3).
+    /// From now on announces that HTTP/3 is no longer served, so that clients forget it (RFC 7838, section 3).
     pub(crate) fn forget_http3(&self) {
         self.has_lost_http3.store(true, Ordering::Relaxed);
     }
@@ -178,7 +178,7 @@ impl Server {
             let (stream, peer) = match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    // Out of file descriptors, or the client went away: neither may end the server.
+                    // Out of file descriptors, or the client left: neither may end the server.
                     tracing::warn!(%error, "a connection could not be accepted");
                     handshakes.make_room();
                     slots.make_room();
@@ -190,7 +190,7 @@ impl Server {
             let mut stopped = stopped.clone();
             let of = Some(Peer::of(peer.ip()));
             let activity = Arc::new(Activity::new());
-            // A handshake is not busy, so there is always one that can make room.
+            // A handshake is not busy, so there is always one that can be closed for another.
             let Ok(mut handshake) = handshakes.enter(of, &activity) else { continue };
             let slots = slots.clone();
             tokio::spawn(async move {
@@ -210,7 +210,7 @@ impl Server {
                 };
                 tokio::select! {
                     () = serve => {}
-                    // Cuts off what is left after the grace period.
+                    // Cuts off everything that is left after the grace period.
                     _ = stopped.wait_for(|stopped| *stopped) => {}
                 }
             });
@@ -251,7 +251,7 @@ impl Server {
             let (connection, request_is_open) = (connection.clone(), requests.begin());
             async move {
                 let mut answer = connection.answer(request).await;
-                // A body that ends because its stream was reset comes here, too.
+                // A body that ends because its stream was reset gets here too.
                 if answer.status() != StatusCode::REQUEST_TIMEOUT {
                     request_is_open.answered();
                 }
@@ -262,7 +262,7 @@ impl Server {
             }
         });
         let builder = auto::Builder::new(TokioExecutor::new());
-        // Chooses by ALPN, not by the first bytes: waiting for a client that sends none would have no limit.
+        // Chooses by ALPN, not by the first bytes, because waiting for a client that sends none would have no limit.
         let mut builder = if is_h2 { builder.http2_only() } else { builder.http1_only() };
         builder
             .http1()
@@ -386,7 +386,7 @@ impl Connection {
             discard(body).await;
             return route.too_large();
         }
-        // HTTP/2 and HTTP/3 have the host in the request's target.
+        // In HTTP/2 and HTTP/3 the host is part of the request's target.
         let host = head
             .headers
             .get(HOST)
@@ -419,7 +419,7 @@ impl Connection {
             Err(Unread::TooLong) => return route.too_large(),
             Err(Unread::Incomplete) => return route.incomplete(),
         };
-        // Only when the whole body is there: a slow sender must not lock out others.
+        // Only when the whole body has arrived: a slow sender must not lock out others.
         let _use = self.activity.begin();
         let body = &body.bytes;
         request.body = body;
@@ -428,7 +428,7 @@ impl Connection {
             Err(response) => return response,
         };
         asked.operation = Some(route.names().1);
-        // The principal, once the call is known to take long.
+        // The principal, once the call is known to be a long one.
         let principal: OnceLock<String> = OnceLock::new();
         let prepare = || async {
             let prepare = || service.prepare(route, &request);
@@ -451,8 +451,8 @@ impl Connection {
             .unwrap_or_else(|| service.contended(route))
     }
 
-    /// Runs work that takes long, or reads a store over the network, off this thread's requests: they move to another thread
-    /// meanwhile. Of those that read over the network only [`limits::MAX_READS`] hold a thread.
+    /// Runs work that takes long, or that reads a store over the network, away from this thread's requests, which
+    /// move to another thread. Only [`limits::MAX_READS`] of those that read over the network occupy a thread.
     pub(crate) async fn off_thread<T>(&self, slow: bool, work: impl FnOnce() -> T) -> T {
         if self.server.service.store().is_remote() {
             let _turn = self.server.reads.acquire().await;
@@ -464,7 +464,7 @@ impl Connection {
         }
     }
 
-    /// Runs long work when it is this principal's turn; `None` if too many calls of that principal wait already.
+    /// Runs long work when it is this principal's turn; `None` if too many of its calls are already waiting.
     pub(crate) async fn in_turn<T>(&self, principal: &str, work: impl FnOnce() -> T) -> Option<T> {
         match self.server.turns.take(principal).await {
             Ok(_turn) => Some(self.off_thread(true, work).await),

@@ -1,8 +1,8 @@
-//! The slots of a listener: how many connections it has, how many of them one peer may have, and which one is closed for the
-//! next. The memory of their requests is in [`crate::bodies`].
+//! Slots of a listener: how many connections it has, how many of them one peer may have, and which one is closed for
+//! another. [`crate::bodies`] limits the memory of their requests.
 //!
-//! A connection on which a request is served is never closed for another one. Of the others the one is closed that has been
-//! idle for longest, so that a peer that only holds connections keeps nobody out.
+//! A connection with an open request is never closed for another one. Of the rest, the one that has been idle for
+//! longest is closed, so that a peer that only holds connections locks out nobody.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,34 +19,35 @@ use crate::peer::Peer;
 /// Numbers of slots.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Number {
-    /// Altogether.
+    /// Slots in all.
     pub(crate) all: usize,
-    /// Of one peer.
+    /// Slots of one peer.
     pub(crate) by_peer: usize,
 }
 
 impl Number {
-    /// So many slots; a peer has one in [`limits::PEER_SHARE`] of them, unless `by_peer` says otherwise.
+    /// This many slots; a peer may have one in [`limits::PEER_SHARE`] of them, unless `by_peer` says otherwise.
     pub(crate) fn of(all: usize, by_peer: Option<usize>) -> Self {
         let by_peer = by_peer.unwrap_or(all / limits::PEER_SHARE);
         Self { all, by_peer: by_peer.clamp(1, all.max(1)) }
     }
 
-    /// Slots for the handshakes of a listener with so many connections: handshakes end soon, and many may begin at once.
+    /// Slots for the handshakes of a listener with this many connections: handshakes are short, and many may begin at
+    /// once.
     pub(crate) fn of_handshakes(all: usize, connections: Self) -> Self {
         let by_peer = connections.by_peer.saturating_mul(limits::HANDSHAKES_PER_CONNECTION);
         Self::of(all, Some(by_peer))
     }
 }
 
-/// What the slots are for.
+/// Purpose of the slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Of {
-    /// Connections. When all slots are taken, the one that has been idle for longest makes room.
+    /// Connections. When all slots are taken, the one that has been idle for longest is closed.
     Connections,
-    /// Handshakes. When all slots are taken, the oldest of the peer that has most of them makes room.
+    /// Handshakes. When all slots are taken, the oldest of the peer with the most is closed.
     Handshakes,
-    /// Requests. None makes room for another.
+    /// Requests. None is closed for another.
     Requests,
 }
 
@@ -78,7 +79,7 @@ struct Taken {
     next: u64,
     entries: HashMap<u64, Entry>,
     peers: HashMap<Peer, Vec<u64>>,
-    /// Time of the last search in vain for one that can be closed.
+    /// When a search last found none that can be closed.
     in_vain: Option<Instant>,
 }
 
@@ -115,7 +116,7 @@ impl Taken {
         ids.filter_map(|id| Some((self.unused_since(id)?, id))).min()
     }
 
-    /// The connection to close for another one: of this peer, or of all.
+    /// The connection to close for another one: of this peer, or of any.
     fn candidate(&mut self, of: Of, peer: Option<Peer>, spared: Duration) -> Option<u64> {
         let list = match (peer, of) {
             (_, Of::Requests) => return None,
@@ -149,15 +150,15 @@ impl Slots {
         })
     }
 
-    /// Sets another number of slots. Nobody loses one.
+    /// Changes the number of slots. Nobody loses one.
     pub(crate) fn resize(&self, number: Number) {
         self.all.store(number.all, Ordering::Relaxed);
         self.by_peer.store(number.by_peer, Ordering::Relaxed);
         self.freed.notify_waiters();
     }
 
-    /// Takes a slot for a connection of this peer; a connection whose peer is not known yet counts against none. The error is
-    /// the limit that was reached while all other connections are busy.
+    /// Takes a slot for a connection of this peer; a connection whose peer is not known yet counts for none. The
+    /// error is the limit that was reached while all other connections were busy.
     pub(crate) fn enter(
         self: &Arc<Self>,
         peer: Option<Peer>,
@@ -170,7 +171,7 @@ impl Slots {
         entered
     }
 
-    /// The same, but waits until a slot is free, or another connection has been idle for `spared`.
+    /// Like `enter`, but waits until a slot is free or another connection has been idle for `spared`.
     pub(crate) async fn enter_in_turn(
         self: &Arc<Self>,
         peer: Option<Peer>,
@@ -207,7 +208,7 @@ impl Slots {
         checked.inspect_err(|limit| self.tally.count(*limit, Action::Refused))
     }
 
-    /// Closes the connection that has been idle for longest, if there is one: the system has no more file descriptors.
+    /// Closes the connection that has been idle for longest, if any, because the system is out of file descriptors.
     pub(crate) fn make_room(&self) {
         let mut taken = self.taken();
         if let Some(id) = taken.candidate(self.of, None, Duration::ZERO) {
@@ -263,14 +264,14 @@ impl Slots {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Slots that are taken.
+    /// Number of slots in use.
     #[cfg(test)]
     fn len(&self) -> usize {
         self.taken().entries.len()
     }
 }
 
-/// A slot that is taken until this is dropped.
+/// A slot, in use until this is dropped.
 pub struct Slot {
     slots: Arc<Slots>,
     id: u64,
@@ -279,7 +280,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Completes when the connection must make room for another one, to which its slot then belongs.
+    /// Completes when the connection must be closed for another one, which then has its slot.
     pub(crate) async fn evicted(&mut self) {
         if (&mut self.closed).await.is_err() {
             std::future::pending::<()>().await;
@@ -291,8 +292,8 @@ impl Slot {
         &self.activity
     }
 
-    /// Sets the peer, once it is known. If it has too many connections, the one that has been idle for longest is closed: this
-    /// one, if all others are busy.
+    /// Sets the peer once it is known. If the peer has too many connections, the one that has been idle for longest
+    /// is closed; this one, if all others are busy.
     pub(crate) fn belongs_to(&self, peer: Peer) {
         let slots = &self.slots;
         let mut taken = slots.taken();
@@ -318,7 +319,7 @@ impl Drop for Slot {
     }
 }
 
-/// A wait for a slot, which is counted if it was in vain.
+/// A wait for a slot; counted if it fails.
 struct Waiting<'a> {
     slots: &'a Slots,
     limit: Option<Limit>,
@@ -367,14 +368,14 @@ mod tests {
     }
 
     #[test]
-    fn who_is_served_keeps_the_place_and_health_checks_count_for_nothing() {
+    fn open_requests_keep_slots_but_health_checks_do_not() {
         let slots = slots(Of::Connections, 3, 3);
         let mut served = enter(&slots, 1).unwrap();
         let _busy = served.activity().begin();
         let mut asks = enter(&slots, 2).unwrap();
         let mut useful = enter(&slots, 3).unwrap();
         drop(useful.activity().begin());
-        // Later than the other one, and for nothing.
+        // Later than the other one, but not a use of the service.
         drop(asks.activity().attend());
         let _asking = asks.activity().attend();
         let _new = enter(&slots, 4).unwrap();

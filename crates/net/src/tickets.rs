@@ -1,11 +1,12 @@
-//! Session tickets under keys that all servers of a store share.
+//! Session tickets, encrypted with keys that all servers of a store share.
 //!
-//! The keys are one sealed record. Each is used for [`USE_MS`] and accepted for as long again; the next one is in the store
-//! long before it is used, so that every server knows it by then. No handshake reads the store: [`refresh`] is called from
-//! time to time, and what it gives is handed to [`Tickets::replace`] once it is committed.
+//! The keys are one sealed record. Each is used for [`USE_MS`] and accepted for as long again; the next one is stored
+//! long before it is used, so that every server knows it by then. No handshake reads the store: [`refresh`] is called
+//! periodically, and its result is passed to [`Tickets::replace`] once it is committed.
 //!
-//! A resumed session exchanges keys anew (the door has no mode without), so a ticket key that leaks opens no recorded
-//! traffic of TLS 1.3. It would in TLS 1.2, whose clients get no tickets: their sessions are in the memory of one server.
+//! A resumed session exchanges new keys (the door has no mode without that), so a leaked ticket key decrypts no
+//! recorded TLS 1.3 traffic. It would in TLS 1.2, whose clients get no tickets: their sessions stay in the memory of
+//! one server.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -18,28 +19,28 @@ use rustls::server::ProducesTickets;
 
 use crate::server::Clock;
 
-/// How long a key makes tickets, and how long a ticket lasts: RFC 8446, section 4.6.1, allows seven days, and RFC 9325,
-/// section 3.4, wants keys changed regularly and tickets to last half as long as a key is accepted.
+/// How long a key is used for new tickets, and the lifetime of a ticket: RFC 8446, section 4.6.1, allows seven days,
+/// and RFC 9325, section 3.4, wants regular key changes and tickets that last half as long as a key is accepted.
 pub const USE_MS: i64 = 6 * 3_600_000;
-/// How long a key opens tickets, from when it is first used.
+/// How long a key is accepted, from its first use.
 pub const ACCEPT_MS: i64 = 2 * USE_MS;
 
 const PLACE: &str = "tls/ticket-keys";
 const ID_LEN: usize = 16;
-/// More than there can be at a time: the one before, this one and the next.
+/// More than exist at a time: the previous, the current and the next key.
 const MAX_KEYS: usize = 8;
 /// Length of a key in the record: id, time, key.
 const STORED_LEN: usize = ID_LEN + 8 + aead::KEY_LEN;
-/// Bytes of a ticket that are read: rustls' sessions without client certificates are some 200 bytes long.
+/// Longest ticket that is read: rustls' sessions without client certificates have about 200 bytes.
 const MAX_TICKET: usize = 4096;
 
-/// The keys that exist at one moment.
+/// The keys at one moment.
 #[derive(Default)]
 pub struct Keys(Vec<Key>);
 
 struct Key {
     id: [u8; ID_LEN],
-    /// From when it makes tickets, milliseconds since 1970.
+    /// Start of its use, in milliseconds since 1970.
     from_ms: i64,
     secret: Secret,
 }
@@ -73,7 +74,7 @@ impl Keys {
     }
 
     fn to_secret(&self) -> Secret {
-        // As large as it becomes: a buffer that grows leaves copies behind.
+        // Reserves the final size, because a growing buffer leaves copies behind.
         let mut out = Vec::with_capacity(self.0.len() * STORED_LEN);
         for key in &self.0 {
             out.extend_from_slice(&key.id);
@@ -83,10 +84,10 @@ impl Keys {
         Secret::new(out)
     }
 
-    /// Removes what is through and adds what is missing; whether anything changed.
+    /// Removes expired keys and adds missing ones; returns whether anything changed.
     fn rotate(&mut self, now_ms: i64) -> Result<bool, Fault> {
         let before = self.0.len();
-        // One that is for a time far ahead was made by a clock that was wrong.
+        // A key for the distant future was made with a wrong clock.
         self.0.retain(|key| {
             (key.from_ms..key.from_ms + ACCEPT_MS).contains(&now_ms)
                 || (now_ms..=now_ms + ACCEPT_MS).contains(&key.from_ms)
@@ -105,7 +106,7 @@ impl Keys {
     }
 }
 
-/// The keys of the store at this time; makes those that are missing. They may be used when the work is committed.
+/// The store's keys at this time; adds missing ones. They may be used once the work is committed.
 pub fn refresh(work: &mut Work<'_>) -> Result<Keys, Fault> {
     let mut keys = match work.secret(PLACE)? {
         Some(stored) => Keys::read(&stored).ok_or_else(|| Fault::Damaged(PLACE.to_owned()))?,
@@ -117,14 +118,14 @@ pub fn refresh(work: &mut Work<'_>) -> Result<Keys, Fault> {
     Ok(keys)
 }
 
-/// Makes and opens tickets with the keys that it was last given.
+/// Makes and opens tickets with the current keys.
 pub struct Tickets {
     keys: RwLock<Arc<Keys>>,
     clock: Clock,
 }
 
 impl Tickets {
-    /// Without keys, and so without tickets.
+    /// Without keys, and therefore without tickets.
     pub fn new(clock: Clock) -> Arc<Self> {
         Arc::new(Self { keys: RwLock::default(), clock })
     }
@@ -134,7 +135,7 @@ impl Tickets {
         *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
     }
 
-    /// For a listener under a policy: sessions made elsewhere are not resumed there.
+    /// Tickets for a listener under a policy: sessions from elsewhere are not resumed there.
     pub fn bound(self: &Arc<Self>, listener: &str, rules: &Rules) -> Arc<dyn ProducesTickets> {
         let parts = [listener, rules.policy.name, rules.mode.name()];
         let context = parts.join("\0").into_bytes();
@@ -152,7 +153,7 @@ impl fmt::Debug for Tickets {
     }
 }
 
-/// What makes one listener's tickets. A ticket is the key's id and what is sealed under the key, with the listener, the
+/// Makes one listener's tickets. A ticket is the key's id and the session sealed with the key, with the listener, the
 /// policy and its mode as associated data.
 #[derive(Debug)]
 struct Bound {
@@ -185,7 +186,7 @@ impl ProducesTickets for Bound {
         let (id, sealed) = ticket.split_first_chunk::<ID_LEN>()?;
         let now_ms = (self.tickets.clock)();
         let keys = self.tickets.keys();
-        // One that is to be used only later is taken, too: another server's clock may be ahead.
+        // A key whose use begins later is accepted too, because another server's clock may be ahead.
         let key = keys.0.iter().find(|key| key.id == *id && now_ms < key.from_ms + ACCEPT_MS)?;
         let opened = aead::open(key.secret.expose(), &self.context, sealed).ok()?;
         Some(opened.expose().to_vec())

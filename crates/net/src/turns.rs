@@ -1,7 +1,8 @@
-//! Turns of what takes long: making RSA keys, signing with SLH-DSA, looking through everything that an account has.
+//! Turns for long-running work: generating RSA keys, signing with SLH-DSA, scanning an account's records.
 //!
-//! Each keeps a core busy for up to seconds. So only so many run concurrently, which leaves a core to all other requests, and
-//! those who wait take turns by principal, however many requests one of them has sent and over however many connections.
+//! Each occupies a core for up to seconds. So only a few run concurrently, which leaves a core to all other requests.
+//! Waiting calls take turns by principal, however many requests a principal has sent and over however many
+//! connections.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,51 +12,51 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use crate::limits;
 
-/// Whose turn it is.
+/// The turns of all principals.
 pub(crate) struct Turns {
     all: Semaphore,
     at_a_time: usize,
     principals: Mutex<HashMap<String, Weak<Own>>>,
 }
 
-/// What a principal has.
+/// State of one principal.
 struct Own {
-    /// With as many places as there are in all: what waits behind these waits for nobody but its own principal.
+    /// With as many permits as there are in all: calls behind them wait only for their own principal.
     turns: Arc<Semaphore>,
     waiting: AtomicUsize,
 }
 
-/// Somebody's turn, until it is dropped.
+/// A turn, until it is dropped.
 pub(crate) struct Turn<'a> {
-    // Dropped in this order: the place of all first.
+    // Dropped in this order: the global permit first.
     _of_all: SemaphorePermit<'a>,
     _of_own: OwnedSemaphorePermit,
     _holder: Holder<'a>,
 }
 
-/// Too many requests of a principal wait already.
+/// Too many calls of a principal are already waiting.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooMany;
 
-/// Forgets a principal when nothing of theirs is left.
+/// Removes a principal that has nothing left.
 struct Holder<'a> {
     turns: &'a Turns,
     principal: String,
-    /// None only while this is dropped.
+    /// `None` only while this is being dropped.
     own: Option<Arc<Own>>,
 }
 
-/// Counts one that waits.
+/// Counts a waiting call.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl Turns {
-    /// With one core left to others, if there are several.
+    /// Leaves one core to others, if there are several.
     pub(crate) fn new() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
         Self::of(cores.saturating_sub(1).max(1))
     }
 
-    /// So many concurrent turns.
+    /// With this many concurrent turns.
     fn of(at_a_time: usize) -> Self {
         Self { all: Semaphore::new(at_a_time), at_a_time, principals: Mutex::default() }
     }
@@ -64,7 +65,7 @@ impl Turns {
     pub(crate) async fn take(&self, principal: &str) -> Result<Turn<'_>, TooMany> {
         let own = Some(self.own(principal));
         let holder = Holder { turns: self, principal: principal.to_owned(), own };
-        // Gone before the holder is, which looks whether it was the last.
+        // Released before the holder, which checks whether it was the last.
         let Some(own) = holder.own.clone() else { return Err(TooMany) };
         let waiting = own.waiting.fetch_add(1, Ordering::SeqCst);
         let counted = Waiting(&own.waiting);
@@ -130,7 +131,7 @@ mod tests {
         for other in &mut others {
             assert!(poll(other.as_mut()).is_pending());
         }
-        // Comes last, and is next.
+        // Arrives last, and is next.
         let mut quiet = pin!(turns.take("quiet"));
         assert!(poll(quiet.as_mut()).is_pending());
         drop(first);
@@ -157,7 +158,7 @@ mod tests {
             assert!(poll(one.as_mut()).is_pending());
         }
         assert!(matches!(poll(pin!(turns.take("a"))), Poll::Ready(Err(TooMany))));
-        // Another one is not concerned.
+        // Another principal is not affected.
         assert!(poll(pin!(turns.take("b"))).is_pending());
         waiting.pop();
         assert!(poll(pin!(turns.take("a"))).is_pending());

@@ -1,4 +1,4 @@
-//! A connection's reports: one when its handshake ends, one when the connection does.
+//! Reports about a connection: one when its handshake ends, one when the connection ends.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +14,7 @@ pub(crate) fn next_connection() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// An open connection; reports its end when dropped.
+/// An open connection; reports its end on drop.
 pub struct Watch {
     connection: u64,
     observer: Option<Arc<dyn Observe>>,
@@ -31,17 +31,17 @@ impl Watch {
         Self { connection, observer, counts, principal: Mutex::default() }
     }
 
-    /// Says where the connection's bytes are counted.
+    /// Sets the counters of the connection's bytes.
     pub(crate) fn counted(&mut self, counts: Arc<Counts>) {
         self.counts = counts;
     }
 
-    /// Number of the connection.
+    /// Id of the connection.
     pub fn connection(&self) -> u64 {
         self.connection
     }
 
-    /// Says who uses the connection; the first to be named stays.
+    /// Sets the connection's principal; the first one stays.
     pub fn principal(&self, name: &str) {
         let mut principal = self.principal.lock().unwrap_or_else(PoisonError::into_inner);
         if principal.is_none() {

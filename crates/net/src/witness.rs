@@ -1,4 +1,4 @@
-//! Witnesses of transparency logs (c2sp.org/tlog-witness): [`server`] is one, and [`client`] asks one.
+//! Witnesses of transparency logs (c2sp.org/tlog-witness): [`server`] is one, and [`client`] calls one.
 
 pub mod client;
 pub mod server;

@@ -1,5 +1,5 @@
-//! ACME over the real server: a client orders, hosts on loopback answer challenges, a small DNS server says where
-//! they are.
+//! ACME on the real server: a client orders certificates, hosts on loopback answer the challenges, and a small DNS
+//! server resolves their names.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -50,7 +50,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-/// What a host on loopback says to one request, by path.
+/// Responses of a host on loopback, by path.
 type Pages = Arc<Mutex<HashMap<String, String>>>;
 /// DNS records by name and type.
 type Zone = Arc<Mutex<HashMap<(String, RecordType), RData>>>;
@@ -82,7 +82,7 @@ async fn dns(zone: Zone) -> SocketAddr {
     address
 }
 
-/// A web server that knows some pages: what begins with `=` is a redirect, `never` is never answered.
+/// A web server with some pages: content that begins with `=` is a redirect, and `never` is never answered.
 async fn web(pages: Pages) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -116,7 +116,7 @@ async fn web(pages: Pages) -> u16 {
     port
 }
 
-/// A TLS server with this configuration.
+/// A TLS server whose configuration can change.
 async fn tls(config: Arc<Mutex<Option<Arc<ServerConfig>>>>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -133,7 +133,7 @@ async fn tls(config: Arc<Mutex<Option<Arc<ServerConfig>>>>) -> u16 {
     port
 }
 
-/// A certificate as RFC 8737 wants it, or nearly.
+/// A certificate as RFC 8737 requires it, or with a fault.
 fn alpn_certificate(host: &str, digest: &[u8], critical: bool, alpn: &str) -> Arc<ServerConfig> {
     let spec = KeySpec::by_name("ECC_NIST_P256").unwrap();
     let stored = spec.generate().unwrap();
@@ -164,7 +164,7 @@ fn alpn_certificate(host: &str, digest: &[u8], critical: bool, alpn: &str) -> Ar
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let private = PrivateKeyDer::try_from(pkcs8).unwrap();
     let private = provider.key_provider.load_private_key(private).unwrap();
-    // Without rustls' own look at the certificate: it does not know the extension.
+    // Without rustls' own check of the certificate, because it does not know the extension.
     let shown = CertifiedKey::new(vec![CertificateDer::from(der)], private);
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -190,7 +190,7 @@ struct Setting {
     config: ClientConfig,
 }
 
-/// The body of a request that announces as much as it may, and never comes.
+/// The body of a request that announces the longest length and never arrives.
 struct Never;
 
 impl hyper::body::Body for Never {
@@ -336,7 +336,7 @@ impl Setting {
         (text(&one["url"]).to_owned(), token, content)
     }
 
-    /// What becomes of an order once the client has said that it is ready.
+    /// The order's result after the client has said that it is ready.
     async fn settled(&mut self, challenge: &str, order: &str) -> Value {
         let (status, _, _) = self.post(challenge, "{}").await;
         assert_eq!(status, 200);
@@ -369,7 +369,7 @@ async fn names_are_proved_over_http_tls_and_dns() {
     let (url, order) = setting.order("web.example").await;
     let (challenge, token, content) = setting.challenge(&order, "http-01").await;
     let path = format!("/.well-known/acme-challenge/{token}");
-    // By way of a redirect, and with a line end.
+    // Through a redirect, and with a line end.
     setting.pages.lock().unwrap().insert(path, "=/elsewhere".into());
     setting.pages.lock().unwrap().insert("/elsewhere".into(), format!("{content}\r\n"));
     let order = setting.settled(&challenge, &url).await;
@@ -408,7 +408,7 @@ async fn a_wrong_answer_fails_the_order_and_holds_nothing_up() {
         .insert(format!("/.well-known/acme-challenge/{token}"), "never".into());
     let (status, _, _) = setting.post(&challenge, "{}").await;
     assert_eq!(status, 200);
-    // While one is waited for, another is validated.
+    // While one validation waits, another is carried out.
     let (url, order) = setting.order("wrong.example").await;
     let (challenge, token, _) = setting.challenge(&order, "http-01").await;
     setting
@@ -435,7 +435,7 @@ async fn bodies_that_do_not_come_take_no_memory() {
     config.alpn_protocols = vec![b"h2".to_vec()];
     let connector = TlsConnector::from(Arc::new(config));
     let mut open = tokio::task::JoinSet::new();
-    // 64 KiB each are announced, which together are all that there is, and none comes.
+    // Each announces 64 KiB, together the whole budget, and none arrives.
     for _ in 0..64 {
         let stream = TcpStream::connect(setting.address).await.unwrap();
         let name = ServerName::try_from("localhost").unwrap();
@@ -506,7 +506,7 @@ async fn looks_tell_what_they_saw() {
     pages.lock().unwrap().insert(path.clone(), "=/z?next=http://other.example/".into());
     pages.lock().unwrap().insert("/z?next=http://other.example/".into(), "x".into());
     assert_eq!(seen(validator.look(&http("host.example")).await), "found", "a relative redirect");
-    // What is too long, what is link-local, and what the operator has not named.
+    // A response that is too long, a link-local address, and a network that the operator has not named.
     pages.lock().unwrap().insert(path.clone(), "x".repeat(70_000));
     assert_eq!(seen(validator.look(&http("host.example")).await), "connection, again");
     let metadata = RData::A(A(Ipv4Addr::new(169, 254, 169, 254)));

@@ -1,4 +1,4 @@
-//! Whom the door lets in: every kind of client certificate that there can be, over the real door.
+//! Which clients the door accepts: every kind of client certificate, over the real door.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail and print")]
 
 use crate::pki;
@@ -89,7 +89,7 @@ impl World {
     }
 }
 
-/// What the server negotiated, or why it refused.
+/// The negotiated parameters, or the reason why the server refused.
 async fn connect(door: &Door, config: ClientConfig) -> Result<Negotiated, String> {
     let (client, server) = tokio::io::duplex(1 << 20);
     let name = ServerName::try_from("localhost").unwrap();
@@ -101,7 +101,7 @@ async fn connect(door: &Door, config: ClientConfig) -> Result<Negotiated, String
         Ok::<_, std::io::Error>(accepted.negotiated)
     };
     let dial = async {
-        // In TLS 1.3 a client learns with the first bytes that it was refused.
+        // In TLS 1.3 a client learns from the first bytes that it was refused.
         let mut stream = connector.connect(name, client).await?;
         stream.read_exact(&mut [0]).await.map(|_| ())
     };
@@ -135,7 +135,7 @@ async fn only_valid_clients_of_the_ca_come_in() {
             ..New::of("EndEntityClientAuthCertificate", "early", now())
         };
         let early = issue(spec, early, Some(&world.sub));
-        // A leaf that issues: webpki alone asks for no key usage, but for basic constraints.
+        // A leaf that issues a certificate: webpki alone checks only basic constraints, not key usage.
         let below_leaf = client(spec, "robot-1", &good);
         for (label, identity, reason) in [
             ("none", None, "no certificates"),
@@ -181,14 +181,14 @@ async fn revoked_clients_stay_out_also_when_the_crl_comes_later() {
     let refused = connect(&door, world.config(identity(&bad))).await.unwrap_err();
     assert!(refused.contains("Revoked"), "{refused}");
 
-    // A CRL that has expired, or that knows nothing of the client's issuer, vouches for nobody.
+    // A CRL that has expired, or does not cover the client's issuer, proves nothing.
     door.replace_clients(&world.auth(Mode::Require, vec![crl(now() - 10 * 86_400, &[])])).unwrap();
     assert!(connect(&door, world.config(identity(&good))).await.is_err());
     let other = world.root.crl(1, &[], now());
     door.replace_clients(&world.auth(Mode::Require, vec![other.clone()])).unwrap();
     assert!(connect(&door, world.config(identity(&good))).await.is_err());
 
-    // A CA that is revoked takes its clients along.
+    // A revoked CA invalidates its clients.
     let serial: &[u8] = world.sub.certificate.serial();
     let crls = vec![crl(now(), &[]), world.root.crl(2, &[serial], now())];
     door.replace_clients(&world.auth(Mode::Require, crls)).unwrap();
@@ -215,7 +215,7 @@ async fn sessions_are_not_resumed_past_a_revocation() {
 }
 
 #[tokio::test]
-async fn a_root_that_has_ended_and_one_that_may_not_issue_are_no_roots() {
+async fn expired_and_non_issuing_roots_are_not_trusted() {
     let ended = New {
         not_before: now() - 20 * 86_400,
         days: 10,

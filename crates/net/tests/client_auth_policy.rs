@@ -28,7 +28,7 @@ fn key(made: &Made) -> PrivateKeyDer<'static> {
     PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.leaf_key.expose().to_vec()))
 }
 
-/// All but the root.
+/// All certificates except the root.
 fn shown(made: &Made) -> Vec<CertificateDer<'static>> {
     let all = made.certificates.iter().cloned().map(CertificateDer::from);
     all.take(made.certificates.len() - 1).collect()
@@ -38,7 +38,7 @@ fn root(made: &Made) -> Vec<u8> {
     made.certificates.last().unwrap().clone()
 }
 
-/// What a client with this chain gets of a server that believes the chain's root.
+/// Result of a client with this chain at a server that trusts the chain's root.
 async fn connect(
     server: &Made,
     client: &Made,
@@ -63,7 +63,7 @@ async fn connect(
     let connector = TlsConnector::from(Arc::new(config));
     let connecting = async {
         let mut stream = connector.connect("localhost".try_into().unwrap(), near).await?;
-        // A client of TLS 1.3 learns only now whether it was let in.
+        // A TLS 1.3 client learns only now whether it was accepted.
         stream.read(&mut [0]).await
     };
     let accepting = async {
@@ -83,11 +83,11 @@ async fn clients_come_in_with_what_the_policy_allows() {
         (&["ML_DSA_65", "ML_DSA_65"], false),
         (&["ML_DSA_87", "ML_DSA_87"], true),
         (&["ML_DSA_87", "ML_DSA_87", "ML_DSA_87"], true),
-        // An intermediate that signs with less.
+        // An intermediate signs with a weaker key.
         (&["ML_DSA_87", "ML_DSA_65", "ML_DSA_87"], false),
-        // A root that does.
+        // A root signs with one.
         (&["ML_DSA_44", "ML_DSA_87"], false),
-        // A leaf's key that does.
+        // A leaf has one.
         (&["ML_DSA_87", "ML_DSA_65"], false),
         (&["ECC_NIST_P256", "ECC_NIST_P256"], false),
         (&["ECC_NIST_P384", "ECC_NIST_P384"], false),

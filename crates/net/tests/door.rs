@@ -1,4 +1,5 @@
-//! How ClientHellos arrive, and what those get that are none: over the real door, by a client that writes bytes itself.
+//! ClientHellos in every form, and the answers to bytes that are not one: over the real door, by a client that writes
+//! bytes itself.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::type_complexity, reason = "a test may fail")]
 
 use crate::raw;
@@ -38,7 +39,7 @@ async fn a_hello_may_be_split_anywhere_over_segments_and_records() {
 }
 
 #[tokio::test]
-async fn a_hybrid_hello_may_come_byte_by_byte_in_records_of_one_byte() {
+async fn hybrid_hello_may_arrive_in_one_byte_records() {
     let world = world();
     let mut client = world.client();
     let hello = sent(&mut client);
@@ -85,7 +86,7 @@ async fn the_longest_hello_is_served_and_a_longer_one_is_not() {
     }
 }
 
-/// RFC 8701: values without a meaning, wherever they may be.
+/// RFC 8701: meaningless values wherever they are allowed.
 #[tokio::test]
 async fn grease_changes_nothing() {
     let world = world();
@@ -118,7 +119,7 @@ async fn grease_changes_nothing() {
     }
 }
 
-/// What a hello becomes, and the alert that answers it.
+/// Name of a fault, the change to the hello, and the alert that answers it.
 type Bad = (&'static str, fn(&mut Hello), u8);
 
 const BAD: &[Bad] = &[
@@ -248,11 +249,11 @@ async fn what_is_no_hello_is_answered_or_not() {
     }
 }
 
-/// RFC 8446, section 4.1.3: a client of TLS 1.3 whose offer somebody has cut down sees that it was.
+/// RFC 8446, section 4.1.3: a TLS 1.3 client whose offer was reduced on the way can tell.
 #[tokio::test]
 async fn who_gets_tls12_is_told_that_there_is_tls13() {
     let world = world();
-    // The curve of the certificate's key is named.
+    // The client offers the curve of the certificate's key.
     let config = world.config(&["X25519MLKEM768", "secp256r1"], NamedGroup::X25519MLKEM768);
     let mut hello = Hello::of_record(&sent(&mut connection(config)));
     hello.remove(43);
@@ -280,7 +281,7 @@ async fn who_only_knocks_is_not_reported_and_who_begins_is() {
 #[tokio::test]
 async fn a_slow_client_is_cut_off_and_reported() {
     let world = world_with(|it| it.handshake_limit = Some(Duration::from_secs(2)), &["ecdsa-p256"]);
-    // A byte at a time, in the hello.
+    // One byte at a time, inside the hello.
     let hello = sent(&mut world.client());
     let mut wire = world.connect();
     let mut written = 0;
@@ -293,7 +294,7 @@ async fn a_slow_client_is_cut_off_and_reported() {
     }
     assert!(written < 60, "it was served for as long as it liked");
     assert_eq!(world.heard.failure(), "took too long");
-    // Nothing more after the server's flight, and after a HelloRetryRequest.
+    // Stops after the server's flight, and after a HelloRetryRequest.
     for mut client in [world.client(), world.retrying()] {
         let mut wire = world.connect();
         wire.write_all(&sent(&mut client)).await.unwrap();
@@ -302,7 +303,7 @@ async fn a_slow_client_is_cut_off_and_reported() {
         assert_eq!(reported.outcome, Outcome::Failed("took too long".into()));
         assert!(reported.offer.is_some() && reported.micros >= 2_000_000);
     }
-    // Whoever drops the handshake has it reported, too.
+    // A dropped handshake is reported too.
     let accepting = world.door.accept(tokio::io::duplex(9).1, None);
     drop(tokio::time::timeout(Duration::from_millis(1), accepting).await);
     let (mut client, server) = tokio::io::duplex(64);

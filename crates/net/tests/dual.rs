@@ -1,4 +1,4 @@
-//! Two certificates at once: who gets which, and certificates that the operator brings along.
+//! Two certificates at once: which client gets which, and certificates that the operator provides.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use crate::raw;
@@ -39,7 +39,7 @@ async fn served(world: &World, change: impl FnOnce(&mut rustls::ClientConfig)) -
     served
 }
 
-/// A verifier that knows no ML-DSA.
+/// A verifier without ML-DSA.
 fn without_ml_dsa(world: &World, config: &mut rustls::ClientConfig) {
     let mut provider = (**config.crypto_provider()).clone();
     let all = provider.signature_verification_algorithms;
@@ -65,7 +65,7 @@ async fn ml_dsa_is_for_those_that_offer_it() {
     assert_eq!(old.scheme.as_deref(), Some("ecdsa_secp256r1_sha256"));
 }
 
-/// The answer to a hello is encrypted: what the door reports tells.
+/// The answer to a hello is encrypted, but the door's report shows the choice.
 #[tokio::test]
 async fn signature_algorithms_cert_counts_where_it_is_sent() {
     let world = dual();
@@ -81,12 +81,12 @@ async fn signature_algorithms_cert_counts_where_it_is_sent() {
             outlast_negotiate::decide(world.door.rules(), &offer.unwrap(), &world.door.facts());
         let outlast_negotiate::Decision::Serve(choice) = decision else { panic!() };
         assert_eq!(choice.scheme.name, expected);
-        // And the door does so: an ML-DSA-65 flight is over ten times as long.
+        // The door does so: an ML-DSA-65 flight is more than ten times as long.
         let mut wire = world.connect();
         wire.write_all(&hello.record()).await.unwrap();
         let mut buffer = vec![0; 1 << 16];
         let mut read = 0;
-        // The flight comes in one piece, or with its parts at once; then the door waits for the client.
+        // The flight arrives in one piece or in parts without a pause; then the door waits for the client.
         let mut patience = outlast_testing::PATIENCE;
         while let Ok(Ok(more @ 1..)) =
             tokio::time::timeout(patience, wire.read(&mut buffer[read..])).await
@@ -116,7 +116,7 @@ fn made(specs: &[&str]) -> Made {
     whatif::build(&rows, &["localhost".to_owned()], system_clock().div_euclid(1000) - 60).unwrap()
 }
 
-/// Those without TLS and those that have no use for the certificates refuse everybody.
+/// Policies without TLS, and those that fit none of the certificates, refuse every client.
 #[tokio::test]
 async fn every_policy_makes_a_door_in_every_mode() {
     let own = |specs: &[&str]| {
@@ -150,7 +150,7 @@ fn chain_pem(made: &Made) -> String {
 }
 
 #[tokio::test]
-async fn a_chain_from_files_is_served_and_replaced_while_connections_are_open() {
+async fn chain_from_files_can_be_replaced_at_run_time() {
     let chains = [
         (made(&["ECC_NIST_P384", "ECC_NIST_P256"]), "ecdsa-p256"),
         (made(&["ML_DSA_87", "ML_DSA_65", "ML_DSA_44"]), "ml-dsa-44"),

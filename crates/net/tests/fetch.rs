@@ -1,4 +1,4 @@
-//! The small HTTP client against servers that answer as they should, and as they should not.
+//! The small HTTP client, with servers that respond correctly and servers that do not.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail and print")]
 
 use outlast_net::fetch::{FetchError, get, post};
@@ -6,7 +6,7 @@ use outlast_net::limits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-/// Answers every request by its head; what it gives is sent as it is.
+/// Answers every request by its head; the result of `answer` is sent unchanged.
 async fn serve(answer: fn(&str, u16) -> Vec<u8>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -70,7 +70,7 @@ async fn what_is_there_is_fetched_and_the_rest_told() {
     assert_eq!(post(&url("/post"), "text/x", b"body".to_vec()).await.unwrap(), b"true true");
     let missing = get(&url("/missing")).await.unwrap_err();
     assert_eq!(missing, FetchError::Status { url: url("/missing"), status: 404 });
-    // A redirected POST would send the body to somebody else.
+    // A redirected POST would send the body to another server.
     assert!(matches!(
         post(&url("/there"), "text/x", Vec::new()).await,
         Err(FetchError::Status { status: 302, .. })

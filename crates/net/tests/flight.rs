@@ -1,4 +1,4 @@
-//! The estimate of a handshake's bytes against handshakes: rustls' client, and the door's own server.
+//! Compares the estimate of a handshake's bytes with handshakes of rustls' client and the door's own server.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -104,7 +104,7 @@ fn near(estimate: usize, measured: usize, slack: usize, label: &str) {
     assert!(estimate.abs_diff(measured) <= slack, "{label}: {estimate} and {measured}");
 }
 
-/// ECDSA signatures in DER differ by a few bytes from one to the next; all others have one length.
+/// DER-encoded ECDSA signatures differ in length by a few bytes; all others have one length.
 #[tokio::test]
 async fn estimates_are_what_goes_over_the_wire() {
     for (specs, signature, slack) in [

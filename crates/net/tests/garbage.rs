@@ -1,6 +1,6 @@
-//! Strangers' datagrams: a listener lives on, its memory stays, and clients still come in.
+//! Arbitrary datagrams: a listener stays alive, its memory does not grow, and clients can still connect.
 //!
-//! `OUTLAST_GARBAGE` says how many datagrams; the seed that is printed makes the same ones again, by `OUTLAST_SEED`.
+//! `OUTLAST_GARBAGE` sets the number of datagrams; `OUTLAST_SEED` with the printed seed repeats a run.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -24,7 +24,7 @@ use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use rustls::quic::{Keys, Version};
 use rustls::{Side, SupportedCipherSuite};
 
-/// Repeatable, and nothing else.
+/// Repeatable, not secure.
 struct Random(u64);
 
 impl Random {
@@ -63,7 +63,7 @@ fn initial_head(first: u8, version: u32, ids: [&[u8]; 2], token: &[u8], rest: us
     head
 }
 
-/// An Initial packet that opens, with this content.
+/// An Initial packet with valid encryption and this content.
 fn sealed_initial(random: &mut Random, frames: &[u8]) -> Vec<u8> {
     let SupportedCipherSuite::Tls13(suite) = TLS13_AES_128_GCM_SHA256 else { panic!() };
     let id = random.bytes(8 + (random.0 % 13) as usize);
@@ -91,29 +91,29 @@ fn garbage(random: &mut Random, kind: usize) -> Vec<u8> {
     let ids = [random.bytes(8 + (len % 13)), random.bytes(len % 21)];
     let ids = [ids[0].as_slice(), ids[1].as_slice()];
     match kind {
-        // Anything at all.
+        // Arbitrary bytes.
         0 => random.bytes(len),
-        // An Initial packet that does not open.
+        // An Initial packet that cannot be decrypted.
         1 => {
             let mut packet = initial_head(0xc0 | (len as u8 & 3), 1, ids, &[], 1180);
             packet.extend(random.bytes(1180));
             packet
         }
-        // The same with a token that is none of ours.
+        // The same with a foreign token.
         2 => {
             let token = random.bytes(len % 64);
             let mut packet = initial_head(0xc0, 1, ids, &token, 1180);
             packet.extend(random.bytes(1180));
             packet
         }
-        // Broken off.
+        // Truncated.
         3 => {
             let mut packet = initial_head(0xc0, 1, ids, &[], 1180);
             packet.extend(random.bytes(1180));
             packet.truncate(len % packet.len());
             packet
         }
-        // Of a version that nobody speaks: large ones are answered with the versions that there are.
+        // Of an unknown version: large ones are answered with the supported versions.
         4 => {
             let mut packet = initial_head(0xc0, 0x1a2a_3a4a, ids, &[], 1180);
             packet.extend(random.bytes(if len.is_multiple_of(2) { 1180 } else { 100 }));
@@ -130,9 +130,9 @@ fn garbage(random: &mut Random, kind: usize) -> Vec<u8> {
             packet[0] = 0x40 | packet[0] & 0x3f;
             packet
         }
-        // Opens, and holds the beginning of a ClientHello: a connection that will never be.
+        // Valid encryption, and the beginning of a ClientHello: a connection that will never be complete.
         7 => sealed_initial(random, &[6, 0, 0x40, 100, 1, 0, 0x10, 0, 3, 3]),
-        // Opens, and holds no ClientHello.
+        // Valid encryption, but no ClientHello.
         _ => {
             let mut frames = vec![6, 0, 0x40, 100, 2, 0, 0, 96];
             frames.extend(random.bytes(96));
@@ -141,14 +141,14 @@ fn garbage(random: &mut Random, kind: usize) -> Vec<u8> {
     }
 }
 
-/// KiB of memory that this process has.
+/// Resident memory of this process in KiB.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Datagrams that the kernel has dropped because nobody took them in time.
+/// Datagrams that the kernel dropped because nobody read them in time.
 fn dropped(address: SocketAddr) -> u64 {
     let slot = format!(":{:04X}", address.port());
     let table = std::fs::read_to_string("/proc/net/udp").unwrap();
@@ -162,14 +162,14 @@ fn send(random: &mut Random, address: SocketAddr, count: usize) {
     let mut socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     for index in 0..count {
         if index % 32 == 0 {
-            // No more at a time than the kernel holds for a listener.
+            // No more at a time than the kernel buffers for a listener.
             std::thread::sleep(Duration::from_micros(500));
         }
         if index % 5000 == 0 {
             socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         }
         let datagram = garbage(random, index % KINDS_OF_GARBAGE);
-        // What the listener has answered to a socket that is gone is an error of the next call.
+        // The listener's answers to a closed socket appear as an error of the next call.
         let _ = socket.send_to(&datagram, address);
     }
 }
@@ -197,14 +197,14 @@ async fn garbage_costs_no_memory_and_keeps_nobody_out() {
             random
         })
     };
-    // Once, so that what is allocated for good is.
+    // A first round, so that permanent allocations have happened.
     random = sending(random, 20_000).await.unwrap();
     let before = resident();
     let mut most = before;
     let mut task = sending(random, count);
     let mut others = 0;
     loop {
-        // While it comes: who has a connection keeps it, and who wants one gets it.
+        // Meanwhile connected clients stay connected, and new ones can connect.
         let waiting = tokio::time::timeout(Duration::from_millis(500), &mut task).await;
         most = most.max(resident());
         assert_eq!(echoed(&connection, b"during").await, b"during");

@@ -1,4 +1,4 @@
-//! HTTP/3 as served, with h3-quinn as client: the same answers and limits as over TCP.
+//! HTTP/3 as served, with h3-quinn as the client: the same responses and limits as over TCP.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -46,7 +46,7 @@ struct Setting {
     task: tokio::task::JoinHandle<()>,
 }
 
-/// Both doors.
+/// Serves over TCP and QUIC.
 async fn serve(service: Service) -> Setting {
     let world = World::new(Rules::default(), &KINDS[0], HTTP3);
     let listener = world.listen(Settings::default());
@@ -75,7 +75,7 @@ async fn client(setting: &Setting) -> (Client, quinn::Endpoint) {
 
 type Answer = (StatusCode, http::HeaderMap, Vec<u8>);
 
-/// Sends in pieces of this size.
+/// Sends the body in pieces of this size.
 async fn ask(
     client: &mut Client,
     request: Request<Vec<u8>>,
@@ -103,7 +103,7 @@ async fn ask(
     answer
 }
 
-/// With its host where HTTP/3 has it.
+/// With the host where HTTP/3 puts it.
 fn over_http3(mut request: Request<Vec<u8>>) -> Request<Vec<u8>> {
     let host = request.headers_mut().remove("host").unwrap();
     let path = request.uri().path();
@@ -148,7 +148,7 @@ async fn requests_and_answers_of_any_size_are_carried() {
     assert!(body.len() > 100_000, "{} bytes", body.len());
     let body: Value = serde_json::from_slice(&body).unwrap();
     assert_eq!(body["Keys"].as_array().unwrap().len(), 1000);
-    // The signature is over the whole body: had anything been lost, that would be the error.
+    // The signature covers the whole body: any loss would be an error.
     for piece in [7000, 400_000] {
         let request = over_http3(import.clone());
         let (status, _, body) = ask(&mut client, request, piece).await.unwrap();
@@ -203,7 +203,7 @@ async fn what_is_too_much_is_refused_and_the_connection_lives() {
     assert_eq!(status, 413);
     let (status, _, body) = ask(&mut client, unknown, 10_000).await.unwrap();
     assert!(status == 400 || status == 403, "{status} {}", String::from_utf8_lossy(&body));
-    // A body of another length than was announced: it is not waited for, nor taken.
+    // A body of another length than announced is neither waited for nor accepted.
     for announced in ["4", "9"] {
         let mut request = get("/");
         *request.method_mut() = Method::POST;
@@ -223,11 +223,11 @@ async fn what_is_too_much_is_refused_and_the_connection_lives() {
 async fn heads_have_a_length_at_most() {
     let setting = serve(fixture().service).await;
     let endpoint = endpoint(setting.world.config(&Policy::default(), HTTP3));
-    // As a client of its own that has not read the server's settings.
+    // A separate client that has not read the server's settings.
     let connection = connect(&endpoint, setting.address).await.unwrap();
     let mut control = connection.open_uni().await.unwrap();
     control.write_all(&[0, 4, 0]).await.unwrap();
-    // A HEADERS frame that says it has 16 MiB is not waited for.
+    // A HEADERS frame with an announced length of 16 MiB is not waited for.
     let (mut send, mut receive) = connection.open_bi().await.unwrap();
     send.write_all(&[1, 0x81, 0, 0, 0]).await.unwrap();
     let filling = async {
@@ -243,13 +243,13 @@ async fn heads_have_a_length_at_most() {
         "{error}"
     );
     match receive.read_to_end(1 << 20).await {
-        // H3_REQUEST_CANCELLED (RFC 9114, section 8.1), and no end that looks like an answer.
+        // H3_REQUEST_CANCELLED (RFC 9114, section 8.1), and no end that looks like a response.
         Err(quinn::ReadToEndError::Read(quinn::ReadError::Reset(code))) => {
             assert_eq!(code, 0x10c_u32.into());
         }
         other => panic!("{other:?}"),
     }
-    // The connection goes on.
+    // The connection stays open.
     let (mut client, _endpoint) = client(&setting).await;
     let mut request = get("/healthz");
     request.headers_mut().insert("x-long", "x".repeat(limits::MAX_HEAD - 1000).parse().unwrap());
@@ -289,7 +289,7 @@ async fn a_server_that_stops_lets_open_requests_finish() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     setting.stop.take().unwrap().send(()).unwrap();
     tokio::time::sleep(Duration::from_millis(300)).await;
-    // A new connection gets nothing done, the request that was open does.
+    // A new connection is not served, but the open request is.
     assert!(!setting.task.is_finished());
     send.send_data(Bytes::from_static(b"{}")).await.unwrap();
     send.finish().await.unwrap();
@@ -320,7 +320,7 @@ async fn from_another_address_a_client_must_connect_anew() {
     assert!(answer.await.expect("the connection is closed").is_err());
 }
 
-/// As a client of its own: what it writes is what is sent.
+/// A separate client that sends exactly the bytes it is given.
 async fn raw(setting: &Setting) -> (quinn::Connection, quinn::Endpoint, quinn::SendStream) {
     let endpoint = endpoint(setting.world.config(&Policy::default(), HTTP3));
     let connection = connect(&endpoint, setting.address).await.unwrap();
@@ -329,7 +329,7 @@ async fn raw(setting: &Setting) -> (quinn::Connection, quinn::Endpoint, quinn::S
     (connection, endpoint, control)
 }
 
-/// HEADERS with these fields, in QPACK without a table and without Huffman's code (RFC 9204, section 4.5).
+/// HEADERS with these fields, in QPACK without the dynamic table and without Huffman coding (RFC 9204, section 4.5).
 fn headers(fields: &[(&str, &str)]) -> Vec<u8> {
     fn text(out: &mut Vec<u8>, first: u8, bits: u8, text: &str) {
         let max = (1_u8 << bits) - 1;
@@ -361,7 +361,7 @@ const POST: [(&str, &str); 5] = [
     ("x-amz-target", "TrentService.ListKeys"),
 ];
 
-/// How the stream of a request ends: with bytes, or with the code of an error.
+/// How a request's stream ends: with bytes, or with an error code.
 async fn outcome(connection: &quinn::Connection, bytes: &[u8]) -> Result<Vec<u8>, Option<u64>> {
     let (mut send, mut receive) = connection.open_bi().await.unwrap();
     if send.write_all(bytes).await.is_ok() {
@@ -387,12 +387,12 @@ async fn a_body_is_whole_or_none() {
     let data: &[u8] = &[0, 5, b'{', b' ', b' ', b' ', b' '];
     let rest: &[u8] = &[0, 5, b' ', b' ', b' ', b' ', b'}'];
     let (connection, _endpoint, _control) = raw(&setting).await;
-    // A DATA frame without content is not the end: all of ten bytes are there.
+    // An empty DATA frame is not the end: all ten bytes have arrived.
     let parts = [&headers(&ten), data, &[0, 0], rest].concat();
     let answer = outcome(&connection, &parts).await.unwrap();
     let text = String::from_utf8_lossy(&answer);
     assert!(text.contains("MissingAuthenticationToken"), "{text}");
-    // Cut within a frame: H3_FRAME_ERROR. After trailers: H3_FRAME_UNEXPECTED.
+    // Truncated inside a frame: H3_FRAME_ERROR. After trailers: H3_FRAME_UNEXPECTED.
     let trailers = headers(&[("x-last", "1")]);
     for (parts, code) in [
         ([&headers(&POST), data, &rest[..4]].concat(), 0x106),
@@ -477,7 +477,7 @@ async fn streams_without_requests_are_counted() {
         quinn::ConnectionError::ApplicationClosed(close) => {
             assert_eq!(close.error_code, 0x107_u32.into());
         }
-        // s2n-quic sends this instead where its last handle is gone before the reason has left.
+        // s2n-quic sends this instead if its last handle is dropped before the reason was sent.
         quinn::ConnectionError::ConnectionClosed(close) => {
             assert_eq!(close.error_code, quinn::TransportErrorCode::NO_ERROR);
         }
@@ -490,7 +490,7 @@ async fn streams_that_a_client_stops_do_not_count_as_open() {
     let setting = serve(fixture().service).await;
     let (connection, _endpoint, _control) = raw(&setting).await;
     let opening = async {
-        // As many as may end without a request; 32 at a time.
+        // As many as may end without a request, 32 at a time.
         for _ in 0..limits::STREAMS_WITHOUT_REQUEST {
             let (mut send, mut receive) = connection.open_bi().await.unwrap();
             receive.stop(0_u32.into()).unwrap();
@@ -534,10 +534,10 @@ async fn a_server_that_stops_says_which_requests_it_answers() {
     };
     let goaway = tokio::time::timeout(PATIENCE, goaway).await.unwrap();
     assert_eq!(goaway, [4]);
-    // What comes later is rejected: it may be asked for elsewhere.
+    // Later requests are rejected, so that the client may retry elsewhere.
     let parts = [&headers(&POST)[..], &[0, 2, b'{', b'}']].concat();
     assert_eq!(outcome(&connection, &parts).await, Err(Some(0x10b)));
-    // Who connects now is told at once.
+    // New connections are told at once.
     if let Ok(connection) = connect(&endpoint, setting.address).await {
         let closed = tokio::time::timeout(PATIENCE, connection.closed()).await;
         match closed.expect("the connection is closed") {

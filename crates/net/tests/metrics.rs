@@ -1,4 +1,4 @@
-//! The numbers: a mix of real handshakes as Prometheus reads them and as a collector of OpenTelemetry gets them.
+//! Metrics: a mix of real handshakes, as Prometheus reads them and as an OpenTelemetry collector receives them.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -67,7 +67,7 @@ impl World {
         pem::read_certificates(self.chain.root_pem.as_bytes()).unwrap()
     }
 
-    /// A client with these groups shakes hands and leaves.
+    /// A client with these groups does a handshake and leaves.
     async fn connect(&self, door: &Door, groups: &[&str]) {
         let mut roots = RootCertStore::empty();
         for der in self.roots() {
@@ -84,7 +84,7 @@ impl World {
         let connector = TlsConnector::from(Arc::new(config));
         let client = async {
             if let Ok(mut stream) = connector.connect(name, client).await {
-                // Until the server has gone: it has tickets to send.
+                // Reads until the server has closed, because it still sends tickets.
                 let _ = stream.read_to_end(&mut Vec::new()).await;
             }
         };
@@ -92,7 +92,8 @@ impl World {
         tokio::join!(client, server);
     }
 
-    /// Four hybrid handshakes, one by HelloRetryRequest, two classical ones, three refusals and one failure.
+    /// Four hybrid handshakes, one of them with HelloRetryRequest, two classical ones, three refusals and one
+    /// failure.
     async fn mix(&self) {
         let api = self.door("api", Mode::Prefer);
         for _ in 0..3 {
@@ -130,7 +131,7 @@ async fn ask(address: SocketAddr, head: &str) -> String {
     answer
 }
 
-/// The sum of the rows of a metric that have all these labels.
+/// Sum of a metric's rows with all of these labels.
 fn sum(page: &str, name: &str, labels: &[&str]) -> f64 {
     page.lines()
         .filter(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' '])))
@@ -161,7 +162,7 @@ async fn prometheus_reads_what_was_negotiated() {
         (vec!["outcome=\"refused:classical\"", "listener=\"strict\"", "mode=\"require\""], 3.0),
         (vec!["outcome=\"failed\""], 1.0),
         (vec!["policy=\"2026-11\""], 10.0),
-        // What must never be: a client that could do better got less.
+        // Must never happen: a client gets less than it could.
         (vec!["offered=\"post-quantum\"", "post_quantum=\"false\""], 0.0),
         (vec!["certificate=\"ecdsa-p256\"", "version=\"TLSv1.3\"", "transport=\"tcp\""], 6.0),
     ] {
@@ -186,7 +187,7 @@ async fn prometheus_reads_what_was_negotiated() {
     assert!(ask(address, "GET /other HTTP/1.1").await.starts_with("HTTP/1.1 404"));
     let long = format!("GET /metrics?{} HTTP/1.1", "x".repeat(64 * 1024));
     assert!(!ask(address, &long).await.starts_with("HTTP/1.1 200"));
-    // Many that say nothing do not keep out who asks later, once they are gone.
+    // Many silent connections do not lock out later ones after they have gone.
     let mut silent = Vec::new();
     for _ in 0..200 {
         silent.push(TcpStream::connect(address).await.unwrap());
@@ -201,7 +202,7 @@ async fn prometheus_reads_what_was_negotiated() {
     serving.await.unwrap();
 }
 
-/// A collector: gives on every message with the path and headers that it came with.
+/// A collector that passes on each message with its path and headers.
 async fn collector()
 -> (SocketAddr, mpsc::UnboundedReceiver<(http::request::Parts, ExportMetricsServiceRequest)>) {
     let (listener, address) = listen().await;
@@ -238,7 +239,7 @@ fn text(attributes: &[KeyValue], key: &str) -> Option<String> {
     }
 }
 
-/// The sum of the points of a counter that have these attributes.
+/// Sum of a counter's points with these attributes.
 fn pushed(message: &ExportMetricsServiceRequest, name: &str, wanted: &[(&str, &str)]) -> i64 {
     let fits = |attributes: &[KeyValue]| {
         wanted.iter().all(|(key, value)| text(attributes, key).as_deref() == Some(*value))
@@ -288,14 +289,14 @@ async fn a_collector_gets_the_same_numbers() {
         },
     )
     .unwrap();
-    // Without being asked to.
+    // Without a request.
     let (head, _) = messages.recv().await.unwrap();
     assert_eq!(head.method, http::Method::POST);
     assert_eq!(head.uri.path(), "/prefix/v1/metrics");
     assert_eq!(head.headers["content-type"], "application/x-protobuf");
     assert_eq!(head.headers["host"], address.to_string());
     world.mix().await;
-    // And the last of it at the end.
+    // A last push at the end.
     push.stop().await;
     let mut last = None;
     while let Ok((_, message)) = messages.try_recv() {
@@ -320,7 +321,7 @@ async fn a_collector_gets_the_same_numbers() {
     let resource = message.resource_metrics[0].resource.as_ref().unwrap();
     assert_eq!(text(&resource.attributes, "service.name").as_deref(), Some("outlast"));
     assert!(text(&resource.attributes, "service.version").is_some());
-    // The page says the same.
+    // The metrics page shows the same.
     let page = scrape::page(&world.metrics);
     let total = page
         .lines()
@@ -330,7 +331,7 @@ async fn a_collector_gets_the_same_numbers() {
     assert_eq!(total, pushed(&message, name, &[]));
 }
 
-/// Over TLS with the program's own client, hence with a hybrid group.
+/// Over TLS with the program's own client, and so with a hybrid group.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_collector_is_reached_by_tls() {
     let world = world();
@@ -369,7 +370,7 @@ async fn a_collector_is_reached_by_tls() {
     push.stop().await;
 }
 
-/// A collector that is not there costs nobody anything, and the end waits for it for a limited time.
+/// A missing collector harms nobody, and shutdown waits for it only for a limited time.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_collector_that_is_silent_does_not_hold_up_the_end() {
     let world = world();
@@ -405,7 +406,7 @@ fn endpoints_that_cannot_be_used() {
     }
 }
 
-/// What counting costs, for people to read.
+/// Prints the cost of counting, for people.
 #[test]
 fn counting_is_cheap() {
     let metrics = Metrics::new();

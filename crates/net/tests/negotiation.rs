@@ -1,8 +1,8 @@
-//! Which group is negotiated: every order of a client's groups, every choice of shares, over the real door.
+//! Which group is negotiated: every order of a client's groups and every choice of shares, over the real door.
 //!
-//! The expected outcome is computed from the rule: a hybrid group if the client names one, else a classical
-//! one; a HelloRetryRequest exactly when the share of the chosen group was not sent. The test fails when rustls
-//! changes how it chooses.
+//! The expected outcome follows from the rule: a hybrid group if the client offers one, otherwise a classical one; a
+//! HelloRetryRequest exactly if the share of the chosen group was not sent. The test fails if rustls changes how it
+//! chooses.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -52,7 +52,7 @@ fn world() -> World {
     World { door, roots }
 }
 
-/// Decides which share the client sends, and remembers nothing.
+/// Determines which share the client sends, and stores nothing.
 #[derive(Debug)]
 struct Hint(NamedGroup);
 
@@ -98,12 +98,12 @@ async fn connect(world: &World, config: ClientConfig) -> (Negotiated, Negotiated
     (Negotiated::of(client.get_ref().1), server.unwrap().negotiated)
 }
 
-/// The groups of the default policy, in its order.
+/// Groups of the default policy, in its order.
 fn rows() -> impl Iterator<Item = &'static Group> {
     Rules::default().groups()
 }
 
-/// All ordered choices of one to `max` groups.
+/// All ordered choices of up to `max` groups.
 fn orders(max: usize) -> Vec<Vec<&'static Group>> {
     let mut all: Vec<Vec<&'static Group>> = vec![Vec::new()];
     let mut out = Vec::new();
@@ -136,7 +136,7 @@ async fn a_hybrid_is_chosen_whenever_the_client_names_one() {
                 groups.iter().map(|row| row.name).collect::<Vec<_>>(),
                 share.name
             );
-            // A hybrid share brings the share of its classical half along, if the client has that group.
+            // A hybrid share also brings the share of its classical half, if the client offers that group.
             let halves = [
                 ("X25519MLKEM768", "x25519"),
                 ("SecP256r1MLKEM768", "secp256r1"),
@@ -174,7 +174,7 @@ async fn a_hybrid_is_chosen_whenever_the_client_names_one() {
 async fn tls12_clients_get_a_curve_whatever_else_they_name() {
     let world = world();
     for groups in orders(2) {
-        // Without the curve of the certificate's key there is none for them (RFC 8422, section 5.1).
+        // Without the curve of the certificate's key no TLS 1.2 handshake is possible (RFC 8422, section 5.1).
         if groups.iter().all(|row| row.name != "secp256r1") {
             continue;
         }
@@ -208,7 +208,7 @@ async fn a_resumed_session_still_exchanges_hybrid_keys() {
             tokio::join!(connector.connect(name, client), world.door.accept(server, None));
         let Accepted { stream: mut server, negotiated, .. } = server.unwrap();
         let mut client = client.unwrap();
-        // Tickets follow the handshake: read something, so that they are read.
+        // Tickets follow the handshake, and are processed only when the client reads.
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
         server.write_all(b"x").await.unwrap();
         server.flush().await.unwrap();

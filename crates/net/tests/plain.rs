@@ -1,5 +1,5 @@
-//! Plain HTTP under load and misuse: requests that come together, bodies that are too long, and more questions than
-//! can be signed.
+//! Plain HTTP under load and misuse: concurrent requests, bodies that are too long, and more requests than can be
+//! signed.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -36,7 +36,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// A store whose disk stands still when told to.
+/// A store whose disk hangs on demand.
 #[derive(Default)]
 struct Stalling {
     inner: MemoryStore,
@@ -193,7 +193,7 @@ fn blob(bytes: &[u8]) -> Value {
     serde_json::to_value(outlast_api::wire::Blob(bytes.to_vec())).unwrap()
 }
 
-/// A question about a certificate with this number.
+/// A request about a certificate with this number.
 fn question(issuer: &Certificate, number: u32) -> Vec<u8> {
     let key = issuer.public_key().unwrap();
     let serial = [[0x41].as_slice(), &number.to_be_bytes()].concat();
@@ -206,7 +206,7 @@ fn post(body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// Sends, and reads so many answers: statuses and bodies.
+/// Sends, and reads this many responses: statuses and bodies.
 async fn exchange(stream: &mut TcpStream, bytes: &[u8], count: usize) -> Vec<(u16, Vec<u8>)> {
     stream.write_all(bytes).await.unwrap();
     let (mut buffer, mut found) = (Vec::new(), Vec::new());
@@ -222,7 +222,7 @@ async fn exchange(stream: &mut TcpStream, bytes: &[u8], count: usize) -> Vec<(u1
     found
 }
 
-/// Status, body and end of the first answer, if it is all there.
+/// Status, body and end of the first response, if it has arrived completely.
 fn first(bytes: &[u8]) -> Option<(u16, Vec<u8>, usize)> {
     let head = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
     let text = String::from_utf8_lossy(&bytes[..head]).to_ascii_lowercase();
@@ -255,7 +255,7 @@ async fn requests_that_come_together_are_answered_in_their_order() {
     assert!(answers[0].1 == answers[3].1 && answers[3].1 == answers[4].1);
     let unknown = ocsp::Response::parse(&answers[2].1).unwrap();
     assert_eq!(unknown.responses[0].status, ocsp::Status::Unknown);
-    // HEAD has no body, and what is too long is not read.
+    // HEAD has no body, and a body that is too long is not read.
     stream.write_all(b"HEAD /nothing HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
     let mut buffer = vec![0; 4096];
     let read = stream.read(&mut buffer).await.unwrap();
@@ -288,7 +288,7 @@ async fn more_questions_than_can_be_signed_are_told_to_come_later() {
             ocsp::Response::parse(&body)
         }));
     }
-    // Nothing gets to the disk but what is signed at a time: operations find it free.
+    // Only responses being signed reach the disk, so operations find it free.
     let begun = Instant::now();
     while world.store.waiting.lock().unwrap().len() < limits::MAX_SIGNING {
         assert!(begun.elapsed() < PATIENCE, "nothing is signed");
@@ -297,7 +297,7 @@ async fn more_questions_than_can_be_signed_are_told_to_come_later() {
     tokio::time::sleep(limits::SIGNING_WAIT + Duration::from_secs(1)).await;
     assert_eq!(world.store.waiting.lock().unwrap().len(), limits::MAX_SIGNING);
     world.store.go_on();
-    // Beyond its rate a peer is told without a signature that there is no such certificate.
+    // Beyond its rate a peer gets an unsigned refusal.
     let (mut later, mut signed, mut others) = (0, 0, Vec::new());
     for task in tasks {
         match task.await.unwrap() {
@@ -307,7 +307,7 @@ async fn more_questions_than_can_be_signed_are_told_to_come_later() {
         }
     }
     assert_eq!(others, [""; 0]);
-    // Some may have come when the disk went on already, on a busy machine most.
+    // Some may have arrived when the disk worked again; on a busy machine most.
     assert_eq!(signed + later, asked);
     assert!(signed >= limits::MAX_SIGNING && later >= 50, "{signed}");
     let begun = Instant::now();
@@ -352,7 +352,7 @@ async fn slow_bodies_do_not_lock_out_who_asks() {
             Ok(stream) => stream,
             Err(error) => return skip(format_args!("too many open files: {error}")),
         };
-        // It may be closed already.
+        // It may already be closed.
         let _ = stream.write_all(begun).await;
         slow.push(stream);
     }
@@ -362,7 +362,7 @@ async fn slow_bodies_do_not_lock_out_who_asks() {
     assert_eq!(answering.await.unwrap()[0].0, 404);
 }
 
-/// Keeps a CRL that no buffer on the way holds, and gives its path.
+/// Stores a CRL that no buffer on the way can hold, and returns its path.
 fn large_crl(world: &World, len: usize) -> String {
     let name = "00000000-0000-4000-8000-000000000001";
     let bytes = vec![7; len];
@@ -383,7 +383,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Bytes that this process has in memory now.
+/// Resident memory of this process in bytes.
 fn resident() -> usize {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap();
     text.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
@@ -397,7 +397,7 @@ async fn who_asks_and_does_not_read_is_not_read_on() {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let together = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").repeat(100);
     let before = resident();
-    // More than the buffers of both ends hold, if nothing is taken out of them: 100,000 answers of 1 MiB.
+    // More than the buffers of both ends hold if nothing is read: 100,000 responses of 1 MiB.
     let mut all_taken = true;
     for _ in 0..1000 {
         let writing = stream.write_all(together.as_bytes());
@@ -423,7 +423,7 @@ async fn who_reads_slowly_gets_all_and_who_does_not_read_is_closed() {
     for stream in [&mut slow, &mut silent] {
         stream.write_all(get.as_bytes()).await.unwrap();
     }
-    // Each step is shorter than what a connection may idle, all of them are longer.
+    // Each step is shorter than the idle limit of a connection, but all together are longer.
     let mut taken = 0;
     let mut buffer = vec![0; 1 << 20];
     for _ in 0..6 {

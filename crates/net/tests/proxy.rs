@@ -1,4 +1,5 @@
-//! Bytes through the proxy: ends of each kind, back-pressure, PROXY protocol, client certificates, and changes while it runs.
+//! Bytes through the proxy: ends of every kind, back-pressure, PROXY protocol, client certificates, and changes at
+//! run time.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail and print")]
 
 use crate::proxied;
@@ -19,7 +20,7 @@ fn tcp(world: &World, backends: Vec<outlast_net::proxy::Backend>) -> Settings {
     settings(world, Protocol::Tcp, backends)
 }
 
-/// Answers each connection with its name and what it was sent, in this order.
+/// Answers each connection with its name and the bytes it received.
 fn echo(listener: TcpListener, name: &'static str) {
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
@@ -63,7 +64,7 @@ async fn each_direction_ends_by_itself() {
         client.read_to_end(&mut got).await.unwrap();
         assert_eq!(got, b"answer");
 
-        // The server does.
+        // The server ends first.
         let mut client = world.connect(address).await;
         let (mut behind, _) = server.accept().await.unwrap();
         behind.write_all(b"greeting").await.unwrap();
@@ -108,7 +109,7 @@ async fn what_breaks_off_is_not_taken_for_an_end() {
     .await;
 }
 
-/// A server that has said all and closes, while the client is still sending: the client gets all of it.
+/// A server sends everything and closes while the client is still sending: the client receives all of it.
 #[tokio::test]
 async fn the_last_words_of_a_server_arrive() {
     let world = World::new();
@@ -127,7 +128,7 @@ async fn the_last_words_of_a_server_arrive() {
         let words = vec![9; 300_000];
         behind.write_all(&words).await.unwrap();
         behind.shutdown().await.unwrap();
-        // It reads a little on, as servers do who mean well, and goes.
+        // It reads a little more, as well-behaved servers do, and closes.
         behind.read_exact(&mut some).await.unwrap();
         let mut got = Vec::new();
         from.read_to_end(&mut got).await.unwrap();
@@ -173,7 +174,7 @@ async fn who_reads_slowly_slows_the_sender() {
                 to
             });
             tokio::time::sleep(Duration::from_millis(700)).await;
-            // What the system's buffers hold, and no more.
+            // As much as the system's buffers hold, and no more.
             let before = sent.load(std::sync::atomic::Ordering::SeqCst);
             assert!(before < WHOLE / 2, "{before} bytes went to somebody who reads nothing");
             let mut got = Vec::with_capacity(WHOLE);
@@ -202,7 +203,7 @@ async fn idle_connections_are_closed() {
             tokio::time::sleep(IDLE / 6).await;
             let written = client.write_all(b"x").await;
             let read = behind.read_exact(&mut [0]).await;
-            // A machine that stood still for so long has been idle.
+            // If the machine stood still for this long, the connection was idle.
             if last.elapsed() >= IDLE / 2 && (written.is_err() || read.is_err()) {
                 return;
             }
@@ -245,7 +246,7 @@ async fn a_proxy_in_front_says_who_the_client_is() {
             behind.read_exact(&mut got).await.unwrap();
             assert_eq!(String::from_utf8_lossy(&got), expected);
         }
-        // Who is believed must speak.
+        // A trusted proxy must send a header.
         let silent = world.connect_with(address, world.config(&[], None), &[]).await;
         assert!(silent.is_err());
     })
@@ -268,7 +269,7 @@ async fn nobody_else_does() {
     .await;
 }
 
-/// The values of a header's TLVs.
+/// Values of a header's TLVs.
 fn values(bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
     let mut out = Vec::new();
     let mut rest = bytes;
@@ -369,7 +370,7 @@ async fn servers_take_turns_and_one_that_is_gone_is_passed_over() {
         assert_eq!(count("a.") + count("b."), 9, "{turns:?}");
         assert!(count("a.").min(count("b.")) >= 3, "{turns:?}");
 
-        // The one with the fewest connections: whoever has the held ones is not taken.
+        // The backend with the fewest connections: never the one with the held connections.
         let mut settings = tcp(&world, vec![behind_a, behind_b]);
         settings.connecting.balance = Balance::LeastConnections;
         let (_proxy, address) = start(settings);
@@ -379,10 +380,10 @@ async fn servers_take_turns_and_one_that_is_gone_is_passed_over() {
         let other = if name == *b"a" { "b." } else { "a." };
         for _ in 0..4 {
             assert_eq!(said(&world, address).await.unwrap(), other);
-            // The end of the one before is noticed.
+            // The end of the previous connection is noticed.
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
-        // Nobody at all.
+        // No backend at all.
         let (_proxy, address) = start(tcp(&world, vec![behind(nobody())]));
         assert!(said(&world, address).await.is_err());
     })
@@ -394,7 +395,7 @@ async fn health_checks_take_a_server_out_and_back() {
     let world = World::new();
     let (good, behind_good) = server_behind().await;
     echo(good, "good");
-    // It accepts, and does not answer over HTTP: only the check can tell.
+    // It accepts but does not respond over HTTP, which only the health check notices.
     let (ill, behind_ill) = server_behind().await;
     let slot = ill.local_addr().unwrap();
     let task = tokio::spawn(async move {
@@ -415,7 +416,7 @@ async fn health_checks_take_a_server_out_and_back() {
     soon(async {
         task.abort();
         let _ = task.await;
-        // Whoever asks before the checks have seen it gets the other one, too.
+        // Connections before the first check also end up at the other backend.
         for _ in 0..4 {
             assert_eq!(said(&world, address).await.unwrap(), "good.");
         }
@@ -446,7 +447,7 @@ async fn settings_change_under_open_connections() {
         let mut open = world.connect(address).await;
         open.read_exact(&mut [0]).await.unwrap();
 
-        // Another certificate, another server, and one more listener.
+        // Another certificate, another backend and one more listener.
         let renewed = world.renewed();
         let changed = || {
             let door = Some(world.door_with(&renewed, Protocol::Tcp, None));
@@ -459,7 +460,7 @@ async fn settings_change_under_open_connections() {
         let newer = world.connect(address).await;
         assert_ne!(serial(&newer), serial(&open));
 
-        // What cannot be used changes nothing.
+        // Unusable settings change nothing.
         let taken = TcpListener::bind(any_port()).await.unwrap();
         let at = taken.local_addr().unwrap();
         let error =
@@ -472,7 +473,7 @@ async fn settings_change_under_open_connections() {
         assert_eq!(proxy.addresses().len(), 2);
         assert_eq!(said(&world, address).await.unwrap(), "b.");
 
-        // The listener is gone, its connection is not.
+        // The listener is closed, but its connection is not.
         proxy.reload(vec![named("two", tcp(&world, vec![behind_a.clone()]))]).unwrap();
         while tokio::net::TcpStream::connect(address).await.is_ok() {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -482,7 +483,7 @@ async fn settings_change_under_open_connections() {
         open.read_exact(&mut got).await.unwrap();
         assert_eq!(&got, b"!");
 
-        // The end: open connections have their time, and no more.
+        // Shutdown: open connections get their time, and no more.
         let begun = std::time::Instant::now();
         let stopping = tokio::spawn(proxy.stop(Duration::from_secs(3)));
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -520,7 +521,7 @@ async fn connections_have_a_limit() {
     .await;
 }
 
-/// Without anybody who asks, a server is taken for well, also on what was open before.
+/// After its health check is removed, a backend counts as healthy, also for connections that were open before.
 #[tokio::test]
 async fn a_health_check_that_is_gone_says_nothing() {
     let world = World::new();

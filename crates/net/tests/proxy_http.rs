@@ -1,4 +1,4 @@
-//! HTTP through the proxy: both versions in front, kept connections behind, and what goes wrong.
+//! HTTP through the proxy: both versions on the client's side, kept connections to backends, and errors.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail and print")]
 
 use crate::proxied;
@@ -26,7 +26,7 @@ fn http(world: &World, backends: Vec<outlast_net::proxy::Backend>) -> Settings {
     settings(world, Protocol::Http, backends)
 }
 
-/// Answers with what it was asked: request line, fields in order, body. Counts its connections.
+/// Responds with the request that it received: request line, fields in order, body. Counts its connections.
 fn mirror(listener: TcpListener) -> Arc<AtomicUsize> {
     let connections = Arc::new(AtomicUsize::new(0));
     let count = connections.clone();
@@ -73,7 +73,7 @@ async fn text(response: Response<Incoming>) -> String {
     String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
 }
 
-/// Asks until the answer is the one that health checks lead to.
+/// Repeats the request until the response is the one that health checks lead to.
 async fn answered(world: &World, to: SocketAddr, expected: StatusCode) {
     loop {
         let request = Request::get("/").header("host", "a").body(Full::new(Bytes::new())).unwrap();
@@ -84,7 +84,7 @@ async fn answered(world: &World, to: SocketAddr, expected: StatusCode) {
     }
 }
 
-/// What a client on a bare socket gets for these bytes, to the end.
+/// Everything that a client on a plain socket receives for these bytes.
 async fn raw(world: &World, to: SocketAddr, request: &str) -> String {
     let mut stream = connect(world, to, "http/1.1").await;
     stream.write_all(request.as_bytes()).await.unwrap();
@@ -164,7 +164,7 @@ async fn each_failure_has_its_status() {
     };
     soon(async {
         assert_eq!(status(http(&world, vec![behind(nobody())])).await, 502);
-        // It accepts and says nothing; it closes at once; it speaks something else.
+        // One backend accepts and is silent, one closes at once, one speaks another protocol.
         let (silent, backend) = server_behind().await;
         let mut settings = http(&world, vec![backend]);
         settings.answer = Duration::from_millis(300);
@@ -180,7 +180,7 @@ async fn each_failure_has_its_status() {
             });
             assert_eq!(status(http(&world, vec![backend])).await, 502);
         }
-        // None is well.
+        // None is healthy.
         let mut settings = http(&world, vec![behind(nobody())]);
         settings.health = Some(HealthCheck {
             fall: 1,
@@ -190,7 +190,7 @@ async fn each_failure_has_its_status() {
         let (proxy, address) = start(settings);
         answered(&world, address, StatusCode::SERVICE_UNAVAILABLE).await;
         drop(proxy);
-        // One of two is gone: nobody notices.
+        // One of two backends is gone, and nobody notices.
         let (server, backend) = server_behind().await;
         mirror(server);
         let (_proxy, address) = start(http(&world, vec![behind(nobody()), backend]));
@@ -246,7 +246,7 @@ async fn a_health_check_asks_over_http() {
     .await;
 }
 
-/// A server that closes kept connections just when they are used again.
+/// A backend that closes kept connections just when they are reused.
 #[tokio::test]
 async fn a_kept_connection_that_is_gone_does_no_harm() {
     let world = World::new();
@@ -258,7 +258,7 @@ async fn a_kept_connection_that_is_gone_does_no_harm() {
                 let _ = stream.read(&mut head).await.unwrap();
                 let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
                 stream.write_all(answer).await.unwrap();
-                // The next request is read, and not answered.
+                // Reads the next request but does not answer it.
                 let _ = stream.read(&mut head).await;
             });
         }
@@ -274,7 +274,7 @@ async fn a_kept_connection_that_is_gone_does_no_harm() {
             assert_eq!(text(response).await, "ok");
             client.ready().await.unwrap();
         }
-        // What may have been done is not done twice.
+        // A request that may have been carried out is not repeated.
         let request = Request::post("/").header("host", "a").body(Full::new("x".into())).unwrap();
         assert_eq!(client.send_request(request).await.unwrap().status(), 502);
     })
@@ -335,7 +335,7 @@ async fn bodies_stream_both_ways() {
     .await;
 }
 
-/// Without a length, whatever the method.
+/// Without a length, with any method.
 #[tokio::test]
 async fn bodies_of_any_method_arrive() {
     let world = World::new();
@@ -362,7 +362,7 @@ async fn bodies_of_any_method_arrive() {
     .await;
 }
 
-/// What NTLM proves counts for its connection: nobody else comes there.
+/// NTLM authenticates a connection, so nobody else may use it.
 #[tokio::test]
 async fn connections_that_are_authenticated_are_not_shared() {
     let world = World::new();
@@ -377,7 +377,7 @@ async fn connections_that_are_authenticated_are_not_shared() {
             let response = client.send_request(request).await.unwrap();
             text(response).await;
             client.ready().await.unwrap();
-            // The connection is kept a moment after the answer.
+            // The connection is kept a moment after the response.
             while connections.load(Ordering::SeqCst) < expected {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
@@ -461,7 +461,7 @@ async fn what_could_be_read_in_two_ways_is_refused() {
     })
     .await;
     assert_eq!(connections.load(Ordering::SeqCst), 0);
-    // RFC 9112, section 6.3: of two lengths one counts, and the other does not arrive.
+    // RFC 9112, section 6.3: of two lengths one counts, and the other is not forwarded.
     let two = "POST / HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n2\r\nxy\r\n0\r\n\r\n";
     let said = raw(&world, address, two).await;
     assert!(said.contains("transfer-encoding: chunked\n") && said.ends_with("2 bytes"), "{said}");
@@ -544,7 +544,7 @@ async fn requests_end_before_the_proxy_does() {
         let asking =
             tokio::spawn(async move { text(client.send_request(request).await.unwrap()).await });
         tokio::time::sleep(Duration::from_millis(150)).await;
-        // It ends with the last request, long before its time is over.
+        // It ends with the last request, long before its time limit.
         proxy.stop(10 * outlast_testing::PATIENCE).await;
         assert_eq!(asking.await.unwrap(), "late");
     })

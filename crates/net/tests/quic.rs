@@ -1,4 +1,4 @@
-//! The door over QUIC, with quinn as client: the same outcome as over TCP.
+//! The door over QUIC, with quinn as the client: the same outcomes as over TCP.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -22,7 +22,7 @@ use rustls::client::Resumption;
 
 const ECHO: &str = echo::PROTOCOL;
 
-/// The groups of the default policy, in its order.
+/// Groups of the default policy, in its order.
 fn rows() -> impl Iterator<Item = &'static Group> {
     Rules::default().groups()
 }
@@ -46,7 +46,7 @@ async fn a_hybrid_is_chosen_whatever_the_order_and_the_share() {
                     tokio::join!(connect(&client, address), listener.accept());
                 connection.expect(&label);
                 let negotiated = accepted.unwrap().negotiated;
-                // A hybrid share brings the share of its classical half along, if the client has that group.
+                // A hybrid share also brings the share of its classical half, if the client offers that group.
                 let halves = [
                     ("X25519MLKEM768", "x25519"),
                     ("SecP256r1MLKEM768", "secp256r1"),
@@ -155,7 +155,7 @@ async fn ml_dsa_certificates_fit_and_bytes_are_counted() {
 }
 
 #[tokio::test]
-async fn a_resumed_session_still_exchanges_hybrid_keys_and_has_no_early_data() {
+async fn resumed_sessions_exchange_hybrid_keys() {
     let world = World::new(Rules::default(), &KINDS[0], ECHO);
     let mut listener = world.listen(Settings::default());
     let address = listener.address();
@@ -181,7 +181,7 @@ async fn a_resumed_session_still_exchanges_hybrid_keys_and_has_no_early_data() {
 }
 
 #[tokio::test]
-async fn above_its_limit_a_listener_sends_retry_and_refuses_whom_it_has_no_place_for() {
+async fn listener_sends_retry_and_refuses_above_its_limits() {
     let world = World::new(Rules::default(), &KINDS[0], ECHO);
     let settings = Settings { retry_above: 0, max_connections: 3, ..Settings::default() };
     let listener = world.listen(settings);
@@ -201,7 +201,7 @@ async fn above_its_limit_a_listener_sends_retry_and_refuses_whom_it_has_no_place
         }
         other => panic!("{other:?}"),
     }
-    // A place that is free again is given to the next.
+    // A free slot goes to the next client.
     open.pop().unwrap().close(0_u32.into(), b"");
     let begun = std::time::Instant::now();
     let connection = loop {
@@ -223,7 +223,7 @@ async fn a_client_may_move_to_another_address() {
     let stop = tokio::spawn(echo::over_quic(listener, std::future::pending()));
     let client = endpoint(world.config(&Policy::default(), ECHO));
     let connection = connect(&client, address).await.unwrap();
-    // s2n-quic follows to three further addresses at most.
+    // s2n-quic accepts at most three further addresses.
     for round in 0..3_u8 {
         assert_eq!(echoed(&connection, &[round; 2000]).await, [round; 2000]);
         client.rebind(std::net::UdpSocket::bind("127.0.0.1:0").unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Mutual TLS over QUIC: the same clients come in as over TCP, and HTTP/3 knows who they are.
+//! Mutual TLS over QUIC: the same clients are accepted as over TCP, and HTTP/3 knows their identity.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail and print")]
 
 use crate::pki;
@@ -109,7 +109,7 @@ async fn who_has_no_good_certificate_is_told_so() {
     // certificate_required, and unknown_ca (RFC 8446, section 6.2).
     for (identity, alert) in [(None, 116), (Some(&robot), 48)] {
         let client = endpoint(world.config(identity));
-        // In TLS 1.3 a client is done before the server has looked at its certificate.
+        // In TLS 1.3 a client finishes before the server has checked its certificate.
         let error = match connect(&client, address).await {
             Ok(connection) => connection.closed().await,
             Err(error) => error,

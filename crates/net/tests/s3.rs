@@ -1,4 +1,4 @@
-//! Objects that are written to what speaks S3, by a server that checks each signature.
+//! Writes objects to a server that speaks S3 and verifies each signature.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -28,7 +28,7 @@ use tokio::runtime::Runtime;
 
 const SECRET: &[u8] = b"a secret access key";
 
-/// Path, type and body of what was put.
+/// Path, content type and body of each object.
 type Objects = Arc<Mutex<Vec<(String, String, Bytes)>>>;
 
 fn credentials(secret: &[u8]) -> Credentials {

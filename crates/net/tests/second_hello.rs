@@ -1,4 +1,4 @@
-//! The ClientHello after a HelloRetryRequest: what it may change, and what becomes of it if it lies.
+//! The ClientHello after a HelloRetryRequest: what it may change, and what happens if it lies.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::type_complexity, reason = "a test may fail")]
 
 use crate::raw;
@@ -8,7 +8,7 @@ use raw::*;
 use rustls::ClientConnection;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
-/// A client that has been asked for another share: its hellos, and the connection.
+/// A client that has been asked for another share: its hellos and the connection.
 async fn asked(
     world: &World,
     change: impl FnOnce(&mut Hello),
@@ -24,7 +24,7 @@ async fn asked(
     assert_eq!(&answer[..1], [22], "a HelloRetryRequest: {answer:?}");
     receive(&mut client, answer).unwrap();
     let second = sent(&mut client);
-    // Before its hello the client sends a ChangeCipherSpec.
+    // The client sends a ChangeCipherSpec before its hello.
     let second = Hello::of_record(second.strip_prefix(&[20, 3, 3, 0, 1, 1]).unwrap());
     (client, second, wire)
 }
@@ -41,7 +41,7 @@ async fn an_honest_client_is_served_however_its_second_hello_comes() {
     let len = asked(&world, |_| {}).await.1.message().len();
     world.heard.reported().await;
     world.heard.handshakes.lock().unwrap().clear();
-    // All offsets would take long; those near the ends matter most.
+    // Trying all offsets would take long; those near the ends matter most.
     let offsets = (1..64).chain((64..len - 8).step_by(97)).chain(len - 8..len);
     for at in offsets {
         for by_records in [false, true] {
@@ -178,8 +178,8 @@ async fn what_is_no_second_hello_is_answered_or_not() {
     world.heard.failure();
 }
 
-/// Early data that was sent before the retry could be known of is skipped (RFC 8446, section 4.2.10), and then the client
-/// goes on without it.
+/// Early data sent before the client could know of the retry is skipped (RFC 8446, section 4.2.10), and the client
+/// continues without it.
 #[tokio::test]
 async fn early_data_before_the_retry_is_skipped() {
     let world = world();

@@ -1,4 +1,4 @@
-//! Resumption by tickets: over servers, over time, and where it must not be.
+//! Resumption with tickets: across servers, over time, and where it must not happen.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use crate::raw;
@@ -41,7 +41,7 @@ impl Shared {
         Self { store: MemoryStore::new(), root: RootKey::generate().unwrap() }
     }
 
-    /// What a server does from time to time; whether it wrote.
+    /// A server's periodic work; returns whether it wrote.
     fn refresh(&self, tickets: &Tickets, now_ms: i64) -> bool {
         let mut work = Work::new(&self.store, &self.root, now_ms);
         let keys = refresh(&mut work).unwrap();
@@ -100,7 +100,7 @@ async fn connect(door: &Door, config: &Arc<ClientConfig>) -> Negotiated {
     let connector = TlsConnector::from(config.clone());
     let (client, server) = tokio::join!(connector.connect(name, client), door.accept(server, None));
     let (mut client, mut accepted) = (client.unwrap(), server.unwrap());
-    // Tickets follow the handshake: read something, so that they are read.
+    // Tickets follow the handshake, and are processed only when the client reads.
     accepted.stream.write_all(b"x").await.unwrap();
     accepted.stream.flush().await.unwrap();
     client.read_exact(&mut [0]).await.unwrap();
@@ -108,7 +108,7 @@ async fn connect(door: &Door, config: &Arc<ClientConfig>) -> Negotiated {
 }
 
 #[tokio::test]
-async fn servers_of_one_store_resume_each_others_sessions_with_new_hybrid_keys() {
+async fn servers_of_one_store_resume_each_others_sessions() {
     let (world, shared) = (World::new(), Shared::new());
     let doors = [(); 2].map(|()| world.door("api", Rules::default(), &shared.server()));
     let config = Arc::new(world.client(&rustls::version::TLS13));
@@ -129,7 +129,7 @@ async fn servers_of_one_store_resume_each_others_sessions_with_new_hybrid_keys()
     }
 }
 
-/// Remembers sessions, but always sends a share of x25519.
+/// Stores sessions but always sends a share of x25519.
 #[derive(Debug)]
 struct Stubborn(ClientSessionMemoryCache);
 
@@ -151,7 +151,7 @@ impl ClientSessionStore for Stubborn {
     }
 }
 
-/// A client whose share will not do is asked for another, and resumes nevertheless.
+/// A client whose share does not fit is asked for another, and resumes all the same.
 #[tokio::test]
 async fn a_session_resumes_after_a_retry() {
     let (world, shared) = (World::new(), Shared::new());
@@ -202,7 +202,7 @@ async fn a_stolen_ticket_is_worth_nothing_once_its_key_is_gone() {
     let door = world.door("api", Rules::default(), &tickets);
     let config = Arc::new(world.client(&rustls::version::TLS13));
     connect(&door, &config).await;
-    // All keys go: an operator may do so by removing the record.
+    // Removes all keys, as an operator can by removing the record.
     let mut work = Work::new(&shared.store, &shared.root, START);
     assert!(work.exists("tls/ticket-keys").unwrap());
     work.delete("tls/ticket-keys");
@@ -231,7 +231,7 @@ async fn who_is_asked_for_a_certificate_gets_no_tickets() {
     }
 }
 
-/// A client that has a ticket for early data from elsewhere offers it here: it is refused, and the handshake goes on.
+/// A client offers early data with a ticket from another server: the data is refused, and the handshake continues.
 #[tokio::test]
 async fn early_data_is_refused_and_the_handshake_goes_on() {
     let (world, shared) = (World::new(), Shared::new());
@@ -255,7 +255,7 @@ async fn early_data_is_refused_and_the_handshake_goes_on() {
     server.write_all(b"x").await.unwrap();
     server.flush().await.unwrap();
     client.read_exact(&mut [0]).await.unwrap();
-    // Now with early data, to us.
+    // Now with early data for this server.
     let door = world.door("api", Rules::default(), &shared.server());
     let (mut wire, server) = tokio::io::duplex(64 * 1024);
     let serving = tokio::spawn(async move {
@@ -272,7 +272,7 @@ async fn early_data_is_refused_and_the_handshake_goes_on() {
 }
 
 #[test]
-fn keys_are_known_before_they_are_used_and_go_when_they_are_through() {
+fn keys_are_stored_before_use_and_removed_after() {
     let shared = Shared::new();
     static NOW: AtomicI64 = AtomicI64::new(START);
     let clock = || NOW.load(Ordering::Relaxed);
@@ -284,7 +284,7 @@ fn keys_are_known_before_they_are_used_and_go_when_they_are_through() {
     assert!(shared.refresh(&one, START));
     assert!(!shared.refresh(&other, START), "the other finds what the one has made");
     let mut ids = Vec::new();
-    // Half a day in steps of ten minutes; the other server looks only every five hours.
+    // Half a day in steps of ten minutes; the other server refreshes only every five hours.
     for step in 0..12 * 6 {
         let now = START + step * 600_000;
         NOW.store(now, Ordering::Relaxed);
@@ -299,7 +299,7 @@ fn keys_are_known_before_they_are_used_and_go_when_they_are_through() {
         }
     }
     assert_eq!(ids.len(), 2, "one key for each six hours");
-    // A ticket lasts for as long as it says, and not much longer.
+    // A ticket lasts as long as promised, and not much longer.
     let ticket = makes.encrypt(b"session").unwrap();
     let made = NOW.load(Ordering::Relaxed);
     for (later, opened) in [(USE_MS, true), (ACCEPT_MS, false)] {
@@ -309,7 +309,7 @@ fn keys_are_known_before_they_are_used_and_go_when_they_are_through() {
     }
     // Without a refresh its key is not accepted either.
     assert!(opens.decrypt(&ticket).is_none());
-    // A clock that was wrong for a while leaves nothing that stays.
+    // A clock that was wrong for a while leaves no permanent traces.
     let now = made + ACCEPT_MS;
     shared.refresh(&other, now + 100 * ACCEPT_MS);
     NOW.store(now, Ordering::Relaxed);

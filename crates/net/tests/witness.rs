@@ -1,5 +1,5 @@
-//! A witness over HTTP, and the client that asks one: every answer, requests at once, failing disks, restarts, and logs that
-//! have two histories.
+//! A witness over HTTP and a client of it: every response, concurrent requests, failing disks, restarts, and logs
+//! with two histories.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ use tokio::sync::oneshot;
 struct History(Vec<Hash>);
 
 impl History {
-    /// The first `fork` of 200 leaves are those of every history.
+    /// The first `fork` of 200 leaves are the same in all histories.
     fn new(fork: usize, salt: u8) -> Self {
         let leaf = |number: usize| {
             let salt = if number < fork { 0 } else { salt };
@@ -90,7 +90,7 @@ struct Running {
     task: tokio::task::JoinHandle<()>,
 }
 
-/// A new witness's store.
+/// Fills a new witness's store.
 fn fill(store: &dyn Store, log: &Signer) {
     let root = root();
     let mut work = Work::new(store, &root, 0);
@@ -144,12 +144,12 @@ struct Answer {
     body: String,
 }
 
-/// One request as bytes.
+/// Sends one request as bytes.
 async fn raw(address: SocketAddr, method: &str, path: &str, body: &[u8]) -> Answer {
     announced(address, method, path, body, body.len()).await
 }
 
-/// The same, with another length in its head.
+/// Like `raw`, with another length in the head.
 async fn announced(
     address: SocketAddr,
     method: &str,
@@ -198,7 +198,7 @@ async fn every_status_of_the_specification() {
     assert_eq!(witness.ask(&theirs.request(&log, 5, 9)).await.status, 422);
     let without = AddCheckpoint { proof: vec![], ..ours.request(&log, 5, 9) };
     assert_eq!(witness.ask(&without).await.status, 422);
-    // 400: going back, malformed, what ML-DSA would not sign.
+    // 400: a smaller tree than before, malformed requests.
     assert_eq!(witness.ask(&ours.request(&log, 9, 5)).await.status, 400);
     for body in ["", "old 5\n\n", "old five\n\n\n", "\0"] {
         let answer = raw(witness.address, "POST", "/add-checkpoint", body.as_bytes()).await;
@@ -215,11 +215,11 @@ async fn every_status_of_the_specification() {
         let answer = raw(witness.address, "POST", path, good.as_bytes()).await;
         assert_eq!(answer.status, 404, "{path}");
     }
-    // Not POST; too long.
+    // Not a POST; too long.
     assert_eq!(raw(witness.address, "GET", "/add-checkpoint", b"").await.status, 405);
     let long = announced(witness.address, "POST", "/add-checkpoint", b"", 300_000).await;
     assert_eq!(long.status, 413);
-    // After all that it knows what it knew.
+    // After all this its state is unchanged.
     assert_eq!(witness.ask(&ours.request(&log, 5, 9)).await.status, 200);
     assert_eq!(witness.ask(&ours.request(&log, 9, 9)).await.status, 200);
     witness.stop().await;
@@ -252,8 +252,8 @@ async fn a_prefix_is_part_of_the_path() {
     History::new(0, 0).cosign(&client, &log, 5).await.unwrap();
 }
 
-/// A log shows two histories to many connections at once, from whatever size the witness knows. Whatever it cosigned in the end is one
-/// history.
+/// A log shows two histories on many connections at once, from every size that the witness may know. Everything that
+/// it has cosigned in the end is one history.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn requests_at_once_get_one_history_cosigned() {
     let log = Arc::new(log());
@@ -295,7 +295,7 @@ async fn requests_at_once_get_one_history_cosigned() {
                 who.insert(history);
             }
         }
-        // Beyond the fork there is nothing that both histories have.
+        // After the fork the histories have nothing in common.
         assert_eq!(who.len(), 1, "both histories were cosigned");
     }
 }
@@ -338,7 +338,7 @@ async fn nothing_is_cosigned_that_is_not_on_disk() {
     store.fail_reads(true);
     assert_eq!(witness.ask(&ours.request(&log, 0, 5)).await.status, 500);
     store.fail_reads(false);
-    // A conflict is tried again, an endless one is not.
+    // A conflict is retried, but not without end.
     store.conflict_next(3);
     assert_eq!(witness.ask(&ours.request(&log, 0, 5)).await.status, 200);
     store.conflict_next(1000);
@@ -347,7 +347,7 @@ async fn nothing_is_cosigned_that_is_not_on_disk() {
     assert_eq!(witness.ask(&ours.request(&log, 5, 6)).await.status, 200);
 }
 
-/// A database's writer puts another head in place of the one that was cosigned, or another log's.
+/// Somebody with write access to the database replaces the cosigned head by another, or by another log's.
 #[tokio::test]
 async fn records_that_were_changed_do_not_open() {
     let log = log();
@@ -370,7 +370,7 @@ async fn records_that_were_changed_do_not_open() {
     *changed.last_mut().unwrap() ^= 1;
     put(slot, changed);
     assert_eq!(witness.ask(&ours.request(&log, 5, 6)).await.status, 500);
-    // Another place's.
+    // The record of another log.
     put(slot, store.read("witness/name").unwrap().unwrap().value);
     assert_eq!(witness.ask(&ours.request(&log, 5, 6)).await.status, 500);
     put(slot, sealed);
@@ -402,13 +402,13 @@ async fn the_client_finds_out_what_the_witness_knows() {
         let checkpoint = ours.checkpoint(&log, size);
         assert!(witness.key.verify(checkpoint.note().text(), signature).unwrap().is_some());
     }
-    // A client that knows nothing, and one that is wrong.
+    // A client that knows nothing, and clients that are wrong.
     for assumed in [0, 5, 500] {
         let client = witness.client();
         client.assume(assumed);
         ours.cosign(&client, &log, 140).await.unwrap();
     }
-    // The log restored from a backup, and gone on from there.
+    // The log is restored from a backup and continues from there.
     assert_eq!(
         ours.cosign(&client, &log, 100).await,
         Err(WitnessError::Ahead { witnessed: 140, size: 100 })
@@ -427,7 +427,7 @@ async fn the_client_finds_out_what_the_witness_knows() {
     let error = cosign(&client, &ours.checkpoint(&log, 150), unable).await.unwrap_err();
     assert_eq!(error, WitnessError::NoProof { old: 140, reason: "the tiles are gone".into() });
     ours.cosign(&client, &log, 150).await.unwrap();
-    // Logs that it does not know, and others' keys.
+    // Unknown logs, and other logs' keys.
     let stranger = self::log();
     assert_eq!(ours.cosign(&client, &stranger, 160).await, Err(WitnessError::NotAccepted));
     let stored = Signer::generate(&ML_DSA_44).unwrap();
@@ -435,7 +435,7 @@ async fn the_client_finds_out_what_the_witness_knows() {
     assert_eq!(ours.cosign(&client, &other, 5).await, Err(WitnessError::UnknownLog));
 }
 
-/// Answers each connection with the next of these, and then with the last one again.
+/// Answers each connection with the next of these, and then always with the last one.
 async fn canned(answers: Vec<String>) -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -449,7 +449,7 @@ async fn canned(answers: Vec<String>) -> (SocketAddr, Arc<AtomicUsize>) {
             tokio::spawn(async move {
                 let mut request = Vec::new();
                 let mut buffer = [0; 4096];
-                // Up to the end of the last signature line.
+                // Reads to the end of the last signature line.
                 while !request.ends_with(b"=\n") {
                     match stream.read(&mut buffer).await {
                         Ok(0) | Err(_) => return,
@@ -515,7 +515,7 @@ async fn the_client_believes_only_its_witness() {
     ] {
         assert_eq!(ask(vec![http(status, "")]).await, (Err(expected), 1));
     }
-    // What may pass is tried again, with pauses, but not for ever.
+    // Temporary failures are retried, with pauses, but not for ever.
     assert_eq!(ask(vec![http(503, ""), lines(&[&good])]).await, (Ok(vec![good.clone()]), 2));
     assert_eq!(ask(vec![String::new(), lines(&[&good])]).await, (Ok(vec![good]), 2));
     assert_eq!(ask(vec![http(500, "")]).await, (Err(WitnessError::Unavailable(500)), 3));
@@ -538,6 +538,6 @@ fn urls_that_cannot_be_asked_are_refused() {
         assert!(Witness::new(key.clone(), url, None).is_err(), "{url}");
     }
     assert!(Witness::new(key, "http://w.example/x/", None).is_ok());
-    // A key that does not cosign.
+    // A key that cannot cosign.
     assert!(Witness::new(ed25519, "http://w.example", None).is_err());
 }

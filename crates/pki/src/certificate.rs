@@ -1,4 +1,4 @@
-//! X.509 certificates: reading, and building in two steps around a signer that is somewhere else.
+//! X.509 certificates: parsing, and building in two steps around a signer elsewhere.
 
 use const_oid::ObjectIdentifier;
 use der::asn1::BitString;
@@ -26,7 +26,7 @@ use crate::time::{unix_time, x509_time};
 /// Length of the serial numbers that Outlast gives, in bytes (RFC 5280, 4.1.2.2: at most 20).
 pub const SERIAL_LEN: usize = 16;
 
-/// A certificate that has been read.
+/// A parsed certificate.
 #[derive(Debug, Clone)]
 pub struct Certificate {
     der: Vec<u8>,
@@ -34,14 +34,14 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Reads one certificate in DER.
+    /// Parses a certificate in DER.
     pub fn parse(der: &[u8]) -> Result<Self, PkiError> {
         let parsed = x509_cert::Certificate::from_der(der)
             .map_err(|error| PkiError::malformed("certificate", &error))?;
         Ok(Self { der: der.to_vec(), parsed })
     }
 
-    /// Reads what is to be signed (DER of a `TBSCertificate`) as a certificate with an empty signature, to look at it
+    /// Parses what is to be signed (DER of a `TBSCertificate`) as a certificate with an empty signature, to check it
     /// before it is signed.
     pub(crate) fn unsigned(to_be_signed: &[u8]) -> Result<Self, PkiError> {
         let wrap = || {
@@ -54,7 +54,7 @@ impl Certificate {
         Self::parse(&wrap().map_err(|error| PkiError::malformed("certificate", &error))?)
     }
 
-    /// The DER that was read.
+    /// The DER that was parsed.
     pub fn der(&self) -> &[u8] {
         &self.der
     }
@@ -113,7 +113,7 @@ impl Certificate {
         self.parsed.signature_algorithm().oid
     }
 
-    /// Row of that algorithm, if there is one.
+    /// Row of that algorithm; `None` if the tables have none.
     pub fn signature_row(&self) -> Option<&'static SignatureAlgorithm> {
         signature_row(self.parsed.signature_algorithm()).ok()
     }
@@ -128,7 +128,7 @@ impl Certificate {
         self.extension::<BasicConstraints>().map(|(_, value)| value)
     }
 
-    /// Whether it is a CA's that may sign certificates: CA:TRUE, and keyCertSign if there is a key usage.
+    /// Whether it belongs to a CA that may sign certificates: CA:TRUE, and keyCertSign if it has a key usage.
     pub fn may_issue(&self) -> bool {
         self.basic_constraints().is_some_and(|constraints| constraints.ca)
             && self.key_usage().is_none_or(|(_, usage)| usage.key_cert_sign())
@@ -159,7 +159,7 @@ impl Certificate {
         self.general_names().iter().map(ToString::to_string).collect()
     }
 
-    /// Subject alternative names; none if the extension cannot be read.
+    /// Subject alternative names; empty if the extension cannot be read.
     pub fn general_names(&self) -> Vec<GeneralName> {
         self.extensions()
             .iter()
@@ -174,13 +174,13 @@ impl Certificate {
         self.tbs().get_extension::<T>().ok().flatten()
     }
 
-    /// Whether `issuer`'s key signed this certificate. Says nothing about validity or constraints.
+    /// Whether `issuer`'s key signed this certificate. Checks neither validity nor constraints.
     pub fn signed_by(&self, issuer: &Self) -> bool {
         self.issuer() == issuer.subject()
             && issuer.public_key().is_ok_and(|key| self.signed_with(&key))
     }
 
-    /// Whether there is a row for the algorithm that the issuer signed with.
+    /// Whether the tables have a row for the algorithm that the issuer signed with.
     pub(crate) fn has_known_signature_algorithm(&self) -> bool {
         signature_row(self.parsed.signature_algorithm()).is_ok()
     }
@@ -194,12 +194,12 @@ impl Certificate {
             let signature = self.parsed.signature().as_bytes()?;
             algorithm.verify(public_key, Message::Raw(tbs), signature).ok()
         };
-        // RFC 5280, section 4.1.1.2: what is signed says with what.
+        // RFC 5280, section 4.1.1.2: the signed part names the same algorithm.
         outer == self.tbs().signature() && signed().is_some()
     }
 }
 
-/// The to-be-signed bytes exactly as they stand in a certificate or request.
+/// The to-be-signed bytes exactly as they are in a certificate or request.
 pub(crate) fn raw_tbs(der: &[u8]) -> Option<&[u8]> {
     use der::Reader;
     let mut reader = der::SliceReader::new(der).ok()?;
@@ -246,7 +246,7 @@ pub fn signature_row(
         .ok_or_else(|| PkiError::UnsupportedAlgorithm(identifier.oid.to_string()))
 }
 
-/// What goes into a certificate.
+/// Contents of a certificate.
 pub struct Content {
     /// Serial number, big-endian; its top bit is cleared before use.
     pub serial: [u8; SERIAL_LEN],
@@ -264,7 +264,7 @@ pub struct Content {
     pub extensions: Vec<Extension>,
 }
 
-/// A certificate that waits for its signature.
+/// A certificate without its signature.
 pub struct Unsigned {
     builder: CertificateBuilder<Profile>,
     signer: RemoteSigner,
@@ -307,7 +307,7 @@ impl Content {
 }
 
 impl Unsigned {
-    /// Adds the signature and gives the certificate in DER.
+    /// Adds the signature and returns the certificate in DER.
     pub fn assemble(self, signature: &[u8]) -> Result<Vec<u8>, PkiError> {
         let malformed = |reason: String| PkiError::Malformed { what: "certificate", reason };
         let bits =
@@ -320,7 +320,7 @@ impl Unsigned {
     }
 }
 
-/// Hands our own extensions to the builder, in our order and with our criticality.
+/// Passes our own extensions to the builder, in our order and with our criticality.
 struct Profile {
     issuer: Name,
     subject: Name,
@@ -346,7 +346,7 @@ impl BuilderProfile for Profile {
     }
 }
 
-/// Tells the builder who will sign; the key itself is elsewhere.
+/// Tells the builder about the signer, whose key is elsewhere.
 struct RemoteSigner {
     algorithm: AlgorithmIdentifierOwned,
     key: PublicKey,

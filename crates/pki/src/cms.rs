@@ -1,7 +1,7 @@
-//! Detached CMS signatures (RFC 5652) with ML-DSA as RFC 9882 lays down.
+//! Detached CMS signatures (RFC 5652) with ML-DSA by RFC 9882.
 //!
-//! [`sign`] writes them, [`verify`] checks them, whoever made them. A file of any size needs no memory: only
-//! its digest comes here.
+//! [`sign`] makes them, [`verify`] verifies those of any software. The size of the file does not matter: only its
+//! digest is needed here.
 
 pub mod sign;
 pub mod verify;
@@ -11,7 +11,7 @@ use der::Sequence;
 use der::asn1::ObjectIdentifier as Oid;
 use spki::AlgorithmIdentifierOwned;
 
-/// Largest CMS message that is read, in bytes: room for hundreds of certificates.
+/// Longest CMS message that is read, in bytes: room for hundreds of certificates.
 pub const MAX_MESSAGE_LEN: usize = 16 * 1024 * 1024;
 
 const ID_DATA: Oid = const_oid::db::rfc5911::ID_DATA;
@@ -22,7 +22,7 @@ const SIGNING_TIME: Oid = const_oid::db::rfc5911::ID_SIGNING_TIME;
 /// RFC 6211
 const CMS_ALGORITHM_PROTECTION: Oid = ObjectIdentifier::new_unwrap("1.2.840.113549.1.9.52");
 
-/// `CMSAlgorithmProtection` (RFC 6211, section 2): ties the algorithms into what is signed.
+/// `CMSAlgorithmProtection` (RFC 6211, section 2): makes the algorithms part of what is signed.
 #[derive(Clone, Debug, Eq, PartialEq, Sequence)]
 struct AlgorithmProtection {
     digest_algorithm: AlgorithmIdentifierOwned,

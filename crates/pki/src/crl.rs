@@ -1,7 +1,7 @@
-//! Certificate revocation lists (RFC 5280, section 5): building in two steps around a signer that is somewhere
-//! else, and reading without keeping a tree of the entries.
+//! Certificate revocation lists (RFC 5280, section 5): building in two steps around a signer elsewhere, and parsing
+//! without a tree of the entries.
 //!
-//! Not made here: delta CRLs and indirect CRLs. Both are recognised when read ([`Crl::unusable`]).
+//! Delta CRLs and indirect CRLs are not made here. Both are recognised when they are read ([`Crl::unusable`]).
 
 pub mod read;
 pub mod reason;
@@ -43,14 +43,14 @@ pub struct Entry<S> {
     pub serial: S,
     /// When it was revoked, seconds since 1970.
     pub revoked_at: i64,
-    /// Why. [`reason::UNSPECIFIED`] is left out of the CRL (RFC 5280, section 5.3.1).
+    /// The reason. [`reason::UNSPECIFIED`] is left out of the CRL (RFC 5280, section 5.3.1).
     pub reason: &'static Reason,
 }
 
-/// Which certificates a CRL is about (RFC 5280, section 5.2.5).
+/// The certificates that a CRL covers (RFC 5280, section 5.2.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scope {
-    /// All of the issuer, or all that name the distribution point.
+    /// All certificates of the issuer, or all that name the distribution point.
     #[default]
     All,
     /// End-entity certificates only.
@@ -59,12 +59,12 @@ pub enum Scope {
     CaCertificates,
 }
 
-/// What goes into a CRL besides its entries.
+/// Contents of a CRL, except its entries.
 pub struct Content {
     /// The issuer's name: its certificate's subject.
     pub issuer: Name,
-    /// The issuer's *own* subject key identifier: what this CRL's authority key identifier is. (The issuer
-    /// certificate's authority key identifier names the CA above, and verifiers would look for its key.)
+    /// The issuer's *own* subject key identifier, for this CRL's authority key identifier. (The issuer certificate's
+    /// authority key identifier names the CA above, and verifiers would look for that CA's key.)
     pub issuer_key_id: Vec<u8>,
     /// CRL number; each later CRL of the same issuer and scope has a greater one.
     pub number: u64,
@@ -72,25 +72,26 @@ pub struct Content {
     pub this_update: i64,
     /// Seconds since 1970.
     pub next_update: i64,
-    /// The URLs where it is published. They are in the CRL as the critical issuing distribution point, so that a
-    /// partition cannot stand in for another. RFC 5280, section 6.3.3 (b) (2) (i): one of them must be one of those in
-    /// the certificate, so that a URL can be replaced while certificates still name the one before.
+    /// The URLs where it is published, for the critical issuing distribution point, so that a partition cannot be
+    /// taken for another. By RFC 5280, section 6.3.3 (b) (2) (i), one of them must be one of those in the
+    /// certificate; so a URL can be replaced while certificates still have the old one.
     pub distribution_points: Vec<String>,
-    /// Which certificates it is about.
+    /// The certificates that it covers.
     pub scope: Scope,
 }
 
-/// A CRL that waits for its signature.
+/// A CRL without its signature.
 pub struct Unsigned {
-    /// The bytes to sign. They soon exceed what KMS signs as RAW; ML-DSA signs them through its external mu.
+    /// The bytes to sign. They are often longer than what KMS signs as RAW; ML-DSA signs them through its external
+    /// mu.
     pub to_be_signed: Vec<u8>,
     algorithm: AlgorithmIdentifierOwned,
 }
 
 impl Content {
-    /// Encodes the content with `entries`, which are read once and kept as DER only.
+    /// Encodes the contents with `entries`, which are iterated once and kept only as DER.
     ///
-    /// Entries come out ordered by serial number; of several with the same serial the first is kept.
+    /// Entries are sorted by serial number; of several with the same serial number the first is kept.
     pub fn prepare<S: AsRef<[u8]>>(
         self,
         algorithm: &SignatureAlgorithm,
@@ -109,7 +110,7 @@ impl Content {
             self.issuer.encode_to_vec(&mut fields)?;
             this_update.encode_to_vec(&mut fields)?;
             next_update.encode_to_vec(&mut fields)?;
-            // RFC 5280, section 5.1.2.6: absent when there are none.
+            // RFC 5280, section 5.1.2.6: absent if there are no entries.
             if !entries.is_empty() {
                 header(Tag::Sequence, entries.len())?.encode_to_vec(&mut fields)?;
                 fields.extend_from_slice(&entries);
@@ -151,7 +152,7 @@ impl Content {
                 indirect_crl: false,
                 only_contains_attribute_certs: false,
             };
-            // By its own OID: the type's `AssociatedOid` in x509-cert 0.3.0 is another extension's.
+            // With its own OID: the type's `AssociatedOid` in x509-cert 0.3.0 belongs to another extension.
             list.push(extension(ID_CE_ISSUING_DISTRIBUTION_POINT, true, &point)?);
         }
         Ok(list)
@@ -159,7 +160,7 @@ impl Content {
 }
 
 impl Unsigned {
-    /// Adds the signature and gives the CRL in DER.
+    /// Adds the signature and returns the CRL in DER.
     pub fn assemble(self, signature: &[u8]) -> Result<Vec<u8>, PkiError> {
         assemble(&self.to_be_signed, &self.algorithm, signature).map_err(malformed)
     }
@@ -188,7 +189,7 @@ fn assemble(
     Ok(out)
 }
 
-/// One entry as it is encoded. The extensions are encoded once for each reason.
+/// An encoded entry. The extensions are encoded once for each reason.
 #[derive(Sequence)]
 struct EncodedEntry<'a> {
     serial: UintRef<'a>,
@@ -201,7 +202,7 @@ fn encode_entries<S: AsRef<[u8]>>(
 ) -> Result<Vec<u8>, PkiError> {
     let entries = entries.into_iter();
     let mut reasons: Vec<Option<Vec<u8>>> = vec![None; REASONS.len()];
-    // About 40 bytes an entry; what a caller's iterator promises is not believed beyond reason.
+    // About 40 bytes an entry; the iterator's size hint is trusted within reason only.
     let mut encoded: Vec<u8> = Vec::with_capacity(entries.size_hint().0.min(1_000_000) * 40);
     let mut spans: Vec<EntrySpan> = Vec::new();
     let mut ordered = true;
@@ -240,7 +241,7 @@ fn encode_entries<S: AsRef<[u8]>>(
     if ordered {
         return Ok(encoded);
     }
-    // Stable, so that the first of several stays.
+    // A stable sort, so that the first of several entries stays.
     spans.sort_by(|a, b| entry_serial(&encoded, *a).cmp(&entry_serial(&encoded, *b)));
     spans.dedup_by(|b, a| entry_serial(&encoded, *a) == entry_serial(&encoded, *b));
     let mut out = Vec::with_capacity(encoded.len());
@@ -256,8 +257,8 @@ struct EntrySpan {
     end: usize,
 }
 
-/// What entries are ordered by: length, then value, of the serial in an encoded entry. Both headers of an entry
-/// are short, since it has less than 128 bytes.
+/// Sort key of an encoded entry: length of the serial number, then its value. Both headers of an entry are short,
+/// since it has less than 128 bytes.
 fn entry_serial(encoded: &[u8], span: EntrySpan) -> (usize, &[u8]) {
     let entry = encoded.get(span.start..span.end).unwrap_or_default();
     let len = entry.get(3).map_or(0, |len| usize::from(*len));

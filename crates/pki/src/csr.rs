@@ -1,7 +1,7 @@
-//! PKCS #10 certificate requests (RFC 2986): reading, and building around a signer that is somewhere else.
+//! PKCS #10 certificate requests (RFC 2986): parsing, and building around a signer elsewhere.
 //!
-//! A key that can sign signs its own request. One that cannot, ML-KEM's, is asked for in the name of a signature
-//! certificate that the subject has already: `possession.rs`.
+//! A key that can sign signs its own request. For one that cannot, such as ML-KEM's, the key of a signature
+//! certificate of the same subject signs: `possession.rs`.
 
 use der::asn1::{Any, BitString, SetOfVec};
 use der::{Decode, Encode};
@@ -25,36 +25,36 @@ pub const MAX_LEN: usize = 48_000;
 /// Extensions in one request at most.
 pub const MAX_EXTENSIONS: usize = 100;
 
-/// A certificate request whose signature has been checked: there is no other way to have one.
+/// A certificate request whose signature was verified: the type has no other constructor.
 #[derive(Debug)]
 pub struct CertificateRequest {
-    /// Subject asked for.
+    /// Requested subject.
     pub subject: Name,
     /// DER `SubjectPublicKeyInfo`, of a kind and strength that can be certified.
     pub public_key: Vec<u8>,
-    /// Extensions asked for.
+    /// Requested extensions.
     pub extensions: Vec<Extension>,
-    /// The certificate whose key signed the request, where the key asked for cannot sign.
+    /// The certificate whose key signed the request, where the requested key cannot sign.
     pub possession: Option<Possession>,
     _verified: Verified,
 }
 
-/// Made by this module only, after a signature was verified.
+/// Made only by this module, after a signature was verified.
 #[derive(Debug)]
 struct Verified;
 
-/// A request that has been read.
+/// A parsed request.
 #[derive(Debug)]
 pub enum Received {
-    /// It was signed with the key that it asks for.
+    /// Signed with the key that it requests a certificate for.
     Verified(Box<CertificateRequest>),
-    /// It was signed with another key, which the caller must look up first.
+    /// Signed with another key, which the caller must look up first.
     Statement(Box<WithStatement>),
 }
 
 impl CertificateRequest {
-    /// Reads a request in PEM or DER and verifies the proof of possession that its signature is. A request with a
-    /// statement of possession is refused: [`Received::read`] takes both.
+    /// Parses a request in PEM or DER and verifies the signature that proves possession of the key. A request with a
+    /// statement of possession is refused: [`Received::read`] accepts both.
     pub fn parse_and_verify(bytes: &[u8]) -> Result<Self, PkiError> {
         match Received::read(bytes)? {
             Received::Verified(request) => Ok(*request),
@@ -66,10 +66,10 @@ impl CertificateRequest {
 }
 
 impl Received {
-    /// Reads a request in PEM or DER, and verifies its signature if that was made with the key that it asks for.
+    /// Parses a request in PEM or DER, and verifies its signature if the requested key made it.
     pub fn read(bytes: &[u8]) -> Result<Self, PkiError> {
         let malformed = |error: der::Error| PkiError::malformed("certificate request", &error);
-        // PEM takes four bytes for three, and lines.
+        // PEM has four bytes for three, and line ends.
         if bytes.len() > 2 * MAX_LEN {
             return Err(too_long(bytes.len()));
         }
@@ -139,7 +139,7 @@ fn too_long(len: usize) -> PkiError {
     }
 }
 
-/// What is copied into certificates must be well-formed and there once (RFC 5280, section 4.2).
+/// Extensions that are copied into certificates must be well-formed and occur once (RFC 5280, section 4.2).
 fn check_extensions(extensions: &[Extension]) -> Result<(), PkiError> {
     let malformed = |reason: String| PkiError::Malformed { what: "certificate request", reason };
     if extensions.len() > MAX_EXTENSIONS {
@@ -154,7 +154,7 @@ fn check_extensions(extensions: &[Extension]) -> Result<(), PkiError> {
     Ok(())
 }
 
-/// A request that waits for its signature.
+/// A request without its signature.
 pub struct Unsigned {
     info: CertReqInfo,
     /// The bytes to sign.
@@ -171,7 +171,7 @@ impl Unsigned {
         Self::with_statement(subject, public_key, extensions, None)
     }
 
-    /// As [`Unsigned::new`], for a key that cannot sign: the owner of `possession`'s certificate signs.
+    /// The same as [`Unsigned::new`], for a key that cannot sign: the holder of `possession`'s certificate signs.
     pub fn with_statement(
         subject: Name,
         public_key: &[u8],
@@ -202,7 +202,7 @@ impl Unsigned {
         Ok(Self { info, to_be_signed })
     }
 
-    /// Adds the signature and gives the request in DER.
+    /// Adds the signature and returns the request in DER.
     pub fn assemble(
         self,
         algorithm: &SignatureAlgorithm,

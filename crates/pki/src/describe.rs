@@ -1,4 +1,4 @@
-//! What is in a certificate, request or CRL in words for people: names, keys, extensions spelled out.
+//! Certificates, requests and CRLs in words for people: names, keys, extensions.
 
 mod extension;
 mod request;
@@ -22,13 +22,13 @@ pub use request::{Request, request};
 pub struct PublicKey {
     /// `ML-DSA-65`, `RSA 2048 bits`, `EC P-256`.
     pub name: String,
-    /// Bytes of the key itself, without the structure around it.
+    /// Length of the key itself in bytes, without the structure around it.
     pub bytes: usize,
-    /// Whether a quantum computer does not break it.
+    /// Whether it is believed to resist quantum computers.
     pub post_quantum: bool,
 }
 
-/// A name by OID: what const-oid has is the RFCs' own spelling; these are how people call them.
+/// Names by OID: const-oid has the RFCs' spelling; these are the usual names.
 static NAMES: &[(&str, &str)] = &[
     ("1.2.840.113549.1.1.1", "RSA"),
     ("1.2.840.113549.1.1.5", "RSA with SHA-1"),
@@ -62,7 +62,7 @@ static NAMES: &[(&str, &str)] = &[
     ("1.3.6.1.5.5.7.6.45", "MLDSA65-ECDSA-P256-SHA512 (composite)"),
 ];
 
-/// Arcs below which every algorithm withstands quantum computers, with the last number's range.
+/// Prefixes of OIDs whose algorithms are believed to resist quantum computers, with the range of the last number.
 static POST_QUANTUM: &[(&str, std::ops::RangeInclusive<u32>)] = &[
     // ML-DSA, SLH-DSA and their pre-hash forms (FIPS 204, FIPS 205).
     ("2.16.840.1.101.3.4.3", 17..=46),
@@ -74,7 +74,7 @@ static POST_QUANTUM: &[(&str, std::ops::RangeInclusive<u32>)] = &[
     ("1.3.6.1.5.5.7.6", 34..=54),
 ];
 
-/// Bytes of the signature on a certificate, request or CRL.
+/// Length of the signature on a certificate, request or CRL, in bytes.
 pub fn signature_len(der: &[u8]) -> usize {
     let outer = crate::object::children(der).unwrap_or_default();
     outer
@@ -83,8 +83,8 @@ pub fn signature_len(der: &[u8]) -> usize {
         .map_or(0, |bits| bits.raw_bytes().len())
 }
 
-/// Bytes of a TLS signature by the key in a `SubjectPublicKeyInfo`; for ECDSA about, since its DER varies by a few bytes.
-/// `None` for keys that do not sign.
+/// Length of a TLS signature by the key in a `SubjectPublicKeyInfo`, in bytes; approximate for ECDSA, whose DER
+/// varies by a few bytes. `None` for keys that do not sign.
 pub fn signature_bytes(spki: &[u8]) -> Option<usize> {
     let key = public_key(spki).ok()?;
     let known = |(name, bytes): &(&str, usize)| (*name == key.name).then_some(*bytes);
@@ -94,7 +94,7 @@ pub fn signature_bytes(spki: &[u8]) -> Option<usize> {
     }
 }
 
-/// Bytes of a name's DER.
+/// Length of a name's DER, in bytes.
 pub fn name_len(name: &x509_cert::name::Name) -> usize {
     name.to_der().map_or(0, |der| der.len())
 }
@@ -122,7 +122,7 @@ pub struct RevocationUrls {
     pub crl: Vec<String>,
 }
 
-/// RFC 5280, sections 4.2.1.13 and 4.2.2.1: the http URLs only.
+/// RFC 5280, sections 4.2.1.13 and 4.2.2.1; only the http URLs.
 pub fn revocation_urls(certificate: &Certificate) -> RevocationUrls {
     let points = certificate.extension::<CrlDistributionPoints>();
     let crl = points.iter().flat_map(|(_, points)| &points.0).flat_map(|point| {
@@ -142,12 +142,12 @@ pub fn revocation_urls(certificate: &Certificate) -> RevocationUrls {
 
 fn http_url(name: &GeneralName) -> Option<String> {
     let GeneralName::UniformResourceIdentifier(url) = name else { return None };
-    // RFC 3986, section 3.1: schemes are the same in capital letters.
+    // RFC 3986, section 3.1: schemes ignore case.
     let scheme = url.as_str().get(..7)?;
     scheme.eq_ignore_ascii_case("http://").then(|| url.as_str().to_owned())
 }
 
-/// How people call an algorithm.
+/// The usual name of an algorithm.
 pub fn algorithm_name(oid: ObjectIdentifier) -> String {
     let text = oid.to_string();
     match NAMES.iter().find(|(dotted, _)| *dotted == text) {
@@ -156,7 +156,7 @@ pub fn algorithm_name(oid: ObjectIdentifier) -> String {
     }
 }
 
-/// Whether an algorithm withstands quantum computers, as far as is known.
+/// Whether an algorithm is believed to resist quantum computers.
 pub fn is_post_quantum(oid: ObjectIdentifier) -> bool {
     let text = oid.to_string();
     let Some((arc, last)) = text.rsplit_once('.') else { return false };
@@ -201,7 +201,7 @@ fn rsa_modulus(key: &[u8]) -> Option<Vec<u8>> {
     modulus
 }
 
-/// A general name in the spelling that OpenSSL made common: `DNS:example.com`.
+/// A general name in OpenSSL's notation: `DNS:example.com`.
 pub fn general_name(name: &GeneralName) -> String {
     match name {
         GeneralName::DnsName(text) => format!("DNS:{}", text.as_str()),

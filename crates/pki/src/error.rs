@@ -1,32 +1,32 @@
-//! What can be wrong with a PKI object.
+//! Errors of PKI objects.
 
 /// An error of this crate. The text is for people; it never contains key material.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PkiError {
-    /// The bytes are not the DER or PEM object they should be.
+    /// The bytes are not the expected DER or PEM object.
     #[error("not a valid {what}: {reason}")]
     Malformed {
         /// What was expected: `certificate`, `certificate request`.
         what: &'static str,
-        /// What the parser said.
+        /// The parser's message.
         reason: String,
     },
     /// A certificate request whose own signature does not verify.
     #[error("the signature on the certificate request is not valid")]
     RequestSignature,
-    /// A statement of possession (RFC 9883) that is missing, or that does not hold.
+    /// A statement of possession (RFC 9883) that is missing or invalid.
     #[error("the statement of possession of the private key cannot be accepted: {0}")]
     Possession(String),
-    /// A key or signature algorithm without a row in the tables.
+    /// A key or signature algorithm that the tables lack.
     #[error("the algorithm {0} is not supported")]
     UnsupportedAlgorithm(String),
-    /// A public key that is weak, or not encoded as its kind wants it.
+    /// A public key that is weak, or not encoded as its kind requires.
     #[error("the {kind} public key cannot be used: {reason}")]
     PublicKey {
         /// Kind of key.
         kind: &'static str,
-        /// What is wrong with it, in words for whoever gave it.
+        /// What is wrong, in words for the caller.
         reason: String,
     },
     /// A subject field that cannot be encoded.
@@ -34,7 +34,7 @@ pub enum PkiError {
     Subject {
         /// AWS's name of the field.
         field: String,
-        /// What is wrong with it, in words for whoever gave it.
+        /// What is wrong, in words for the caller.
         reason: String,
     },
     /// A general name that breaks the syntax of its kind.
@@ -42,26 +42,26 @@ pub enum PkiError {
     Name {
         /// AWS's name of the kind.
         kind: String,
-        /// What is wrong with it, in words for whoever gave it.
+        /// What is wrong, in words for the caller.
         reason: String,
     },
-    /// An extension that cannot be encoded, or whose value is not what its identifier says.
+    /// An extension that cannot be encoded, or whose value does not match its identifier.
     #[error("the {what} extension cannot be used: {reason}")]
     Extension {
         /// Its RFC's name.
         what: String,
-        /// What is wrong with it, in words for whoever gave it.
+        /// What is wrong, in words for the caller.
         reason: String,
     },
-    /// A template that cannot certify the key or the names that were asked for.
+    /// A template that cannot certify the requested key or names.
     #[error("the template {template} cannot be used: {reason}")]
     Template {
         /// Its name.
         template: &'static str,
-        /// What is wrong with it, in words for whoever gave it.
+        /// What is wrong, in words for the caller.
         reason: String,
     },
-    /// A time outside what X.509 can say.
+    /// A time that X.509 cannot express.
     #[error("the time is outside the years 1970 to 9999")]
     Time,
 }

@@ -7,7 +7,7 @@ use x509_cert::ext::Extension;
 
 use crate::PkiError;
 
-/// An extension with the criticality that is asked for.
+/// An extension with this criticality.
 pub fn extension(
     oid: ObjectIdentifier,
     critical: bool,

@@ -1,6 +1,6 @@
-//! Builders of certificate extensions from plain values, with the criticality that RFC 5280 asks for.
+//! Builders of certificate extensions from plain values, with the criticality that RFC 5280 requires.
 //!
-//! What AWS gives names to is in tables: [`KEY_USAGES`], [`PURPOSES`], [`ACCESS_METHODS`].
+//! Tables have the values that AWS has names for: [`KEY_USAGES`], [`PURPOSES`], [`ACCESS_METHODS`].
 
 use const_oid::ObjectIdentifier;
 use const_oid::db::rfc5280 as id;
@@ -21,7 +21,7 @@ use crate::extension::extension;
 use crate::general_name::{self, GeneralName, decode_names, encode_names, names_content};
 use crate::strict_der::is_der;
 
-/// The bits of a key usage by the names of AWS's `KeyUsage`, in RFC 5280's order.
+/// The bits of a key usage by AWS's names in `KeyUsage`, in RFC 5280's order.
 pub static KEY_USAGES: &[(&str, KeyUsages)] = &[
     ("DigitalSignature", KeyUsages::DigitalSignature),
     ("NonRepudiation", KeyUsages::NonRepudiation),
@@ -37,7 +37,7 @@ pub static KEY_USAGES: &[(&str, KeyUsages)] = &[
 /// An extended key usage with a name.
 #[derive(Debug)]
 pub struct Purpose {
-    /// AWS's `ExtendedKeyUsageType`, or a name of that form.
+    /// Name in AWS's `ExtendedKeyUsageType`, or one in the same style.
     pub name: &'static str,
     /// Its identifier.
     pub oid: ObjectIdentifier,
@@ -45,7 +45,7 @@ pub struct Purpose {
     pub aws: bool,
 }
 
-/// Every extended key usage with a name.
+/// All extended key usages with a name.
 pub static PURPOSES: &[Purpose] = &[
     Purpose { name: "SERVER_AUTH", oid: SERVER_AUTH, aws: true },
     Purpose { name: "CLIENT_AUTH", oid: CLIENT_AUTH, aws: true },
@@ -64,7 +64,8 @@ pub static PURPOSES: &[Purpose] = &[
     Purpose { name: "PKIX_DOCUMENT_SIGNING", oid: oid("1.3.6.1.5.5.7.3.36"), aws: false },
 ];
 
-/// The methods of a subject information access by AWS's `AccessMethodType` (RFC 5280, 4.2.2.2; RFC 6487, 4.8.8).
+/// The methods of a subject information access by AWS's names in `AccessMethodType` (RFC 5280, 4.2.2.2; RFC 6487,
+/// 4.8.8).
 pub static ACCESS_METHODS: &[(&str, ObjectIdentifier)] = &[
     ("CA_REPOSITORY", id::ID_AD_CA_REPOSITORY),
     ("RESOURCE_PKI_MANIFEST", oid("1.3.6.1.5.5.7.48.10")),
@@ -88,7 +89,7 @@ pub const OCSP_NO_CHECK: ObjectIdentifier = oid("1.3.6.1.5.5.7.48.1.5");
 /// `id-qt-cps`
 pub const CPS: ObjectIdentifier = oid("1.3.6.1.5.5.7.2.1");
 
-/// One certificate policy.
+/// A certificate policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
     /// Its identifier.
@@ -104,12 +105,12 @@ impl Purpose {
     }
 }
 
-/// The key usage bit of this name of AWS's.
+/// The key usage bit with this AWS name.
 pub fn key_usage_by_name(name: &str) -> Option<KeyUsages> {
     KEY_USAGES.iter().find(|(known, _)| *known == name).map(|(_, flag)| *flag)
 }
 
-/// The access method of this name of AWS's.
+/// The access method with this AWS name.
 pub fn access_method_by_name(name: &str) -> Option<ObjectIdentifier> {
     ACCESS_METHODS.iter().find(|(known, _)| *known == name).map(|(_, oid)| *oid)
 }
@@ -123,7 +124,7 @@ pub fn basic_constraints(
     extension(id::ID_CE_BASIC_CONSTRAINTS, critical, &BasicConstraints { ca, path_len_constraint })
 }
 
-/// A critical key usage (RFC 5280, section 4.2.1.3: when it is there, at least one bit is set).
+/// A critical key usage (RFC 5280, section 4.2.1.3: at least one bit must be set).
 pub fn key_usage(flags: &[KeyUsages]) -> Result<Extension, PkiError> {
     let mut usage = FlagSet::default();
     for flag in flags {
@@ -194,7 +195,7 @@ pub fn subject_alternative_names(
     raw(SUBJECT_ALT_NAME, critical, &encode_names(names)?)
 }
 
-/// Subject information access (RFC 5280, section 4.2.2.2): methods and where they lead.
+/// Subject information access (RFC 5280, section 4.2.2.2): methods and their locations.
 pub fn subject_information_access(
     descriptions: &[(ObjectIdentifier, GeneralName)],
 ) -> Result<Extension, PkiError> {
@@ -257,25 +258,25 @@ pub fn subject_key_identifier(key_id: &[u8]) -> Result<Extension, PkiError> {
     extension(id::ID_CE_SUBJECT_KEY_IDENTIFIER, false, &SubjectKeyIdentifier(octets(key_id)?))
 }
 
-/// That an OCSP responder's certificate need not be checked for revocation (RFC 6960, section 4.2.2.2.1).
+/// Says that an OCSP responder's certificate need not be checked for revocation (RFC 6960, section 4.2.2.2.1).
 pub fn ocsp_no_check() -> Result<Extension, PkiError> {
     extension(OCSP_NO_CHECK, false, &der::asn1::Null)
 }
 
-/// An extension of any kind from its DER, which must be well-formed, and of the kind's syntax where that is known.
+/// An extension of any kind from its DER, which must be well-formed, and valid for its kind if that is known.
 pub fn custom(oid: ObjectIdentifier, critical: bool, value: &[u8]) -> Result<Extension, PkiError> {
     let extension = raw(oid, critical, value)?;
     check(&extension)?;
     Ok(extension)
 }
 
-/// Reads name constraints.
+/// Parses name constraints.
 pub fn name_constraints(extension: &Extension) -> Result<NameConstraints, PkiError> {
     NameConstraints::from_der(extension.extn_value.as_bytes())
         .map_err(|error| PkiError::malformed("name constraints", &error))
 }
 
-/// Checks that the value is DER, and of its kind's syntax where that is known.
+/// Checks that the value is DER, and valid for its kind if that is known.
 pub fn check(extension: &Extension) -> Result<(), PkiError> {
     let value = extension.extn_value.as_bytes();
     if matches!(extension.extn_id, SUBJECT_ALT_NAME | id::ID_CE_ISSUER_ALT_NAME) {
@@ -286,7 +287,7 @@ pub fn check(extension: &Extension) -> Result<(), PkiError> {
     check_value(extension.extn_id, value)
 }
 
-/// As [`check`], without a look at names.
+/// The same as [`check`], without the syntax of names.
 pub(crate) fn check_value(oid: ObjectIdentifier, value: &[u8]) -> Result<(), PkiError> {
     let what = || crate::oid_name(oid).unwrap_or("extension").to_owned();
     if !is_der(value) {

@@ -1,7 +1,7 @@
-//! General names (RFC 5280, section 4.2.1.6): every kind that AWS's `GeneralName` has, from plain values and back.
+//! General names (RFC 5280, section 4.2.1.6): every kind in AWS's `GeneralName`, from plain values and back.
 //!
-//! `x400Address` is read as [`GeneralName::Other`], so that a certificate that has one can still be shown; it
-//! cannot be made.
+//! `x400Address` is parsed as [`GeneralName::Other`], so that a certificate with one can still be shown; it cannot be
+//! made.
 
 use std::net::IpAddr;
 
@@ -19,7 +19,7 @@ pub use syntax::{dns_name, mailbox, uri};
 /// Names in one extension at most.
 pub const MAX_NAMES: usize = 1000;
 
-/// One name.
+/// A general name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GeneralName {
     /// A value of a type of its own. AWS gives a string, which becomes a `UTF8String`.
@@ -37,9 +37,9 @@ pub enum GeneralName {
     DirectoryName(Name),
     /// A name in electronic data interchange.
     EdiPartyName {
-        /// The party.
+        /// Name of the party.
         party_name: String,
-        /// Who gave it its name.
+        /// Who assigned the name.
         name_assigner: Option<String>,
     },
     /// An absolute URI.
@@ -48,8 +48,8 @@ pub enum GeneralName {
     IpAddress(IpAddr),
     /// An object identifier.
     RegisteredId(ObjectIdentifier),
-    /// What this crate reads but does not make: an `x400Address`, an address or a party name of a form that has no
-    /// plain value. The tag's number and the contents.
+    /// A name that this crate parses but does not make: an `x400Address`, or an address or party name whose form has
+    /// no plain value. The tag's number and the contents.
     Other(u32, Vec<u8>),
 }
 
@@ -134,7 +134,7 @@ impl GeneralName {
         }
     }
 
-    /// Reads one name.
+    /// Parses a name.
     pub fn from_der(der: &[u8]) -> Result<Self, PkiError> {
         Self::read(AnyRef::from_der(der).map_err(malformed)?).map_err(malformed)
     }
@@ -183,7 +183,7 @@ impl GeneralName {
 }
 
 impl std::fmt::Display for GeneralName {
-    /// As `openssl x509 -text` has it, roughly.
+    /// Roughly as `openssl x509 -text` prints it.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::OtherName { type_id, .. } => write!(f, "otherName:{type_id}"),
@@ -221,7 +221,7 @@ pub(crate) fn names_content(names: &[GeneralName]) -> Result<Vec<u8>, PkiError> 
     Ok(content)
 }
 
-/// Reads `GeneralNames`; their syntax is not checked.
+/// Parses `GeneralNames`, without checking their syntax.
 pub fn decode_names(der: &[u8]) -> Result<Vec<GeneralName>, PkiError> {
     let any = AnyRef::from_der(der).map_err(malformed)?;
     any.sequence(|reader| {
@@ -237,7 +237,7 @@ pub fn decode_names(der: &[u8]) -> Result<Vec<GeneralName>, PkiError> {
     .map_err(malformed)
 }
 
-/// An address from its text.
+/// Parses an address.
 pub fn ip_address(text: &str) -> Result<GeneralName, PkiError> {
     text.parse().map(GeneralName::IpAddress).map_err(|_| PkiError::Name {
         kind: "IpAddress".into(),
@@ -285,7 +285,7 @@ pub(crate) fn sequence(content: &[u8]) -> der::Result<Vec<u8>> {
     AnyRef::new(Tag::Sequence, content)?.to_der()
 }
 
-/// What an error may repeat of a peer's text.
+/// The part of a peer's text that an error may quote.
 fn shortened(text: &str) -> String {
     let mut short: String = text.chars().take(64).collect();
     if short.len() < text.len() {

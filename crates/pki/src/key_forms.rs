@@ -1,4 +1,4 @@
-//! Private keys in the forms that files have them in, and which software takes which form.
+//! Private keys in the forms that files contain, and which software reads which form.
 //!
 //! ML-DSA and ML-KEM keys come as seed, expanded or both (RFC 9881 and RFC 9935, section 6), and implementations
 //! differ in what they read: that is the table [`KEY_READERS`].
@@ -16,23 +16,23 @@ use crate::object::{Kind, Object};
 
 pub use readers::{Answer, KEY_READERS, KeyReader};
 
-/// Why a private key was refused. Never says anything of the key itself.
+/// Why a private key was refused. Reveals nothing of the key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// Not a private key at all.
+    /// Not a private key.
     #[error("not a valid private key: {0}")]
     Malformed(String),
-    /// A key type without a row.
+    /// A key type that the tables lack.
     #[error("private keys of the algorithm {0} are not supported")]
     Unsupported(String),
-    /// RFC 9881, section 8.2: whoever reads both halves makes sure that they are the same key.
+    /// RFC 9881, section 8.2: a reader of both forms must check that they are the same key.
     #[error("the seed and the expanded key are not the same key: refused (RFC 9881, section 8.2)")]
     Inconsistent,
-    /// A seed or an expanded key that is none.
+    /// An invalid seed or expanded key.
     #[error("the {0} is not valid: its length, its ranges or its parts are wrong")]
     Part(&'static str),
-    /// There is no way from an expanded key to its seed.
+    /// A seed cannot be computed from an expanded key.
     #[error("the key is in its expanded form, from which its seed cannot be computed")]
     NoSeed,
     /// Only ML-DSA and ML-KEM keys have seeds.
@@ -40,21 +40,21 @@ pub enum KeyError {
     OneForm(&'static str),
 }
 
-/// A private key that has been read and checked. There is no `Debug`.
+/// A parsed and checked private key. There is no `Debug`.
 pub struct PrivateKey {
     /// Its type.
     pub spec: &'static KeySpec,
-    /// The structure it stood in: PKCS #8, SEC 1 or PKCS #1.
+    /// The structure that contained it: PKCS #8, SEC 1 or PKCS #1.
     pub kind: Kind,
     /// Its form.
     pub form: Form,
-    /// DER `SubjectPublicKeyInfo` of its public half.
+    /// DER `SubjectPublicKeyInfo` of its public key.
     pub public_key: Vec<u8>,
     stored: Secret,
 }
 
 impl PrivateKey {
-    /// Reads a private key that nothing encrypts.
+    /// Parses a private key that is not encrypted.
     pub fn read(object: &Object) -> Result<Self, KeyError> {
         let pkcs8 = match object.kind {
             Kind::EcPrivateKey => wrap_ec(object.der.expose())?,
@@ -69,7 +69,7 @@ impl PrivateKey {
         Ok(key)
     }
 
-    /// Reads PKCS #8 DER.
+    /// Parses PKCS #8 DER.
     pub fn parse(pkcs8: &[u8]) -> Result<Self, KeyError> {
         for spec in KEY_SPECS.iter().filter(|spec| !spec.is_symmetric()) {
             let Ok(imported) = spec.import(pkcs8) else { continue };
@@ -96,12 +96,12 @@ impl PrivateKey {
         }
     }
 
-    /// As PKCS #8 DER in the form that it has.
+    /// PKCS #8 DER in the form that the key came in.
     pub fn to_pkcs8(&self) -> Result<Secret, KeyError> {
         self.to_form(self.form)
     }
 
-    /// As PKCS #8 DER in this form.
+    /// PKCS #8 DER in the given form.
     pub fn to_form(&self, form: Form) -> Result<Secret, KeyError> {
         let written = match form {
             Form::Pkcs8 => self.spec.to_pkcs8(&self.stored),
@@ -114,7 +114,7 @@ impl PrivateKey {
     }
 }
 
-/// Puts a SEC 1 key, which must name its curve, into PKCS #8 (RFC 5915, section 1).
+/// Converts a SEC 1 key, which must name its curve, to PKCS #8 (RFC 5915, section 1).
 fn wrap_ec(der: &[u8]) -> Result<Secret, KeyError> {
     let wrong = |error: der::Error| KeyError::Malformed(error.to_string());
     let mut curve: Option<const_oid::ObjectIdentifier> = None;
@@ -147,7 +147,7 @@ fn envelope(
         .map_err(wrong)
 }
 
-/// Says what is wrong with a key that no row accepts.
+/// Explains why no row accepts a key.
 fn explain(pkcs8: &[u8]) -> KeyError {
     let info = match PrivateKeyInfoRef::from_der(pkcs8) {
         Ok(info) => info,
@@ -170,7 +170,7 @@ fn explain(pkcs8: &[u8]) -> KeyError {
             let Ok(both) = any.decode_as::<Both<'_>>() else {
                 return KeyError::Malformed("its numbers do not form a key of its type".into());
             };
-            // An OCTET STRING with the tag [0] IMPLICIT is the seed form.
+            // With the tag [0] IMPLICIT, the OCTET STRING is the seed form.
             let mut seed = both.seed.to_der().unwrap_or_default();
             if let Some(tag) = seed.first_mut() {
                 *tag = 0x80;
@@ -191,7 +191,7 @@ fn accepted(pkcs8: &[u8]) -> bool {
     KEY_SPECS.iter().any(|spec| !spec.is_symmetric() && spec.import(pkcs8).is_ok())
 }
 
-/// Whether some row has keys with this OID.
+/// Whether any row has this OID.
 fn known(oid: const_oid::ObjectIdentifier) -> bool {
     const ML_KEM: &str = "2.16.840.1.101.3.4.4.";
     oid == const_oid::db::rfc5912::RSA_ENCRYPTION
@@ -200,7 +200,7 @@ fn known(oid: const_oid::ObjectIdentifier) -> bool {
         || oid.to_string().starts_with(ML_KEM)
 }
 
-/// RFC 9881, section 6: the form with both.
+/// RFC 9881, section 6: the form with seed and expanded key.
 #[derive(Sequence)]
 struct Both<'a> {
     seed: &'a OctetStringRef,

@@ -1,8 +1,7 @@
 //! DER in and out: X.509 certificates and requests, CRLs, OCSP, CMS signatures, path validation.
 //!
-//! No socket, no file, no clock: bytes and times (seconds since 1970 in UTC) come as arguments. Signing is
-//! done in two steps everywhere, to-be-signed bytes out and the signature back in, so that the private key
-//! can live anywhere.
+//! No socket, no file, no clock: bytes and times (seconds since 1970 in UTC) are arguments. Signing takes two steps
+//! everywhere, to-be-signed bytes out and the signature in, so that the private key can be anywhere.
 
 pub mod certificate;
 pub mod cms;
@@ -31,7 +30,7 @@ pub use error::PkiError;
 
 pub use const_oid::ObjectIdentifier;
 
-/// The name that the RFCs give an OID.
+/// The RFCs' name of an OID.
 pub fn oid_name(oid: ObjectIdentifier) -> Option<&'static str> {
     const_oid::db::DB.by_oid(&oid)
 }

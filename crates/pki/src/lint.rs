@@ -1,8 +1,8 @@
-//! Profile rules for certificates, looked at before signing and for any file: RFC 5280, and what the RFCs of each
-//! kind of key add.
+//! Profile rules for certificates, checked before signing and for any file: RFC 5280, and the RFCs of each kind of
+//! key.
 //!
-//! A rule is a row of [`RULES`]. It sees one certificate alone: what needs the issuer's, or a clock, is path
-//! validation's.
+//! A rule is a row of [`RULES`]. It sees one certificate alone: path validation checks what needs the issuer's
+//! certificate or a clock.
 
 mod extensions;
 mod fields;
@@ -13,14 +13,14 @@ mod parts;
 use crate::PkiError;
 use parts::Parts;
 
-/// How bad a finding is.
+/// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Against a recommendation that has good exceptions.
+    /// Breaks a recommendation that has good exceptions.
     Notice,
-    /// Against a SHOULD, or something that some verifiers refuse.
+    /// Breaks a SHOULD, or a rule that some verifiers enforce.
     Warning,
-    /// Against a MUST: not to be issued.
+    /// Breaks a MUST: such a certificate is not issued.
     Error,
 }
 
@@ -35,18 +35,18 @@ impl Severity {
     }
 }
 
-/// One rule.
+/// A rule.
 pub struct Rule {
-    /// Its name, which stays.
+    /// Its name, which never changes.
     pub name: &'static str,
-    /// Where it is from.
+    /// Its source.
     pub source: &'static str,
-    /// How bad it is to break it.
+    /// Severity of breaking it.
     pub severity: Severity,
     check: fn(&Parts<'_>) -> Outcome,
 }
 
-/// What is wrong, if something is.
+/// What is wrong; `None` if the rule is kept.
 type Outcome = Option<String>;
 
 /// A rule that was broken.
@@ -54,7 +54,7 @@ type Outcome = Option<String>;
 pub struct Finding {
     /// Row of [`RULES`].
     pub rule: &'static Rule,
-    /// What in the certificate breaks it.
+    /// What breaks it.
     pub detail: String,
 }
 
@@ -70,12 +70,12 @@ impl std::fmt::Display for Finding {
     }
 }
 
-/// Looks at a certificate in DER. One that cannot be taken apart at all is [`PkiError::Malformed`].
+/// Checks a certificate in DER. One that cannot be parsed at all is [`PkiError::Malformed`].
 pub fn certificate(der: &[u8]) -> Result<Vec<Finding>, PkiError> {
     Ok(findings(&Parts::of_certificate(der)?))
 }
 
-/// Looks at a DER `TBSCertificate`, before it is signed.
+/// Checks a DER `TBSCertificate`, before it is signed.
 pub fn to_be_signed(tbs: &[u8]) -> Result<Vec<Finding>, PkiError> {
     Ok(findings(&Parts::of_tbs(tbs)?))
 }
@@ -104,7 +104,7 @@ const fn notice(name: &'static str, source: &'static str, check: Check) -> Rule 
 
 type Check = fn(&Parts<'_>) -> Outcome;
 
-/// Every rule.
+/// All rules.
 pub static RULES: &[Rule] = &[
     // RFC 5280: the fields.
     error("rfc5280.version.v3", "RFC 5280, 4.1.2.1", fields::version),
@@ -139,7 +139,7 @@ pub static RULES: &[Rule] = &[
     error("rfc5280.name.country", "RFC 5280, appendix A.1", names::country_len),
     warning("iso3166.name.country", "ISO 3166-1", names::country),
     warning("rfc5280.subject.email_address", "RFC 5280, 4.1.2.6", names::email_in_subject),
-    // RFC 5280: extensions in general.
+    // RFC 5280: all extensions.
     error("rfc5280.extensions.not_empty", "RFC 5280, 4.1", extensions::not_empty),
     error("rfc5280.extensions.unique", "RFC 5280, 4.2", extensions::unique),
     error("rfc5280.extensions.syntax", "RFC 5280, 4.2", extensions::syntax),
@@ -169,7 +169,7 @@ pub static RULES: &[Rule] = &[
         "RFC 5280, 4.2.1.5, 4.2.1.10, 4.2.1.11 and 4.2.1.14",
         extensions::for_cas,
     ),
-    // RFC 5280: one extension after the other.
+    // RFC 5280: each extension.
     error("rfc5280.authority_key_identifier.present", "RFC 5280, 4.2.1.1", extensions::aki_present),
     error("rfc5280.authority_key_identifier.pair", "RFC 5280, appendix A.2", extensions::aki_pair),
     error("rfc5280.subject_key_identifier.in_ca", "RFC 5280, 4.2.1.2", extensions::ski_in_ca),
@@ -270,7 +270,7 @@ pub static RULES: &[Rule] = &[
     error("rfc5280.general_name.uri", "RFC 5280, 4.2.1.6; RFC 3986", names::uri),
     error("rfc5280.general_name.ip", "RFC 5280, 4.2.1.6", names::ip_address),
     error("rfc5280.general_name.other", "RFC 5280, 4.2.1.6", names::other_names),
-    // The key and what it is for.
+    // The key and its usage.
     warning("pkix.public_key.known", "RFC 5280, 4.1.2.7", keys::known),
     error("rfc3279.rsa.public_key", "RFC 3279, 2.3.1; SP 800-131A", keys::rsa),
     error("rfc5480.ec.public_key", "RFC 5480, 2.1.1 and 2.2", keys::ec),

@@ -1,4 +1,4 @@
-//! Distinguished names from the fields that AWS's `ASN1Subject` has.
+//! Distinguished names from the fields of AWS's `ASN1Subject`.
 
 use const_oid::ObjectIdentifier;
 use der::asn1::{Any, Ia5StringRef, PrintableStringRef, SetOfVec, Utf8StringRef};
@@ -10,7 +10,7 @@ use x509_cert::name::{RdnSequence, RelativeDistinguishedName};
 
 use crate::PkiError;
 
-/// One field of a subject.
+/// A field of a subject.
 #[derive(Debug)]
 pub struct Field {
     /// Name in AWS's `ASN1Subject`.
@@ -22,7 +22,7 @@ pub struct Field {
     text: Text,
 }
 
-/// How a value is encoded.
+/// Encoding of a value.
 #[derive(Debug, Clone, Copy)]
 enum Text {
     Printable,
@@ -61,7 +61,7 @@ const fn oid(text: &str) -> ObjectIdentifier {
     ObjectIdentifier::new_unwrap(text)
 }
 
-/// A name from (field, value) pairs, encoded in the order of [`FIELDS`].
+/// Builds a name from (field, value) pairs, encoded in the order of [`FIELDS`].
 ///
 /// `custom` holds attributes by OID, which AWS allows only instead of the named fields; the caller checks that.
 pub fn name(fields: &[(&str, &str)], custom: &[(String, String)]) -> Result<Name, PkiError> {
@@ -84,7 +84,7 @@ pub fn name(fields: &[(&str, &str)], custom: &[(String, String)]) -> Result<Name
     Name::from_der(&sequence.to_der().map_err(failed)?).map_err(failed)
 }
 
-/// Reads a name as RFC 4514 writes it. At least one attribute is wanted.
+/// Parses a name in the notation of RFC 4514. It must have at least one attribute.
 ///
 /// ```
 /// use outlast_pki::name;
@@ -102,7 +102,7 @@ pub fn parse(text: &str) -> Result<Name, PkiError> {
     Ok(name)
 }
 
-/// A name of a common name only.
+/// A name with a common name only.
 pub fn common_name(value: &str) -> Result<Name, PkiError> {
     name(&[("CommonName", value)], &[])
 }
@@ -117,7 +117,7 @@ pub fn below(base: &Name, value: &str) -> Result<Name, PkiError> {
     Name::from_der(&sequence.to_der().map_err(failed)?).map_err(failed)
 }
 
-/// The attributes of a name in their order, with the values that are text.
+/// The attributes of a name in their order, as far as their values are text.
 pub fn attributes(name: &Name) -> Vec<(ObjectIdentifier, String)> {
     name.iter()
         .filter_map(|attribute| {

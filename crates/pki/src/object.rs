@@ -1,7 +1,7 @@
-//! What a file holds: certificates, requests, CRLs, keys, OCSP responses; PEM with several, or DER.
+//! The contents of a file: certificates, requests, CRLs, keys, OCSP responses; PEM with several, or DER.
 //!
-//! PEM says by its labels what is in it (RFC 7468); DER is told apart by the shape of its outermost structure, so
-//! that what is damaged further inside is still called what it is, with the reason.
+//! PEM names its contents by labels (RFC 7468); DER is told apart by its outermost structure, so that an object that
+//! is damaged further inside is still recognised, and the reason given.
 
 use der::pem::Decoder;
 use der::{Reader, SliceReader, Tag, Tagged};
@@ -39,7 +39,7 @@ pub enum Kind {
     Cms,
 }
 
-/// A kind with its name for people and the PEM labels it goes by, the one that is written first.
+/// A kind with its name for people and its PEM labels, beginning with the one that is written.
 struct Row {
     kind: Kind,
     name: &'static str,
@@ -75,7 +75,7 @@ static KINDS: &[Row] = &[
 
 impl Kind {
     fn row(self) -> &'static Row {
-        // Every kind has its row, which a test holds; the first is never wrong to name.
+        // Every kind has a row, which a test checks; the first row is a harmless default.
         KINDS.iter().find(|row| row.kind == self).unwrap_or(&KINDS[0])
     }
 
@@ -95,9 +95,9 @@ impl Kind {
     }
 }
 
-/// One object of a file. Its bytes may be a private key, so there is no `Debug`.
+/// An object of a file. Its bytes may be a private key, so there is no `Debug`.
 pub struct Object {
-    /// What it is.
+    /// Kind of the object.
     pub kind: Kind,
     /// Its DER (BER for some CMS messages).
     pub der: Secret,
@@ -121,8 +121,8 @@ pub fn is_pem(bytes: &[u8]) -> bool {
     kind_of_der(bytes).is_none() && find(bytes, BEGIN).is_some()
 }
 
-/// All objects of a file, in order. Text around PEM blocks is ignored; a block with an unknown label is an error, as
-/// is a file without any object.
+/// All objects of a file, in order. Text around PEM blocks is ignored; a block with an unknown label is an error, and
+/// so is a file without any object.
 pub fn read(bytes: &[u8]) -> Result<Vec<Object>, PkiError> {
     if let Some(kind) = kind_of_der(bytes) {
         return Ok(vec![Object { kind, der: Secret::new(bytes.to_vec()) }]);
@@ -143,7 +143,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Object>, PkiError> {
             .map(|at| at + end.len())
             .ok_or_else(|| malformed("PEM block", &format!("{end} is missing")))?;
         rest = &block[length..];
-        // Curve parameters stand before OpenSSL's EC keys, which name the curve themselves.
+        // OpenSSL writes the curve before an EC key, which names the curve itself.
         if label != "EC PARAMETERS" {
             out.push(object(label, &block[..length])?);
         }
@@ -171,12 +171,12 @@ fn object(label: &str, block: &[u8]) -> Result<Object, PkiError> {
         .iter()
         .find(|row| row.labels.contains(&label))
         .ok_or_else(|| malformed("PEM block", &format!("the label {label} is not known here")))?;
-    // RFC 1421 headers: the content is encrypted by a key that a single MD5 makes.
+    // RFC 1421 headers: encrypted under a key from a single MD5.
     if find(block, b"Proc-Type: 4,ENCRYPTED").is_some() {
         return Ok(Object { kind: Kind::LegacyEncryptedKey, der: Secret::new(Vec::new()) });
     }
     let mut der = Vec::new();
-    // Trailing blanks are common where text went through mail or a form.
+    // Text from mail or a form often has trailing blanks.
     let lines = block.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).collect::<Vec<_>>();
     let text = Secret::new(lines.join(&b'\n'));
     Decoder::new_detect_wrap(text.expose())
@@ -202,7 +202,7 @@ fn kind_of_der(bytes: &[u8]) -> Option<Kind> {
     })
 }
 
-/// Certificate, request or CRL: by what its to-be-signed part holds.
+/// Certificate, request or CRL: recognised by the to-be-signed part.
 fn signed_kind(tbs: &[u8]) -> Option<Kind> {
     let tags: Vec<Tag> = children(tbs)?.iter().map(|(tag, _)| *tag).collect();
     let is_time = |tag: &Tag| matches!(tag, Tag::UtcTime | Tag::GeneralizedTime);
@@ -260,7 +260,7 @@ mod tests {
             der: spec.to_pkcs8(&spec.generate().unwrap()).unwrap(),
         };
         let pem = String::from_utf8(key.to_pem().unwrap().expose().to_vec()).unwrap();
-        // The first character is the first byte of DER, too.
+        // The first character is also a valid first byte of DER.
         let text = format!("0 Subject: x\r\n{}\n# and again\n{pem}", pem.replace('\n', "  \r\n"));
         let read = read(text.as_bytes()).unwrap();
         assert_eq!(read.len(), 2);

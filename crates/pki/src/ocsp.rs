@@ -1,7 +1,7 @@
 //! OCSP (RFC 6960, with the nonces of RFC 9654): requests and responses, for responders and clients.
 //!
-//! Responses are built in two steps around a signer that is somewhere else. Signatures on requests are not
-//! looked at: RFC 6960 leaves it to the responder whether it wants them.
+//! Responses are built in two steps around a signer elsewhere. Signatures on requests are ignored: RFC 6960 leaves it
+//! to the responder whether it requires them.
 
 mod asn1;
 pub mod cert_id;
@@ -37,8 +37,8 @@ pub const REQUEST_MEDIA_TYPE: &str = "application/ocsp-request";
 /// Media type of responses (RFC 6960, appendix C.2).
 pub const RESPONSE_MEDIA_TYPE: &str = "application/ocsp-response";
 
-/// The extension that a delegated responder's certificate needs (RFC 6960, section 4.2.2.2.1): its own
-/// revocation is not asked for, so the certificate should be short-lived.
+/// The extension that a delegated responder's certificate must have (RFC 6960, section 4.2.2.2.1): its revocation is
+/// not checked, so the certificate should be short-lived.
 pub fn no_check() -> Result<Extension, PkiError> {
     extension(asn1::NO_CHECK, false, &der::asn1::Null)
 }

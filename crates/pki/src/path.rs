@@ -1,11 +1,11 @@
-//! The path of who signs code: [`crate::validate`] for the path, and the leaf's own rules.
+//! The certificate path of a code signer: [`crate::validate`] for the path, and the leaf's own rules.
 
 use crate::certificate::Certificate;
 use crate::templates::{CODE_SIGNING, SERVER_AUTH};
 use crate::time::rfc3339;
 use crate::validate::{Material, Options, Refusal, Rule, validate};
 
-/// Intermediate certificates offered to path building at most; more are not looked at.
+/// Intermediate certificates offered to path building, at most; more are ignored.
 pub const MAX_INTERMEDIATES: usize = 32;
 
 /// Why a chain was refused.
@@ -15,12 +15,12 @@ pub enum PathError {
     /// No path from the certificate to a root in the trust store.
     #[error("no path from \"{subject}\" to a trusted root (issuer \"{issuer}\")")]
     UnknownIssuer {
-        /// Subject of the last certificate that was found.
+        /// Subject of the last certificate on the path.
         subject: String,
         /// Its issuer.
         issuer: String,
     },
-    /// A certificate had ended.
+    /// A certificate has expired.
     #[error("a certificate of the chain expired at {not_after}, before {at}")]
     Expired {
         /// End of validity.
@@ -28,7 +28,7 @@ pub enum PathError {
         /// Time of the check.
         at: String,
     },
-    /// A certificate had not begun.
+    /// A certificate is not valid yet.
     #[error("a certificate of the chain is not valid before {not_before}, after {at}")]
     NotYetValid {
         /// Start of validity.
@@ -36,7 +36,7 @@ pub enum PathError {
         /// Time of the check.
         at: String,
     },
-    /// A signature in the chain is wrong.
+    /// A signature in the chain is invalid.
     #[error("a signature in the certificate chain is not valid")]
     Signature,
     /// Key usage or extended key usage forbid code signing.
@@ -63,8 +63,8 @@ pub fn verify_code_signing(
         .map(|der| Certificate::parse(der))
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| PathError::TrustStore(error.to_string()))?;
-    // A certificate that may not issue is no root, even in a trust store: a leaf that lies beside its root
-    // must not become an authority.
+    // A certificate that may not issue cannot be a root, even in a trust store: a leaf that is stored next to its
+    // root must not become an authority.
     if !roots.iter().any(Certificate::may_issue) {
         return Err(PathError::TrustStore("there is no CA certificate in it".into()));
     }
@@ -78,8 +78,8 @@ pub fn verify_code_signing(
     validate(leaf, &material, &options).map(|_| ()).map_err(|refusal| explain(refusal, at))
 }
 
-/// The leaf's own rules, as `openssl cms -verify -purpose codesign` has them (CA/Browser Forum code-signing
-/// requirements, 7.1.2.3): digitalSignature without any CA usage, codeSigning without serverAuth or any.
+/// The leaf's own rules, as in `openssl cms -verify -purpose codesign` (CA/Browser Forum code-signing requirements,
+/// 7.1.2.3): digitalSignature without any CA usage, codeSigning without serverAuth or any.
 fn check_code_signing_leaf(leaf: &Certificate) -> Result<(), PathError> {
     let wrong = |text: &str| Err(PathError::Purpose(text.to_owned()));
     let Some((_, usage)) = leaf.key_usage() else {

@@ -1,4 +1,4 @@
-//! PEM (RFC 7468) around DER.
+//! PEM (RFC 7468).
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,7 +8,7 @@ use rustls_pki_types::{CertificateDer, CertificateSigningRequestDer};
 use crate::PkiError;
 use crate::certificate::Certificate;
 
-/// One certificate as PEM text, lines of 64 characters.
+/// A certificate as PEM text, in lines of 64 characters.
 pub fn certificate(der: &[u8]) -> String {
     encode("CERTIFICATE", der)
 }
@@ -33,13 +33,13 @@ pub fn chain<'a>(certificates: impl IntoIterator<Item = &'a [u8]>) -> String {
     certificates.into_iter().map(certificate).collect()
 }
 
-/// PEM texts, one after the other, each on lines of its own: AWS's answers end without a newline.
+/// Joins PEM texts, each on lines of its own: AWS's answers end without a newline.
 pub fn join<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     let lines = |text: &'a str| [text.trim_end(), "\n"];
     texts.into_iter().filter(|text| !text.trim().is_empty()).flat_map(lines).collect()
 }
 
-/// All certificates in PEM text, in order; or the one that the bytes are, if they are DER.
+/// Parses all certificates in PEM text, in order; or the single one, if the bytes are DER.
 pub fn read_certificates(bytes: &[u8]) -> Result<Vec<Vec<u8>>, PkiError> {
     let malformed = |reason: String| PkiError::Malformed { what: "certificate", reason };
     let found = if bytes.first() == Some(&0x30) {
@@ -60,7 +60,7 @@ pub fn read_certificates(bytes: &[u8]) -> Result<Vec<Vec<u8>>, PkiError> {
 }
 
 impl Certificate {
-    /// Reads exactly one certificate from PEM or DER.
+    /// Parses exactly one certificate from PEM or DER.
     ///
     /// ```
     /// use outlast_pki::certificate::Certificate;
@@ -101,7 +101,7 @@ pub(crate) fn read_cms(bytes: &[u8]) -> Result<Vec<u8>, PkiError> {
     if bytes.is_empty() {
         return Err(malformed("it is empty".into()));
     }
-    // What has no such line is no PEM, and the reasons of a reader of PEM would mislead.
+    // Without such a line it is not PEM, and a PEM parser's reasons would mislead.
     if !bytes.windows(BEGIN.len()).any(|window| window == BEGIN) {
         return Err(malformed("it is neither DER, BER nor PEM".into()));
     }
@@ -115,7 +115,7 @@ pub(crate) fn read_cms(bytes: &[u8]) -> Result<Vec<u8>, PkiError> {
 const BEGIN: &[u8] = b"-----BEGIN ";
 
 fn encode(label: &str, der: &[u8]) -> String {
-    // Not by the PEM crate: that takes as long for each character, and nothing here is secret.
+    // The PEM crate encodes in constant time, which is slow, and nothing here is secret.
     let text = STANDARD.encode(der);
     let mut out = String::with_capacity(text.len() + text.len() / 64 + 2 * label.len() + 40);
     out.push_str("-----BEGIN ");

@@ -1,4 +1,4 @@
-//! Kinds of public keys in certificates as rows: how each is encoded, and what it can do.
+//! Kinds of public keys in certificates, as rows: their encoding, and what they can do.
 
 use const_oid::ObjectIdentifier;
 use der::Decode;
@@ -10,7 +10,7 @@ use crate::PkiError;
 
 /// Smallest RSA modulus, in bits (SP 800-131A; CA/Browser Forum BR 6.1.5).
 pub const MIN_RSA_BITS: usize = 2048;
-/// Largest RSA modulus, in bits: what AWS-LC verifies with.
+/// Largest RSA modulus, in bits: AWS-LC's limit for verification.
 pub const MAX_RSA_BITS: usize = 8192;
 
 /// The `parameters` of the key's `AlgorithmIdentifier`.
@@ -36,10 +36,10 @@ pub struct Kind {
     pub parameters: Parameters,
     /// Length of the public key in bytes; `None` for RSA's, which differs.
     pub len: Option<usize>,
-    /// What it signs with; `None` for keys that cannot sign.
+    /// Signature family; `None` for keys that cannot sign.
     pub family: Option<Family>,
-    /// Whether key usage `keyEncipherment` is for it. RFC 8813, section 3 (EC), RFC 9881, section 5 (ML-DSA) and
-    /// RFC 9909, section 6 (SLH-DSA) forbid it.
+    /// Whether it can have the key usage `keyEncipherment`. RFC 8813, section 3 (EC), RFC 9881, section 5 (ML-DSA)
+    /// and RFC 9909, section 6 (SLH-DSA) forbid it.
     pub enciphers: bool,
 }
 
@@ -64,7 +64,7 @@ const fn ml_kem(name: &'static str, oid: &str, len: usize) -> Kind {
     Kind { name, oid: id(oid), len: Some(len), enciphers: true, ..NONE }
 }
 
-/// `len` is that of an uncompressed point.
+/// `len` is the length of an uncompressed point.
 const fn ec(name: &'static str, curve: &str, len: usize) -> Kind {
     Kind {
         name,
@@ -76,7 +76,7 @@ const fn ec(name: &'static str, curve: &str, len: usize) -> Kind {
     }
 }
 
-/// Every kind.
+/// All kinds.
 pub static KINDS: &[Kind] = &[
     Kind {
         name: "RSA",
@@ -114,14 +114,14 @@ pub static KINDS: &[Kind] = &[
 ];
 
 impl Kind {
-    /// The kind of the key in a DER `SubjectPublicKeyInfo`, by its algorithm and curve only.
+    /// The kind of the key in a DER `SubjectPublicKeyInfo`, by its algorithm and curve alone.
     pub fn of(spki: &[u8]) -> Result<&'static Self, PkiError> {
         let parsed = parse(spki)?;
         Self::by_algorithm(&parsed)
             .ok_or_else(|| PkiError::UnsupportedAlgorithm(algorithm_name(&parsed)))
     }
 
-    /// As [`Kind::of`], and the key is encoded as its RFC says and strong enough: RSA has at least
+    /// The same as [`Kind::of`], for a key that is encoded as its RFC requires and strong enough: RSA has at least
     /// [`MIN_RSA_BITS`] bits.
     pub fn check(spki: &[u8]) -> Result<&'static Self, PkiError> {
         let parsed = parse(spki)?;
@@ -142,7 +142,7 @@ impl Kind {
         })
     }
 
-    /// What is wrong with a key of this kind.
+    /// What is wrong with a key of this kind, if anything.
     pub(crate) fn fault(&self, spki: &SubjectPublicKeyInfoRef<'_>) -> Option<String> {
         let parameters_fit = match (self.parameters, spki.algorithm.parameters) {
             (Parameters::Absent, given) => given.is_none(),
@@ -189,15 +189,15 @@ fn rsa_fault(key: &[u8]) -> Option<String> {
     }
     let exponent = key.public_exponent.as_bytes();
     let odd = |number: &[u8]| number.last().is_some_and(|last| last % 2 == 1);
-    // FIPS 186-5, A.1.1: e is odd and above 2^16; smaller ones are in use, 1 would be no encryption at all.
+    // FIPS 186-5, A.1.1: e is odd and above 2^16; smaller ones are in use; with 1 nothing would be encrypted.
     if exponent == [1] || !odd(exponent) || !odd(key.modulus.as_bytes()) {
         return Some("its modulus or exponent is even, or the exponent is 1".into());
     }
     None
 }
 
-/// Whether it is an EC key whose parameters are anything but the name of a curve: RFC 5480, section 2.1.1, forbids
-/// `specifiedCurve` and `implicitCurve`, with which a key can bring a generator of its own (CVE-2020-0601).
+/// Whether it is an EC key with other parameters than a named curve: RFC 5480, section 2.1.1, forbids
+/// `specifiedCurve` and `implicitCurve`, which let a key define its own generator (CVE-2020-0601).
 pub(crate) fn has_explicit_curve(spki: &[u8]) -> bool {
     parse(spki).is_ok_and(|parsed| {
         parsed.algorithm.oid == const_oid::db::rfc5912::ID_EC_PUBLIC_KEY

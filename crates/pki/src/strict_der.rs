@@ -1,13 +1,13 @@
-//! Whether bytes are DER and not only BER.
+//! Checks that bytes are DER and not only BER.
 
 use const_oid::ObjectIdentifier;
 use der::asn1::AnyRef;
 use der::{Decode, Reader, SliceReader, Tag, Tagged};
 
-/// How deep constructed values may be nested in what others give.
+/// Deepest nesting of constructed values.
 const MAX_DEPTH: usize = 16;
 
-/// Whether `bytes` are exactly one DER value, down to the primitive ones.
+/// Whether `bytes` are exactly one DER value, at every level.
 pub fn is_der(bytes: &[u8]) -> bool {
     let Ok(mut reader) = SliceReader::new(bytes) else { return false };
     one_value(&mut reader, 0) && reader.is_finished()

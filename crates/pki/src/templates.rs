@@ -1,9 +1,9 @@
 //! AWS Private CA's certificate templates as rows, and a few that AWS lacks.
 //!
 //! Source: AWS Private CA user guide, "Template definitions" and "Template order of operations". For each extension
-//! the template comes first, then the authority's configuration (CRL distribution points, OCSP), then what came with
-//! the call, then the request; the first that defines it wins and the others are left out without a word, as AWS
-//! does. Where an RFC forbids a key usage for a kind of key, it is left out: see [`Template::extensions`].
+//! the template comes first, then the authority's configuration (CRL distribution points, OCSP), then the call, then
+//! the request; the first that defines it wins and the others are dropped silently, as AWS does. A key usage that an
+//! RFC forbids for a kind of key is dropped: see [`Template::extensions`].
 
 use const_oid::ObjectIdentifier;
 use const_oid::db::rfc5280 as id;
@@ -23,22 +23,22 @@ mod table;
 
 pub use table::TEMPLATES;
 
-/// What a certificate made from a template is.
+/// Kind of the certificates from a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Signed by itself; only a root CA can issue it, for its own key.
+    /// Self-signed; only a root CA can issue it, for its own key.
     Root,
-    /// A CA below the issuer, followed by at most this many more CAs.
+    /// A CA below the issuer, with at most this many CAs below it.
     Subordinate(u8),
     /// Not a CA.
     EndEntity,
 }
 
-/// Where extensions may come from, beside the template itself. The subject alternative name is always taken from the
-/// request, unless the call gives one.
+/// Sources of extensions, beside the template itself. The subject alternative name always comes from the request,
+/// unless the call gives one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Passthrough {
-    /// Nowhere.
+    /// None.
     None,
     /// The request: `_CSRPassthrough`.
     Request,
@@ -48,44 +48,44 @@ pub enum Passthrough {
     Both,
 }
 
-/// One template.
+/// A template.
 #[derive(Debug)]
 pub struct Template {
     /// Name between `arn:aws:acm-pca:::template/` and `/V1`.
     pub name: &'static str,
     /// Root, subordinate or end entity.
     pub kind: Kind,
-    /// Where extensions may come from.
+    /// Sources of extensions.
     pub passthrough: Passthrough,
     /// Whether AWS has it.
     pub aws: bool,
     /// Most CAs below a root.
     root_path_len: Option<u8>,
-    /// Whether basic constraints are critical although this is no CA.
+    /// Whether basic constraints are critical although it is not a CA.
     critical_constraints: bool,
     key_usage: &'static [KeyUsages],
     extended_key_usage: &'static [ObjectIdentifier],
     extended_key_usage_critical: bool,
-    /// Whether a subject alternative name must be there.
+    /// Whether a subject alternative name is required.
     named: bool,
 }
 
-/// What a CA's key is for.
+/// Key usage of a CA.
 pub const CA_KEY_USAGE: &[KeyUsages] =
     &[KeyUsages::DigitalSignature, KeyUsages::KeyCertSign, KeyUsages::CRLSign];
 
-/// What a certificate is made of, beside the template.
+/// Inputs of a certificate, beside the template.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Requested<'a> {
-    /// DER `SubjectPublicKeyInfo` that is certified.
+    /// DER `SubjectPublicKeyInfo` to certify.
     pub public_key: &'a [u8],
-    /// The issuer's subject key identifier; absent for a root.
+    /// The issuer's subject key identifier; `None` for a root.
     pub issuer_key_id: Option<&'a [u8]>,
     /// The request's extensions.
     pub csr: &'a [Extension],
     /// The call's extensions: `ApiPassthrough`.
     pub api: &'a [Extension],
-    /// CRL distribution points and authority information access as the authority is configured.
+    /// CRL distribution points and authority information access, by the authority's configuration.
     pub authority: &'a [Extension],
 }
 
@@ -96,23 +96,23 @@ impl Template {
         TEMPLATES.iter().find(|row| row.name == name)
     }
 
-    /// The row that applies when no template is named.
+    /// The default row, if the caller names no template.
     pub fn default_row() -> &'static Self {
         &TEMPLATES[0]
     }
 
-    /// Whether `ApiPassthrough` counts: the subject and the extensions of the call. With other templates AWS ignores
+    /// Whether `ApiPassthrough` applies: the subject and the extensions of the call. With other templates AWS ignores
     /// it.
     pub fn takes_api(&self) -> bool {
         matches!(self.passthrough, Passthrough::Call | Passthrough::Both)
     }
 
-    /// Whether the request's extensions count, beside the subject alternative name.
+    /// Whether the request's extensions apply, beside the subject alternative name.
     pub fn takes_csr(&self) -> bool {
         matches!(self.passthrough, Passthrough::Request | Passthrough::Both)
     }
 
-    /// The most CAs that may follow below, if it is a CA's and limited.
+    /// Most CAs that may follow below, for a CA with a limit.
     pub fn path_len(&self) -> Option<u8> {
         match self.kind {
             Kind::Root => self.root_path_len,
@@ -143,7 +143,7 @@ impl Template {
         }
         let api = if self.takes_api() { input.api } else { &[] };
         let csr = if self.takes_csr() { input.csr } else { &[] };
-        // A root is in nobody's CRL (user guide: "CRL distribution points: N/A").
+        // A root is on nobody's CRL (user guide: "CRL distribution points: N/A").
         let authority = if self.kind == Kind::Root { &[] } else { input.authority };
         let is_name = |extension: &&Extension| extension.extn_id == SUBJECT_ALT_NAME;
         let names = api.iter().chain(input.csr).filter(is_name);
@@ -152,8 +152,8 @@ impl Template {
                 out.push(served(extension, input.public_key)?);
             }
         }
-        // RFC 5280, section 4.2.1.1: optional in a self-signed certificate. A reader that does not know the algorithm, and so cannot
-        // see that it is, finds it missing otherwise.
+        // RFC 5280, section 4.2.1.1: optional in a self-signed certificate. A reader that does not know the algorithm
+        // cannot see that the certificate is self-signed, and would report it missing.
         let identifies =
             |extension: &Extension| extension.extn_id == id::ID_CE_AUTHORITY_KEY_IDENTIFIER;
         if self.kind == Kind::Root && !out.iter().any(identifies) {
@@ -165,10 +165,10 @@ impl Template {
         Ok(out)
     }
 
-    /// What is never passed through, even where the template leaves it out.
+    /// Extensions that are never passed through, even if the template lacks them.
     fn refuses(&self, extension: &Extension) -> bool {
         match extension.extn_id {
-            // "AKI: [SKI from CA certificate]": AWS names the API as the source of a root's only.
+            // "AKI: [SKI from CA certificate]": only for a root does AWS name the API as its source.
             id::ID_CE_AUTHORITY_KEY_IDENTIFIER => self.kind != Kind::Root,
             id::ID_CE_CRL_DISTRIBUTION_POINTS => {
                 self.kind == Kind::Root && !self.key_usage.is_empty()
@@ -177,9 +177,9 @@ impl Template {
         }
     }
 
-    /// The template's key usage, as far as the key can serve it: RFC 9881, section 5 (ML-DSA), RFC 9909, section 6
-    /// (SLH-DSA) and RFC 8813, section 3 (EC): a signature key never enciphers keys. RFC 9935, section 5: an ML-KEM
-    /// key does nothing else.
+    /// The template's key usage, reduced to what the key can do: a signature key never enciphers keys (RFC 9881,
+    /// section 5, for ML-DSA; RFC 9909, section 6, for SLH-DSA; RFC 8813, section 3, for EC). An ML-KEM key does
+    /// nothing else (RFC 9935, section 5).
     fn usable(&self, public_key: &[u8]) -> Result<Vec<KeyUsages>, PkiError> {
         let key = public_key::Kind::of(public_key)?;
         if self.kind != Kind::EndEntity && !key.signs() {
@@ -201,8 +201,8 @@ impl Template {
     }
 }
 
-/// A key usage as the key can serve it: cert-manager and others ask for keyEncipherment whatever the key is, and AWS leaves that bit out
-/// for keys that encipher nothing. Where it is the only one it stays, for the rules to refuse.
+/// A key usage reduced to what the key can do: cert-manager and others request keyEncipherment for any key, and AWS
+/// drops that bit for keys that encipher nothing. If it is the only bit it stays, and the rules refuse it.
 fn served(extension: &Extension, public_key: &[u8]) -> Result<Extension, PkiError> {
     let mut out = extension.clone();
     if extension.extn_id == id::ID_CE_KEY_USAGE

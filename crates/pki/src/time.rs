@@ -1,4 +1,4 @@
-//! Seconds since 1970 (UTC) to and from X.509 times.
+//! Converts seconds since 1970 (UTC) to and from X.509 times.
 
 use der::DateTime;
 use der::asn1::{GeneralizedTime, UtcTime};
@@ -22,7 +22,7 @@ pub fn unix_time(time: &Time) -> i64 {
     i64::try_from(time.to_unix_duration().as_secs()).unwrap_or(i64::MAX)
 }
 
-/// Reverses [`rfc3339`], whatever the offset; `None` if the text is no time.
+/// Reverses [`rfc3339`], with any offset; `None` if the text is not a time.
 pub fn from_rfc3339(text: &str) -> Option<i64> {
     let form = &time::format_description::well_known::Rfc3339;
     time::OffsetDateTime::parse(text, form).ok().map(time::OffsetDateTime::unix_timestamp)

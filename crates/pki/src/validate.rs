@@ -1,10 +1,10 @@
-//! Path validation for any purpose: RFC 5280, section 6, whole, over objects that the caller has.
+//! Path validation for any purpose: all of RFC 5280, section 6, over objects that the caller has.
 //!
-//! Trust anchors are certificates, and are not believed blindly: their validity, their right to issue, path
-//! length, name constraints and extended key usage count (RFC 5937); their own signature and policies do not.
+//! Trust anchors are certificates, and are not trusted blindly: their validity, their right to issue, path length,
+//! name constraints and extended key usage count (RFC 5937); their own signature and policies do not.
 //! `docs/decisions/0009-path-validation.md` says why this is not a library.
 //!
-//! Not done, and refused or left undetermined, never passed: delta and indirect CRLs, name constraints on forms of
+//! Not supported, and refused or undetermined, never accepted: delta and indirect CRLs, name constraints on forms of
 //! names other than directory, DNS, e-mail, URI and IP address when a certificate has such a name, and Unicode
 //! normalisation of names.
 
@@ -32,13 +32,13 @@ pub use identity::Identity;
 /// Most CAs between the leaf and the trust anchor.
 pub const MAX_INTERMEDIATES: usize = 10;
 
-/// Most certificates, CRLs and OCSP responses of a kind that may be offered; trust anchors do not count.
+/// Most certificates, CRLs and OCSP responses of a kind in the input; trust anchors do not count.
 pub const MAX_OFFERED: usize = 512;
 
-/// Most signatures that one validation verifies, those of CRLs and OCSP responses among them.
+/// Most signatures that one validation verifies, including those of CRLs and OCSP responses.
 pub const MAX_SIGNATURES: u32 = 100;
 
-/// Most steps of path building: candidates looked at.
+/// Most steps of path building, each with one candidate.
 pub const MAX_STEPS: u32 = 2_000;
 
 /// Most comparisons of a name with a name constraint.
@@ -53,19 +53,19 @@ pub const MAX_EXTENSIONS: usize = 64;
 /// Most distribution points of one certificate, and most names of one distribution point.
 pub const MAX_DISTRIBUTION_POINTS: usize = 32;
 
-/// Whether revocation is checked, over the CRLs and OCSP responses that are given.
+/// Whether to check revocation, by the given CRLs and OCSP responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Revocation {
-    /// Not at all.
+    /// Revocation is not checked.
     #[default]
     Off,
-    /// What is known to be revoked is refused.
+    /// Certificates that are known to be revoked are refused.
     IfPresent,
     /// The status of every certificate below the trust anchor must be known.
     Required,
 }
 
-/// What a path must satisfy.
+/// Requirements on a path.
 #[derive(Debug, Clone)]
 pub struct Options<'a> {
     /// Time of the check, seconds since 1970.
@@ -75,7 +75,7 @@ pub struct Options<'a> {
     pub purposes: &'a [ObjectIdentifier],
     /// A key usage that the leaf must have, if it restricts its usage.
     pub key_usage: Option<KeyUsages>,
-    /// Who the leaf must be for (RFC 9525).
+    /// The identity that the leaf must be for (RFC 9525).
     pub name: Option<Identity<'a>>,
     /// The policies that are acceptable; `None` for any (`user-initial-policy-set`).
     pub policies: Option<&'a [ObjectIdentifier]>,
@@ -87,13 +87,13 @@ pub struct Options<'a> {
     pub inhibit_any_policy: bool,
     /// Revocation checks.
     pub revocation: Revocation,
-    /// Most CAs between the leaf and the trust anchor; no more than [`MAX_INTERMEDIATES`] count. OpenSSL counts
-    /// `-verify_depth` in the same way.
+    /// Most CAs between the leaf and the trust anchor; at most [`MAX_INTERMEDIATES`]. OpenSSL counts `-verify_depth`
+    /// in the same way.
     pub max_intermediates: usize,
 }
 
 impl Options<'_> {
-    /// A check at `at` (seconds since 1970) for any purpose, name and policy, without revocation.
+    /// Validation at `at` (seconds since 1970) for any purpose, name and policy, without revocation.
     pub fn at(at: i64) -> Self {
         Self {
             at,
@@ -110,7 +110,7 @@ impl Options<'_> {
     }
 }
 
-/// What there is to validate with.
+/// Input of a validation.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Material<'a> {
     /// Trust anchors.
@@ -123,8 +123,8 @@ pub struct Material<'a> {
     pub ocsp: &'a [ocsp::Response],
 }
 
-/// Checks the names in what is to be signed as a certificate (DER of a `TBSCertificate`) against the name constraints
-/// of the CAs that will be above it.
+/// Checks the names of a certificate to be signed (DER of a `TBSCertificate`) against the name constraints of the CAs
+/// above it.
 pub fn check_names(to_be_signed: &[u8], above: &[Certificate]) -> Result<(), Rule> {
     let malformed = Rule::Malformed;
     let mut constraints = Vec::new();
@@ -142,14 +142,14 @@ pub fn check_names(to_be_signed: &[u8], above: &[Certificate]) -> Result<(), Rul
     constraints::check_new(&certificate, &facts.names, &above, &mut budget)
 }
 
-/// A path that holds.
+/// A valid path.
 #[derive(Debug, Clone)]
 pub struct Validated<'a> {
     /// From the leaf to the trust anchor.
     pub path: Vec<&'a Certificate>,
-    /// The policies under which the path is valid (`user-constrained-policy-set`); anyPolicy for all.
+    /// Policies under which the path is valid (`user-constrained-policy-set`); anyPolicy means all.
     pub policies: Vec<ObjectIdentifier>,
-    /// With [`Revocation::IfPresent`], the certificates of the path whose status is not known, leaf first, and why.
+    /// With [`Revocation::IfPresent`]: certificates of the path whose status is unknown, leaf first, and why.
     pub undetermined: Vec<(&'a Certificate, String)>,
 }
 
@@ -179,13 +179,13 @@ impl Refusal {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Rule {
-    /// No certificate of its issuer, or none that leads to a trust anchor.
+    /// No certificate of its issuer is known, or none that leads to a trust anchor.
     #[error("no path to a trusted root (issuer \"{0}\")")]
     UnknownIssuer(String),
     /// RFC 5280, section 6.1.3 (a)(1).
     #[error("its signature is not valid")]
     Signature,
-    /// No row for the algorithm of its signature.
+    /// The tables lack the algorithm of its signature.
     #[error("the signature algorithm {0} is not supported")]
     Algorithm(String),
     /// RFC 5280, section 6.1.3 (a)(2).
@@ -199,7 +199,7 @@ pub enum Rule {
     Revoked {
         /// When, seconds since 1970.
         at: i64,
-        /// Reason that the issuer gave (RFC 5280, section 5.3.1).
+        /// Reason from the issuer (RFC 5280, section 5.3.1).
         reason: &'static Reason,
     },
     /// RFC 5280, section 6.1.3 (a)(3), with revocation required.
@@ -220,7 +220,7 @@ pub enum Rule {
     /// RFC 5280, section 6.1.4 (l).
     #[error("a path length constraint is exceeded")]
     PathLength,
-    /// Longer than any path that is built.
+    /// Longer than any path that is searched for.
     #[error("it comes after {0} other CAs, and no longer path is built")]
     TooLong(usize),
     /// RFC 5280, section 6.1.4 (n), and the leaf's.
@@ -238,15 +238,14 @@ pub enum Rule {
     /// An extension that cannot be read or breaks a rule of RFC 5280, section 4.
     #[error("it is not well-formed: {0}")]
     Malformed(String),
-    /// More work than a path is worth.
+    /// A limit of the validation is reached.
     #[error("the search for a path was ended: {0}")]
     Limit(&'static str),
 }
 
 /// Finds a path from `leaf` to a trust anchor that satisfies all rules.
 ///
-/// If there are several paths, the first that holds is taken; if none holds, the refusal is that of the path
-/// that came furthest.
+/// Of several paths the first valid one is returned; if none is valid, the refusal of the path that came furthest.
 pub fn validate<'a>(
     leaf: &'a Certificate,
     material: &Material<'a>,

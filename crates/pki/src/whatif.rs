@@ -1,5 +1,5 @@
-//! What a chain costs: really built certificates, the bytes of a TLS 1.3 handshake with them, and the headers in which
-//! proxies hand a client's certificate on.
+//! The cost of a chain: real certificates, the bytes of a TLS 1.3 handshake with them, and the headers in which
+//! proxies pass on a client's certificate.
 
 pub mod flight;
 pub mod headers;
@@ -17,10 +17,10 @@ use crate::name::name;
 use crate::templates::{Kind, Requested, Template};
 
 const DAY: i64 = 86_400;
-/// Certificates of one chain at most.
+/// Most certificates in a chain.
 pub const MAX_LEN: usize = 8;
 
-/// A chain that has been made for a look at it.
+/// A chain that was made to measure it.
 pub struct Made {
     /// The leaf first, the root last; DER.
     pub certificates: Vec<Vec<u8>>,
@@ -34,8 +34,8 @@ struct Issuer {
     certificate: Certificate,
 }
 
-/// Makes a chain of these key types, the root's first and the leaf's last, with new keys and the extensions that Private
-/// CA would put in: the leaf's for server and client with these DNS names, CRL and OCSP addresses of usual length.
+/// Makes a chain of these key types, from the root to the leaf, with new keys and the extensions that Private CA
+/// would add: the leaf's for server and client with these DNS names, CRL and OCSP URLs of usual length.
 pub fn build(specs: &[&'static KeySpec], dns_names: &[String], now: i64) -> Result<Made, PkiError> {
     let wrong = |reason: String| PkiError::Malformed { what: "chain", reason };
     let Some(between) = specs.len().checked_sub(2).filter(|_| specs.len() <= MAX_LEN) else {
@@ -58,7 +58,7 @@ pub fn build(specs: &[&'static KeySpec], dns_names: &[String], now: i64) -> Resu
             issue(&template, index, key.as_ref(), issuer.as_ref(), spec, dns_names, now)?;
         let certificate = Certificate::parse(&certificate)?;
         certificates.push(certificate.der().to_vec());
-        // Leaves need not sign (ML-KEM); issuers do, and that is found out when they have to.
+        // A leaf need not sign (ML-KEM); whether an issuer can is checked when it must.
         if let Some(algorithm) = signing(spec) {
             issuer = Some(Issuer { key, algorithm, certificate });
         } else if index + 1 < specs.len() {
@@ -69,7 +69,7 @@ pub fn build(specs: &[&'static KeySpec], dns_names: &[String], now: i64) -> Resu
     Ok(Made { certificates, leaf_key })
 }
 
-/// What keys of this type sign certificates with.
+/// The algorithm with which a key of this type signs certificates.
 pub fn signing(spec: &KeySpec) -> Option<&'static SignatureAlgorithm> {
     let with = |wanted: fn(&SignatureAlgorithm) -> bool| {
         spec.signing.iter().copied().find(|row| row.oid.is_some() && wanted(row))
@@ -143,8 +143,8 @@ fn issue(
     unsigned.assemble(&signature)
 }
 
-/// Brings certificates of a file into order: the first one that is no CA's (or else the first), then issuer after issuer.
-/// What does not belong to its chain is left out.
+/// Orders the certificates of a file: the first one that is not a CA's (or else the first), then its issuers. Drops
+/// certificates that do not belong to its chain.
 pub fn ordered(certificates: &[Vec<u8>]) -> Result<Vec<Certificate>, PkiError> {
     let mut rest =
         certificates.iter().map(|der| Certificate::parse(der)).collect::<Result<Vec<_>, _>>()?;

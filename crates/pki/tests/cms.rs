@@ -1,4 +1,4 @@
-//! Detached signatures: what is signed verifies, what was changed does not, and nothing panics.
+//! Detached signatures: signed files verify, changed ones do not, and nothing panics.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -49,7 +49,7 @@ fn verify(p7s: &[u8], file: &[u8], root: &[u8], at: ValidAt) -> Result<(), Verif
 
 #[test]
 fn every_signing_key_type_with_every_suitable_digest() {
-    // Those that a certificate can have.
+    // The algorithms that a certificate can have.
     let specs = KEY_SPECS.iter().filter(|spec| spec.pca_name.is_some() && !spec.signing.is_empty());
     for spec in specs {
         let h = hierarchy(spec.name);
@@ -140,7 +140,7 @@ fn the_chain_is_validated_at_the_signing_time() {
 
 #[test]
 fn trust_anchors_are_not_believed_blindly() {
-    // A root of one year above CAs that last longer: its own end counts.
+    // A root of one year above CAs with a longer validity: its own end counts.
     let root = issue("ML_DSA_44", "Root", "RootCACertificate", 1, None);
     let subordinate =
         issue("ML_DSA_44", "Sub", "SubordinateCACertificate_PathLen0", 5, Some(&root));
@@ -152,7 +152,7 @@ fn trust_anchors_are_not_believed_blindly() {
     assert_eq!(verify(&sign(&h, sha512, START + 100), FILE, root, late), Ok(()));
     let expired = verify(&sign(&h, sha512, START + 2 * YEAR), FILE, root, late);
     assert!(matches!(expired, Err(VerifyError::Path(PathError::Expired { .. }))), "{expired:?}");
-    // A leaf in the trust store is no root, alone or beside one.
+    // A leaf in the trust store is not a root, alone or next to one.
     let p7s = sign(&h, sha512, START + 100);
     let alone = verify(&p7s, FILE, leaf, late);
     assert!(matches!(alone, Err(VerifyError::Path(PathError::TrustStore(_)))), "{alone:?}");
@@ -160,7 +160,7 @@ fn trust_anchors_are_not_believed_blindly() {
     let digests = [sha512.digest(FILE)];
     let both = message.verify(&digests, &[leaf.to_vec(), root.to_vec()], &[], late);
     assert!(both.is_ok(), "{:?}", both.err());
-    // Nor does it make what its key signs: the leaf's own signature under a stranger's name.
+    // Nor is what the leaf's key signs accepted: its own signature under another name.
     let stranger = issue("ML_DSA_44", "Stranger", "CodeSigningCertificate", 1, Some(&h.leaf));
     let forged = Hierarchy { leaf: stranger, subordinate: take(&h.leaf), root: take(&h.root) };
     let p7s = sign(&forged, sha512, START + 100);
@@ -203,7 +203,7 @@ fn take(party: &Party) -> Party {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// No bytes from outside make the reader panic, whether they look like CMS or not.
+    /// No bytes from outside make the parser panic, whether they look like CMS or not.
     #[test]
     fn damaged_messages_never_panic(at in 0usize..15_000, value in any::<u8>(), cut in 0usize..15_000) {
         use std::sync::LazyLock;

@@ -1,4 +1,4 @@
-//! CRLs: what is built is read again, by us and by x509-cert; what is broken is refused or never believed.
+//! CRLs: those that are built are parsed again, by us and by x509-cert; malformed ones are refused or never trusted.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use crate::authority;
@@ -55,7 +55,7 @@ fn every_reason_comes_back_under_its_code() {
         }
     }
     assert!(crl.entry(&[1, 99]).is_none());
-    // As others read it. RFC 5280, section 5.3.1: the reason is absent where it is unspecified.
+    // As another implementation parses it. RFC 5280, section 5.3.1: an unspecified reason is left out.
     let parsed =
         x509_cert::crl::CertificateList::<x509_cert::certificate::Rfc5280>::from_der(&der).unwrap();
     let list = parsed.tbs_cert_list.revoked_certificates.unwrap();
@@ -81,7 +81,7 @@ fn what_is_said_of_a_crl_comes_back() {
             assert_eq!(crl.issuer(), ca.certificate.subject());
             assert_eq!((crl.this_update(), crl.next_update()), (START, Some(START + 7 * DAY)));
             assert_eq!(crl.number().unwrap(), [7]);
-            // The issuer's own identifier, and not that of the CA above.
+            // The issuer's own identifier, not that of the CA above.
             assert_eq!(
                 crl.authority_key_identifier(),
                 ca.certificate.subject_key_identifier(),
@@ -137,7 +137,7 @@ fn entries_are_ordered_and_the_first_of_several_stays() {
     }
 }
 
-/// There are negative serial numbers, and they are not the positive ones of the same bytes.
+/// Negative serial numbers exist, and differ from the positive ones with the same bytes.
 #[test]
 fn serial_numbers_keep_their_sign() {
     let ca = plan("ECC_NIST_P256", "CA").ca(None).issue(None);
@@ -158,9 +158,9 @@ fn serial_numbers_keep_their_sign() {
 fn what_must_not_be_used_says_why() {
     let ca = plan("ECC_NIST_P256", "CA").ca(None).issue(None);
     let crl = build(&ca, content(&ca), [entry([5], Reason::by_code(1).unwrap())]);
-    // (what is replaced, by what, what is then said)
+    // (replaced bytes, replacement, message)
     let cases: &[(&[u8], &[u8], &str)] = &[
-        // The CRL number, made a critical extension that nobody knows or a delta indicator.
+        // The CRL number, turned into an unknown critical extension or a delta indicator.
         (
             &[0x30, 0x0a, 0x06, 0x03, 0x55, 0x1d, 0x14, 0x04, 0x03, 0x02, 0x01, 0x07],
             &[0x30, 0x0a, 0x06, 0x03, 0x55, 0x1d, 0x1b, 0x04, 0x03, 0x02, 0x01, 0x07],
@@ -197,7 +197,7 @@ fn ten_thousand_entries_are_quick() {
     let ca = plan("ECC_NIST_P256", "CA").ca(None).issue(None);
     let serial = |n: u32| {
         let mut serial = [0x40; 16];
-        // Not in order, all different.
+        // Not sorted, all different.
         serial[1..5].copy_from_slice(&n.wrapping_mul(2_654_435_761).to_be_bytes());
         serial
     };

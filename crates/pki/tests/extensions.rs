@@ -1,4 +1,4 @@
-//! General names and extensions: known encodings, refusals, and arbitrary values that are read again.
+//! General names and extensions: known encodings, refusals, and arbitrary values that are parsed again.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use std::net::IpAddr;
@@ -22,7 +22,7 @@ fn encoded(extension: &Extension) -> String {
     hex::encode(extension.to_der().unwrap())
 }
 
-/// RFC 5280's syntax, spelt out by hand.
+/// RFC 5280's syntax, spelled out by hand.
 #[test]
 fn encodings_are_those_of_others() {
     let usage = |list: &[&str]| {
@@ -73,7 +73,7 @@ fn what_breaks_a_rule_is_refused() {
     {
         assert!(custom("1.3.6.1.4.1.32473.1", garbage).is_err(), "{garbage:?}");
     }
-    // Nested deeper than anything has a use for.
+    // Nested deeper than anyone needs.
     let deep = (0..20)
         .fold(vec![5, 0], |der, _| [&[0x30, u8::try_from(der.len()).unwrap()][..], &der].concat());
     assert!(custom("1.3.6.1.4.1.32473.1", &deep).is_err());
@@ -152,7 +152,7 @@ proptest! {
             return Ok(());
         };
         prop_assert_eq!(&decode_names(&der).unwrap(), &list);
-        // The other implementation of the same types reads them, too.
+        // The other implementation of the same types parses them, too.
         let theirs = x509_cert::ext::pkix::SubjectAltName::from_der(&der).unwrap();
         prop_assert_eq!(theirs.0.len(), list.len());
         prop_assert_eq!(theirs.to_der().unwrap(), der);
@@ -170,7 +170,7 @@ proptest! {
         if let Ok(list) = decode_names(&bytes) {
             for name in &list {
                 let _ = (name.check(), name.to_string());
-                // What was read is encoded as it was.
+                // What was parsed is encoded as it was.
                 prop_assert!(name.to_der().is_ok());
             }
         }

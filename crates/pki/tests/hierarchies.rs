@@ -14,13 +14,13 @@ use x509_cert::der::Decode;
 fn every_algorithm_makes_a_chain_that_verifies() {
     for spec in KEY_SPECS {
         for algorithm in spec.signing.iter().copied().filter(|row| row.oid.is_some()) {
-            // Large RSA keys take long to make: one algorithm is enough.
+            // Large RSA keys take long to generate: one algorithm is enough.
             let large = spec.name.starts_with("RSA") && spec.name != "RSA_2048";
             if large && algorithm != spec.signing[0] {
                 continue;
             }
             let root = issue_with(spec.name, algorithm, "Root", "RootCACertificate", 10, None);
-            // SLH-DSA takes seconds without optimization, and is for roots.
+            // SLH-DSA takes seconds without optimization, and is meant for roots.
             let (below, signed) =
                 if algorithm.slow { ("ML_DSA_44", &ML_DSA_44) } else { (spec.name, algorithm) };
             let name = "SubordinateCACertificate_PathLen0";

@@ -97,7 +97,7 @@ fn uri_access(uri: &[u8]) -> Vec<u8> {
 
 type Example = (&'static str, Raw, Raw);
 
-/// (rule, an example that keeps it, one that breaks it)
+/// (rule, an example that keeps it, an example that breaks it)
 fn fields(base: &Base) -> Vec<Example> {
     let leaf = || base.leaf.clone();
     let utc = (UTC, "261101000000Z");
@@ -504,7 +504,7 @@ fn every_rule_has_both_kinds_of_examples() {
     assert!(Severity::Error > Severity::Warning && Severity::Warning > Severity::Notice);
 }
 
-/// What the blank templates leave to the caller.
+/// Passes on what the blank templates leave to the caller.
 fn passed(row: &outlast_pki::templates::Template, kind: &Kind) -> Vec<Extension> {
     let usage: &[KeyUsages] = match (row.kind, kind.signs()) {
         (TemplateKind::EndEntity, true) => &[KeyUsages::DigitalSignature],
@@ -517,7 +517,7 @@ fn passed(row: &outlast_pki::templates::Template, kind: &Kind) -> Vec<Extension>
     ]
 }
 
-/// What the templates make breaks no rule, with two exceptions that follow from what AWS's templates are.
+/// Certificates from the templates break no rule, with two exceptions that follow from AWS's templates.
 #[test]
 fn every_template_with_every_kind_of_key_is_clean() {
     let issuer = spki("ML_DSA_44");
@@ -569,7 +569,7 @@ fn every_template_with_every_kind_of_key_is_clean() {
     }
 }
 
-/// For people to read: less than 50 microseconds in a release build.
+/// Time for people to read: less than 50 microseconds in a release build.
 #[test]
 fn linting_again_finds_nothing_again() {
     let der = base().leaf.der();

@@ -1,5 +1,5 @@
-//! The tests of `outlast-pki`: one program, as each that is linked costs seconds.
-//! `cargo test -p outlast-pki --test all NAME::` runs those of one file.
+//! The tests of `outlast-pki` in one program, because linking each costs seconds. `cargo test -p outlast-pki --test
+//! all NAME::` runs those of one file.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! Names of what is to be issued below a CA with name constraints, where the name is not in its usual place; and where a
-//! certificate says that its revocation status is.
+//! Names of a certificate to be issued below a CA with name constraints, where the name is not in its usual place;
+//! and the places where a certificate names its revocation information.
 #![allow(
     dead_code,
     clippy::unwrap_used,
@@ -27,7 +27,7 @@ fn leaf() -> Raw {
     Raw::of(leaf.certificate.der())
 }
 
-/// A CA that certifies only, or all but, the names in this subtree.
+/// A CA that may certify only names in this subtree, or all others.
 fn constrained(permitted: bool, base: &[u8]) -> Certificate {
     let root = issue("ECC_NIST_P256", "Root", "RootCACertificate", 10, None);
     let subtrees = tlv(if permitted { 0xa0 } else { 0xa1 }, &seq(&[base]));
@@ -40,7 +40,7 @@ fn alternative(leaf: &Raw, name: GeneralName) -> Raw {
 }
 
 #[test]
-fn common_names_that_look_like_hosts_are_constrained_as_hosts() {
+fn host_like_common_names_are_constrained() {
     let leaf = leaf();
     let permitted = constrained(true, &tlv(0x82, b"example.com"));
     let excluded = constrained(false, &tlv(0x82, b"example.com"));
@@ -60,7 +60,7 @@ fn common_names_that_look_like_hosts_are_constrained_as_hosts() {
         assert_eq!(check(&permitted).is_ok(), in_permitted, "{name}");
         assert_eq!(check(&excluded).is_ok(), in_excluded, "{name}");
     }
-    // With a host's name in its place, nobody looks at the common name.
+    // With a host name in its place, nobody uses the common name.
     let raw = alternative(&named("www.example.org"), GeneralName::DnsName("a.example.com".into()));
     check_names(&raw.tbs(), &[permitted]).unwrap();
 }
@@ -79,7 +79,7 @@ fn internationalized_mailboxes_are_constrained_as_mailboxes() {
         assert_eq!(check(&permitted).is_ok(), in_permitted, "{mailbox}");
         assert_eq!(check(&excluded).is_ok(), in_excluded, "{mailbox}");
     }
-    // What is not text is in no permitted subtree and in every excluded one.
+    // A value that is not text is in no permitted subtree and in every excluded one.
     let value = vec![0x04, 1, 7];
     let raw = alternative(&leaf, GeneralName::OtherName { type_id: id, value });
     assert!(check_names(&raw.tbs(), &[permitted]).is_err());
@@ -103,7 +103,7 @@ fn revocation_is_looked_up_where_extensions_say() {
         crl: points[..2].iter().map(|url| (*url).to_owned()).collect(),
     };
     assert_eq!(urls(&raw), expected);
-    // A point that is relative to the issuer's name, and one without a name, have no URL.
+    // A point relative to the issuer's name, and one without a name, have no URL.
     let attribute = &dn(CN, 0x0c, b"x")[4..];
     let relative = seq(&[&tlv(0xa0, &tlv(0xa1, attribute))]);
     let nameless = seq(&[&tlv(0x81, &[1, 0xfe])]);

@@ -1,4 +1,4 @@
-//! OCSP: requests and responses both ways, and everything that makes a response one not to believe.
+//! OCSP: requests and responses in both directions, and everything for which a response must be refused.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use crate::authority;
@@ -119,7 +119,7 @@ fn both_hashes_are_understood_and_echoed() {
     assert_eq!(lengths, [20, 32]);
 }
 
-/// What is signed by whom, and whether it is believed.
+/// (content, signer, whether it is accepted)
 #[test]
 fn only_the_issuer_and_its_own_delegates_are_believed() {
     let spec = "ECC_NIST_P256";
@@ -198,7 +198,7 @@ fn old_foreign_and_replayed_responses_are_refused() {
     assert_eq!(other, Err(OcspError::Nonce));
     let foreign = response.verify(ca_cert, &responder.certificate, None, NOW).map(|_| ());
     assert_eq!(foreign, Err(OcspError::OtherCertificate));
-    // Made in advance: no nonce comes back, and that is said.
+    // Made in advance: it has no nonce, and the result says so.
     let early = Request { nonce: None, ..request.clone() };
     let response = Response::parse(&answer(&early, &ca, &[], Status::Good)).unwrap();
     let verified = response.verify(ca_cert, leaf_cert, Some(b"nonce"), NOW).unwrap();
@@ -233,11 +233,11 @@ fn requests_beyond_the_limits_are_malformed() {
         let with_nonce = Request { nonce: Some(vec![5; len]), ..request.clone() };
         assert_eq!(with_nonce.to_der().is_ok(), ok, "{len}");
     }
-    // The same from a client that does not keep to it: an empty nonce.
+    // The same from a client that breaks the rule: an empty nonce.
     let one = Request { nonce: Some(vec![0x55]), ..request }.to_der().unwrap();
     let place = one.windows(5).position(|part| part == [0x04, 3, 0x04, 1, 0x55]).unwrap();
     let mut raw = one.clone();
-    // Not wrapped in an OCTET STRING of its own.
+    // Without an OCTET STRING of its own.
     raw[place + 2] = 0x05;
     assert!(Request::parse(&raw).is_err());
     assert!(Request::parse(&one).is_ok());

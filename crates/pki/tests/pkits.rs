@@ -1,7 +1,7 @@
 //! NIST's path validation test suite (PKITS), re-issued with ML-DSA-65, through the product's verifier.
 //!
-//! The data is not part of this repository: set `OUTLAST_VECTORS` to its folder, or have it beside the checkout
-//! as `../shared/vectors`. Every case runs with revocation required, as the suite wants it.
+//! The data is not part of this repository: set `OUTLAST_VECTORS` to its folder, or have it beside the checkout as
+//! `../shared/vectors`. Every case runs with revocation required, as the suite demands.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -22,7 +22,7 @@ use outlast_pki::validate::{Material, Options, Refusal, Revocation, Rule, valida
 /// 2026-11-21T00:00:00Z
 const NOW: i64 = 1_795_219_200;
 
-/// Cases whose outcome is not the one in the list, each with its reason. All four lie in the data.
+/// Cases whose outcome differs from the list, each with its reason. In all four the data is the cause.
 const DEVIATIONS: &[(&str, &str)] = &[
     (
         "4.4 InvalidBadCRLSignatureTest4EE",
@@ -39,7 +39,7 @@ const DEVIATIONS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Certificates of the suite that the list leaves out and that come out otherwise than their names say.
+/// Certificates of the suite that the list leaves out and whose outcome differs from their names.
 const UNLISTED: &[(&str, &str)] = &[
     ("InvaliddeltaCRLTest4EE", "the delta CRL is not in the data; without one the base CRL counts"),
     ("ValidDSAParameterInheritanceTest5EE", "DSA is not supported"),
@@ -57,7 +57,7 @@ const UNLISTED: &[(&str, &str)] = &[
     ("ValidonlySomeReasonsTest19EE", "the CRL for the other reasons is not in the data"),
 ];
 
-/// Where webpki decides otherwise: section, its answer, and why.
+/// Cases where webpki decides differently: section, its decision, and why.
 const WEBPKI: &[(&str, &str, &str)] = &[
     ("4.3", "Err(UnknownIssuer)", "it compares names byte by byte"),
     ("4.6", "Err(CaUsedAsEndEntity)", "it takes no CA certificate as the leaf"),
@@ -163,7 +163,7 @@ impl Suite {
         named.cloned().collect()
     }
 
-    /// Certificates of the same names: other keys of the CAs, and their CRL signers.
+    /// Certificates with the same names: other keys of the CAs, and their CRL signers.
     fn with_siblings(&self, list: &[Certificate]) -> Vec<Certificate> {
         let mut out = list.to_vec();
         for (name, other) in &self.certificates {
@@ -178,7 +178,7 @@ impl Suite {
     }
 }
 
-/// What NIST's own description wants of the cases that the data or the list changed.
+/// NIST's own description of the cases that the data or the list has changed.
 #[test]
 fn deviations_come_out_right_where_the_data_allows() {
     let Some(mut suite) = suite() else { return };
@@ -201,7 +201,7 @@ fn deviations_come_out_right_where_the_data_allows() {
     }
 }
 
-/// With every certificate of the suite to choose from, the same paths hold and no others.
+/// With all certificates of the suite as input, the same paths are valid and no others.
 #[test]
 fn path_building_finds_its_way_among_all_certificates() {
     let Some(suite) = suite() else { return };
@@ -214,7 +214,7 @@ fn path_building_finds_its_way_among_all_certificates() {
     }
 }
 
-/// The end-entity certificates that the list leaves out: their names say what is wanted of them.
+/// The end-entity certificates that the list leaves out: their names give the expected outcome.
 #[test]
 fn unlisted_certificates_come_out_as_their_names_say() {
     let Some(suite) = suite() else { return };
@@ -246,7 +246,7 @@ fn unlisted_certificates_come_out_as_their_names_say() {
     assert_eq!(other, known);
 }
 
-/// rustls-webpki as a second opinion on what it knows: no policies, no revocation, any purpose.
+/// rustls-webpki as a second opinion on what it supports: no policies, no revocation, any purpose.
 #[test]
 fn webpki_agrees_on_what_it_checks() {
     use rustls_pki_types::{CertificateDer, UnixTime};

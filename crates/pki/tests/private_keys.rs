@@ -1,4 +1,4 @@
-//! Private keys in every form, by the examples of RFC 9881 where they are present.
+//! Private keys in every form, by the examples of RFC 9881 where they are available.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -12,7 +12,7 @@ use outlast_crypto::keys::{Form, KEY_SPECS};
 use outlast_pki::key_forms::{KeyError, PrivateKey};
 use outlast_pki::object::{self, Kind, Object};
 
-/// The examples of RFC 9881, appendix C, if they are there.
+/// The examples of RFC 9881, appendix C, if they are available.
 fn examples() -> Option<PathBuf> {
     outlast_testing::vectors("rfc9881")
 }
@@ -99,7 +99,7 @@ proptest::proptest! {
     #[test]
     fn no_key_makes_the_reader_panic(bytes: Vec<u8>, at in 0_usize..54, byte: u8) {
         let _ = PrivateKey::parse(&bytes);
-        // A sound seed with one byte changed: another key, or refused.
+        // A valid seed with one byte changed: another key, or refused.
         let spec = outlast_crypto::keys::KeySpec::by_name("ML_DSA_44").unwrap();
         let sound = spec.to_pkcs8(&outlast_crypto::Secret::new(vec![7; 32])).unwrap();
         let mut changed = sound.expose().to_vec();

@@ -1,4 +1,4 @@
-//! Certificate requests: what is copied into certificates must be well-formed, keys strong, possession proved.
+//! Certificate requests: what is copied into certificates must be well-formed, keys strong, possession proven.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use crate::common;
@@ -75,7 +75,7 @@ fn both_pem_labels_are_read() {
     CertificateRequest::parse_and_verify(older.as_bytes()).unwrap();
 }
 
-/// Every algorithm that has an identifier signs a request that is read again.
+/// Every algorithm with an identifier signs a request that is parsed again.
 #[test]
 fn every_algorithm_signs_requests() {
     for spec in KEY_SPECS.iter().filter(|spec| !spec.signing.is_empty()) {
@@ -112,7 +112,7 @@ fn too_much_is_refused() {
     assert!(matches!(outcome, Err(PkiError::Malformed { .. })), "{outcome:?}");
 }
 
-/// Checks the key before the signature, so that a key that cannot be certified is named as the reason.
+/// The key is checked before the signature, so that a key that cannot be certified is named as the reason.
 #[test]
 fn keys_that_cannot_be_certified_are_named() {
     // RSA, 1024 bits, exponent 3; EC on P-224; X25519.
@@ -162,7 +162,7 @@ fn statement(der: &[u8]) -> Box<outlast_pki::csr::WithStatement> {
     }
 }
 
-/// RFC 9883: an ML-KEM key is asked for with the key of a signature certificate.
+/// RFC 9883: the key of a signature certificate signs the request for an ML-KEM key.
 #[test]
 fn possession_is_stated_by_another_certificate() {
     let owner = owner();
@@ -188,7 +188,7 @@ fn statements_that_do_not_hold_are_refused() {
     let owner = owner();
     let certificate = &owner.party.certificate;
     let by = Possession::by(certificate, false);
-    // No statement; a statement for a key that can sign.
+    // Without a statement; and with a statement for a key that can sign.
     let error = Received::read(&kem_request(&owner, "x", None)).unwrap_err();
     assert!(matches!(error, PkiError::Possession(_)), "{error}");
     let own = owner.party.key.public_key().unwrap();
@@ -196,7 +196,7 @@ fn statements_that_do_not_hold_are_refused() {
     let unsigned = Unsigned::with_statement(subject, own, Vec::new(), Some(&by)).unwrap();
     let der = sign(unsigned, owner.party.key.as_ref(), &ECDSA_SHA_256);
     assert!(matches!(Received::read(&der), Err(PkiError::Possession(_))));
-    // A certificate that is not the one that is named: enclosed, and looked up.
+    // Another certificate than the one that is named: enclosed, and looked up.
     let mixed = Possession { certificate: Some(owner.other.certificate.clone()), ..by.clone() };
     let outcome = Received::read(&kem_request(&owner, "x", Some(&mixed)));
     assert!(matches!(outcome, Err(PkiError::Possession(_))), "{outcome:?}");

@@ -1,5 +1,5 @@
-//! What RFC 5280 and RFC 5480 forbid and lenient verifiers take: extensions that must not be critical, curves without a
-//! name, CRLs by keys that may not sign any; and how long a path may be.
+//! What RFC 5280 and RFC 5480 forbid and lenient verifiers accept: extensions that must not be critical, curves
+//! without a name, CRLs by keys that may not sign CRLs; and the length of a path.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test may fail")]
 
 use crate::authority;
@@ -95,7 +95,7 @@ fn crl(issuer: &Authority, serials: &[&[u8]]) -> Crl {
     Crl::parse(&unsigned.assemble(&signature).unwrap()).unwrap()
 }
 
-/// The same CRL with one of its extensions marked critical, signed anew.
+/// The same CRL with one of its extensions marked critical, and signed again.
 fn with_critical(crl: &Crl, wanted: &str, issuer: &Authority) -> Crl {
     let outer = values(crl.der());
     let mut tbs = values(&outer[0]);
@@ -117,7 +117,7 @@ fn with_critical(crl: &Crl, wanted: &str, issuer: &Authority) -> Crl {
     Crl::parse(&seq(&[&tbs, &outer[1], &signature])).unwrap()
 }
 
-/// What is found for a leaf of `root` by one CRL: with revocation required, and if present.
+/// The outcomes for a leaf of `root` by one CRL: with revocation required, and if present.
 fn by_crl(root: &Authority, leaf: &Authority, crl: Crl) -> (Result<(), String>, Vec<String>) {
     let roots = [root.certificate.clone()];
     let crls = [crl];
@@ -133,7 +133,7 @@ fn by_crl(root: &Authority, leaf: &Authority, crl: Crl) -> (Result<(), String>, 
 
 /// RFC 5280, section 5.2.3: "CRL number is a non-critical CRL extension"; section 5.2.1 refers to 4.2.1.1.
 #[test]
-fn crls_with_critical_numbers_or_key_identifiers_are_not_used() {
+fn crls_with_critical_number_or_key_id_are_rejected() {
     let root = plan(SPEC, "Root").ca(None).issue(None);
     let leaf = plan(SPEC, "leaf").issue(Some(&root));
     let good = crl(&root, &[]);
@@ -146,9 +146,9 @@ fn crls_with_critical_numbers_or_key_identifiers_are_not_used() {
     }
 }
 
-/// RFC 5280, section 6.3.3 (f): a CRL by a key that may not sign CRLs tells nothing, and that is said.
+/// RFC 5280, section 6.3.3 (f): a CRL by a key that may not sign CRLs is not used, and the result says why.
 #[test]
-fn a_crl_by_an_issuer_without_crl_sign_leaves_the_status_unknown() {
+fn crl_from_issuer_without_crl_sign_is_ignored() {
     let root = plan(SPEC, "Root")
         .with(
             "2.5.29.19",
@@ -165,7 +165,7 @@ fn a_crl_by_an_issuer_without_crl_sign_leaves_the_status_unknown() {
         assert!(why.contains("cRLSign"), "{why}");
         assert!(unknown.len() == 1 && unknown[0].contains("cRLSign"), "{unknown:?}");
     }
-    // A CRL of the same name by somebody else's key is another matter.
+    // A CRL with the same name by another key is a different case.
     let stranger = plan(SPEC, "Root").ca(None).issue(None);
     let (required, _) = by_crl(&root, &leaf, crl(&stranger, &[]));
     assert!(!required.unwrap_err().contains("cRLSign"));

@@ -1,5 +1,5 @@
 //! Path validation beyond PKITS: purposes, identities, revocation by OCSP and partitioned CRLs, trust anchors that
-//! are not believed blindly, several paths, and chains that are made to cost.
+//! are not trusted blindly, several paths, and chains designed to be expensive.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -86,7 +86,7 @@ fn purposes_usages_and_identities_are_held_to() {
     };
     let all: [(&Authority, &[&str]); 4] =
         [(&open, &[]), (&open, &[SERVER]), (&open, &["2.5.29.37.0"]), (&servers, &[])];
-    // (wanted purposes, for which of these leaves it holds)
+    // (requested purposes, for which of these leaves it is valid)
     let cases: [(&[ObjectIdentifier], [bool; 4]); 4] = [
         (&[], [true; 4]),
         (&[oid(SERVER)], [true; 4]),
@@ -176,7 +176,7 @@ fn trust_anchors_are_not_believed_blindly() {
 fn another_path_is_tried_when_one_does_not_hold() {
     let old_root = plan(SPEC, "Old Root").ca(None).valid(START, START + DAY).issue(None);
     let new_root = plan(SPEC, "New Root").ca(None).issue(None);
-    // The same CA, certified twice: a key that is certified anew keeps its name.
+    // The same CA, certified twice: with a new key it keeps its name.
     let first = plan(SPEC, "Sub").ca(None).issue(Some(&old_root));
     let leaf = plan(SPEC, "leaf").issue(Some(&first));
     let spki = first.certificate.public_key().unwrap();
@@ -190,7 +190,7 @@ fn another_path_is_tried_when_one_does_not_hold() {
         let found = validate(&leaf.certificate, &material, &Options::at(NOW)).unwrap();
         assert_eq!(found.path[2].der(), new_root.der());
     }
-    // Alone, the reason is told of the certificate that fails.
+    // Alone, the refusal names the certificate that fails.
     let refusal = run(&leaf, &[&first], &[&old_root], &Options::at(NOW)).unwrap_err();
     assert_eq!(refusal.rule, Rule::Expired(START + DAY));
     assert_eq!(refusal.subject, "CN=Old Root");
@@ -297,7 +297,7 @@ fn revocation_is_known_or_it_is_not() {
     let broken = Crl::parse(&old).unwrap();
     let says = |status| response(&sub, &leaf, &responder, status);
     let unknown = Some("cannot be determined");
-    // (CRLs, OCSP responses, what a required check says, whether the check of what is present refuses)
+    // (CRLs, OCSP responses, outcome with revocation required, whether it is refused with revocation if present)
     let cases: Vec<(&str, Vec<Crl>, Vec<Response>, Option<&str>, bool)> = vec![
         ("nothing", vec![], vec![], unknown, false),
         ("both good", good.to_vec(), vec![], None, false),
@@ -356,7 +356,7 @@ fn revocation_is_known_or_it_is_not() {
         assert_eq!(check(Revocation::IfPresent).is_err(), *refused, "{what}");
         assert_eq!(check(Revocation::Off), Ok(()), "{what}");
     }
-    // CRLs and responses of another time.
+    // CRLs and responses from another time.
     let material =
         Material { roots: &roots, intermediates: &intermediates, crls: &good, ocsp: &[] };
     for at in [NOW - 2 * DAY, NOW + 2 * DAY] {
@@ -402,8 +402,8 @@ fn crl_signers_need_a_path_of_their_own() {
     }
 }
 
-/// A revoked CA certifies a CA of its issuer's name, and that one signs a CRL in which the CA is not revoked; another
-/// CA does the same for a neighbour.
+/// A revoked CA certifies a CA with its issuer's name, and that one signs a CRL on which the CA is not revoked;
+/// another CA does the same for its neighbour.
 #[test]
 fn a_ca_cannot_vouch_for_itself_or_for_its_neighbours() {
     let root = plan(SPEC, "Root").ca(None).issue(None);
@@ -437,7 +437,7 @@ fn a_ca_cannot_vouch_for_itself_or_for_its_neighbours() {
     assert_eq!(refusal.subject, "CN=leaf");
 }
 
-/// RFC 9608: a short-lived certificate may say that there will be no revocation information; a CA may not.
+/// RFC 9608: a short-lived certificate may say that there will be no revocation information; a CA's may not.
 #[test]
 fn no_rev_avail_spares_leaves_only() {
     let World { root, sub, .. } = world();
@@ -471,7 +471,7 @@ fn paths_have_a_longest_length() {
     assert_eq!(rule(outcome), Rule::TooLong(MAX_INTERMEDIATES));
 }
 
-/// CAs that certify each other, without a root: the search ends, and says what is missing.
+/// CAs that certify each other, without a root: the search ends, and the refusal says what is missing.
 #[test]
 fn loops_end() {
     let mut parties = vec![plan(SPEC, "A").ca(None).issue(None)];
@@ -493,7 +493,7 @@ fn loops_end() {
     assert!(matches!(rule(outcome), Rule::UnknownIssuer(_)));
 }
 
-/// Many CAs of one name: only so many signatures are verified.
+/// Many CAs with one name: only so many signatures are verified.
 #[test]
 fn signatures_are_limited() {
     let root = plan(SPEC, "Root").ca(None).issue(None);
@@ -505,7 +505,7 @@ fn signatures_are_limited() {
     let mut all: Vec<_> = decoys.iter().collect();
     let outcome = run(&leaf, &all, &[&root], &Options::at(NOW));
     assert_eq!(rule(outcome), Rule::Limit("too many signatures to verify"));
-    // The one that fits by its key identifier is found all the same.
+    // The one with the right key identifier is found nevertheless.
     all.push(&sub);
     assert!(run(&leaf, &all, &[&root], &Options::at(NOW)).is_ok());
 }
@@ -525,7 +525,7 @@ fn policies_cost_no_more_than_a_graph() {
         )
     };
     let half = MAX_POLICIES / 2;
-    // Each of two policies maps to both of them.
+    // Maps each of two policies to both.
     let both = PolicyMappings(
         (0..2)
             .flat_map(|from| {
@@ -551,7 +551,7 @@ fn policies_cost_no_more_than_a_graph() {
     let begin = Instant::now();
     let options = Options { explicit_policy: true, ..Options::at(NOW) };
     let (_, policies) = run(&leaf, &all, &[&root], &options).unwrap();
-    // A tree that grows by its square would take days.
+    // A tree that grows quadratically would take days.
     assert!(begin.elapsed() < PATIENCE, "{:?}", begin.elapsed());
     assert!(policies.contains(&policy(0)) && !policies.contains(&policy(half)), "{policies:?}");
     let too_many =
@@ -609,7 +609,7 @@ fn broken_extensions_are_refused() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
-    /// A leaf with any byte changed is not read or not valid.
+    /// A leaf with any byte changed cannot be parsed, or is not valid.
     #[test]
     fn no_byte_of_a_leaf_can_be_changed(place in any::<usize>(), bit in 0u8..8) {
         static CHAIN: std::sync::LazyLock<[Vec<u8>; 2]> = std::sync::LazyLock::new(|| {

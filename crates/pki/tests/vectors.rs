@@ -30,8 +30,8 @@ fn rfc9881_certificates_are_signed_by_themselves() {
     assert!(seen >= 3, "{seen} certificates found");
 }
 
-/// The example's signer is a self-signed certificate that is no code-signing leaf. So everything up to the
-/// chain must hold (the signature is checked before the chain), and the chain must be refused.
+/// The example's signer has a self-signed certificate that is not for code signing. So everything up to the chain
+/// must be valid (the signature is verified before the chain), and the chain must be refused.
 #[test]
 fn rfc9882_messages_have_valid_signatures() {
     let Some(keys) = vectors("rfc9881") else { return };

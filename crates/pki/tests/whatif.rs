@@ -1,4 +1,4 @@
-//! Chains made for a look at their costs.
+//! Chains that are made to measure them.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -35,7 +35,7 @@ fn chains_of_every_depth_are_brought_into_order() {
     for names in [&["ML_DSA_65"][..], &[], &["ECC_NIST_P256"; MAX_LEN + 1]] {
         assert!(build(&specs(names), &[], START).is_err());
     }
-    // A key that cannot sign is no issuer.
+    // A key that cannot sign cannot be an issuer's.
     assert!(build(&specs(&["ML_DSA_44", "ML_KEM_768", "ML_DSA_44"]), &[], START).is_err());
     assert!(ordered(&[]).unwrap().is_empty());
 }

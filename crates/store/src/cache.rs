@@ -1,9 +1,9 @@
-//! Records that were read before, kept in memory and verified at commit.
+//! A cache of records in memory, verified at commit.
 //!
-//! A record here may be stale: another process, or another thread just now, may have changed it. That is no
-//! harm to a transaction that lists what it read as expectations: the store behind compares the versions, the commit
-//! conflicts, and the stale records are forgotten, so that the next attempt reads them anew. A caller that decides
-//! something without committing must use [`Store::read_fresh`]. The absence of a record is never remembered.
+//! A cached record may be stale: another process or thread may have changed it. This does no harm to a transaction
+//! that lists the records it read as expectations: the store compares the versions, the commit conflicts and the
+//! stale records are dropped, so that the next attempt reads them again. A caller that decides something without
+//! committing must use [`Store::read_fresh`]. The cache never remembers that a record is absent.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,21 +12,21 @@ use lru::LruCache;
 
 use crate::{Completion, Event, Item, Record, Store, StoreError, Transaction};
 
-/// Records that are kept, at most.
+/// Most records in the cache.
 const ENTRIES: usize = 8192;
-/// Longest record that is kept, in bytes: an authority with its chain of ML-DSA certificates has some 30,000.
+/// Longest cached record in bytes: an authority with its chain of ML-DSA certificates has about 30,000.
 const MAX_VALUE: usize = 64 * 1024;
-/// Bytes of all records that are kept.
+/// Most bytes in the cache.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// A record that is kept.
+/// A cached record.
 struct Kept {
     record: Record,
-    /// Whether it has passed the check of [`Store::read_checked`].
+    /// Whether it passed the check of [`Store::read_checked`].
     checked: bool,
 }
 
-/// The records, and their bytes.
+/// The records and their total size in bytes.
 struct Entries {
     records: LruCache<String, Kept>,
     bytes: usize,
@@ -40,7 +40,7 @@ impl Entries {
 
     fn put(&mut self, key: &str, record: &Record) {
         self.bytes += record.value.len();
-        // What it replaces, or what goes because there are too many.
+        // Removes the record that this one replaces, or records that exceed the limits.
         let kept = Kept { record: record.clone(), checked: false };
         if let Some((_, before)) = self.records.push(key.to_owned(), kept) {
             self.bytes -= before.record.value.len();
@@ -57,7 +57,7 @@ impl Entries {
         }
     }
 
-    /// Notes that a record has passed its check, if it is still the one that is kept.
+    /// Notes that a record passed its check, if the cache still holds the same version.
     fn passed(&mut self, key: &str, record: &Record) {
         if let Some(kept) = self.records.get_mut(key).filter(|kept| kept.record == *record) {
             kept.checked = true;
@@ -65,19 +65,19 @@ impl Entries {
     }
 }
 
-/// A store with the records that were read last in front of it.
+/// A store behind a cache of recently read records.
 pub struct CachedStore {
     inner: Arc<dyn Store>,
     entries: Arc<Mutex<Entries>>,
 }
 
 impl CachedStore {
-    /// Nothing is kept yet.
+    /// Creates an empty cache in front of `inner`.
     pub fn new(inner: Arc<dyn Store>) -> Self {
         Self { inner, entries: Arc::new(Mutex::new(Entries::new())) }
     }
 
-    /// The store behind, without any memory.
+    /// The store behind the cache.
     pub fn inner(&self) -> &Arc<dyn Store> {
         &self.inner
     }
@@ -104,7 +104,7 @@ impl Store for CachedStore {
         if let Some(kept) = lock(&self.entries).records.get(key).filter(|kept| kept.checked) {
             return Ok(Some(kept.record.clone()));
         }
-        // Checked without the lock: the check may read other records.
+        // Checks without holding the lock, because the check may read other records.
         let found = self.read(key)?;
         if let Some(record) = &found
             && check(record)
@@ -147,7 +147,8 @@ impl Store for CachedStore {
             transaction,
             Box::new(move |outcome| {
                 let mut kept = lock(&entries);
-                // What is written by now is read anew; after a conflict or an open outcome, all that was relied on.
+                // After a commit, drops the records that it wrote; after a conflict or an open outcome, all that it
+                // relied on.
                 for key in &written {
                     kept.pop(key);
                 }
@@ -211,7 +212,7 @@ mod tests {
         }
         assert_eq!(entries.records.len(), MAX_BYTES / MAX_VALUE);
         assert!(entries.records.contains("key/2999") && !entries.records.contains("key/0"));
-        // Replaced by a shorter one, and removed.
+        // Replaces it with a shorter record, then removes it.
         entries.put("key/2999", &record(10));
         entries.pop("key/2998");
         entries.pop("key/2998");

@@ -1,5 +1,5 @@
-//! The hash chain that linked the events of earlier builds: stores and backups of theirs are verified by it once,
-//! when their events become a Merkle log.
+//! The hash chain that linked events in earlier versions. Stores and backups of those versions are verified with it
+//! once, when their events become a Merkle log.
 //!
 //! chain(n) = SHA-256("outlast audit v1" || chain(n-1) || n as 8 bytes, big-endian || body), chain(0) = 32
 //! zero bytes.
@@ -9,7 +9,7 @@ use outlast_crypto::digests::sha256;
 /// The link before the first event.
 pub const START: [u8; 32] = [0; 32];
 
-/// The link of the event `sequence` with this `body`, after the link `previous`.
+/// Link of the event `sequence` with this `body`, which follows the link `previous`.
 pub fn next(previous: &[u8; 32], sequence: u64, body: &[u8]) -> [u8; 32] {
     let number = sequence.to_be_bytes();
     sha256(&[LABEL, previous.as_slice(), number.as_slice(), body].concat())
@@ -23,7 +23,7 @@ mod tests {
 
     #[test]
     fn links_have_known_values() {
-        // printf 'outlast audit v1' plus the bytes, through sha256sum.
+        // Computed with `printf 'outlast audit v1'` and the bytes, piped through sha256sum.
         let first = next(&START, 1, b"one");
         let second = next(&first, 2, b"");
         let hex =

@@ -1,6 +1,6 @@
-//! How work becomes durable: it is prepared, committed, and prepared again if another commit was quicker.
+//! Runs work until it is durable: prepare, commit, and prepare again if another commit came first.
 //!
-//! There is one loop, [`drive`]. Servers run it on their runtime; commands, tests and housekeeping wait for it
+//! [`drive`] is the only such loop. Servers run it on their runtime; commands, tests and housekeeping block on it
 //! ([`drive_and_wait`]).
 
 use std::future::ready;
@@ -11,23 +11,23 @@ use tokio::sync::oneshot;
 
 use crate::{Store, StoreError, Transaction};
 
-/// Attempts at preparing work, at most. One of the competitors for a record wins each round, so this many can change the
-/// same record at once.
+/// Most attempts at preparing work. In each round one of the competitors for a record wins, so this many can change
+/// the same record at once.
 pub const MAX_ATTEMPTS: u32 = 64;
 
 /// Outcome of preparing work.
 #[derive(Debug)]
 pub enum Attempt<P, T> {
-    /// The result: there is nothing to commit.
+    /// The result; nothing needs a commit.
     Done(T),
-    /// A record that was read is out of date: prepare again.
+    /// A record that was read is out of date; prepare again.
     Again,
-    /// The transaction to commit, and what the result is made of once it is on disk.
+    /// Transaction to commit, and the input of `finish` once it is durable.
     Commit(Transaction, P),
 }
 
-/// Prepares until a commit holds, and gives what `finish` makes of the outcome, which is never [`StoreError::Conflict`].
-/// `None` after [`MAX_ATTEMPTS`].
+/// Prepares until a commit succeeds, and returns what `finish` makes of the outcome. The outcome is never
+/// [`StoreError::Conflict`]. `None` after [`MAX_ATTEMPTS`].
 pub async fn drive<P, T, Preparing: Future<Output = Attempt<P, T>>>(
     store: &dyn Store,
     prepare: impl FnMut() -> Preparing,
@@ -36,7 +36,7 @@ pub async fn drive<P, T, Preparing: Future<Output = Attempt<P, T>>>(
     rounds(|transaction| committed(store, transaction), prepare, finish).await
 }
 
-/// The same on this thread, which waits for each commit.
+/// Like [`drive`], but blocks this thread during each commit.
 pub fn drive_and_wait<P, T>(
     store: &dyn Store,
     mut prepare: impl FnMut() -> Attempt<P, T>,
@@ -46,7 +46,7 @@ pub fn drive_and_wait<P, T>(
     let rounds = pin!(rounds(commit, || ready(prepare()), finish));
     match rounds.poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(done) => done,
-        // A future that is ready is not waited for.
+        // A future that is ready needs no waiting.
         Poll::Pending => None,
     }
 }
@@ -73,11 +73,11 @@ where
     None
 }
 
-/// The outcome of a commit, which is carried out even if nobody waits for it any more.
+/// Outcome of a commit, which runs to its end even if nobody waits for it any more.
 async fn committed(store: &dyn Store, transaction: Transaction) -> Result<(), StoreError> {
     let (sender, receiver) = oneshot::channel();
     let tell = move |outcome| {
-        // The client may have gone; what was committed stays.
+        // The client may be gone; the commit stands.
         let _ = sender.send(outcome);
     };
     store.commit(transaction, Box::new(tell));
@@ -134,7 +134,7 @@ mod tests {
         assert!(store.read("k").unwrap().is_none());
     }
 
-    /// A caller that no longer waits changes nothing about what is committed.
+    /// A caller that stops waiting does not change what is committed.
     #[tokio::test]
     async fn a_commit_goes_on_without_who_asked_for_it() {
         let store = MemoryStore::new();

@@ -1,20 +1,20 @@
-//! A store that fails on demand: shows in tests that nothing is answered which was not written. It also counts what is
-//! read.
+//! A store that fails on demand, so that tests can show that nothing is answered before it is written. It also counts
+//! reads.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::{Completion, Event, Item, Record, Store, StoreError, Transaction};
 
-/// Passes everything on to `inner`, until told to fail.
+/// Passes every call on to `inner` until it is told to fail.
 pub struct FaultyStore<S> {
     inner: S,
     fail_writes: AtomicBool,
-    /// Commits that go well before all others fail.
+    /// Commits that succeed before all others fail.
     writes_left: AtomicU64,
     fail_reads: AtomicBool,
     lose_outcomes: AtomicBool,
-    /// What a database's clock says; 0 if there is none.
+    /// Time of the database's clock; 0 if it has none.
     clock_ms: AtomicI64,
     conflicts: AtomicU64,
     contested: Mutex<Option<String>>,
@@ -22,7 +22,7 @@ pub struct FaultyStore<S> {
 }
 
 impl<S: Store> FaultyStore<S> {
-    /// Wraps a store; nothing fails yet.
+    /// Wraps a store; nothing fails at first.
     pub fn new(inner: S) -> Self {
         Self {
             inner,
@@ -37,42 +37,42 @@ impl<S: Store> FaultyStore<S> {
         }
     }
 
-    /// From now on every commit fails as on a full disk (or no longer does).
+    /// Lets every commit fail as if the disk were full, or stops that.
     pub fn fail_writes(&self, fail: bool) {
         self.fail_writes.store(fail, Ordering::SeqCst);
     }
 
-    /// So many commits go well, and then every one fails as on a full disk (or none does).
+    /// Lets `count` commits succeed and every later one fail as if the disk were full; `None` stops that.
     pub fn fail_writes_after(&self, count: Option<u64>) {
         self.writes_left.store(count.unwrap_or(u64::MAX), Ordering::SeqCst);
     }
 
-    /// From now on every read fails (or no longer does).
+    /// Lets every read fail, or stops that.
     pub fn fail_reads(&self, fail: bool) {
         self.fail_reads.store(fail, Ordering::SeqCst);
     }
 
-    /// From now on every commit is carried out and its outcome lost, as by a connection that breaks (or no longer is).
+    /// Carries out every commit but loses its outcome, as when a connection breaks, or stops that.
     pub fn lose_outcomes(&self, lose: bool) {
         self.lose_outcomes.store(lose, Ordering::SeqCst);
     }
 
-    /// From now on the store has a database's clock, which says this, in milliseconds since 1970.
+    /// Gives the store a database clock that shows this time, in milliseconds since 1970.
     pub fn set_clock(&self, now_ms: i64) {
         self.clock_ms.store(now_ms, Ordering::SeqCst);
     }
 
-    /// The next `count` commits meet a conflict.
+    /// Lets the next `count` commits meet a conflict.
     pub fn conflict_next(&self, count: u64) {
         self.conflicts.store(count, Ordering::SeqCst);
     }
 
-    /// From now on every commit that relies on the record under `key` meets a conflict (or none does).
+    /// Lets every commit that relies on the record under `key` meet a conflict; `None` stops that.
     pub fn conflict_on(&self, key: Option<&str>) {
         *self.contested.lock().unwrap_or_else(PoisonError::into_inner) = key.map(str::to_owned);
     }
 
-    /// Reads until now, and records that scans have given.
+    /// Reads so far, including records that scans returned.
     pub fn records_read(&self) -> u64 {
         self.records_read.load(Ordering::SeqCst)
     }

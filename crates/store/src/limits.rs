@@ -1,5 +1,5 @@
-//! Limits of the store on concurrent work for its callers.
+//! Limits on concurrent work in the store.
 
-/// Reads that wait for a database concurrently; further ones fail at once. Each holds a thread, and the runtime of a server has
-/// 512 of those: what needs no database must find one.
+/// Most reads that wait for a database at the same time; further ones fail at once. Each occupies a thread, and a
+/// server's runtime has 512: work that needs no database must find a free one.
 pub const WAITING_READS: usize = 448;

@@ -1,4 +1,4 @@
-//! One process per data folder.
+//! A lock that allows one process per data folder.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::StoreError;
 pub struct FolderLock(#[expect(dead_code, reason = "held for its lock")] File);
 
 impl FolderLock {
-    /// Takes the lock on `path`, creating the file if need be, or says at once that it is taken.
+    /// Locks `path`, creating the file if necessary. Fails at once if another process holds the lock.
     pub fn acquire(path: &Path) -> Result<Self, StoreError> {
         let unavailable =
             |error: std::io::Error| StoreError::Unavailable(format!("{}: {error}", path.display()));

@@ -1,4 +1,4 @@
-//! A store in memory: for tests, and the yardstick that the durable ones are tested against.
+//! A store in memory: for tests, and as the reference for tests of the durable stores.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::{Completion, Event, Item, Record, Store, StoreError, Transaction, prefix_end, tally};
 
-/// Keeps everything in memory; durable for as long as the process is.
+/// Keeps everything in memory; durable only as long as the process runs.
 #[derive(Default)]
 pub struct MemoryStore {
     state: Mutex<State>,
@@ -36,7 +36,7 @@ impl MemoryStore {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic while the lock was held cannot leave the maps half-changed: every change is one insert.
+        // A panic under the lock cannot leave the maps half-changed: every change is one insert.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

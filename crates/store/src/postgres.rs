@@ -1,8 +1,8 @@
-//! The store in a PostgreSQL database, which several server processes may share.
+//! A store in a PostgreSQL database, which several server processes may share.
 //!
-//! Two threads of its own carry all traffic, each with a small runtime: one reads, one commits. Every call
-//! works on any thread, inside a runtime or outside; it waits on a plain channel. A completion may read from
-//! the store, but must not wait for another commit.
+//! Two threads carry all traffic, each with a small runtime: one reads, one commits. Calls work on any thread, inside
+//! a runtime or outside, and wait on a channel. A completion may read from the store, but must not wait for another
+//! commit.
 
 mod breaker;
 mod connection;
@@ -34,7 +34,7 @@ use queue::Queue;
 use settings::Settings;
 use writer::Writer;
 
-/// The schema that holds the tables, if nothing else is said.
+/// Default schema of the tables.
 pub const SCHEMA: &str = "outlast";
 
 /// A store in one schema of a PostgreSQL database.
@@ -44,11 +44,11 @@ pub struct PostgresStore {
     pool: Arc<Pool>,
     breaker: Arc<Breaker>,
     writer: Worker,
-    // Last: a completion that the writer calls at the end may read.
+    // Last in drop order: a completion that the writer calls at the end may read.
     reader: Reader,
 }
 
-/// The thread that reads, and what ends it.
+/// The thread that reads, and its queue.
 struct Reader {
     stop: Option<oneshot::Sender<()>>,
     worker: Worker,
@@ -61,14 +61,14 @@ struct Worker {
 }
 
 impl PostgresStore {
-    /// Opens the store in the database that `url` names, in the schema [`SCHEMA`]; makes or upgrades its tables
-    /// if need be.
+    /// Opens the store in the database that `url` names, in the schema [`SCHEMA`]; creates or upgrades its tables if
+    /// necessary.
     ///
-    /// The URL is `postgres://USER:PASSWORD@HOST:PORT/DATABASE`. Unless the host is on the loopback interface or
-    /// a unix socket, the connection is TLS, and `?sslrootcert=FILE` says whose certificates are believed.
+    /// The URL is `postgres://USER:PASSWORD@HOST:PORT/DATABASE`. Unless the host is on the loopback interface or a
+    /// unix socket, the connection uses TLS, and `?sslrootcert=FILE` names the trusted roots.
     ///
     /// # Errors
-    /// [`StoreError::TooNew`] and [`StoreError::Foreign`] leave the database as it was.
+    /// [`StoreError::TooNew`] and [`StoreError::Foreign`] leave the database unchanged.
     pub fn open(url: &str) -> Result<Self, StoreError> {
         Self::open_in(url, SCHEMA)
     }
@@ -100,7 +100,7 @@ impl PostgresStore {
 
 impl Drop for PostgresStore {
     fn drop(&mut self) {
-        // Closing the queue ends the writer after what still waits.
+        // Closing the queue ends the writer after it has served what waits.
         self.queue.close();
         self.writer.join();
     }
@@ -108,7 +108,7 @@ impl Drop for PostgresStore {
 
 impl Store for PostgresStore {
     fn read(&self, key: &str) -> Result<Option<Record>, StoreError> {
-        // PostgreSQL's text has no zero byte, so there is no such record.
+        // PostgreSQL's text cannot hold a zero byte, so no such record exists.
         if key.contains('\0') {
             return Ok(None);
         }
@@ -125,7 +125,7 @@ impl Store for PostgresStore {
         if prefix.contains('\0') {
             return Ok(Vec::new());
         }
-        // No key has a zero byte: those after "a\0..." are those after "a".
+        // No key contains a zero byte: the keys after "a\0..." are those after "a".
         let after = after.split('\0').next().unwrap_or_default();
         let question = Question::Scan(
             prefix.max(after).to_owned(),
@@ -152,7 +152,7 @@ impl Store for PostgresStore {
     fn commit(&self, transaction: Transaction, done: Completion) {
         let expected = transaction.expectations.iter().map(|(key, _)| key);
         let mut keys = expected.chain(transaction.writes.iter().map(|(key, _)| key));
-        // Found here, it fails this transaction and not all that share its commit.
+        // Checked here, it fails this transaction and not all that share its commit.
         if keys.any(|key| key.contains('\0')) {
             return done(Err(unavailable("PostgreSQL takes no key with a zero byte")));
         }
@@ -213,7 +213,7 @@ impl Store for PostgresStore {
     ) -> Result<(), StoreError> {
         let (worker, settings) = (&self.reader.worker, self.settings.clone());
         let mut restore = worker.wait(async move { Restore::begin(&settings).await })?;
-        // The last batch ends with the items; they are asked once more to see that there is none after it.
+        // The last batch ends with the items; one more page shows that none follow.
         let mut items = items.fuse();
         loop {
             let (mut batch, mut bytes) = (Vec::new(), 0);
@@ -274,7 +274,7 @@ impl Drop for Reader {
 }
 
 impl Worker {
-    /// Starts a thread that ends with `main`, and with it all that runs there.
+    /// Starts a thread that ends with `main`, together with all tasks on it.
     fn start(
         name: &str,
         main: impl Future<Output = ()> + Send + 'static,
@@ -286,14 +286,14 @@ impl Worker {
             .name(name.into())
             .spawn(move || {
                 runtime.block_on(main);
-                // A look-up of a name that hangs must not hold up the end.
+                // A name lookup that hangs must not delay shutdown.
                 runtime.shutdown_background();
             })
             .map_err(stopped)?;
         Ok(Self { runtime: handle, thread: Some(thread) })
     }
 
-    /// Carries out `asking` there, and waits for it here.
+    /// Runs `asking` on the reader's thread and waits for it here.
     fn wait<T: Send + 'static>(
         &self,
         asking: impl Future<Output = Result<T, StoreError>> + Send + 'static,
@@ -307,7 +307,7 @@ impl Worker {
     }
 
     fn join(&mut self) {
-        // A completion may hold the last reference to the store: a thread does not wait for itself.
+        // A completion may hold the last reference to the store; a thread must not join itself.
         if let Some(thread) = self.thread.take()
             && thread.thread().id() != std::thread::current().id()
         {

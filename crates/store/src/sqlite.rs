@@ -1,9 +1,9 @@
 //! The embedded store: SQLite in WAL mode with full synchronisation.
 //!
-//! A transaction that meets nobody else is committed by its own thread: no other thread has to wake up. When
-//! several come at once, the writer's thread takes all that wait, checks and applies them one after the other
-//! inside one SQLite transaction, and completes them when that is on disk, so that many clients share one
-//! sync (group commit). Readers have connections of their own and see the last completed commit.
+//! A transaction without competition is committed by its caller's thread, so that no other thread has to wake up. If
+//! several arrive at once, the writer's thread takes all that wait, checks and applies them one after the other in
+//! one SQLite transaction, and completes them when that is on disk, so that many clients share one sync (group
+//! commit). Readers have their own connections and see the last completed commit.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -20,9 +20,9 @@ mod copy;
 mod schema;
 mod tallies;
 
-/// Transactions that may wait for the writer; more are refused.
+/// Most transactions in the writer's queue; more are refused.
 const QUEUE: usize = 4096;
-/// Transactions that share one sync at most.
+/// Most transactions that share a sync.
 const GROUP: usize = 512;
 const READERS: usize = 4;
 
@@ -34,7 +34,7 @@ pub struct SqliteStore {
     writer: Option<Writer>,
 }
 
-/// Absent when the store was opened for reading only.
+/// `None` if the store was opened read-only.
 struct Writer {
     writing: Arc<Writing>,
     thread: Option<JoinHandle<()>>,
@@ -42,7 +42,7 @@ struct Writer {
 
 type Job = (Transaction, Completion);
 
-/// What the writer's thread shares with those who commit.
+/// State shared by the writer's thread and the threads that commit.
 struct Writing {
     connection: Mutex<Connection>,
     queue: Mutex<Queue>,
@@ -56,16 +56,16 @@ struct Queue {
 }
 
 impl SqliteStore {
-    /// Opens the store at `path`, or makes a new one there; an older schema is upgraded first.
+    /// Opens the store at `path` or creates one there; upgrades an older schema first.
     ///
     /// # Errors
-    /// [`StoreError::TooNew`] and [`StoreError::Foreign`] leave the file as it was.
+    /// [`StoreError::TooNew`] and [`StoreError::Foreign`] leave the file unchanged.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         Self::open_limited(path, None)
     }
 
-    /// Like [`SqliteStore::open`], with a limit on the size of the database in pages of 4096 bytes: a store
-    /// on a disk that is nearly full.
+    /// Like [`SqliteStore::open`], with a limit on the size of the database in pages of 4096 bytes, to imitate a disk
+    /// that is nearly full.
     pub fn open_limited(path: &Path, max_pages: Option<u32>) -> Result<Self, StoreError> {
         let mut connection = connect(path, OpenFlags::default())?;
         schema::prepare(&mut connection, path)?;
@@ -87,7 +87,7 @@ impl SqliteStore {
         Ok(Self { path: path.into(), readers, next_reader: AtomicUsize::new(0), writer })
     }
 
-    /// Opens a store for a look at it, also while a server has it open: commits fail, nothing is upgraded.
+    /// Opens a store read-only, even while a server has it open: commits fail, and nothing is upgraded.
     pub fn open_read_only(path: &Path) -> Result<Self, StoreError> {
         let readers = readers(path)?;
         schema::check(&readers[0].lock().unwrap_or_else(PoisonError::into_inner), path)?;
@@ -100,7 +100,7 @@ impl SqliteStore {
     }
 
     fn reader(&self) -> MutexGuard<'_, Connection> {
-        // The first that is free, always in the same order: its page cache is the freshest.
+        // Always tries the connections in the same order, because the page cache of the first is the freshest.
         if let Some(reader) = self.readers.iter().find_map(|reader| reader.try_lock().ok()) {
             return reader;
         }
@@ -111,10 +111,10 @@ impl SqliteStore {
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
-        // The writer's connection closes last: only it may move the log into the database and remove it.
+        // The writer's connection closes last, because only it may move the log into the database and remove it.
         self.readers.clear();
         let Some(writer) = &mut self.writer else { return };
-        // Closing the queue ends the writer after what still waits.
+        // Closing the queue ends the writer after it has served what waits.
         writer.writing.queue().closed = true;
         writer.writing.wake.notify_one();
         if let Some(thread) = writer.thread.take() {
@@ -178,7 +178,7 @@ impl Store for SqliteStore {
             return carry_out(&mut connection, vec![(transaction, done)]);
         }
         let mut queue = writing.queue();
-        // Never waits: the caller may be a network thread, and a stalled disk must not stall the others.
+        // Never blocks: the caller may be a network thread, and a stalled disk must not stall the others.
         if queue.jobs.len() >= QUEUE {
             drop(queue);
             return done(Err(StoreError::Unavailable("too many commits wait for the disk".into())));
@@ -250,9 +250,9 @@ fn connect_reader(path: &Path) -> Result<Connection, StoreError> {
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
     let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     connection.busy_timeout(Duration::from_secs(5)).map_err(failed)?;
-    // 2 MiB of page cache for each connection keeps an idle server small.
+    // A page cache of 2 MiB per connection keeps an idle server small.
     connection.pragma_update(None, "cache_size", -2048).map_err(failed)?;
-    // What is deleted is overwritten: an erased key must not linger in a free page.
+    // Overwrites deleted data: an erased key must not linger in a free page.
     connection.pragma_update(None, "secure_delete", "ON").map_err(failed)?;
     connection.set_prepared_statement_cache_capacity(16);
     Ok(connection)
@@ -264,7 +264,7 @@ impl Writing {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The writer's loop: ends when the store is dropped and nothing waits.
+    /// The writer's loop: ends when the store is dropped and the queue is empty.
     fn run(&self) {
         loop {
             let mut queue = self.queue();
@@ -275,7 +275,7 @@ impl Writing {
                 queue = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
             }
             drop(queue);
-            // Whoever commits just now is waited for first: what comes meanwhile joins the group.
+            // Waits for a commit in progress first: transactions that arrive in the meantime join the group.
             let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
             let mut queue = self.queue();
             let len = queue.jobs.len().min(GROUP);
@@ -286,13 +286,13 @@ impl Writing {
     }
 }
 
-/// Commits a group and tells each member its outcome.
+/// Commits a group and reports its outcome to each member.
 fn carry_out(connection: &mut Connection, group: Vec<Job>) {
     let (transactions, completions): (Vec<_>, Vec<_>) = group.into_iter().unzip();
     crate::complete(completions, apply(connection, &transactions));
 }
 
-/// Applies a group in one SQLite transaction. A conflict concerns one of them, an error all.
+/// Applies a group in one SQLite transaction. A conflict concerns one member, an error all.
 fn apply(
     connection: &mut Connection,
     group: &[Transaction],
@@ -314,7 +314,7 @@ fn apply(
         let mut append =
             sql.prepare_cached("INSERT INTO event VALUES (?1, ?2, ?3)").map_err(failed)?;
         let mut sequence = last_event(&sql).map_err(failed)?;
-        // Versions are never used twice, so that a record deleted and made again is a different one.
+        // Versions are never reused, so that a record that is deleted and created again differs.
         let mut next_version: i64 = sql
             .prepare_cached("SELECT value FROM counter WHERE name = 'version'")
             .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
@@ -362,7 +362,7 @@ fn apply(
         }
     }
     sql.commit().map_err(|error| match failed(error) {
-        // The log may hold it by now: a crash before the next commit would bring it back.
+        // The log may already hold it: a crash before the next commit would bring it back.
         StoreError::Unavailable(what) => StoreError::Uncertain(what),
         certain => certain,
     })?;

@@ -1,23 +1,24 @@
-//! How many records there are below a prefix, so that a limit on them costs no look at each.
+//! Record counts per prefix, so that a limit on records does not require counting them.
 //!
-//! A store keeps the number beside the records and changes it in the transaction that makes or deletes one of them, under
-//! the lock that commits take anyway: creations at the same time do not wait for each other's answers, and no two of them pass
-//! a limit that has room for one. A number that is not kept yet, as in a store of an earlier version or one that was
-//! restored, is counted once.
+//! A store keeps the count next to the records and changes it in the transaction that creates or deletes a record,
+//! under the lock that commits take anyway. So concurrent creations do not wait for each other's answers, and no two
+//! of them exceed a limit that has room for one. A count that is missing, as in a store of an earlier version or
+//! after a restore, is computed once.
 
 use crate::Transaction;
 
-/// A number that a transaction may change. Whoever makes or deletes records below the prefix names it, always.
+/// A count that a transaction may change. Every transaction that creates or deletes records under the prefix must
+/// name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tally {
-    /// How the keys of the records begin.
+    /// Common start of the records' keys.
     pub prefix: String,
-    /// The transaction meets a conflict if it makes records and there were more than this many then.
+    /// Most records before the transaction; if there are more and it creates records, it meets a conflict.
     pub at_most: Option<u64>,
 }
 
 impl Tally {
-    /// The number after `change`, which may be negative; `None` if it must not be.
+    /// The count after `change`, which may be negative; `None` if it may not change so.
     pub(crate) fn after(&self, before: u64, change: i64) -> Option<u64> {
         let after = before.saturating_add_signed(change);
         let is_full = change > 0 && self.at_most.is_some_and(|most| after > most);
@@ -25,7 +26,7 @@ impl Tally {
     }
 }
 
-/// By how much a transaction changes each of its tallies. `exists` says whether a record is there before it.
+/// How much a transaction changes each of its tallies. `exists` says whether a record exists before it.
 pub(crate) fn changes<E>(
     transaction: &Transaction,
     mut exists: impl FnMut(&str) -> Result<bool, E>,
@@ -41,7 +42,7 @@ pub(crate) fn changes<E>(
     Ok(changes)
 }
 
-/// The writes that a tally of the transaction counts.
+/// Writes of the transaction that a tally counts.
 pub(crate) fn tallied<'a>(
     transaction: &'a Transaction,
     tally: &'a Tally,

@@ -1,6 +1,6 @@
-//! A PostgreSQL server for tests: a new one in a folder of its own, on a unix socket and a loopback port.
+//! A PostgreSQL server for tests: new, in its own folder, on a unix socket and a loopback port.
 //!
-//! Only for tests: it panics when something is wrong.
+//! For tests only: it panics when something is wrong.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -19,14 +19,14 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// PostgreSQL refuses to run as root: then it runs as `nobody`.
+/// PostgreSQL refuses to run as root, so it then runs as `nobody`.
 const NOBODY: u32 = 65534;
-/// The superuser of the server.
+/// Superuser of the server.
 const USER: &str = "outlast";
-/// Its password.
+/// Password of the superuser.
 pub const PASSWORD: &str = "correct-horse";
 
-/// A running server; it ends, and all that it held, when this is dropped.
+/// A running server; it and its data are removed on drop.
 pub struct Postgres {
     folder: TempDir,
     programs: PathBuf,
@@ -42,7 +42,7 @@ impl Postgres {
             outlast_testing::skip_for_want_of("postgresql", "PostgreSQL");
             return None;
         };
-        // The path of a unix socket is 107 bytes long at most.
+        // The path of a unix socket has at most 107 bytes.
         let folder = tempfile::Builder::new().prefix("outlast-pg-").tempdir_in("/tmp").unwrap();
         std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o700)).unwrap();
         std::fs::write(folder.path().join("password"), PASSWORD).unwrap();
@@ -71,7 +71,7 @@ impl Postgres {
         Some(server)
     }
 
-    /// A server that all tests of a program share, for as long as one of them holds it.
+    /// A server that all tests of a program share as long as one of them holds it.
     pub fn shared() -> Option<Arc<Self>> {
         static SHARED: Mutex<Weak<Postgres>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -83,12 +83,12 @@ impl Postgres {
         Some(server)
     }
 
-    /// The database `postgres`, by the unix socket.
+    /// URL of the database `postgres`, on the unix socket.
     pub fn url(&self) -> String {
         self.url_of("postgres")
     }
 
-    /// A new and empty database, by the unix socket.
+    /// Creates an empty database; returns its URL on the unix socket.
     pub fn new_database(&self) -> String {
         let name = format!("test_{}", self.databases.fetch_add(1, Ordering::SeqCst));
         self.execute("postgres", &format!("CREATE DATABASE {name}"));
@@ -100,7 +100,7 @@ impl Postgres {
         self.try_execute(database, statements).unwrap();
     }
 
-    /// The folder of the unix socket, and the port that names the socket and is open on 127.0.0.1.
+    /// Folder of the unix socket, and the port, which is also in the socket's name and open on 127.0.0.1.
     pub fn folder_and_port(&self) -> (&Path, u16) {
         (self.folder.path(), self.port)
     }
@@ -112,7 +112,7 @@ impl Postgres {
         std::fs::write(&file, format!("{text}\n{lines}\n")).unwrap();
     }
 
-    /// Puts a file into the server's folder, readable for the server alone.
+    /// Copies a file to the server's folder, readable only by the server.
     pub fn install(&self, name: &str, content: &[u8]) {
         let path = self.data().join(name);
         std::fs::write(&path, content).unwrap();
@@ -122,11 +122,11 @@ impl Postgres {
         }
     }
 
-    /// SIGKILL to the postmaster and all its children: what was not synced is lost, as in a crash.
+    /// Sends SIGKILL to the postmaster and all its children: data that was not synced is lost, as in a crash.
     pub fn kill(&self) {
         let mut postmaster = self.postmaster();
         let Some(mut child) = postmaster.take() else { return };
-        // Stopped, it has no more children.
+        // A stopped postmaster makes no more children.
         kill_process(Pid::from_child(&child), Signal::STOP).unwrap();
         let children = children(child.id());
         child.kill().unwrap();
@@ -136,12 +136,12 @@ impl Postgres {
         child.wait().unwrap();
     }
 
-    /// SIGSTOP to the postmaster and all its children: connections stay open, and nothing is answered.
+    /// Sends SIGSTOP to the postmaster and all its children: connections stay open but get no answers.
     pub fn freeze(&self) {
         self.signal_all(Signal::STOP);
     }
 
-    /// SIGCONT after [`Postgres::freeze`].
+    /// Sends SIGCONT after [`Postgres::freeze`].
     pub fn thaw(&self) {
         self.signal_all(Signal::CONT);
     }
@@ -149,14 +149,14 @@ impl Postgres {
     fn signal_all(&self, signal: Signal) {
         let postmaster = self.postmaster();
         let Some(child) = postmaster.as_ref() else { return };
-        // The postmaster first: stopped, it makes no more children.
+        // The postmaster first: once stopped, it makes no more children.
         kill_process(Pid::from_child(child), signal).unwrap();
         for pid in children(child.id()) {
             let _ = kill_process(pid, signal);
         }
     }
 
-    /// Ends the server in an orderly way; open connections are cut.
+    /// Shuts the server down in order; open connections are cut.
     pub fn stop(&self) {
         let mut postmaster = self.postmaster();
         let Some(mut child) = postmaster.take() else { return };
@@ -188,7 +188,7 @@ impl Postgres {
                 child = Some(spawned);
             }
             std::thread::sleep(Duration::from_millis(50));
-            // After a crash it may have to wait for the memory that its predecessor shared.
+            // After a crash it may have to wait for its predecessor's shared memory.
             if child.as_mut().is_some_and(|child| child.try_wait().unwrap().is_some()) {
                 child = None;
             } else if self.try_execute("postgres", "SELECT 1").is_ok() {
@@ -213,7 +213,7 @@ impl Postgres {
         format!("postgres://{USER}:{PASSWORD}@{folder}:{}/{database}", self.port)
     }
 
-    /// A program of PostgreSQL on this server's data, as somebody who is not root.
+    /// Command that runs a PostgreSQL program on this server's data, as a user other than root.
     fn command(&self, program: &str) -> Command {
         let program = self.programs.join(program);
         let mut command = if is_root() {
@@ -237,7 +237,7 @@ impl Postgres {
     ) -> Result<(), tokio_postgres::Error> {
         let mut config: tokio_postgres::Config = self.url_of(database).parse()?;
         config.ssl_mode(tokio_postgres::config::SslMode::Disable);
-        // On a thread of its own: the caller may be inside a runtime.
+        // On its own thread, because the caller may be inside a runtime.
         std::thread::scope(|scope| {
             let running = scope.spawn(|| {
                 let runtime =
@@ -263,7 +263,7 @@ fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
-/// The folder with `postgres` and `initdb`: on the PATH, or else where Debian has the newest.
+/// Folder with `postgres` and `initdb`: on the PATH, or the newest of Debian's.
 fn find_programs() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
@@ -280,7 +280,7 @@ fn find_programs() -> Option<PathBuf> {
     folders.into_iter().find(both)
 }
 
-/// Processes whose parent is `parent`.
+/// Child processes of `parent`.
 fn children(parent: u32) -> Vec<Pid> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());

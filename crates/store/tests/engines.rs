@@ -1,4 +1,4 @@
-//! Every engine behaves alike; the durable one survives being closed, filled up and misused.
+//! All engines behave alike; the durable ones survive being closed, filled up and misused.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -58,7 +58,7 @@ fn items(store: &dyn Store) -> Vec<Item> {
     items
 }
 
-/// The events have no gaps, and every leaf hash is right.
+/// Checks that the events have no gaps and that every leaf hash is right.
 fn check_events(store: &dyn Store, count: u64) {
     let mut sequence = 0;
     loop {
@@ -120,7 +120,7 @@ fn pruning_deletes_the_oldest_events_and_never_the_last() {
         };
         store.commit_and_wait(prune(1)).unwrap();
         assert_eq!(sequences(), [2, 3]);
-        // What is refused prunes nothing.
+        // A refused transaction prunes nothing.
         let refused = Transaction { expectations: vec![("a".into(), Some(1))], ..prune(2) };
         assert_eq!(store.commit_and_wait(refused), Err(StoreError::Conflict));
         assert_eq!(sequences(), [2, 3]);
@@ -213,8 +213,8 @@ fn an_error_ends_a_snapshot() {
     });
 }
 
-/// Every commit moves one unit between two records and appends an event: their sum tells whether a snapshot
-/// is of one moment.
+/// Every commit moves one unit from one record to another and appends an event, so that their sum shows whether a
+/// snapshot is of one moment.
 #[test]
 fn a_snapshot_is_of_one_moment() {
     with_every_engine(|store| {
@@ -320,7 +320,7 @@ fn a_store_of_schema_version_1_is_upgraded() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("old.db");
     let old = rusqlite::Connection::open(&path).unwrap();
-    // The statements of outlast 0.1.0.
+    // Statements of outlast 0.1.0.
     old.execute_batch(
         "CREATE TABLE record (key TEXT PRIMARY KEY, version INTEGER NOT NULL, value BLOB NOT NULL) WITHOUT ROWID;
          CREATE TABLE event (sequence INTEGER PRIMARY KEY, body BLOB NOT NULL);
@@ -414,7 +414,7 @@ fn what_is_stale_does_not_commit_and_is_forgotten() {
     assert_eq!(store.read("b").unwrap().unwrap().value, b"small", "what is large is not kept");
 }
 
-/// Makes or deletes records without a look at them, and names the prefix that they are counted below.
+/// Creates or deletes records without reading them, and names the prefix under which they are counted.
 fn tallied(writes: &[(&str, bool)], prefix: &str, at_most: Option<u64>) -> Transaction {
     let write = |(key, made): &(&str, bool)| ((*key).to_owned(), made.then(|| b"x".to_vec()));
     Transaction {
@@ -427,7 +427,7 @@ fn tallied(writes: &[(&str, bool)], prefix: &str, at_most: Option<u64>) -> Trans
 #[test]
 fn records_below_a_prefix_are_counted_and_limited() {
     with_every_engine(|store| {
-        // Two that nobody has counted, and a neighbour.
+        // Two records that nobody has counted, and a neighbour.
         for key in ["n/a/1", "n/a/2", "n/b/1"] {
             store.commit_and_wait(put(key, b"x", None)).unwrap();
         }
@@ -438,25 +438,25 @@ fn records_below_a_prefix_are_counted_and_limited() {
         };
         try_it(&[("n/a/3", true), ("n/b/2", true)], Some(3)).unwrap();
         assert_eq!((count("n/a/"), count("n/b/")), (3, 2), "b is not named, and counted anew");
-        // There is no room for another, alone or among others; nothing of it is written.
+        // There is no room for another, alone or with others; nothing is written.
         assert_eq!(try_it(&[("n/a/4", true)], Some(3)), Err(StoreError::Conflict));
         assert_eq!(try_it(&[("n/b/3", true), ("n/a/4", true)], Some(3)), Err(StoreError::Conflict));
         assert_eq!((count("n/a/"), store.read("n/b/3").unwrap()), (3, None));
-        // What takes no room, or gives some back, may be.
+        // Writes that need no room, or free some, are allowed.
         try_it(&[("n/a/1", true)], Some(1)).unwrap();
         try_it(&[("n/a/1", false), ("n/a/4", true)], Some(1)).unwrap();
         try_it(&[("n/a/2", false), ("n/a/none", false)], Some(0)).unwrap();
         assert_eq!(count("n/a/"), 2);
         try_it(&[("n/a/5", true), ("n/a/6", true)], None).unwrap();
         assert_eq!(count("n/a/"), 4);
-        // A conflict changes no number.
+        // A conflict changes no count.
         let stale = Transaction {
             expectations: vec![("n/a/5".into(), None)],
             ..tallied(&[("n/a/7", true)], "n/a/", None)
         };
         assert_eq!(store.commit_and_wait(stale), Err(StoreError::Conflict));
         assert_eq!(count("n/a/"), 4);
-        // Several at a time, of which some do not get in.
+        // Several at a time, some of which exceed the limit.
         let (sender, receiver) = std::sync::mpsc::channel();
         for number in 10..30 {
             let sender = sender.clone();
@@ -479,7 +479,7 @@ fn numbers_are_not_restored_but_counted_anew() {
     }
     let from = items(&source);
     with_every_engine(|store| {
-        // A number of records that were there and went without being named.
+        // Deletes existing records without naming their prefix.
         store.commit_and_wait(tallied(&[("n/9", true)], "n/", None)).unwrap();
         store
             .commit_and_wait(Transaction {

@@ -1,4 +1,4 @@
-//! PostgreSQL as a store: several processes on one database, a database that dies, connections that break.
+//! PostgreSQL as the store: several processes on one database, a database that dies, connections that break.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -35,7 +35,7 @@ fn increment(store: &dyn Store, id: &str) -> Result<(), StoreError> {
     })
 }
 
-/// Does so until nobody is in the way.
+/// Repeats [`increment`] until it meets no conflict.
 fn increment_at_last(store: &dyn Store, id: &str) -> Result<(), StoreError> {
     loop {
         match increment(store, id) {
@@ -60,7 +60,8 @@ fn items(store: &dyn Store) -> Vec<Item> {
     items
 }
 
-/// The ids of all events; their leaf hashes are right, none is there twice, and the counter has counted each.
+/// Returns the ids of all events. Checks that their leaf hashes are right, that no id occurs twice and that the
+/// counter agrees.
 fn check_history(store: &dyn Store) -> BTreeSet<String> {
     let (mut counter, mut sequence, mut ids) = (0, 0, BTreeSet::new());
     for item in items(store) {
@@ -87,7 +88,7 @@ fn several_processes_lose_no_update() {
     let url = server.new_database();
     const THREADS: usize = 6;
     const EACH: usize = 40;
-    // Both make the tables at once.
+    // Both create the tables at the same time.
     let stores: Vec<PostgresStore> = std::thread::scope(|scope| {
         let opening: Vec<_> =
             (0..3).map(|_| scope.spawn(|| PostgresStore::open(&url).unwrap())).collect();
@@ -108,7 +109,7 @@ fn several_processes_lose_no_update() {
     }
 }
 
-/// What happened to each attempt.
+/// Outcomes of the attempts.
 #[derive(Default)]
 struct Seen {
     done: Mutex<BTreeSet<String>>,
@@ -142,7 +143,7 @@ impl Seen {
     }
 }
 
-/// Writers on several stores until `stop`.
+/// Runs writers on several stores until `stop`.
 fn load<'scope>(
     scope: &'scope std::thread::Scope<'scope, '_>,
     stores: &'scope [PostgresStore],
@@ -177,7 +178,7 @@ fn a_database_that_is_killed_loses_nothing() {
         load(scope, &stores, &seen, &stop);
         let done = || seen.done.lock().unwrap().len();
         for round in 0..rounds {
-            // In the middle of the work, wherever that is.
+            // Kills the database at an arbitrary point of the work.
             let (before, begun) = (done(), Instant::now());
             while done() < before + 40 && begun.elapsed() < PATIENCE {
                 std::thread::sleep(Duration::from_millis(1));
@@ -198,15 +199,15 @@ fn a_database_that_is_killed_loses_nothing() {
     seen.check(&stores[0]);
 }
 
-/// Stands between a store and the database, and cuts connections when COMMIT passes.
+/// Stands between a store and the database, and cuts connections when a COMMIT passes.
 struct Proxy {
     port: u16,
-    /// COMMITs that were cut, before or after the database saw them.
+    /// Number of COMMITs cut before and after the database received them.
     cuts: Arc<[AtomicUsize; 2]>,
 }
 
 impl Proxy {
-    /// Cuts every seventh COMMIT: in turn before and after it reaches the database.
+    /// Cuts every seventh COMMIT, alternately before and after it reaches the database.
     fn start(port: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let proxy = Self { port: listener.local_addr().unwrap().port(), cuts: Arc::default() };
@@ -218,7 +219,7 @@ impl Proxy {
                 client.set_nodelay(true).unwrap();
                 server.set_nodelay(true).unwrap();
                 let (mut from, mut to) = (server.try_clone().unwrap(), client.try_clone().unwrap());
-                // The answer to the COMMIT that is cut must not pass.
+                // The answer to the cut COMMIT must not pass.
                 let deaf = Arc::new(AtomicBool::new(false));
                 let is_deaf = deaf.clone();
                 std::thread::spawn(move || {
@@ -448,7 +449,7 @@ fn tls_to_the_database_is_checked() {
     server.execute("postgres", "SELECT * FROM seen");
 
     let shown = |url: String| PostgresStore::open(&url).err().unwrap().to_string();
-    // The certificate is for localhost, and is no root.
+    // The certificate is for localhost and is not a root.
     let other_name = shown(url("127.0.0.1", &roots));
     assert!(other_name.contains("certificate"), "{other_name}");
     let server_only = format!("&sslrootcert={}", data.join("server.pem").display());
@@ -465,8 +466,8 @@ fn tls_to_the_database_is_checked() {
 fn refusals_of_the_database_are_told_apart() {
     let Some(server) = Postgres::shared() else { return };
     let store = PostgresStore::open_in(&server.url(), "refusals").unwrap();
-    // A database that says once of each key that begins with "again" to try again, and that the disk is full
-    // of keys that begin with "full".
+    // A database with triggers: writing a key that begins with "again" fails once with a serialization failure, and
+    // the disk is full for keys that begin with "full".
     server.execute(
         "postgres",
         "CREATE SEQUENCE refusals.tries;

@@ -1,4 +1,5 @@
-//! A PostgreSQL that is there and answers nothing, and one that goes away just after it was told to commit.
+//! A PostgreSQL that accepts connections but does not answer, and one that disappears just after it received a
+//! COMMIT.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -64,15 +65,15 @@ fn clock_is_that_of_the_database() {
     let now_ms = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis();
     let (before, there, after) = (now_ms(), store.clock_ms().unwrap().unwrap(), now_ms());
     let there = u128::try_from(there).unwrap();
-    // It is the same machine; the database rounds.
+    // It is the same machine, and the database rounds.
     assert!((before - 1..=after + 1).contains(&there), "{before} {there} {after}");
 }
 
-/// Passes bytes on until it is told to be gone; then connections are cut and new ones closed.
+/// Forwards bytes until it is told to disappear; then it cuts connections and closes new ones.
 #[derive(Default)]
 struct Between {
     gone: AtomicBool,
-    /// Whether it goes when it has passed on a COMMIT.
+    /// Whether it disappears after forwarding a COMMIT.
     goes_at_commit: AtomicBool,
 }
 
@@ -114,12 +115,12 @@ impl Between {
             }
         }
         let _ = from.shutdown(Shutdown::Both);
-        // What was written is read there before the end is.
+        // Bytes already written are read before the connection ends.
         let _ = to.shutdown(Shutdown::Write);
     }
 
-    /// The way back. The server's answers are read to their end whoever is gone: one that is not read would reset the connection, and
-    /// take a COMMIT with it that the server has not read yet.
+    /// The way back. Reads the server's answers to the end even if the client is gone: an unread answer would reset
+    /// the connection, and with it a COMMIT that the server has not read yet.
     fn answer(&self, mut from: TcpStream, mut to: TcpStream) {
         let mut buffer = [0; 65536];
         while let Ok(len @ 1..) = from.read(&mut buffer) {
@@ -138,13 +139,13 @@ fn outcome_is_uncertain_only_after_commit_was_sent() {
     let url = format!("postgres://outlast:{PASSWORD}@127.0.0.1:{port}/postgres?sslmode=disable");
     let store = PostgresStore::open(&url).unwrap();
     store.commit_and_wait(put("first")).unwrap();
-    // Gone before anything was sent: nothing has happened, and that is certain.
+    // It disappears before anything was sent: nothing happened, and that is certain.
     between.gone.store(true, Ordering::SeqCst);
     let outcome = store.commit_and_wait(put("before"));
     assert!(matches!(outcome, Err(StoreError::Unavailable(_))), "{outcome:?}");
     between.gone.store(false, Ordering::SeqCst);
     until("it comes back", || store.commit_and_wait(put("second")).is_ok());
-    // Gone with the answer, for longer than is waited for certainty.
+    // It disappears with the answer, for longer than the writer looks for the outcome.
     between.goes_at_commit.store(true, Ordering::SeqCst);
     let outcome = store.commit_and_wait(put("after"));
     assert!(matches!(outcome, Err(StoreError::Uncertain(_))), "{outcome:?}");

@@ -1,5 +1,5 @@
-//! How many commits a second each durable engine does. A measurement, not a test:
-//! `cargo test --release -p outlast-store --test all throughput:: -- --ignored --nocapture`.
+//! Commits per second of each durable engine. A measurement, not a test: `cargo test --release -p outlast-store
+//! --test all throughput:: -- --ignored --nocapture`.
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a measurement prints")]
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use outlast_store::sqlite::SqliteStore;
 use outlast_store::testing::Postgres;
 use outlast_store::{Store, Transaction};
 
-/// Each commit reads a record of its thread, writes it, and appends an event of the usual size.
+/// Each commit reads and writes a record of its thread, and appends an event of typical size.
 fn measure(name: &str, stores: &[&dyn Store], threads: usize) {
     let (count, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let begun = Instant::now();
@@ -45,7 +45,7 @@ fn measure(name: &str, stores: &[&dyn Store], threads: usize) {
 #[test]
 #[ignore = "a measurement of some 30 s"]
 fn commits_per_second() {
-    // On the disk that holds the build, not on one in memory.
+    // On the build's disk, not in memory.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let sqlite = SqliteStore::open(&folder.path().join("store.db")).unwrap();
     for threads in [1, 16] {

@@ -1,27 +1,27 @@
-//! Writes pictures as SVG 1.1: shapes and texts, one after the other, in the order in which they cover each other.
+//! Writes pictures as SVG 1.1: shapes and texts in drawing order.
 //!
-//! What a picture shows may come from strangers, such as a name in a ledger: attributes and texts are escaped, and characters that
-//! XML 1.0 cannot have (section 2.2) become spaces.
+//! The contents of a picture may come from strangers, such as a name in a ledger: attributes and texts are escaped,
+//! and characters that XML 1.0 forbids (section 2.2) become spaces.
 
 use std::fmt::{Display, Write};
 
 /// Names and values of attributes.
 pub type Attributes<'a> = &'a [(&'a str, &'a dyn Display)];
 
-/// A picture that is being written.
+/// A picture in progress.
 #[derive(Debug, Default, Clone)]
 pub struct Picture {
     body: String,
 }
 
 impl Picture {
-    /// A shape, such as `rect`, `line`, `circle`, `polyline` and `polygon`.
+    /// Adds a shape, such as `rect`, `line`, `circle`, `polyline` or `polygon`.
     pub fn shape(&mut self, name: &str, attributes: Attributes<'_>) {
         self.open(name, attributes);
         self.body.push_str("/>\n");
     }
 
-    /// A shape that says what it is when it is pointed at.
+    /// Adds a shape with a tooltip.
     pub fn titled(&mut self, name: &str, attributes: Attributes<'_>, title: &str) {
         self.open(name, attributes);
         self.body.push_str("><title>");
@@ -31,7 +31,7 @@ impl Picture {
         self.body.push_str(">\n");
     }
 
-    /// A text.
+    /// Adds a text.
     pub fn text(&mut self, attributes: Attributes<'_>, text: &str) {
         self.open("text", attributes);
         self.body.push('>');
@@ -39,7 +39,7 @@ impl Picture {
         self.body.push_str("</text>\n");
     }
 
-    /// The whole, with the attributes of its root: `viewBox`, `width`, `aria-label`.
+    /// Returns the picture, with the attributes of its root: `viewBox`, `width`, `aria-label`.
     pub fn finish(self, attributes: Attributes<'_>) -> String {
         let mut root = Self::default();
         let namespace: (&str, &dyn Display) = ("xmlns", &"http://www.w3.org/2000/svg");
@@ -57,14 +57,14 @@ impl Picture {
             self.body.push(' ');
             self.body.push_str(name);
             self.body.push_str("=\"");
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(Escaping(&mut self.body), "{value}");
             self.body.push('"');
         }
     }
 }
 
-/// Points as `polyline` and `polygon` have them.
+/// Points in the format of `polyline` and `polygon`.
 #[derive(Debug)]
 pub struct Points<'a, T>(pub &'a [(T, T)]);
 

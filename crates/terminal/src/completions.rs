@@ -13,7 +13,7 @@ pub struct Arguments {
     shell: Shell,
 }
 
-/// Prints the script of a program, under the name that its command has.
+/// Prints the completion script of a program under its command's name.
 pub fn print(arguments: &Arguments, mut program: Command) {
     let mut script = Vec::new();
     let name = program.get_name().to_owned();

@@ -1,4 +1,4 @@
-//! How commands end that do not succeed: an `error:` or `found:` line, perhaps a `hint:` line, and an exit code.
+//! How unsuccessful commands end: an `error:` or `found:` line, perhaps a `hint:` line, and an exit code.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -21,17 +21,18 @@ pub struct Failure {
     setting: Option<&'static str>,
 }
 
-/// The signature of some file was refused.
+/// Exit code: the signature of a file was refused.
 pub const REFUSED: u8 = 3;
-/// Some of several files failed; the others are done.
+/// Exit code: some of several files failed; the others are done.
 pub const PARTIAL: u8 = 4;
-/// The command found what it looks for: clients that are left behind, certificates that break rules.
+/// Exit code: the command found what it looks for, such as clients without post-quantum groups or certificates that
+/// break rules.
 pub const FOUND: u8 = 5;
-/// The command line, or a variable that stands for a part of it, is wrong.
+/// Exit code: the command line, or a variable that stands for an option, is wrong.
 pub const USAGE: u8 = 2;
 
 impl Failure {
-    /// Fails with exit code 1.
+    /// A failure with exit code 1.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -48,31 +49,31 @@ impl Failure {
         Self { is_finding: true, code: FOUND, ..Self::new(message) }
     }
 
-    /// A file that cannot be read or written.
+    /// Failure to read or write a file.
     pub fn file(path: &Path, error: &dyn Display) -> Self {
         Self::new(format!("{}: {error}", path.display()))
     }
 
-    /// What to do about it.
+    /// Adds advice on what to do.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// With the data folder in the commands that the hint tells, as a shell takes it.
+    /// Adds the data folder, quoted for a shell, to the commands in the hint.
     pub fn in_folder(mut self, data: &Path) -> Self {
         let folder = format!("--data {}", shell::quoted(data));
         self.hint = self.hint.map(|hint| hint.replace("--data DIR", &folder));
         self
     }
 
-    /// The same with what it is about in front.
+    /// Puts `what` before the message.
     pub fn prefixed(mut self, what: &str) -> Self {
         self.message = format!("{what}: {}", self.message);
         self
     }
 
-    /// A value of this setting is refused (`listen`, or `acme.dns` in a section).
+    /// Names the setting whose value is refused (`listen`, or `acme.dns` in a section).
     pub fn about(mut self, setting: &'static str) -> Self {
         self.setting = Some(setting);
         self
@@ -83,13 +84,13 @@ impl Failure {
         self.setting
     }
 
-    /// Another exit code.
+    /// Sets another exit code.
     pub fn code(mut self, code: u8) -> Self {
         self.code = code;
         self
     }
 
-    /// The text of the line, without its label.
+    /// Text of the line, without its label.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -99,7 +100,7 @@ impl Failure {
         self.code
     }
 
-    /// Prints what there is to say and gives the exit code.
+    /// Prints the message and returns the exit code.
     pub fn report(&self) -> ExitCode {
         let label = if self.is_finding { "found" } else { "error" };
         crate::output::ended(label, &self.message, self.hint.as_deref());
@@ -139,7 +140,7 @@ impl From<outlast_crypto::CryptoError> for Failure {
     }
 }
 
-/// The store's errors with what to do about them.
+/// An error of the store, with advice on what to do.
 pub fn store_failure(error: StoreError) -> Failure {
     let hint = match &error {
         StoreError::TooNew { .. } => {

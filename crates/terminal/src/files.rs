@@ -1,4 +1,4 @@
-//! Files: written whole or not at all.
+//! Files, written completely or not at all.
 
 use std::fs::{self, File, Permissions};
 use std::io::{ErrorKind, Read, Write};
@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::failure::Failure;
 use crate::temporary::Pending;
 
-/// Writes `bytes` to `path` by way of a temporary file beside it, synced, with these permissions.
+/// Writes `bytes` to `path` through a temporary file in the same folder, synced, with these permissions.
 pub fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Failure> {
     let attempt = || -> std::io::Result<()> {
         let folder = match path.parent() {
@@ -26,8 +26,8 @@ pub fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Failure> {
     attempt().map_err(|error| io_failure(path, &error))
 }
 
-/// Has `fill` write a new file, which appears whole or not at all; an existing one is not replaced. For its
-/// owner only.
+/// Lets `fill` write a new file, which appears completely or not at all; it does not replace an existing file. Only
+/// the owner can read it.
 pub fn write_new<T>(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> Result<T, Failure>,
@@ -44,7 +44,7 @@ pub fn write_new<T>(
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    // Temporary files are for their owner only.
+    // Only the owner can read temporary files.
     let mut temporary = tempfile::NamedTempFile::new_in(folder).map_err(|error| failed(&error))?;
     let _pending = Pending::new(temporary.path());
     let result = fill(temporary.as_file_mut())?;
@@ -56,7 +56,7 @@ pub fn write_new<T>(
     Ok(result)
 }
 
-/// What to do where the system says that it is not permitted.
+/// Advice when the system denies permission.
 pub const NOT_PERMITTED: &str =
     "run the command as the user that the file or folder belongs to, or change its owner or mode";
 
@@ -65,7 +65,7 @@ pub fn exists(path: &Path) -> Result<bool, Failure> {
     path.try_exists().map_err(|error| io_failure(path, &error))
 }
 
-/// A file that cannot be read or written, with what to do about it.
+/// Failure to read or write a file, with advice on what to do.
 pub fn io_failure(path: &Path, error: &std::io::Error) -> Failure {
     let failure = Failure::file(path, error);
     match error.kind() {
@@ -88,7 +88,7 @@ pub fn io_failure(path: &Path, error: &std::io::Error) -> Failure {
 pub fn read(path: &Path, max: usize) -> Result<Vec<u8>, Failure> {
     let attempt = || -> std::io::Result<Vec<u8>> {
         let file = File::open(path)?;
-        // As large as it becomes: a buffer that grows leaves copies of secrets behind.
+        // Reserves the final size, because a growing buffer leaves copies of secrets behind.
         let len = usize::try_from(file.metadata()?.len()).unwrap_or(max).min(max);
         let mut bytes = Vec::with_capacity(len + 1);
         file.take(max as u64 + 1).read_to_end(&mut bytes)?;
@@ -101,24 +101,24 @@ pub fn read(path: &Path, max: usize) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// Makes a folder that only its owner can enter, with its parents.
+/// Creates a folder that only its owner can enter, with its parents.
 pub fn make_private_folder(path: &Path) -> Result<(), Failure> {
     fs::create_dir_all(path)
         .and_then(|()| fs::set_permissions(path, Permissions::from_mode(0o700)))
         .map_err(|error| io_failure(path, &error))
 }
 
-/// What tells a file from the one that was there before: whether to read it again.
+/// Identifies a version of a file, to decide whether to read it again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     modified: (i64, i64),
-    /// Tells of other permissions, and of files whose time of change was set.
+    /// Also changes with permissions, and when a file's modification time is set.
     changed: (i64, i64),
     inode: u64,
     len: u64,
 }
 
-/// That of a file, if it is there.
+/// Stamp of a file, if it exists.
 pub fn stamp(path: &Path) -> Option<Stamp> {
     let found = fs::metadata(path).ok()?;
     Some(Stamp {

@@ -1,4 +1,5 @@
-//! What the programs share that people start: how they print, how they fail, how they write files, and whom they call as.
+//! Shared by all programs that users start: how they print, fail and write files, and with which credentials they
+//! call.
 
 pub mod completions;
 pub mod failure;

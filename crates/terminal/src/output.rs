@@ -1,4 +1,4 @@
-//! The only place that prints: results to stdout, everything else to stderr.
+//! The only module that prints: results to stdout, everything else to stderr.
 #![expect(clippy::print_stderr, reason = "the command line prints, here only")]
 
 use std::io::{IsTerminal, Write};
@@ -6,7 +6,7 @@ use std::io::{IsTerminal, Write};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-/// How results are printed.
+/// Format of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Output {
     /// For people.
@@ -28,17 +28,17 @@ impl Output {
     }
 }
 
-/// A line of data. A closed pipe is nobody's error.
+/// Prints a line of data. A closed pipe is not an error.
 pub fn line(text: &str) {
     try_line(text);
 }
 
-/// A line of data; whether anybody still reads it.
+/// Prints a line of data; returns whether anybody still reads.
 pub fn try_line(text: &str) -> bool {
     writeln!(std::io::stdout(), "{text}").is_ok()
 }
 
-/// A line that says how a command ended, `error: ...` or `found: ...`, and perhaps a `hint:` line.
+/// Prints a line about how a command ended, `error: ...` or `found: ...`, and perhaps a `hint:` line.
 pub fn ended(label: &str, message: &str, hint: Option<&str>) {
     eprintln!("{label}: {message}");
     if let Some(hint) = hint {
@@ -46,17 +46,17 @@ pub fn ended(label: &str, message: &str, hint: Option<&str>) {
     }
 }
 
-/// Something that is worth knowing and stops nothing.
+/// Prints something worth knowing that stops nothing.
 pub fn warning(message: &str) {
     eprintln!("warning: {message}");
 }
 
-/// What goes on, for whoever watches; never a result.
+/// Prints progress for people who watch; never a result.
 pub fn notice(text: &str) {
     eprintln!("{text}");
 }
 
-/// A progress bar over `bytes`, shown on a terminal only.
+/// A progress bar over `bytes`, shown only on a terminal.
 pub fn byte_bar(bytes: u64) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -68,7 +68,7 @@ pub fn byte_bar(bytes: u64) -> ProgressBar {
     style.map_or(bar.clone(), |style| bar.with_style(style))
 }
 
-/// A spinner with a message, shown on a terminal only.
+/// A spinner with a message, shown only on a terminal.
 pub fn spinner(message: &str) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();

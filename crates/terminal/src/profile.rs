@@ -1,4 +1,4 @@
-//! AWS profiles: the one that `init` writes, and the ones that commands read.
+//! AWS profiles: the one that `init` writes, and those that commands read.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ pub const NAME: &str = "outlast";
 /// `config` of the profile.
 pub fn config_text(region: &str, host: &str, ca_bundle: &Path) -> String {
     format!(
-        // Some SDKs ask STS for a role without looking at the profile's endpoint_url.
+        // Some SDKs call STS for a role and ignore the profile's endpoint_url.
         "[profile {NAME}]\nregion = {region}\nendpoint_url = https://{host}\n\
          ca_bundle = {}\nservices = {NAME}\n\n\
          [services {NAME}]\nsts =\n  endpoint_url = https://{host}\n",
@@ -27,7 +27,7 @@ pub fn credentials_text(id: &str, secret: &Secret) -> Secret {
     Secret::new([head.as_bytes(), secret.expose(), b"\n"].concat())
 }
 
-/// The region in a `config` that is just as `init` or the server wrote it; `None` if it was edited.
+/// The region in a `config` that is exactly as `init` or the server wrote it; `None` if it was edited.
 pub fn region_of_own(path: &Path) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     let mut lines = text.lines();
@@ -36,7 +36,7 @@ pub fn region_of_own(path: &Path) -> Option<String> {
     lines.next()?.strip_prefix("endpoint_url = https://")?;
     lines.next()?.strip_prefix("ca_bundle = ")?;
     let rest: Vec<_> = lines.collect();
-    // Earlier builds wrote nothing more.
+    // Earlier versions wrote nothing more.
     let services = [&format!("services = {NAME}"), "", &format!("[services {NAME}]"), "sts ="];
     let known = rest.is_empty()
         || (rest.len() == services.len() + 1
@@ -45,8 +45,8 @@ pub fn region_of_own(path: &Path) -> Option<String> {
     (own && known).then_some(region)
 }
 
-/// How to reach and trust the service, and the caller's credentials. Flags go before variables, variables before files, as
-/// in AWS's own tools.
+/// How to reach and trust the service, and the caller's credentials. Options come before variables and variables
+/// before files, as in AWS's own tools.
 #[derive(clap::Args, Debug, Clone, Default)]
 pub struct Connection {
     /// AWS profile to use.
@@ -76,7 +76,7 @@ pub struct Connection {
     credentials_file: Option<PathBuf>,
 }
 
-/// A connection's settings, complete.
+/// Complete settings of a connection.
 pub struct Settings {
     /// `https://host:port`
     pub endpoint_url: String,
@@ -95,7 +95,7 @@ pub struct Settings {
 }
 
 impl Connection {
-    /// For a data folder's own profile, whatever the environment says.
+    /// Settings of a data folder's own profile, whatever the environment says.
     pub fn of_folder(folder: &Path, endpoint_url: String) -> Self {
         Self {
             profile: Some(NAME.to_owned()),
@@ -109,7 +109,7 @@ impl Connection {
         }
     }
 
-    /// Looks everything up.
+    /// Looks up all settings.
     pub fn settings(&self) -> Result<Settings, Failure> {
         let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
         let load = |given: &Option<PathBuf>, default: &str| {
@@ -138,7 +138,7 @@ impl Connection {
             ))
         };
         let from_environment = || {
-            // A profile that was asked for goes before keys in the environment.
+            // A profile that was asked for comes before keys in the environment.
             if self.profile.is_some() {
                 return None;
             }

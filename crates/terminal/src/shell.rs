@@ -1,4 +1,4 @@
-//! Words for a shell: what is printed as a command can be pasted as it is.
+//! Quoting for a shell: printed commands can be pasted as they are.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use std::path::Path;
 pub fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
-    // A hyphen in front would make an option of it; a tilde is not plain, and is not expanded within quotes.
+    // A leading hyphen would make it an option; a tilde is quoted so that it is not expanded.
     if !text.is_empty() && text.chars().all(plain) && !text.starts_with('-') {
         return text;
     }

@@ -1,5 +1,5 @@
-//! Temporary files and folders that an interrupted command leaves nothing of: `tempfile` removes what it made when a
-//! value is dropped, and a signal drops nothing.
+//! Temporary files and folders that an interrupted command removes: `tempfile` removes them on drop, but a signal
+//! drops nothing.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,14 +15,14 @@ static PENDING: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 /// Attempts to remove a folder into which another thread still writes.
 const ATTEMPTS: usize = 20;
 
-/// A temporary file or folder, which [`remove_when_interrupted`] removes while this lives.
+/// A temporary file or folder, which [`remove_when_interrupted`] removes as long as this value exists.
 #[must_use]
 pub struct Pending(PathBuf);
 
 impl Pending {
-    /// Notes a file or folder that was just made.
+    /// Registers a file or folder that was just created.
     pub fn new(path: &Path) -> Self {
-        // Absolute: the working folder may be another one by then.
+        // Absolute, because the working folder may change.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
         PENDING.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone());
         Self(path)
@@ -35,14 +35,14 @@ impl Drop for Pending {
     }
 }
 
-/// From now on SIGINT and SIGTERM remove what is [`Pending`] before they end the program, as they do by default.
+/// From now on SIGINT and SIGTERM remove everything [`Pending`] before they end the program as they do by default.
 ///
 /// Not for commands that handle these signals themselves, such as servers.
 pub fn remove_when_interrupted() {
     let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else { return };
     thread::spawn(move || {
         for signal in signals.forever() {
-            // Held until the end, so that nothing is noted any more and nothing that is complete is removed.
+            // Held until the end, so that nothing new is registered and nothing complete is removed.
             let pending = PENDING.lock().unwrap_or_else(PoisonError::into_inner);
             pending.iter().for_each(|path| remove(path));
             let _ = low_level::emulate_default_handler(signal);
@@ -72,7 +72,7 @@ mod tests {
 
     const CHILD: &str = "OUTLAST_TEST_INTERRUPTED";
 
-    /// The child: a file that is never complete, and a folder with something in it.
+    /// The child process: a file that is never complete, and a folder with contents.
     fn never_completes(folder: &str) {
         remove_when_interrupted();
         let folder = PathBuf::from(folder);

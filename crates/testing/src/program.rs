@@ -1,10 +1,10 @@
-//! Programs as a user has them: run to their end, with what they said.
+//! Programs as a user runs them: run to the end, with their output.
 
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// A program with nothing of AWS or Outlast in its environment.
+/// A program without AWS or Outlast variables in its environment.
 pub fn command(program: &str) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
@@ -24,24 +24,24 @@ pub fn run(command: &mut Command) -> Output {
     }
 }
 
-/// What it wrote to stdout.
+/// Its stdout.
 pub fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// What it wrote to stderr.
+/// Its stderr.
 pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Runs a command that must succeed, and gives its stdout.
+/// Runs a command that must succeed; returns its stdout.
 pub fn succeed(command: &mut Command) -> String {
     let output = run(command);
     assert!(output.status.success(), "{command:?}\n{}{}", stdout(&output), stderr(&output));
     stdout(&output)
 }
 
-/// Runs a command that must fail with this exit code, and gives its stderr.
+/// Runs a command that must fail with this exit code; returns its stderr.
 pub fn fail(command: &mut Command, code: i32) -> String {
     let output = run(command);
     let text = stderr(&output);
@@ -49,8 +49,9 @@ pub fn fail(command: &mut Command, code: i32) -> String {
     text
 }
 
-/// Copies a program to where it is to be started. Another process does it: what this one has open to write, a child that another
-/// thread begins just then has open, too, and a file that anybody has open to write does not start ("Text file busy").
+/// Copies a program to the folder where it will be started. Another process does the copying: a file that this
+/// process has open for writing is also open in children that other threads are starting, and a file that anybody has
+/// open for writing cannot be started ("Text file busy").
 #[track_caller]
 pub fn copy(from: impl AsRef<OsStr>, to: &Path) {
     succeed(Command::new("cp").arg("--preserve=mode").arg(from.as_ref()).arg(to));

@@ -17,15 +17,15 @@ pub enum CheckpointError {
     /// The second line is not a size.
     #[error("the checkpoint's size is not a decimal number without leading zeroes")]
     Size,
-    /// The third line is not a hash, or that of an empty tree is not the hash of nothing.
+    /// The third line is not a hash, or the hash of an empty tree is wrong.
     #[error("the checkpoint's root is not base64 of a hash that its size can have")]
     Root,
-    /// A line after these is empty, or the last one has no newline.
+    /// A line after these is empty, or the last one lacks its newline.
     #[error("the checkpoint does not consist of lines that are not empty")]
     Lines,
 }
 
-/// A tree's head.
+/// The head of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
     origin: String,
@@ -49,7 +49,7 @@ impl Checkpoint {
         Ok(Self { origin: origin.to_owned(), size, root, extensions: Vec::new() })
     }
 
-    /// Reads the text of a note.
+    /// Parses the text of a note.
     pub fn parse(text: &str) -> Result<Self, CheckpointError> {
         let text = text.strip_suffix('\n').ok_or(CheckpointError::Lines)?;
         let mut lines = text.split('\n');
@@ -63,7 +63,7 @@ impl Checkpoint {
         Ok(Self { extensions, ..Self::new(origin, size, root)? })
     }
 
-    /// Which log.
+    /// Origin of the log.
     pub fn origin(&self) -> &str {
         &self.origin
     }
@@ -78,7 +78,7 @@ impl Checkpoint {
         &self.root
     }
 
-    /// Lines after the root, which signatures by ML-DSA-44 do not allow.
+    /// Lines after the root, which ML-DSA-44 signatures do not allow.
     pub fn extensions(&self) -> &[String] {
         &self.extensions
     }
@@ -92,7 +92,7 @@ impl fmt::Display for Checkpoint {
     }
 }
 
-/// A checkpoint and the note that it came in, whose signatures need not be valid.
+/// A checkpoint with its note; the signatures need not be valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedCheckpoint {
     checkpoint: Checkpoint,
@@ -110,7 +110,7 @@ impl SignedCheckpoint {
         Ok(Self { checkpoint, note })
     }
 
-    /// Reads a note whose text is a checkpoint.
+    /// Parses a note whose text is a checkpoint.
     pub fn parse(bytes: &[u8]) -> Result<Self, CheckpointError> {
         SignedNote::parse(bytes)?.try_into()
     }
@@ -125,12 +125,12 @@ impl SignedCheckpoint {
         &self.note
     }
 
-    /// Adds a cosignature, which is to be verified before.
+    /// Adds a cosignature, which must have been verified.
     pub fn add(&mut self, signature: crate::NoteSignature) -> Result<(), NoteError> {
         self.note.add(signature)
     }
 
-    /// The valid signatures of the log itself, of which there is at least one: by those of the known keys whose name is the origin.
+    /// The valid signatures of the log itself, at least one: by the known keys whose name is the origin.
     pub fn verify_log<'k>(&self, known: &'k [VerifierKey]) -> Result<Vec<Verified<'k>>, NoteError> {
         let mut verified = self.note.verify(known)?;
         verified.retain(|by| by.key.name() == self.checkpoint.origin && by.key.algorithm().of_logs);

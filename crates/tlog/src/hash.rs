@@ -26,7 +26,7 @@ pub fn node(left: &Hash, right: &Hash) -> Hash {
     sha256(&message)
 }
 
-/// The root over `hashes`, as if they were leaves' hashes: of a full tile, the hash that stands for it one level up. `None` of none.
+/// The root over `hashes` as leaf hashes: for a full tile, its hash one level up. `None` if there are none.
 ///
 /// ```
 /// use outlast_tlog::hash::{leaf, node, root};
@@ -37,7 +37,8 @@ pub fn node(left: &Hash, right: &Hash) -> Hash {
 pub fn root(hashes: &[Hash]) -> Option<Hash> {
     let mut level = hashes.to_vec();
     while level.len() > 1 {
-        // A last one without a sibling goes up as it is, which is what splitting at the largest power of two comes to.
+        // A last hash without a sibling goes up unchanged, which is equivalent to splitting at the largest power of
+        // two.
         level = level
             .chunks(2)
             .map(|pair| match pair {

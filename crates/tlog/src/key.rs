@@ -15,24 +15,24 @@ use crate::text;
 
 /// A kind of signature (c2sp.org/signed-note, "Signature types"; c2sp.org/tlog-cosignature).
 pub struct Algorithm {
-    /// How it is called in messages.
+    /// Name in messages.
     pub name: &'static str,
-    /// The byte before the public key.
+    /// Type byte before the public key.
     pub kind: u8,
-    /// The row of `outlast_crypto::keys` that its keys are of.
+    /// Row of `outlast_crypto::keys` for its keys.
     pub key_spec: &'static str,
-    /// Whether signatures state a time.
+    /// Whether its signatures contain a time.
     pub timed: bool,
     /// Whether a log may sign its checkpoints with it.
     pub of_logs: bool,
     /// Whether a witness may cosign with it.
     pub of_witnesses: bool,
     signature: &'static SignatureAlgorithm,
-    /// DER of `SubjectPublicKeyInfo` up to the raw key.
+    /// DER of `SubjectPublicKeyInfo` before the raw key.
     spki_prefix: &'static [u8],
     key_len: usize,
     signature_len: usize,
-    /// (signer's name, time, note's text) to what is signed
+    /// (signer's name, time, note's text) to the signed message
     message: fn(&str, u64, &str) -> Option<Vec<u8>>,
 }
 
@@ -54,7 +54,7 @@ pub static ML_DSA_44: Algorithm = Algorithm {
     signature_len: 2420,
     message: |name, time, text| subtree_message(name, time, &Checkpoint::parse(text).ok()?),
 };
-/// Ed25519 over the note's text, for logs. Logs that talk to the public witness network must sign with it, too.
+/// Ed25519 over the note's text, for logs. Logs that use the public witness network must also sign with it.
 pub static ED25519_LOG: Algorithm = Algorithm {
     name: "Ed25519",
     kind: 0x01,
@@ -86,14 +86,14 @@ pub static ED25519_COSIGNATURE: Algorithm = Algorithm {
     },
 };
 
-/// Every row.
+/// All rows.
 pub static ALGORITHMS: &[&Algorithm] = &[&ML_DSA_44, &ED25519_LOG, &ED25519_COSIGNATURE];
 
 // RFC 8410, section 4.
 const ED25519_SPKI: [u8; 12] =
     [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 
-/// `cosigned_message` of a checkpoint. Extension lines would not be signed, so that there may be none.
+/// `cosigned_message` for a checkpoint. It would not cover extension lines, so there must be none.
 fn subtree_message(name: &str, time: u64, checkpoint: &Checkpoint) -> Option<Vec<u8>> {
     if !checkpoint.extensions().is_empty() {
         return None;
@@ -158,7 +158,7 @@ impl VerifierKey {
         })
     }
 
-    /// Its name: of a log's key, the log's origin.
+    /// Its name: for a log's key, the log's origin.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -168,7 +168,7 @@ impl VerifierKey {
         self.id
     }
 
-    /// What it signs with.
+    /// Its algorithm.
     pub fn algorithm(&self) -> &'static Algorithm {
         self.algorithm
     }
@@ -178,12 +178,12 @@ impl VerifierKey {
         self.spki.get(self.algorithm.spki_prefix.len()..).unwrap_or_default()
     }
 
-    /// Whether the signature says that it is this key's.
+    /// Whether the signature claims to be this key's.
     pub fn is_named_by(&self, signature: &NoteSignature) -> bool {
         signature.id() == self.id && signature.name() == self.name
     }
 
-    /// Verifies a signature over a note's text; gives its time, if it states one.
+    /// Verifies a signature over a note's text; returns its time, if it has one.
     pub fn verify(&self, text: &str, signature: &NoteSignature) -> Result<Option<u64>, KeyError> {
         if !self.is_named_by(signature) {
             return Err(KeyError::Signature);
@@ -209,7 +209,7 @@ impl VerifierKey {
     }
 }
 
-/// The largest time: seconds in 63 bits.
+/// The largest time: 63 bits of seconds.
 const MAX_TIME: u64 = i64::MAX as u64;
 
 impl fmt::Display for VerifierKey {
@@ -230,7 +230,7 @@ impl FromStr for VerifierKey {
     type Err = KeyError;
 
     fn from_str(vkey: &str) -> Result<Self, KeyError> {
-        // A base64 key may have plus signs, too.
+        // A key in base64 may contain plus signs, too.
         let mut parts = vkey.splitn(3, '+');
         let (Some(name), Some(id), Some(key)) = (parts.next(), parts.next(), parts.next()) else {
             return Err(KeyError::Form);
@@ -258,7 +258,7 @@ pub struct Signer {
 }
 
 impl Signer {
-    /// The key in the stored form of its row ([`Algorithm::key_spec`]).
+    /// A signer from the stored form of its key ([`Algorithm::key_spec`]).
     pub fn new(
         name: &str,
         algorithm: &'static Algorithm,
@@ -274,18 +274,18 @@ impl Signer {
         Ok(Self { public, secret })
     }
 
-    /// A fresh key in its stored form.
+    /// A new key in its stored form.
     pub fn generate(algorithm: &'static Algorithm) -> Result<Secret, KeyError> {
         let spec = KeySpec::by_name(algorithm.key_spec).ok_or(CryptoError::UnsupportedAlgorithm)?;
         Ok(spec.generate()?)
     }
 
-    /// The public half.
+    /// The public key.
     pub fn verifier(&self) -> &VerifierKey {
         &self.public
     }
 
-    /// Signs a note's text at `time`, in seconds since 1970, which kinds without a time leave out.
+    /// Signs a note's text at `time`, in seconds since 1970, which algorithms without a time ignore.
     pub fn sign(&self, text: &str, time: u64) -> Result<NoteSignature, KeyError> {
         if time > MAX_TIME {
             return Err(KeyError::Time);

@@ -1,8 +1,8 @@
-//! Why keys and what they sign are refused.
+//! Errors of keys and signatures.
 
 use outlast_crypto::CryptoError;
 
-/// Why a key was refused, or a signature.
+/// Why a key or a signature was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// Not `name+id+key`.
@@ -10,22 +10,22 @@ pub enum KeyError {
         "this is not a verifier key: name, plus sign, eight hexadecimal digits, plus sign, base64"
     )]
     Form,
-    /// A name that cannot be one.
+    /// An invalid name.
     #[error("a key's name has 1 to 255 bytes and neither spaces nor plus signs")]
     Name,
-    /// A kind of signature without a row.
+    /// An unknown type of signature.
     #[error("signatures of kind {0:#04x} are not known; known are 0x01, 0x04 and 0x06")]
     Algorithm(u8),
-    /// The key has another length than its kind.
+    /// The key's length does not match its type.
     #[error("the public key has the wrong length")]
     Length,
-    /// The id is not the key's.
+    /// The id does not match the key.
     #[error("the verifier key's id is not that of its name and key")]
     Id,
-    /// The signature is another key's, or not valid.
+    /// The signature is another key's, or invalid.
     #[error("the signature is not valid")]
     Signature,
-    /// What is to be signed is not a checkpoint, or has extension lines, which ML-DSA signatures do not cover.
+    /// The text to sign is not a checkpoint, or has extension lines, which ML-DSA signatures do not cover.
     #[error("this is not a checkpoint that can be signed")]
     Message,
     /// The time is larger than 2^63 - 1.

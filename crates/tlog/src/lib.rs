@@ -1,12 +1,14 @@
-//! Transparency logs by the specifications of C2SP: Merkle trees in tiles, signed notes, checkpoints, proofs, witnesses and policies.
+//! Transparency logs by C2SP's specifications: Merkle trees in tiles, signed notes, checkpoints, proofs, witnesses
+//! and policies.
 //!
-//! No file, no socket, no clock and no store: whoever has those passes bytes and times in. Nothing here panics, whatever it reads,
-//! and every parser has a limit.
+//! No file, no socket, no clock and no store: the caller passes bytes and times. Nothing here panics, whatever it
+//! reads, and every parser has a limit.
 //!
-//! The tree's arithmetic is written here rather than taken from `tlog_tiles` and `signed_note` 0.2: those bring SHA-2, Ed25519,
-//! `rand_core` and base64 in versions that the workspace has left, hash with a library of their own, and stop the process by
-//! assertions where numbers do not fit (`docs/decisions/0020-the-audit-trail-is-a-merkle-log.md`). The hash and the signatures are
-//! those of `outlast-crypto`.
+//! The arithmetic of the tree is written here rather than taken from `tlog_tiles` and `signed_note` 0.2: those need
+//! SHA-2, Ed25519, `rand_core` and base64 in versions that the workspace no longer uses, hash with a library of their
+//! own, and abort on assertions where numbers do not match
+//! (`docs/decisions/0020-the-audit-trail-is-a-merkle-log.md`). The hash and the signatures are those of
+//! `outlast-crypto`.
 
 pub mod checkpoint;
 pub mod hash;
@@ -30,5 +32,5 @@ pub use range::CompactRange;
 /// A node of the tree: SHA-256.
 pub type Hash = [u8; 32];
 
-/// The largest size of a tree: what the Go implementations and SQLite's integers can count.
+/// The largest size of a tree: the limit of the Go implementations and of SQLite's integers.
 pub const MAX_SIZE: u64 = i64::MAX as u64;

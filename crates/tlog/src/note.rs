@@ -22,16 +22,16 @@ pub enum NoteError {
     /// It is not UTF-8, or has control characters.
     #[error("the note is not UTF-8 text without control characters")]
     Characters,
-    /// It is not text, empty line, signatures.
+    /// It is not a text, an empty line and signatures.
     #[error("the note is not a text, an empty line and lines of signatures")]
     Form,
-    /// A line of the signatures is not one.
+    /// A line of the signatures is malformed.
     #[error("line {0} of the note's signatures is not a signature")]
     Signature(usize),
     /// There are more than [`MAX_SIGNATURES`].
     #[error("the note has more than {MAX_SIGNATURES} signatures")]
     TooMany,
-    /// A signature that names a known key is not by it.
+    /// A signature that names a known key is invalid.
     #[error("the signature of {0} is not valid")]
     Invalid(String),
     /// No signature is by a known key.
@@ -48,7 +48,7 @@ pub struct NoteSignature {
 }
 
 impl NoteSignature {
-    /// A signature by the key with this name and id. `None` if the name is none, or there is nothing behind the id.
+    /// A signature by the key with this name and id. `None` if the name is invalid, or nothing follows the id.
     pub fn new(name: &str, id: [u8; 4], bytes: Vec<u8>) -> Option<Self> {
         (text::is_key_name(name) && !bytes.is_empty()).then(|| Self {
             name: name.to_owned(),
@@ -62,17 +62,17 @@ impl NoteSignature {
         &self.name
     }
 
-    /// The key's id, which is no proof of anything.
+    /// The key's id, which proves nothing.
     pub fn id(&self) -> [u8; 4] {
         self.id
     }
 
-    /// What follows the id: the signature, behind its time where its kind has one.
+    /// The bytes after the id: the signature, preceded by a time if its type has one.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Reads lines of signatures, as a witness answers them.
+    /// Parses lines of signatures, as in a witness's answer.
     pub fn parse_lines(lines: &str) -> Result<Vec<Self>, NoteError> {
         if lines.len() > MAX_NOTE {
             return Err(NoteError::TooLong);
@@ -104,7 +104,7 @@ impl fmt::Display for NoteSignature {
     }
 }
 
-/// A note with its signatures, none of which need be valid: see [`SignedNote::verify`].
+/// A note with its signatures, which need not be valid: see [`SignedNote::verify`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedNote {
     text: String,
@@ -116,7 +116,8 @@ pub struct SignedNote {
 pub struct Verified<'k> {
     /// The key.
     pub key: &'k VerifierKey,
-    /// The time that the signature states, in seconds since 1970; `None` if its kind has none or it is 0, which states nothing.
+    /// The time in the signature, in seconds since 1970; `None` if its type has none, or if it is 0, which means
+    /// none.
     pub time: Option<u64>,
 }
 
@@ -135,7 +136,7 @@ impl SignedNote {
         Ok(Self { text: text.to_owned(), signatures: Vec::new() })
     }
 
-    /// Reads a note, which has at least one signature.
+    /// Parses a note, which must have at least one signature.
     pub fn parse(bytes: &[u8]) -> Result<Self, NoteError> {
         if bytes.len() > MAX_NOTE {
             return Err(NoteError::TooLong);
@@ -144,14 +145,14 @@ impl SignedNote {
         if text::has_control_characters(whole) {
             return Err(NoteError::Characters);
         }
-        // The text may have empty lines: the last one ends it.
+        // The text may contain empty lines: the last one ends it.
         let split = whole.rfind("\n\n").ok_or(NoteError::Form)?;
         let (text, signatures) = (&whole[..=split], &whole[split + 2..]);
         let signatures = NoteSignature::parse_lines(signatures)?;
         Ok(Self { text: text.to_owned(), signatures })
     }
 
-    /// The text with its last newline.
+    /// The text, including its last newline.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -161,7 +162,7 @@ impl SignedNote {
         &self.signatures
     }
 
-    /// Adds a signature; one of the same key is replaced.
+    /// Adds a signature; replaces one by the same key.
     pub fn add(&mut self, signature: NoteSignature) -> Result<(), NoteError> {
         let same =
             |other: &&mut NoteSignature| other.name == signature.name && other.id == signature.id;
@@ -176,8 +177,8 @@ impl SignedNote {
         Ok(())
     }
 
-    /// The valid signatures by the known keys, of which there is at least one. Signatures of other keys are ignored; one that names a
-    /// known key and is not by it makes the whole note invalid.
+    /// The valid signatures by the known keys, at least one. Signatures by other keys are ignored; an invalid one
+    /// that names a known key makes the whole note invalid.
     pub fn verify<'k>(&self, known: &'k [VerifierKey]) -> Result<Vec<Verified<'k>>, NoteError> {
         let mut verified = Vec::new();
         for signature in &self.signatures {
@@ -196,7 +197,7 @@ impl SignedNote {
     }
 }
 
-/// The whole note as it is written.
+/// The whole note in its text form.
 impl fmt::Display for SignedNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)?;

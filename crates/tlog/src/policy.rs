@@ -1,4 +1,4 @@
-//! Trust policies (c2sp.org/tlog-policy): which logs, which witnesses, and how many of these must have cosigned.
+//! Trust policies (c2sp.org/tlog-policy): which logs, which witnesses, and how many of these must cosign.
 
 use crate::VerifierKey;
 use crate::checkpoint::SignedCheckpoint;
@@ -27,18 +27,18 @@ pub struct Policy {
 pub struct Log {
     /// Its key, whose name is its origin.
     pub key: VerifierKey,
-    /// Where it is, if the policy says so.
+    /// Its URL, if the policy has one.
     pub url: Option<String>,
 }
 
 /// A witness of a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Witness {
-    /// What the policy calls it. Not a key's name.
+    /// Name in the policy, not the key's.
     pub name: String,
     /// Its key.
     pub key: VerifierKey,
-    /// Where it is, if the policy says so.
+    /// Its URL, if the policy has one.
     pub url: Option<String>,
 }
 
@@ -54,19 +54,19 @@ enum MemberKind {
     Group { threshold: usize, members: Vec<usize> },
 }
 
-/// Why something is not what a policy asks for.
+/// Why a checkpoint or proof does not satisfy a policy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// The note has a false signature, or none by a key of the policy.
+    /// The note has an invalid signature, or none by a key of the policy.
     #[error(transparent)]
     Note(#[from] NoteError),
-    /// No log of the policy has signed as this origin.
+    /// No log of the policy has signed with this origin.
     #[error("the checkpoint of \"{0}\" is not signed by a log of the policy")]
     Log(String),
     /// Too few witnesses have cosigned.
     #[error("the checkpoint's cosignatures do not make the policy's quorum; counted: {}", names(.0))]
     Quorum(Vec<String>),
-    /// The entry is not the one at the index.
+    /// The entry is not the one at this index.
     #[error("the entry is not proved to be in the log: {0}")]
     Inclusion(#[from] ProofError),
 }
@@ -78,20 +78,20 @@ fn names(names: &[String]) -> String {
 /// A witness that has cosigned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cosigned {
-    /// What the policy calls it.
+    /// Name in the policy.
     pub witness: String,
     /// Its key's name.
     pub key_name: String,
-    /// When, in seconds since 1970, as it says; the latest, if it has signed more than once.
+    /// When, in seconds since 1970, according to the cosignature; the latest, if it has signed more than once.
     pub time: Option<u64>,
 }
 
-/// A checkpoint that is what a policy asks for.
+/// A checkpoint that satisfies a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accepted {
     /// The log's key that signed.
     pub log: VerifierKey,
-    /// When, in seconds since 1970, as the log says, if its signature states a time.
+    /// When, in seconds since 1970, according to the log, if its signature has a time.
     pub time: Option<u64>,
     /// The policy's witnesses that have cosigned, whether the quorum needs them or not.
     pub cosigned_by: Vec<Cosigned>,
@@ -111,8 +111,8 @@ impl Policy {
         })
     }
 
-    /// Whether a checkpoint is signed by a log of the policy, as whose origin it comes, and cosigned by a quorum. A false signature in the
-    /// name of any key of the policy refuses it.
+    /// Checks that a log of the policy has signed the checkpoint with its origin, and that a quorum has cosigned it.
+    /// An invalid signature that names any key of the policy refuses it.
     pub fn evaluate(&self, checkpoint: &SignedCheckpoint) -> Result<Accepted, Refused> {
         let verified = checkpoint.note().verify(&self.keys)?;
         let origin = checkpoint.checkpoint().origin();
@@ -149,20 +149,20 @@ impl Policy {
     }
 }
 
-/// What a proof has shown.
+/// Result of verifying a proof.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
     /// The log.
     pub origin: String,
-    /// The entry's number in it, from 0.
+    /// Index of the entry, from 0.
     pub index: u64,
-    /// The size of the tree that it was shown in.
+    /// Size of the tree in the proof.
     pub size: u64,
-    /// Who signed.
+    /// The signatures.
     pub accepted: Accepted,
 }
 
-/// Verifies offline that `entry` is in a log as the policy asks for.
+/// Verifies offline that `entry` is in a log, as the policy requires.
 pub fn verify_proof(policy: &Policy, proof: &ProofFile, entry: &[u8]) -> Result<Verified, Refused> {
     let accepted = policy.evaluate(&proof.checkpoint)?;
     proof.verify_inclusion(entry)?;

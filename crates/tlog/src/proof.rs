@@ -5,13 +5,13 @@ use crate::{Hash, MAX_SIZE, hash};
 /// Why a proof was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ProofError {
-    /// The index is not in a tree of this size, or the new size is smaller than the old one.
+    /// The index is outside of a tree of this size, or the new size is smaller than the old one.
     #[error("the proof's numbers do not fit each other")]
     Numbers,
     /// Too many or too few hashes for these numbers.
     #[error("the proof has {found} hashes, which is not what its numbers need")]
     Length {
-        /// What came.
+        /// Number of hashes given.
         found: usize,
     },
     /// The hashes lead to another root than the old tree's.
@@ -22,7 +22,7 @@ pub enum ProofError {
     Root,
 }
 
-/// The root that an inclusion proof leads to.
+/// The root that an inclusion proof gives.
 pub fn root_of_inclusion(
     leaf: &Hash,
     index: u64,
@@ -42,7 +42,7 @@ pub fn root_of_inclusion(
         if at % 2 == 1 || at == last {
             root = hash::node(sibling, &root);
             if at.is_multiple_of(2) {
-                // The right edge: levels without a sibling are passed over.
+                // The right edge: skips levels without a sibling.
                 let levels = at.trailing_zeros().min(63);
                 at >>= levels;
                 last >>= levels;
@@ -71,8 +71,8 @@ pub fn verify_inclusion(
     }
 }
 
-/// Verifies that the first `old_size` entries of the new tree are the old tree. The empty tree is the beginning of every tree, and its
-/// proof is empty; so is that of a tree and itself.
+/// Verifies that the first `old_size` entries of the new tree are the old tree. Every tree continues the empty tree,
+/// with an empty proof; and so does a tree continue itself.
 pub fn verify_consistency(
     old_size: u64,
     old_root: &Hash,

@@ -1,4 +1,4 @@
-//! `.tlog-proof` files (c2sp.org/tlog-proof): an entry's index, its inclusion proof and the signed checkpoint that it leads to.
+//! `.tlog-proof` files (c2sp.org/tlog-proof): an entry's index, its inclusion proof and the signed checkpoint.
 
 use std::fmt;
 
@@ -8,9 +8,9 @@ use crate::proof::{self, ProofError};
 use crate::{Hash, text};
 
 const FIRST_LINE: &str = "c2sp.org/tlog-proof@v1";
-/// The most hashes: one for each bit of an index.
+/// The most hashes: one for each bit of the index.
 const MAX_HASHES: usize = 63;
-/// The longest extra data, in bytes: an entry and what goes with it.
+/// The longest extra data, in bytes: an entry and its context.
 pub const MAX_EXTRA: usize = 1 << 17;
 /// The longest file, in bytes.
 pub const MAX_FILE: usize = MAX_NOTE + 2 * MAX_EXTRA;
@@ -21,13 +21,13 @@ pub enum ProofFileError {
     /// It is longer than [`MAX_FILE`], or its extra data than [`MAX_EXTRA`].
     #[error("the proof is longer than a proof can be")]
     TooLong,
-    /// It does not begin as one.
+    /// It does not begin like one.
     #[error("the file does not begin with \"{FIRST_LINE}\"")]
     FirstLine,
-    /// A line before the checkpoint is not what it should be.
+    /// A line before the checkpoint is malformed.
     #[error("line {0} of the proof cannot be read")]
     Line(usize),
-    /// What follows the empty line.
+    /// The part after the empty line.
     #[error("the proof's checkpoint: {0}")]
     Checkpoint(#[from] CheckpointError),
 }
@@ -35,18 +35,18 @@ pub enum ProofFileError {
 /// A proof that an entry is in a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProofFile {
-    /// Data that nothing authenticates.
+    /// Data that is not authenticated.
     pub extra: Option<Vec<u8>>,
-    /// The entry's number, from 0.
+    /// Index of the entry, from 0.
     pub index: u64,
-    /// The siblings' hashes from the leaf's up.
+    /// The siblings' hashes, from the leaf upwards.
     pub hashes: Vec<Hash>,
     /// The checkpoint with the signatures of its log and its witnesses.
     pub checkpoint: SignedCheckpoint,
 }
 
 impl ProofFile {
-    /// Reads a file. Its proof and its signatures need not be valid: see [`crate::policy::verify_proof`].
+    /// Parses a file. Its proof and its signatures need not be valid: see [`crate::policy::verify_proof`].
     pub fn parse(bytes: &[u8]) -> Result<Self, ProofFileError> {
         if bytes.len() > MAX_FILE {
             return Err(ProofFileError::TooLong);
@@ -87,7 +87,7 @@ impl ProofFile {
         Ok(Self { extra, index, hashes, checkpoint })
     }
 
-    /// Verifies that the entry is the one at the index in the checkpoint's tree. Says nothing of who signed the checkpoint.
+    /// Verifies that the entry is at the index in the checkpoint's tree. Does not verify the checkpoint's signatures.
     pub fn verify_inclusion(&self, entry: &[u8]) -> Result<(), ProofError> {
         let head = self.checkpoint.checkpoint();
         let leaf = crate::hash::leaf(entry);

@@ -1,30 +1,30 @@
-//! Compact ranges: the hashes of the largest perfect subtrees that entries from `begin` to `end` consist of.
+//! Compact ranges: the hashes of the largest perfect subtrees that cover the entries from `begin` to `end`.
 //!
-//! A range from 0 is what it takes to append to a tree and to know its root, without the tree: at most 63 hashes. Ranges that follow each
-//! other join, so that an export of some entries can be put on what was there before.
+//! A range from 0 suffices to append to a tree and to compute its root, without the tree: at most 63 hashes. Adjacent
+//! ranges can be joined, so that an export of some entries can be appended to what came before.
 
 use crate::{Hash, MAX_SIZE, hash};
 
 /// Why a range was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RangeError {
-    /// The end lies before the begin, or past what can be counted.
+    /// The end is before the begin, or beyond the largest size.
     #[error("the range's bounds are out of order or too large")]
     Bounds,
-    /// Another number of hashes than the bounds make.
+    /// The number of hashes does not match the bounds.
     #[error("the range has {found} hashes where its bounds make {expected}")]
     Hashes {
-        /// What the bounds make.
+        /// Number for the bounds.
         expected: usize,
-        /// What came.
+        /// Number given.
         found: usize,
     },
     /// The second range does not begin where the first one ends.
     #[error("the second range begins at {found}, the first one ends at {expected}")]
     NotAdjacent {
-        /// The first one's end.
+        /// End of the first.
         expected: u64,
-        /// The second one's begin.
+        /// Begin of the second.
         found: u64,
     },
 }
@@ -34,7 +34,7 @@ pub enum RangeError {
 pub struct Piece {
     /// 0 for a leaf.
     pub level: u8,
-    /// Its place among those of its level.
+    /// Its index among those of its level.
     pub index: u64,
 }
 
@@ -88,7 +88,7 @@ impl CompactRange {
         self.begin
     }
 
-    /// One past the last entry: of a range from 0, the tree's size.
+    /// The end, after the last entry: for a range from 0, the tree's size.
     pub fn end(&self) -> u64 {
         self.end
     }
@@ -98,7 +98,7 @@ impl CompactRange {
         &self.hashes
     }
 
-    /// Appends an entry by its leaf hash: one node hash in the middle, 62 at most.
+    /// Appends an entry by its leaf hash: on average one node hash, 62 at most.
     pub fn append(&mut self, leaf: &Hash) -> Result<(), RangeError> {
         if self.end >= MAX_SIZE {
             return Err(RangeError::Bounds);
@@ -107,7 +107,7 @@ impl CompactRange {
         Ok(())
     }
 
-    /// Appends the range that follows.
+    /// Appends the adjacent range.
     pub fn extend(&mut self, next: &Self) -> Result<(), RangeError> {
         if next.begin != self.end {
             return Err(RangeError::NotAdjacent { expected: self.end, found: next.begin });
@@ -128,10 +128,11 @@ impl CompactRange {
         Some(hashes.fold(*last, |right, left| hash::node(left, &right)))
     }
 
-    /// Puts a subtree that begins at the end behind the others and joins it with what is its sibling.
+    /// Appends a subtree at the end and joins it with its siblings.
     fn push(&mut self, mut piece: Piece, mut hash: Hash) {
         self.end = piece.begin() + (1 << piece.level);
-        // A left sibling within the range is the last subtree: no larger one that lies within the range could contain it.
+        // A left sibling within the range is always the last subtree: no larger subtree within the range could
+        // contain it.
         while piece.index % 2 == 1
             && (Piece { index: piece.index - 1, ..piece }).begin() >= self.begin
             && let Some(left) = self.hashes.pop()

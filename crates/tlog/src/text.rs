@@ -1,4 +1,4 @@
-//! What the text formats share: decimal numbers, base64, names.
+//! Common elements of the text formats: decimal numbers, base64, names.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -14,7 +14,7 @@ pub(crate) fn decimal(text: &str) -> Option<u64> {
         .filter(|number| *number <= MAX_SIZE)
 }
 
-/// Standard base64 with padding; trailing bits that are not zero are refused, so that every value has one spelling.
+/// Standard base64 with padding; trailing bits must be zero, so that every value has one spelling.
 pub(crate) fn base64(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text).ok()
 }

@@ -1,7 +1,8 @@
-//! Tiles of 256 hashes (c2sp.org/tlog-tiles): their paths, and what is computed from them.
+//! Tiles of 256 hashes (c2sp.org/tlog-tiles): their paths, and computing from them.
 //!
-//! The tile at level L and index N holds the hashes of the perfect subtrees of `256^L` entries from number `256 N` on. What lies between two
-//! levels is computed. So a tree of ten million entries has three levels, and a proof reads a handful of tiles.
+//! The tile at level L and index N has the hashes of the perfect subtrees of `256^L` entries, from number `256 N` on.
+//! Hashes between two levels are computed. So a tree of ten million entries has three levels, and a proof reads a
+//! handful of tiles.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -22,12 +23,12 @@ pub const HEIGHT: u8 = 8;
 /// The longest entry of a bundle, in bytes.
 pub const MAX_ENTRY: usize = u16::MAX as usize;
 
-/// Whoever has the tiles.
+/// A source of tiles.
 pub trait Tiles {
-    /// Why they could not be read.
+    /// Why a tile could not be read.
     type Error;
 
-    /// The first `width` hashes (1 to 256) of the tile; more of them do no harm.
+    /// The first `width` hashes (1 to 256) of the tile; it may return more.
     fn tile(&self, level: u8, index: u64, width: u16) -> Result<Vec<Hash>, Self::Error>;
 }
 
@@ -39,18 +40,18 @@ impl<T: Tiles + ?Sized> Tiles for &T {
     }
 }
 
-/// Why something could not be computed from tiles.
+/// Why a hash could not be computed from tiles.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TileError<E> {
     /// The tiles could not be read.
     #[error("{0}")]
     Read(E),
-    /// A tile has fewer hashes than its tree's size makes.
+    /// A tile has too few hashes for its tree's size.
     #[error("tile {tile} has {found} hashes")]
     Short {
         /// The tile.
         tile: TileId,
-        /// How many hashes came.
+        /// Number of hashes that it has.
         found: usize,
     },
     /// An index or a size lies outside the tree.
@@ -63,12 +64,12 @@ pub enum TileError<E> {
     },
 }
 
-/// Tiles that have been read, by level and index.
+/// Tiles read so far, by level and index.
 type Read = HashMap<(u8, u64), Arc<[Hash]>>;
 
-/// A tree of a certain size in tiles. Each tile is read once for as long as this lives.
+/// A tree of a certain size, in tiles. Each tile is read once in the lifetime of this value.
 ///
-/// Nothing here is checked against a signed root: compare [`Tree::root`], or verify the proofs.
+/// Nothing here is compared with a signed root: compare [`Tree::root`], or verify the proofs.
 pub struct Tree<T: Tiles> {
     tiles: T,
     size: u64,
@@ -76,7 +77,7 @@ pub struct Tree<T: Tiles> {
 }
 
 impl<T: Tiles> Tree<T> {
-    /// The tree of `size` entries. Whoever has the tiles may have more.
+    /// The tree of `size` entries. The source may have more.
     pub fn new(tiles: T, size: u64) -> Result<Self, TileError<T::Error>> {
         if size > MAX_SIZE {
             return Err(TileError::Outside { asked: size, size: MAX_SIZE });
@@ -100,7 +101,7 @@ impl<T: Tiles> Tree<T> {
         self.subtree(Piece { level: 0, index })
     }
 
-    /// The compact range of the whole tree, to append to.
+    /// The compact range of the whole tree, for appending.
     pub fn frontier(&self) -> Result<CompactRange, TileError<T::Error>> {
         self.range(0, self.size)
     }
@@ -115,7 +116,7 @@ impl<T: Tiles> Tree<T> {
         CompactRange::from_parts(begin, end, hashes).map_err(outside)
     }
 
-    /// The inclusion proof of an entry: the siblings' hashes from the leaf's up (RFC 6962, section 2.1.1).
+    /// The inclusion proof of an entry: the siblings' hashes from the leaf upwards (RFC 6962, section 2.1.1).
     pub fn inclusion(&self, index: u64) -> Result<Vec<Hash>, TileError<T::Error>> {
         self.inside(index.saturating_add(1))?;
         let mut siblings = Vec::new();
@@ -153,7 +154,7 @@ impl<T: Tiles> Tree<T> {
             }
         }
         if begin != 0 {
-            // What remains is not the whole old tree, which the verifier has.
+            // The remaining subtree is not the whole old tree, whose root the verifier has.
             parts.push((begin, end));
         }
         parts.iter().rev().map(|(begin, end)| self.range_hash(*begin, *end)).collect()
@@ -178,7 +179,7 @@ impl<T: Tiles> Tree<T> {
     /// The hash of a perfect subtree within the tree.
     fn subtree(&self, piece: Piece) -> Result<Hash, TileError<T::Error>> {
         let (level, inner) = (piece.level / HEIGHT, piece.level % HEIGHT);
-        // In numbers of the tile's own hashes.
+        // In units of the tile's own hashes.
         let first = piece.index << inner;
         let tile = self.tile(level, first / WIDTH)?;
         let begin = usize::from(first.to_le_bytes()[0]);
@@ -215,8 +216,8 @@ fn split(size: u64) -> u64 {
     1 << (size - 1).checked_ilog2().unwrap_or(0)
 }
 
-/// The tiles that a tree which grew from `old` to `new` entries has and did not have before, lowest level first: full ones, and
-/// the partial ones of the right edge.
+/// The tiles that a tree has after it grew from `old` to `new` entries and did not have before, lowest level first:
+/// full ones, and the partial ones at the right edge.
 pub fn new_tiles(old: u64, new: u64) -> impl Iterator<Item = TileId> {
     (0..HEIGHT).flat_map(move |level| {
         let shift = u32::from(level) * u32::from(HEIGHT);
@@ -226,7 +227,7 @@ pub fn new_tiles(old: u64, new: u64) -> impl Iterator<Item = TileId> {
     })
 }
 
-/// An entry bundle: each entry behind its length. `None` if one is longer than [`MAX_ENTRY`].
+/// An entry bundle: each entry preceded by its length. `None` if an entry is longer than [`MAX_ENTRY`].
 pub fn bundle<'a>(entries: impl IntoIterator<Item = &'a [u8]>) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     for entry in entries {

@@ -1,7 +1,7 @@
-//! What a log asks a witness and what that answers (c2sp.org/tlog-witness), without sockets and stores.
+//! Requests to a witness and its answers (c2sp.org/tlog-witness), without sockets and stores.
 //!
-//! [`decide`] is the whole judgement of a witness. Whoever calls it must hold the record of the origin from before it is read until the
-//! new one is durable, and may only then sign.
+//! [`decide`] makes the whole decision of a witness. Its caller must hold the record of the origin from before it is
+//! read until the new one is durable, and may only sign then.
 
 use std::fmt;
 
@@ -26,10 +26,10 @@ pub enum RequestError {
     /// The first line is not `old <size>`.
     #[error("the request does not begin with \"old\" and a size")]
     Old,
-    /// A line up to the empty one is not a hash, or there are more than [`MAX_PROOF`].
+    /// A line before the empty one is not a hash, or there are more than [`MAX_PROOF`].
     #[error("the consistency proof is not at most {MAX_PROOF} lines of base64")]
     Proof,
-    /// What follows the empty line.
+    /// The part after the empty line.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
 }
@@ -37,7 +37,7 @@ pub enum RequestError {
 /// The body of `add-checkpoint`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddCheckpoint {
-    /// The size that the log believes the witness to know.
+    /// The size that the log believes the witness has.
     pub old: u64,
     /// The consistency proof from there.
     pub proof: Vec<Hash>,
@@ -46,7 +46,7 @@ pub struct AddCheckpoint {
 }
 
 impl AddCheckpoint {
-    /// Reads a body.
+    /// Parses a body.
     pub fn parse(body: &[u8]) -> Result<Self, RequestError> {
         if body.len() > MAX_REQUEST {
             return Err(RequestError::TooLong);
@@ -76,16 +76,16 @@ impl fmt::Display for AddCheckpoint {
     }
 }
 
-/// What a witness knows of a log.
+/// The record of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
     /// The log's keys, any of which may sign.
     pub keys: Vec<VerifierKey>,
-    /// Size and root that were cosigned last.
+    /// Size and root that were last cosigned.
     pub head: Head,
 }
 
-/// A size and its root; by default the empty tree's, which stands for a log that was never cosigned.
+/// A size and its root; by default the empty tree's, for a log that was never cosigned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     /// Number of entries.
@@ -100,7 +100,7 @@ impl Default for Head {
     }
 }
 
-/// What a witness makes of a request.
+/// The decision on a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// 200: record this head, then sign.
@@ -111,14 +111,14 @@ pub enum Decision {
     NotSigned(NoteError),
     /// 404: the log is not known.
     UnknownOrigin,
-    /// 409: this is what the witness knows. If it is the size that the request has, the log has shown two roots for one size.
+    /// 409: the witness has this size. If the request has the same, the log has shown two roots for one size.
     Conflict(Head),
     /// 422: the consistency proof is wrong.
     Inconsistent(ProofError),
 }
 
 impl Decision {
-    /// The status of the answer.
+    /// Status code of the answer.
     pub fn status(&self) -> u16 {
         match self {
             Self::Cosign(_) => 200,
@@ -131,7 +131,7 @@ impl Decision {
     }
 }
 
-/// Judges a request by what is known of its origin, in the order in which the specification has the checks.
+/// Decides on a request by the record of its origin, with the checks in the specification's order.
 pub fn decide(request: &AddCheckpoint, known: Option<&Known>) -> Decision {
     let Some(known) = known else { return Decision::UnknownOrigin };
     if let Err(error) = request.checkpoint.verify_log(&known.keys) {
@@ -155,13 +155,13 @@ pub fn decide(request: &AddCheckpoint, known: Option<&Known>) -> Decision {
     }
 }
 
-/// Reads the body of the answer 409.
+/// Parses the body of the answer 409.
 pub fn parse_size(body: &[u8]) -> Option<u64> {
     text::decimal(std::str::from_utf8(body).ok()?.strip_suffix('\n')?)
 }
 
-/// Reads the body of the answer 200: the cosignatures of `checkpoint` by the known keys, each verified. Others' are ignored, and one that is
-/// false refuses the answer.
+/// Parses the body of the answer 200: the cosignatures of `checkpoint` by the known keys, each verified. Ignores
+/// others'; an invalid one refuses the answer.
 pub fn parse_cosignatures(
     body: &[u8],
     checkpoint: &SignedCheckpoint,

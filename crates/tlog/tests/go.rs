@@ -19,7 +19,7 @@ fn peer() -> Option<PathBuf> {
     Some(outlast_testing::peer("go127")?.join("bin/tlog-check"))
 }
 
-/// Whether the program is content, and what it says.
+/// Whether the program succeeds, and its output.
 fn check(program: &Path, arguments: &[&Path]) -> (bool, String) {
     let output = Command::new(program).args(arguments).output().unwrap();
     let said = [output.stdout, output.stderr].concat();
@@ -35,7 +35,7 @@ fn entry(number: usize) -> Vec<u8> {
     format!("event {number} ").into_bytes().repeat(number % 7)
 }
 
-/// A log in a folder, as a server of static files has it.
+/// A log in a folder, as a static file server has it.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -133,7 +133,7 @@ fn go_reads_our_logs() {
             assert!(!check(&go, &["proof".as_ref(), &proof, &policy, &other, &keys]).0);
         }
     }
-    // Go notices what is wrong, and so has looked at what is right.
+    // Go detects the faults, so it has checked what is right.
     let folder = Folder(scratch.path().join("700"));
     let arguments = [Path::new("log"), &folder.0, &folder.0.join("keys")];
     assert!(check(&go, &arguments).0);

@@ -1,5 +1,5 @@
-//! The tests of `outlast-tlog`: one program, as each that is linked costs seconds.
-//! `cargo test -p outlast-tlog --test all NAME::` runs those of one file.
+//! The tests of `outlast-tlog` in one program, because linking each costs seconds. `cargo test -p outlast-tlog --test
+//! all NAME::` runs those of one file.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Notes, keys and checkpoints: known answers of other implementations, and what is refused.
+//! Notes, keys and checkpoints: known answers from other implementations, and refusals.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -14,11 +14,11 @@ use outlast_tlog::note::{MAX_SIGNATURES, NoteError};
 use outlast_tlog::{NoteSignature, SignedNote, Signer, VerifierKey};
 use proptest::prelude::*;
 
-// Of golang.org/x/mod/sumdb/note.
+// From golang.org/x/mod/sumdb/note.
 const PETER: &str = "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW";
 const SAID: &str = "If you think cryptography is the answer to your problem,\nthen you don't know what your problem is.\n";
 const SIGNED: &str = "\n\u{2014} PeterNeumann x08go/ZJkuBS9UG/SffcvIAQxVBtiFupLLr8pAcElZInNIuGUgYN1FFYC2pZSNXgKvqfqdngotpRZb6KE6RyyBwJnAM=\n";
-// Of c2sp.org/tlog-cosignature.
+// From c2sp.org/tlog-cosignature.
 const COSIGNED: &str = "example.com/behind-the-sofa
 20852163
 CsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=
@@ -79,7 +79,7 @@ fn each_kind_of_key_signs_verifies_and_reads_back() {
         assert_eq!(again, signed);
         let verified = again.note().verify(&known).unwrap();
         assert_eq!(verified[0].time, algorithm.timed.then_some(1_700_000_000), "{algorithm:?}");
-        // Another key of the same name is unknown, which is not the same as false.
+        // Another key with the same name is unknown, which is not the same as invalid.
         let other = [signer("example.com/log", algorithm).verifier().clone()];
         assert_eq!(again.note().verify(&other), Err(NoteError::Unsigned));
         assert!(again.verify_log(&known).is_ok() == algorithm.of_logs);

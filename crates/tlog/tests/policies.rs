@@ -1,4 +1,4 @@
-//! Policies and proof files: what is accepted, what is refused, and which line is to blame.
+//! Policies and proof files: what is accepted, what is refused, and the line to blame.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -116,7 +116,7 @@ fn what_is_not_the_entry_or_not_the_logs_is_refused() {
         verify(&ProofFile { hashes: vec![], ..good.clone() }, b"entry"),
         Err(ProofError::Length { found: 0 }.into())
     );
-    // Signed by the policy's log key in another log's name.
+    // Signed by the policy's log key with another log's name.
     let head =
         Checkpoint::new("example.com/other", 2, *good.checkpoint.checkpoint().root()).unwrap();
     let other = SignedCheckpoint::sign(head, &[&WORLD.log], 1000).unwrap();
@@ -124,21 +124,21 @@ fn what_is_not_the_entry_or_not_the_logs_is_refused() {
         verify(&ProofFile { checkpoint: other, ..good.clone() }, b"entry"),
         Err(Refused::Log("example.com/other".into()))
     );
-    // Signed by nobody but witnesses.
+    // Signed by witnesses only.
     let mut alone = SignedCheckpoint::sign(good.checkpoint.checkpoint().clone(), &[], 0).unwrap();
     for signature in &good.checkpoint.note().signatures()[1..] {
         alone.add(signature.clone()).unwrap();
     }
     let alone = ProofFile { checkpoint: alone, ..good.clone() };
     assert_eq!(verify(&alone, b"entry"), Err(Refused::Log("example.com/log".into())));
-    // One false cosignature among enough.
+    // One invalid cosignature among enough valid ones.
     let mut forged = good.clone();
     let last = forged.checkpoint.note().signatures().last().unwrap().clone();
     let mut bytes = last.bytes().to_vec();
     *bytes.last_mut().unwrap() ^= 1;
     forged.checkpoint.add(NoteSignature::new(last.name(), last.id(), bytes).unwrap()).unwrap();
     assert_eq!(verify(&forged, b"entry"), Err(NoteError::Invalid("Y2.example".into()).into()));
-    // The same cosignature many times is one witness.
+    // The same cosignature repeated is one witness.
     let text = proof([0]).to_string();
     let line = proof([0]).checkpoint.note().signatures()[1].to_string();
     let many = ProofFile::parse(format!("{text}{}", line.repeat(5)).as_bytes()).unwrap();
@@ -249,7 +249,7 @@ fn a_policy_names_the_line_that_is_wrong() {
 #[test]
 fn names_are_bytes_and_quorum_none_needs_no_witness() {
     let key = signer("w", &ML_DSA_44).verifier().to_string();
-    // A letter and two spellings that a reader may take for it.
+    // A letter in two encodings that look the same.
     let other = signer("w", &ML_DSA_44).verifier().to_string();
     let mut text = format!("witness K {key}\nwitness \u{212a} {other}\nquorum ").into_bytes();
     text.extend(b"\xff\n");
@@ -257,7 +257,7 @@ fn names_are_bytes_and_quorum_none_needs_no_witness() {
     let text = format!("log {}\nquorum none\n", WORLD.log.verifier());
     let policy = Policy::parse(text.as_bytes()).unwrap();
     assert!(verify_proof(&policy, &proof([]), b"entry").unwrap().accepted.cosigned_by.is_empty());
-    // Cosignatures of witnesses that a policy does not know are nothing to it, whatever they are.
+    // Cosignatures of witnesses that the policy lacks do not matter to it.
     assert!(verify_proof(&policy, &proof([0, 1]), b"entry").is_ok());
     let nobody = Policy::parse(b"quorum none\n").unwrap();
     assert_eq!(verify_proof(&nobody, &proof([]), b"entry"), Err(NoteError::Unsigned.into()));
@@ -273,7 +273,7 @@ proptest! {
         if let Ok(changed) = ProofFile::parse(&text)
             && let Ok(verified) = verify_proof(&WORLD.policy, &changed, b"entry")
         {
-            // No signature that the quorum needs can have been touched: here it needs each.
+            // No signature that the quorum needs was touched, which is impossible: it needs each.
             prop_assert!(false, "byte {at}, bit {bit}: {verified:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! Roots, ranges, tiles and proofs against RFC 6962's definitions written out, and against known answers.
+//! Roots, ranges, tiles and proofs against RFC 6962's definitions, and against known answers.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -67,7 +67,7 @@ fn leaves(count: u32) -> Vec<Hash> {
     (0..count).map(|number| hash::leaf(&number.to_be_bytes())).collect()
 }
 
-/// Tiles made of a list of leaves, by definition; counts what is read.
+/// Tiles computed from a list of leaves by definition; counts reads.
 struct Computed<'a> {
     leaves: &'a [Hash],
     reads: Cell<usize>,

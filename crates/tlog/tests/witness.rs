@@ -1,4 +1,5 @@
-//! What a witness decides: every answer of the specification, and that no run of requests has it cosign two histories.
+//! The decisions of a witness: every answer of the specification, and that no sequence of requests makes it cosign
+//! two histories.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -78,11 +79,11 @@ fn every_answer_of_the_specification() {
     assert_eq!(decide(&ours.request(0, 5), Some(&first)), Decision::Cosign(ours.head(5)));
     assert_eq!(decide(&ours.request(0, 0), Some(&first)), Decision::Cosign(Head::default()));
     assert_eq!(decide(&ours.request(5, 9), Some(&knows(5))), Decision::Cosign(ours.head(9)));
-    // The same again: only a new time.
+    // Repeated: only the time is new.
     assert_eq!(decide(&ours.request(5, 5), Some(&knows(5))), Decision::Cosign(ours.head(5)));
-    // 400: goes back by its own words.
+    // 400: goes back according to the request itself.
     assert_eq!(status(&ours.request(9, 5), &knows(9)), 400);
-    // 403: not signed; signed by another; by the right key in another's name.
+    // 403: unsigned; signed by another key; by the right key with another name.
     let stranger =
         Signer::new("example.com/log", &ML_DSA_44, &Signer::generate(&ML_DSA_44).unwrap()).unwrap();
     let head = ours.request(0, 5).checkpoint.checkpoint().clone();
@@ -93,7 +94,7 @@ fn every_answer_of_the_specification() {
     let renamed = Checkpoint::new("example.com/other", 5, *head.root()).unwrap();
     let checkpoint = SignedCheckpoint::sign(renamed, &[&LOG], 1).unwrap();
     assert_eq!(status(&AddCheckpoint { checkpoint, ..ours.request(0, 5) }, &first), 403);
-    // A second key of the log does: others' signatures are ignored.
+    // A second key of the log suffices: others' signatures are ignored.
     let both = SignedCheckpoint::sign(head.clone(), &[&stranger, &LOG], 1).unwrap();
     assert_eq!(status(&AddCheckpoint { checkpoint: both, ..ours.request(0, 5) }, &first), 200);
     let ed25519 =
@@ -111,7 +112,7 @@ fn every_answer_of_the_specification() {
         );
     }
     assert_eq!(decide(&theirs.request(5, 5), Some(&knows(5))), Decision::Conflict(ours.head(5)));
-    // 422: another history; no proof; too much of it.
+    // 422: another history; no proof; too long a proof.
     assert_eq!(status(&theirs.request(5, 9), &knows(5)), 422);
     assert_eq!(status(&AddCheckpoint { proof: vec![], ..ours.request(5, 9) }, &knows(5)), 422);
     for request in [ours.request(5, 9), ours.request(5, 5)] {
@@ -173,7 +174,7 @@ fn answers_are_read_and_verified() {
     assert!(
         parse(format!("{ours}\n")).is_err() && parse(ours.to_string().trim_end().into()).is_err()
     );
-    // Of another checkpoint.
+    // From another checkpoint.
     let other = History::new(5, 1).request(0, 5).checkpoint;
     assert!(parse(witness.sign(other.note().text(), 7).unwrap().to_string()).is_err());
 }
@@ -181,7 +182,7 @@ fn answers_are_read_and_verified() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// A log with two histories, both signed, sends what it likes; what the witness cosigns is one history.
+    /// A log with two histories, both signed, sends anything; the witness only cosigns one history.
     #[test]
     fn a_witness_never_cosigns_two_histories(
         fork in 0_usize..12,

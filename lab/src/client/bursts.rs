@@ -1,5 +1,5 @@
-//! Bursts of requests through pools that close connections which idle too long. Several pools take part in the same minute, their
-//! bursts shifted, so that what disturbs one disturbs all.
+//! Bursts of requests through pools that close idle connections. Several pools take part in the same minute, with
+//! shifted bursts, so that a disturbance affects all of them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,28 +16,28 @@ use crate::error::LabError;
 /// A pool with its timeout.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Idling {
-    /// Who calls whom.
+    /// The way of calling.
     pub caller: Caller,
-    /// How long a connection may idle, in microseconds.
+    /// Idle timeout of a connection, in microseconds.
     pub timeout_us: u64,
 }
 
-/// What to do.
+/// A job with bursts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bursts {
     /// The pools.
     pub pools: Vec<Idling>,
-    /// Requests of a burst, all at once: each is one thread's.
+    /// Requests in a burst, all at once, each on its own thread.
     pub threads: usize,
     /// Bursts of each pool.
     pub bursts: u32,
-    /// From burst to burst of a pool, in microseconds.
+    /// Interval between the bursts of a pool, in microseconds.
     pub period_us: u64,
-    /// From which comes who bursts when within the period.
+    /// Seed for the time of each pool's bursts within the interval.
     pub seed: u64,
 }
 
-/// What a pool did.
+/// Results of a pool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Served {
     /// For each burst, the time of each request in microseconds.

@@ -1,7 +1,7 @@
-//! A pool of connections as clients of HTTP have it, and requests that come when they come.
+//! A pool of connections as HTTP clients have it, and requests at random times.
 //!
-//! The connection that was used last is taken first, a request waits when all are busy, in order, and a connection is opened only when
-//! there are fewer than the pool may have: as in the pools of AWS's SDKs.
+//! The most recently used connection is taken first; when all are busy requests wait in order; a connection is opened
+//! only while there are fewer than the pool allows: as in the pools of AWS's SDKs.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,11 +19,11 @@ use crate::error::LabError;
 /// A pool.
 pub(super) struct Pool {
     ready: Ready,
-    /// One permit for each connection that may be.
+    /// One permit for each connection that the pool allows.
     free: Semaphore,
-    /// Connections that nobody uses, the last used one last.
+    /// Idle connections, the most recently used one last.
     idle: Mutex<Vec<(Connection, Instant)>>,
-    /// How long a connection may idle.
+    /// Idle timeout of a connection.
     idle_timeout: Option<Duration>,
     opened: AtomicU32,
 }
@@ -39,7 +39,7 @@ impl Pool {
         }
     }
 
-    /// One request.
+    /// Makes one request.
     pub(super) async fn request(&self) -> Result<(), LabError> {
         let _permit = self.free.acquire().await.map_err(LabError::failed)?;
         let idle = self.lock().pop();
@@ -55,7 +55,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Closes connections that idled too long; to be called again after the time that it gives.
+    /// Closes connections that have been idle too long; to be called again after the returned time.
     pub(super) async fn close_idle(&self) -> Option<Duration> {
         let limit = self.idle_timeout?;
         let now = Instant::now();
@@ -72,12 +72,12 @@ impl Pool {
         Some(next.map_or(limit / 10, |next| next.saturating_duration_since(now)))
     }
 
-    /// Connections that were opened so far.
+    /// Number of connections opened so far.
     pub(super) fn opened(&self) -> u32 {
         self.opened.load(Ordering::Relaxed)
     }
 
-    /// Closes all.
+    /// Closes all connections.
     pub(super) async fn close(&self) {
         let all = std::mem::take(&mut *self.lock());
         for (connection, _) in all {
@@ -93,35 +93,35 @@ impl Pool {
 /// A pool to be measured.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Size {
-    /// Who calls whom.
+    /// The way of calling.
     pub caller: Caller,
-    /// Connections at most.
+    /// Most connections.
     pub connections: usize,
 }
 
-/// Pools one after the other, in this order, each with the same arrivals.
+/// Pools to be measured one after the other, in this order, with the same arrivals.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Pools {
     /// The pools.
     pub pools: Vec<Size>,
-    /// Requests a second, on average; they come independently of each other (a Poisson process).
+    /// Average number of requests a second; they arrive independently of each other (a Poisson process).
     pub rate: f64,
-    /// How long they come.
+    /// Duration of the arrivals.
     pub length_us: u64,
-    /// From which their times come.
+    /// Seed for the times of arrival.
     pub seed: u64,
 }
 
-/// What a pool did.
+/// Results of a pool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Served {
-    /// From when a request was due to the end of its answer, in microseconds, in order of arrival.
+    /// Time from when each request was due to the end of its answer, in microseconds, in order of arrival.
     pub times_us: Vec<u32>,
-    /// Connections that were opened.
+    /// Number of connections opened.
     pub handshakes: u32,
 }
 
-/// When requests come, from the start.
+/// Times of arrival, from the start.
 pub(super) fn arrivals(rate: f64, length: Duration, seed: u64) -> Vec<Duration> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let mut arrivals = Vec::new();
@@ -151,7 +151,7 @@ async fn one(pool: Arc<Pool>, due: &[Duration]) -> Result<Served, LabError> {
     let (sender, mut receiver) = mpsc::unbounded_channel();
     let start = Instant::now() + Duration::from_millis(5);
     let times: Vec<Instant> = due.iter().map(|due| start + *due).collect();
-    // The runtime's timers have a resolution of a millisecond; a sleeping thread's is some 50 microseconds.
+    // The runtime's timers have a resolution of a millisecond; a sleeping thread's is about 50 microseconds.
     let pacer = std::thread::spawn(move || {
         for at in times {
             std::thread::sleep(at.saturating_duration_since(Instant::now()));
@@ -190,7 +190,7 @@ mod tests {
         assert!(some.is_sorted() && some.last().is_some_and(|last| *last < minute));
         // 12,000 with a standard deviation of 110.
         assert!((11_450..12_550).contains(&some.len()), "{}", some.len());
-        // Independent: as many gaps above the mean as e says, 36.8 %.
+        // Independent: 36.8 % of the gaps are longer than the mean, 1/e.
         let mean = minute / u32::try_from(some.len()).unwrap();
         let long = some.windows(2).filter(|pair| pair[1] - pair[0] > mean).count();
         assert!((4_000..4_900).contains(&long), "{long}");

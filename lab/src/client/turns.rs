@@ -11,64 +11,65 @@ use super::{Caller, Ready, Target, micros};
 use crate::error::LabError;
 use crate::statistics::quantile_of;
 
-/// What one thread does again and again.
+/// What a thread repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cycle {
-    /// Connects, asks nothing, and closes.
+    /// Connects and closes.
     Handshake,
-    /// Connects, asks so often, and closes.
+    /// Connects, makes so many requests, and closes.
     Requests(u32),
-    /// Asks over a connection that was there before.
+    /// Makes a request over a connection that stays open.
     Kept,
 }
 
 /// A way of calling.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Mode {
-    /// Who calls whom.
+    /// The way of calling.
     pub caller: Caller,
-    /// What it does.
+    /// What it repeats.
     pub cycle: Cycle,
 }
 
-/// What to do.
+/// A job with turns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turns {
-    /// The ways.
+    /// The modes.
     pub modes: Vec<Mode>,
-    /// Rounds: each way has a slot in each.
+    /// Rounds: each mode has a slot in each.
     pub rounds: u32,
     /// Length of a slot in microseconds; it ends with the cycle that is under way then.
     pub slot_us: u64,
-    /// From which the order comes.
+    /// Seed for the order.
     pub seed: u64,
 }
 
-/// What was done in a slot.
+/// Results of a slot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slot {
-    /// How long it was.
+    /// Duration in nanoseconds.
     pub nanos: u64,
-    /// Connections that were opened in it.
+    /// Number of connections opened.
     pub connections: u32,
-    /// The time of each request in microseconds, with that of the connection if it had to be opened; of each connection where nothing
-    /// is asked.
+    /// Time of each request in microseconds, including its connection if one had to be opened; without requests, of
+    /// each connection.
     pub times_us: Vec<u32>,
-    /// The time of each whole cycle in microseconds, the end of its connection included; empty where a cycle is a request.
+    /// Time of each whole cycle in microseconds, including the end of its connection; empty where a cycle is a
+    /// request.
     pub cycles_us: Vec<u32>,
-    /// Time until TCP was connected, over all connections, in nanoseconds.
+    /// Time until TCP was connected, in nanoseconds, over all connections.
     pub tcp_ns: u64,
-    /// Time of the TLS handshakes from then on.
+    /// Time of the TLS handshakes after that.
     pub tls_ns: u64,
     /// Bytes of the last handshake, from the client and from the server.
     pub bytes: [u64; 2],
 }
 
 impl Slot {
-    /// Seconds for one request; for one connection where nothing is asked. Put together from this quantile of what a cycle consists of:
-    /// the first request with its connection, each of the others, and the end. A stall of the machine counts as one of them, however
-    /// long it was.
+    /// Seconds per request; without requests, per connection. The sum of this quantile for each part of a cycle: the
+    /// first request with its connection, each of the others, and the end. A stall of the machine counts as one
+    /// value, however long it was.
     pub fn typical(&self, share: f64) -> f64 {
         let quantile = |times_us: &mut dyn Iterator<Item = u32>| {
             quantile_of(&times_us.map(f64::from).collect::<Vec<_>>(), share) / 1e6
@@ -87,7 +88,7 @@ impl Slot {
         (first + (count - 1.0) * others + end) / count
     }
 
-    /// Seconds for one request on average.
+    /// Mean seconds per request.
     pub fn seconds(&self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "a count, and nanoseconds of seconds")]
         let (nanos, count) = (self.nanos as f64, self.times_us.len().max(1) as f64);
@@ -142,7 +143,7 @@ async fn slot(way: &Ready, cycle: Cycle, time: Duration) -> Result<Slot, LabErro
         bytes: [0; 2],
     };
     let mut kept = match cycle {
-        // One request before the clock starts: it is the tickets that come with it.
+        // One request before the clock starts: tickets arrive with its answer.
         Cycle::Kept => {
             let mut connection = way.connect(false).await?;
             way.request(&mut connection).await?;

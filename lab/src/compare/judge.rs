@@ -1,11 +1,12 @@
-//! Whether figures of two runs differ by more than noise.
+//! Judges whether figures of two runs differ by more than noise.
 //!
-//! What a run repeats says how far the same figure lies apart on the same machine; without repetitions there are only intervals, which
-//! know nothing of what happens between two runs. Each difference is held against that spread (Student's t, with the spread of few
-//! repetitions drawn towards that of all figures: Smyth 2004, *Statistical Applications in Genetics and Molecular Biology* 3.1).
-//! If most figures lie further apart than they should, the machine was another one from run to run: as much is added to the spread of
-//! each (as DerSimonian and Laird 1986 do between trials, *Controlled Clinical Trials* 7, here by the median). Of what is then named, five
-//! in a hundred are expected to be noise (Benjamini and Hochberg 1995, *J. R. Statist. Soc. B* 57).
+//! The repetitions of a run show how much the same figure varies on the same machine; without repetitions there are
+//! only intervals, which know nothing of what varies between two runs. Each difference is compared with that spread
+//! (Student's t, with the spread of few repetitions drawn towards that of all figures: Smyth 2004, *Statistical
+//! Applications in Genetics and Molecular Biology* 3.1). If most figures are further apart than expected, the machine
+//! itself has changed between the runs: then so much is added to the spread of each (as DerSimonian and Laird 1986 do
+//! between trials, *Controlled Clinical Trials* 7; here by the median). Of the figures that are then named, five in a
+//! hundred are expected to be noise (Benjamini and Hochberg 1995, *J. R. Statist. Soc. B* 57).
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use statrs::function::gamma::digamma;
@@ -14,49 +15,50 @@ use super::Judgement;
 use crate::plot::{figure, rough};
 use crate::statistics::{mean, quantile_of};
 
-/// The share of what is named that may be noise.
+/// Accepted share of false discoveries among the named figures.
 const FALSE_DISCOVERIES: f64 = 0.05;
-/// Figures from which it can be told that the machine was another one.
+/// Fewer figures than this cannot show that the machine itself has changed.
 const FEW: usize = 20;
-/// Degrees of freedom of a figure that was measured once: its interval is not to be believed to the end.
+/// Degrees of freedom of a figure that was measured once: its interval is not trusted in the tails.
 const ONCE: f64 = 4.0;
-/// What a 95 % interval has of standard errors on each side.
+/// Half-width of a 95 % interval in standard errors.
 const SIDE: f64 = 1.96;
 
 /// A figure of both runs.
 #[derive(Debug, Clone)]
 pub(super) struct Figure {
-    /// In each repetition of the first.
+    /// Values in the repetitions of the first run.
     pub(super) a: Vec<f64>,
-    /// In each repetition of the second.
+    /// Values in the repetitions of the second run.
     pub(super) b: Vec<f64>,
-    /// Ends of the intervals in the first repetition: low and high of the one, then of the other.
+    /// The intervals in the first repetition: low and high of the one, then of the other.
     pub(super) ends: Option<[f64; 4]>,
 }
 
-/// What was found of all figures.
+/// The judgements on all figures.
 #[derive(Debug)]
 pub(super) struct Judged {
-    /// Of each figure: the judgement, and what it was judged by.
+    /// For each figure: the judgement, and its reason.
     pub(super) figures: Vec<(Judgement, String)>,
-    /// How far the runs as wholes lie apart beyond their own spread, as a share; 0 if no further, or if nobody can tell.
+    /// Distance of the runs as wholes beyond their own spread, as a share; 0 if there is none, or if it cannot be
+    /// told.
     pub(super) drift: f64,
 }
 
-/// A difference and what it is held against, as shares of the figure.
+/// A difference and its standard error, as shares of the figure.
 struct Test {
     difference: f64,
     /// Standard error of the difference.
     error: f64,
     /// Degrees of freedom.
     df: f64,
-    /// The same in every repetition of a run: a size, a count of packets. No machine changes it.
+    /// The same in every repetition of a run: a size, a number of packets. No machine changes it.
     is_exact: bool,
     by: String,
 }
 
 impl Test {
-    /// The difference in standard errors, without its sign; none if there is neither.
+    /// The difference in standard errors, without its sign; `None` if both are zero.
     fn t(&self, drift: f64) -> Option<f64> {
         let drift = if self.is_exact { 0.0 } else { drift };
         let t = self.difference.abs() / self.error.hypot(drift);
@@ -96,7 +98,7 @@ impl Figure {
         sum / self.df() / self.scale().powi(2)
     }
 
-    /// What a figure that was measured once is held against.
+    /// The test of a figure that was measured once.
     fn once(&self) -> Option<Test> {
         let [a_low, a_high, b_low, b_high] = self.ends?;
         let error = (a_high - a_low).hypot(b_high - b_low) / (2.0 * SIDE) / self.scale();
@@ -140,9 +142,10 @@ fn test(figure: &Figure, prior: &Prior) -> Option<Test> {
     Some(Test { difference, error, df, is_exact, by })
 }
 
-/// How far the runs as wholes lie apart beyond the spread of their figures: with that, half of them are where half should be.
+/// Distance of the runs as wholes beyond the spread of their figures, such that half of the figures are where half
+/// should be.
 fn drift(tests: &[&Test]) -> f64 {
-    // What is exactly equal or cannot vary says nothing of the machine.
+    // Figures that are exactly equal, or cannot vary, say nothing about the machine.
     let moved: Vec<(&Test, f64)> = tests
         .iter()
         .filter(|test| !test.is_exact && test.difference != 0.0)
@@ -155,7 +158,7 @@ fn drift(tests: &[&Test]) -> f64 {
     if moved.len() < FEW || middle(0.0) <= 1.0 {
         return 0.0;
     }
-    // Nothing is further apart than twice itself.
+    // No share is larger than 2.
     let (mut low, mut high) = (0.0, 4.0);
     for _ in 0..60 {
         let drift = f64::midpoint(low, high);
@@ -164,9 +167,9 @@ fn drift(tests: &[&Test]) -> f64 {
     high
 }
 
-/// How likely noise alone is at least as far apart.
+/// Probability that noise alone is at least as far apart.
 fn chance(test: &Test, drift: f64) -> f64 {
-    // Nothing by nothing.
+    // Zero divided by zero.
     let Some(t) = test.t(drift) else { return 1.0 };
     match StudentsT::new(0.0, 1.0, test.df) {
         Ok(student) if t.is_finite() => (2.0 * student.sf(t)).min(1.0),
@@ -174,12 +177,12 @@ fn chance(test: &Test, drift: f64) -> f64 {
     }
 }
 
-/// The middle of the absolute values of Student's t.
+/// Median of the absolute value of Student's t.
 fn median_of_t(df: f64) -> f64 {
     StudentsT::new(0.0, 1.0, df).map_or(0.6745, |student| student.inverse_cdf(0.75))
 }
 
-/// The greatest chance at which a figure is named.
+/// The largest p-value at which a figure is named.
 fn bound(chances: impl Iterator<Item = f64>) -> f64 {
     let mut sorted: Vec<f64> = chances.collect();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -187,19 +190,19 @@ fn bound(chances: impl Iterator<Item = f64>) -> f64 {
     let is_named =
         |(place, chance): &(usize, &f64)| **chance <= FALSE_DISCOVERIES * count(place + 1) / all;
     let named = sorted.iter().enumerate().rfind(is_named);
-    // Nothing is as unlikely as less than nothing.
+    // No p-value is below zero.
     named.map_or(-1.0, |(_, chance)| *chance)
 }
 
-/// How figures of these runs spread, all of them: what few repetitions of one figure cannot say.
+/// The spread of all figures of these runs, which few repetitions of one figure cannot show.
 struct Prior {
-    /// Degrees of freedom that it is worth; none if the figures have nothing in common.
+    /// Degrees of freedom that it is worth; `None` if the figures have nothing in common.
     df: f64,
     variance: f64,
 }
 
 impl Prior {
-    /// By the moments of the logarithms of the variances.
+    /// From the moments of the logarithms of the variances.
     fn of(figures: &[Figure]) -> Self {
         let spread: Vec<(f64, f64)> = figures
             .iter()
@@ -222,7 +225,7 @@ impl Prior {
         Self { df, variance: (middle + digamma(df / 2.0) - (df / 2.0).ln()).exp() }
     }
 
-    /// A figure's variance, drawn towards that of all, and what it is worth then.
+    /// A figure's variance, drawn towards that of all figures, and its degrees of freedom.
     fn drawn(&self, variance: f64, df: f64) -> (f64, f64) {
         let all = df + self.df;
         ((df * variance + self.df * self.variance) / all, all)
@@ -240,7 +243,7 @@ fn trigamma(mut x: f64) -> f64 {
     sum + 1.0 / x + y / 2.0 + y / x * (1.0 / 6.0 - y * (1.0 / 30.0 - y / 42.0))
 }
 
-/// Where trigamma, which falls, has this value.
+/// The argument for which trigamma, which decreases, has this value.
 fn trigamma_inverse(value: f64) -> f64 {
     let (mut low, mut high) = (1e-6_f64, 1e6_f64);
     for _ in 0..200 {
@@ -269,13 +272,13 @@ mod tests {
 
     use super::*;
 
-    /// Roughly normal: the sum of twelve.
+    /// Approximately normal: the sum of twelve.
     fn normal(random: &mut Pcg64Mcg) -> f64 {
         (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0
     }
 
-    /// Figures of all sizes whose noise is between a tenth of a per cent and ten per cent; the second run is a little faster as a whole, and
-    /// every tenth figure of it is twice as much if `changed`.
+    /// Figures of all sizes whose noise is between a tenth of a per cent and ten per cent; the second run is a little
+    /// faster as a whole, and every tenth figure of it is doubled if `changed`.
     fn runs(random: &mut Pcg64Mcg, repetitions: usize, drift: f64, changed: bool) -> Vec<Figure> {
         (0..300)
             .map(|n| {
@@ -302,7 +305,7 @@ mod tests {
         judged.figures.iter().enumerate().filter_map(outside).collect()
     }
 
-    /// Of equal runs hardly anything is named, also if one of them met a slower machine.
+    /// Hardly any figure of equal runs is named, even if one of them met a slower machine.
     #[test]
     fn noise_is_not_named() {
         let mut random = Pcg64Mcg::seed_from_u64(1);
@@ -312,13 +315,13 @@ mod tests {
                 let count: usize = (0..rounds)
                     .map(|_| named(&runs(&mut random, repetitions, drift, false)).len())
                     .sum();
-                // Five in a hundred of 300 would be 15 in each; what is held is that of what is named.
+                // Five in a hundred of 300 would be 15 in each; the bound is on the share of those that are named.
                 assert!(count <= 5 * rounds, "{repetitions} {drift}: {count} in {rounds}");
             }
         }
     }
 
-    /// What is twice as much is found among noise, and little else is named with it.
+    /// Doubled figures are found among noise, and few others are named with them.
     #[test]
     fn what_changed_is_named() {
         let mut random = Pcg64Mcg::seed_from_u64(2);

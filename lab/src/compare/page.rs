@@ -1,4 +1,4 @@
-//! A comparison as a page, with the charts of both side by side.
+//! A comparison as a page, with the charts of both runs side by side.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::error::LabError;
 use crate::plot::{self, Look, figure};
 use crate::report::{Results, date, mode, render};
 
-/// The most changes that the page has.
+/// Most changes on the page.
 const MOST: usize = 400;
 
 #[derive(Serialize)]
@@ -36,7 +36,7 @@ struct Pair {
     b: String,
 }
 
-/// The page, drawn from the two folders that were compared.
+/// The page for two folders that were compared.
 pub fn page(comparison: &Comparison, a: &Path, b: &Path) -> Result<String, LabError> {
     let changes: Vec<Row> = comparison
         .changes

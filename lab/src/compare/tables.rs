@@ -1,4 +1,4 @@
-//! Rows of two tables that are the same row, and their figures.
+//! Matches the rows of two tables, and their figures.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,9 +8,9 @@ use crate::plot::{figure, rough};
 use crate::result::{Table, Value};
 use crate::statistics::mean;
 
-/// Rows that only one has are named up to so many.
+/// Most rows of only one table that are named.
 const NAMED: usize = 20;
-/// Words in the names of columns that say how much was measured.
+/// Words in the names of columns with numbers of samples.
 const COUNTS: [&str; 3] = ["samples", "rounds", "repetitions"];
 
 /// A column of both tables.
@@ -27,15 +27,15 @@ struct Measured {
     interval: Option<(f64, f64)>,
 }
 
-/// Tables of one name: of each repetition of the first run, and of the second.
+/// Tables with the same name: of each repetition of the first run, and of the second.
 pub(super) struct Pair<'a> {
     pub(super) experiment: &'a str,
     pub(super) a: Vec<&'a Table>,
     pub(super) b: Vec<&'a Table>,
 }
 
-/// Compares two tables of the same name, and adds their figures to those that are to be judged: each with its place among the changes, if
-/// it is one.
+/// Compares two tables with the same name, and adds their figures to those that are to be judged, each with its index
+/// among the changes if it is one.
 pub(super) fn compare(
     comparison: &mut Comparison,
     figures: &mut Vec<(Figure, Option<usize>)>,
@@ -50,7 +50,7 @@ pub(super) fn compare(
         .iter()
         .enumerate()
         .filter_map(|(place, name)| {
-            // The second of two equal names belongs to the second.
+            // Of columns with equal names, the second matches the second.
             let nth = a.columns.iter().take(place).filter(|other| *other == name).count();
             let same = |(place, other): (usize, &String)| (other == name).then_some(place);
             let other = b.columns.iter().enumerate().filter_map(same).nth(nth)?;
@@ -151,7 +151,8 @@ pub(super) fn compare(
     }
 }
 
-/// The rows of repetitions of a table by their names. They are by the same program: what has another shape is none.
+/// The rows of the repetitions of a table, by name. All are by the same program: a table with another shape is
+/// ignored.
 fn repeated<'a>(
     first: &Table,
     again: &[&'a Table],
@@ -161,15 +162,15 @@ fn repeated<'a>(
     same.map(|other| named(other, places.iter().copied())).collect()
 }
 
-/// Whether a column says how much was measured, which is nobody's figure.
+/// Whether a column is a number of samples, which is not compared.
 fn is_count_of_samples(name: &str) -> bool {
     let words = name.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
     let mut words = words.filter(|word| !word.is_empty());
     words.any(|word| COUNTS.contains(&word.as_str()))
 }
 
-/// The columns by which rows are known: those with words that both have, then, while rows look alike, those with the same figures on
-/// both sides (RTT, loss), from the left.
+/// The columns that identify rows: those with words in both tables, and then, while rows are not unique, those with
+/// the same figures on both sides (RTT, loss), from the left.
 fn keys<'a, 'b>(a: &Table, b: &Table, columns: &'b [Column<'a>]) -> Vec<&'b Column<'a>> {
     let texts = |table: &Table, place: usize| -> BTreeSet<String> {
         table.rows.iter().filter_map(|row| row.get(place)).map(said).collect()
@@ -185,7 +186,7 @@ fn keys<'a, 'b>(a: &Table, b: &Table, columns: &'b [Column<'a>]) -> Vec<&'b Colu
         }
         let (left, right) = (texts(a, column.a), texts(b, column.b));
         let common = left.intersection(&right).count();
-        // A verdict or a remark may change; the first column with words is the row's name all the same.
+        // A verdict or a remark may change; the first column with words names the row in any case.
         common * 2 >= left.len().max(right.len())
     };
     let words: Vec<&Column<'_>> = columns.iter().filter(has_words).collect();
@@ -197,7 +198,7 @@ fn keys<'a, 'b>(a: &Table, b: &Table, columns: &'b [Column<'a>]) -> Vec<&'b Colu
         all(a, keys.iter().map(|key| key.a).collect())
             && all(b, keys.iter().map(|key| key.b).collect())
     };
-    // The fewest words that do, from the left: what stands right of them is told, not used.
+    // The fewest columns with words that suffice, from the left: those further right are compared, not used as names.
     let mut keys: Vec<&Column<'_>> = Vec::new();
     for column in words.iter().copied() {
         if !keys.is_empty() && unique(&keys) {
@@ -223,13 +224,13 @@ fn name(row: &[Value], places: &[usize]) -> String {
     cells.collect::<Vec<_>>().join(", ")
 }
 
-/// Rows by their names; those that look alike are numbered.
+/// Rows by name; equal names are numbered.
 fn named(table: &Table, places: impl Iterator<Item = usize>) -> BTreeMap<String, &[Value]> {
     let places: Vec<usize> = places.collect();
     let titles = |place: &usize| table.columns.get(*place).cloned().unwrap_or_default();
     let mut rows: BTreeMap<String, &[Value]> = BTreeMap::new();
     for row in &table.rows {
-        // Figures need their column's name to be understood.
+        // Figures need the column's name to be understood.
         let cells = places.iter().filter_map(|place| Some((place, row.get(*place)?)));
         let words = cells.map(|(place, cell)| match cell {
             Value::Text(text) => text.clone(),
@@ -256,8 +257,8 @@ fn named(table: &Table, places: impl Iterator<Item = usize>) -> BTreeMap<String,
     rows
 }
 
-/// Columns of values with those of the ends of their intervals: `low (ms)` and `high (ms)` belong to the nearest value on their left,
-/// `p95 low` and `p95 high` to `p95`.
+/// Columns of values, with the columns of their intervals: `low (ms)` and `high (ms)` belong to the nearest value to
+/// their left, `p95 low` and `p95 high` to `p95`.
 fn intervals(columns: &[Column<'_>]) -> Vec<(usize, usize, usize)> {
     let words = |name: &str| -> Vec<String> {
         let words = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
@@ -297,7 +298,7 @@ fn said(cell: &Value) -> String {
     }
 }
 
-/// Figures that people chose, such as a loss of 0.5 %.
+/// Figures with few digits, which people chose, such as a loss of 0.5 %.
 fn short(cell: &Value) -> String {
     match cell {
         Value::Text(text) => text.clone(),

@@ -7,7 +7,7 @@ use crate::plot::{figure, rough};
 use crate::report::{date, mode};
 use crate::result::Verdict;
 
-/// The most characters of a cell.
+/// Longest cell, in characters.
 const WIDEST: usize = 64;
 
 /// Verdicts in words.
@@ -36,7 +36,7 @@ pub(super) fn judged(judgement: Judgement) -> &'static str {
     }
 }
 
-/// The comparison as text, with the biggest changes up to this many.
+/// The comparison as text, with at most so many of the biggest changes.
 pub fn text(comparison: &Comparison, most: usize) -> String {
     let mut out = String::new();
     let side = |side: &Side| {
@@ -138,7 +138,7 @@ pub fn text(comparison: &Comparison, most: usize) -> String {
     out
 }
 
-/// What the judgements are worth.
+/// How far the judgements can be trusted.
 pub(super) fn how(comparison: &Comparison) -> String {
     let [a, b] = comparison.repetitions;
     let mut text = match comparison.repetitions {
@@ -163,7 +163,7 @@ fn columns(heads: &[&str], rows: Vec<Vec<String>>, right: &[usize]) -> String {
     let mut rows: Vec<Vec<String>> = rows;
     rows.insert(0, heads.iter().map(|head| (*head).to_owned()).collect());
     for cell in rows.iter_mut().flatten() {
-        // Control characters of a foreign file must not reach the terminal.
+        // Control characters in another person's file must not reach the terminal.
         *cell = cell.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         if cell.chars().count() > WIDEST {
             *cell = cell.chars().take(WIDEST - 1).chain(['…']).collect();

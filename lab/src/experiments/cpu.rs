@@ -1,4 +1,5 @@
-//! `cpu`: what a handshake costs the processor, in microseconds and cycles, on each TLS implementation; and where the time goes.
+//! `cpu`: processor time of a handshake, in microseconds and cycles, on each TLS implementation; and where the time
+//! goes.
 
 mod flames;
 
@@ -17,7 +18,7 @@ use crate::tls::profile::{self, Ticks};
 use crate::tls::rounds::{self, Measured, Part};
 use crate::tls::{STACKS, Stack};
 
-/// The row.
+/// The experiment's row.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "cpu",
     title: "Processor time and cycles",
@@ -28,7 +29,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// What all is compared with.
+/// The baseline.
 const BASE: (&str, &str) = ("x25519", "ECDSA P-256");
 /// The hybrid that most clients offer.
 const HYBRID: (&str, &str) = ("X25519MLKEM768", "ECDSA P-256");
@@ -49,11 +50,11 @@ fn size(settings: &Settings) -> Size {
     }
 }
 
-/// Places of the base and of its control in what is measured.
+/// Indexes of the baseline and its control.
 const FIRST: usize = 0;
 const AGAIN: usize = 1;
 
-/// What is measured: the base twice, then what is compared with it.
+/// What is measured: the baseline twice, then the subjects to be compared with it.
 fn subjects(settings: &Settings) -> Result<Vec<Subject>, LabError> {
     let mut pairs = vec![BASE, BASE, HYBRID];
     let mut add = |pair| {
@@ -84,7 +85,7 @@ fn handshakes(settings: &Settings) -> u64 {
 }
 
 fn rounds_cost(settings: &Settings) -> Duration {
-    // About 0.8 ms a handshake, and a second for each process to make keys.
+    // About 0.8 ms a handshake, and a second per process to make keys.
     Duration::from_micros(800 * handshakes(settings))
         + Duration::from_millis(600 * size(settings).processes as u64)
 }
@@ -97,7 +98,7 @@ fn flames_cost(settings: &Settings) -> Duration {
     Duration::from_micros(2 * 2500 * size(settings).sampled)
 }
 
-/// Whether callgrind looks at this implementation.
+/// Whether callgrind counts this implementation.
 fn is_counted(settings: &Settings, stack: &dyn Stack) -> bool {
     !settings.quick || STACKS.first().is_some_and(|first| first.name() == stack.name())
 }
@@ -110,13 +111,13 @@ fn estimate(settings: &Settings) -> Duration {
     Duration::from_secs(2) + STACKS.iter().map(stack).sum::<Duration>() + flames_cost(settings)
 }
 
-/// All that one implementation showed.
+/// All results of one implementation.
 struct Outcome {
     stack: &'static dyn Stack,
     version: String,
     subjects: Vec<Subject>,
     measured: Measured,
-    /// Callgrind's ratio of the hybrid to the base.
+    /// Ratio of instructions of the hybrid to the baseline, by callgrind.
     instructions: Option<f64>,
 }
 
@@ -213,7 +214,7 @@ fn measure(
     Ok(Outcome { stack, version: offer.version, subjects, measured, instructions })
 }
 
-/// What may be missing without spoiling the rest.
+/// A result that may be missing.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Tried<T> {
@@ -348,7 +349,7 @@ fn rounded(value: f64, digits: i32) -> f64 {
     (value * scale).round() / scale
 }
 
-/// What a process pays once.
+/// Costs that a process pays once.
 fn cold(run: &mut Run<'_>, outcomes: &[Outcome]) {
     let micros = |nanos: u64| Duration::from_nanos(nanos).as_secs_f64() * 1e6;
     let mut rows = Vec::new();
@@ -384,12 +385,12 @@ fn cold(run: &mut Run<'_>, outcomes: &[Outcome]) {
     });
 }
 
-/// Ratios of all implementations beside each other.
+/// Ratios of all implementations side by side.
 fn ratios(run: &mut Run<'_>, outcomes: &[Outcome]) {
     let Some(longest) = outcomes.iter().max_by_key(|outcome| outcome.subjects.len()) else {
         return;
     };
-    // What only some implementations have is in the table.
+    // Subjects that only some implementations have are in the table only.
     let shared: Vec<Subject> = longest.subjects[AGAIN + 1..]
         .iter()
         .filter(|subject| {
@@ -472,7 +473,7 @@ fn signing(run: &mut Run<'_>, outcomes: &[Outcome]) {
     });
 }
 
-/// A ratio that was measured before: implementation, pair, from, to.
+/// A published ratio: implementation, pair, from, to.
 const EXPECTED: &[(&str, (&str, &str), f64, f64)] = &[
     ("rustls", HYBRID, 1.187, 1.189),
     ("OpenSSL", HYBRID, 1.238, 1.251),
@@ -484,7 +485,7 @@ const EXPECTED: &[(&str, (&str, &str), f64, f64)] = &[
     ("OpenSSL", ("X25519MLKEM768", "ML-DSA-65"), 2.39, 2.39),
 ];
 
-/// By what is more than once: a ratio of 1.2 against 1.1 is twice the effect.
+/// Compares the excess over one: a ratio of 1.2 against 1.1 is twice the effect.
 fn verdict(measured: &Estimate, low: f64, high: f64, believable: bool) -> Verdict {
     let within = |share: f64| {
         measured.high - 1.0 >= (low - 1.0) * (1.0 - share)
@@ -498,10 +499,11 @@ fn verdict(measured: &Estimate, low: f64, high: f64, believable: bool) -> Verdic
     }
 }
 
-/// Cycles that the hybrid adds to the server, as published.
+/// Published cycles that the hybrid adds on the server.
 const PUBLISHED_CYCLES: f64 = CYCLES_HYBRID.value;
 
-/// Little more work for the server: it holds within a factor of two of the published cycles, in part if it is less, and differs if more.
+/// A little more work for the server: the claim holds within a factor of two of the published cycles, holds in part
+/// if it is less, and differs if it is more.
 fn cycles_verdict(server: &Estimate, believable: bool) -> Verdict {
     if !believable || server.contains(0.0) {
         Verdict::Undecided

@@ -1,4 +1,5 @@
-//! `handshake-cost`: where a handshake's time and bytes go: client, server, network; flights against the limits of TCP and QUIC.
+//! `handshake-cost`: time and bytes of a handshake: client, server, network; flights against the limits of TCP and
+//! QUIC.
 
 mod flights;
 mod published;
@@ -15,7 +16,7 @@ use crate::subject::{Kind, Subject, authentications, key_exchanges};
 use crate::tls::rounds::{self, Measured};
 use crate::tls::{STACKS, Stack, WARM_UP};
 
-/// The row.
+/// The experiment's row.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "handshake-cost",
     title: "Where a handshake's time and bytes go",
@@ -27,7 +28,8 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Pairs that are measured on every stack, apart for client and server, the baseline first and last: the last one is the control.
+/// Pairs that are measured on every stack, for client and server separately; the baseline is first and, as the
+/// control, last.
 const PAIRS: [(&str, &str); 5] = [
     ("x25519", "ECDSA P-256"),
     ("X25519MLKEM768", "ECDSA P-256"),
@@ -38,13 +40,13 @@ const PAIRS: [(&str, &str); 5] = [
 /// The server's chain: a leaf and an intermediate.
 const CERTIFICATES: u8 = 2;
 
-/// What was measured on one stack.
+/// Results of one stack.
 struct Costs {
     stack: &'static str,
     version: String,
-    /// Every subject's flights and typical times.
+    /// Flights and typical times of every subject.
     flights: Vec<(Subject, Flights)>,
-    /// Client and server of [`PAIRS`], with intervals; those that the stack can do.
+    /// Client and server times of [`PAIRS`], with intervals, as far as the stack supports them.
     cpu: Option<(Vec<Subject>, Measured)>,
 }
 
@@ -69,7 +71,7 @@ fn cpu_cost(quick: bool) -> Duration {
     Duration::from_micros(1500) * u32::try_from(rounds).unwrap_or(u32::MAX)
 }
 
-/// What is measured: on the first stack every group and every signature; on the others the chosen ones.
+/// What is measured: every group and every signature on the first stack; the chosen ones on the others.
 fn subjects(quick: bool, first: bool) -> Result<Vec<Subject>, LabError> {
     let mut names: Vec<(&str, &str)> = Vec::new();
     let mut add = |pair: (&'static str, &'static str)| {
@@ -169,7 +171,7 @@ impl Costs {
             .map(|(_, flights)| flights)
     }
 
-    /// Where this pair stands in the rounds; `again` is the control, which stands there a second time.
+    /// Index of this pair in the rounds; `again` for the control, which occurs a second time.
     fn place(&self, group: &str, signature: &str, again: bool) -> Option<usize> {
         let (subjects, _) = self.cpu.as_ref()?;
         let same = |subject: &Subject| {

@@ -1,4 +1,4 @@
-//! `idle`: what closing idle connections costs a client that comes in bursts.
+//! `idle`: the cost of closing idle connections for a client with bursts of requests.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::run::{Run, Settings};
 use crate::site::{Site, links, note_proof, place_name};
 use crate::statistics::{Estimate, mean, quantile, quantile_of, sorted, two_level};
 
-/// The row.
+/// The experiment's row.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "idle",
     title: "Idle timeouts",
@@ -34,15 +34,15 @@ const THREADS: usize = 10;
 const PERIOD: u32 = 5;
 const SHORT: u32 = 1;
 const LONG: u32 = 10;
-/// A minute of bursts.
+/// Bursts in a minute.
 const BURSTS: u32 = 12;
 
-/// So much faster is the clock.
+/// How much faster the clock runs.
 fn pace(quick: bool) -> u32 {
     if quick { 5 } else { 1 }
 }
 
-/// Minutes.
+/// Number of minutes.
 fn minutes(quick: bool) -> u32 {
     if quick { 3 } else { 10 }
 }
@@ -55,12 +55,12 @@ fn scaled(seconds: u32, quick: bool) -> Duration {
     Duration::from_secs(seconds.into()) / pace(quick)
 }
 
-/// A request on a kept connection takes some 5 ms there, as in the publication.
+/// A request on a kept connection takes about 5 ms there, as in the publication.
 fn link() -> Link {
     Link::new(Duration::from_millis(4), 0.0)
 }
 
-/// The clients with their timeouts; the last is the control.
+/// The clients with their timeouts; the last one is the control.
 const POOLS: [(Who, u32); 5] =
     [(CLASSICAL, SHORT), (CLASSICAL, LONG), (HYBRID, SHORT), (HYBRID, LONG), CONTROL];
 const CONTROL: (Who, u32) = (HYBRID, LONG);
@@ -126,7 +126,7 @@ fn run(run: &mut Run<'_>) -> Result<(), LabError> {
 
 struct Measured {
     place: String,
-    /// For each minute, for each pool.
+    /// Results by minute and pool.
     minutes: Vec<Vec<Served>>,
     seed: u64,
 }
@@ -149,7 +149,7 @@ impl Measured {
         )
     }
 
-    /// The medians of each burst, of the first and of the second, burst by burst.
+    /// The medians of each burst of the first and of the second, paired.
     fn pairs(&self, first: usize, second: usize) -> Vec<Vec<[f64; 2]>> {
         let median = |burst: &Vec<u32>| {
             quantile_of(&burst.iter().map(|us| f64::from(*us) / 1e3).collect::<Vec<_>>(), 0.5)
@@ -163,7 +163,7 @@ impl Measured {
             .collect()
     }
 
-    /// The median burst's median time of the second over the first's.
+    /// Ratio of the second's median of median times to the first's.
     fn ratio(&self, first: usize, second: usize) -> Estimate {
         two_level(&self.pairs(first, second), self.seed, |bursts| {
             let column = |index: usize| -> Vec<f64> {
@@ -346,7 +346,8 @@ fn finding(run: &mut Run<'_>, measured: &Measured, control: &Control) {
     ));
 }
 
-/// What is added, in milliseconds, to a burst of `median` ms: what is within the control's interval is not called a difference.
+/// The time added, in milliseconds, to a burst of `median` ms: within the control's interval it is not called a
+/// difference.
 fn added(more: &Estimate, median: f64, control: &Control) -> String {
     let noise = (control.high - 1.0).abs().max((1.0 - control.low).abs()) * median;
     let words = format!("{:+.2} ms [{:+.2}, {:+.2}]", more.value, more.low, more.high);
@@ -357,8 +358,8 @@ fn added(more: &Estimate, median: f64, control: &Control) -> String {
     }
 }
 
-/// Ten times the connections (`counts`), and a median several times as long: twice at least, with the interval; how far noise goes is taken
-/// off, so that a control that does not hold can still not turn three times into none.
+/// Ten times the connections (`counts`), and a median several times as long: at least twice, with the interval. The
+/// noise is subtracted, so that a control that does not hold cannot turn three times into none.
 fn judge(counts: bool, ratio: &Estimate, control: &Control) -> Verdict {
     let noise = (control.high - 1.0).abs().max((1.0 - control.low).abs());
     if ratio.low <= 1.0 + noise {

@@ -1,4 +1,4 @@
-//! `plan`: a user's own grid and own endpoint. Not among those that `all` runs: it is there when a plan is given.
+//! `plan`: a user's own grid and endpoint. `all` does not include it: it runs if a plan is given.
 
 mod client;
 mod endpoint;
@@ -13,7 +13,7 @@ use crate::experiment::{Engine, Experiment};
 use crate::plan::{Plan, PlanEngine};
 use crate::run::{Run, Settings};
 
-/// The row.
+/// The experiment's row.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "plan",
     title: "Your own plan",
@@ -46,16 +46,16 @@ fn run(run: &mut Run<'_>) -> Result<(), LabError> {
     judge(parts)
 }
 
-/// What came of a part of the plan.
+/// Result of a part of the plan.
 #[derive(Debug, Default)]
 struct Part {
     /// Whether anything was measured.
     measured: bool,
-    /// Why not all of it was.
+    /// Why it is incomplete.
     trouble: Option<LabError>,
 }
 
-/// A part that failed takes nothing from the others, unless nobody can go on.
+/// A part that fails does not affect the others, unless none can go on.
 fn kept(run: &mut Run<'_>, what: &str, part: Result<Part, LabError>) -> Result<Part, LabError> {
     match part {
         Err(error @ (LabError::Interrupted | LabError::File { .. })) => Err(error),
@@ -68,7 +68,8 @@ fn kept(run: &mut Run<'_>, what: &str, part: Result<Part, LabError>) -> Result<P
     }
 }
 
-/// A plan of which something failed has failed; what the machine lacks is only told, unless nothing is left of the plan.
+/// A plan has failed if any part has failed; if the machine lacks something, that is only reported, unless nothing is
+/// left of the plan.
 fn judge(parts: Vec<Part>) -> Result<(), LabError> {
     let measured = parts.iter().any(|part| part.measured);
     let (lacking, failed): (Vec<LabError>, Vec<LabError>) = parts

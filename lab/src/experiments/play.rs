@@ -1,5 +1,6 @@
-//! Traces played over links by the model, and what is said of them: quantiles, paired and unpaired differences. Shared by the experiments that
-//! compare handshakes over links; a point holds everybody who is compared, so that flow by flow they meet the same losses.
+//! Plays traces over links by the model and summarises them: quantiles, paired and unpaired differences. Shared by
+//! the experiments that compare handshakes over links; a point has all contenders, so that flow by flow they meet the
+//! same losses.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,33 +19,33 @@ use crate::subject::Subject;
 use crate::tls::{self, Stack};
 use crate::trace::Trace;
 
-/// A contender: its name and what its handshake does.
+/// A contender: its name and its handshake.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contender {
     /// Name in tables and legends.
     pub name: String,
-    /// What engine 1 measured, or what was composed from published sizes.
+    /// A trace measured by engine 1, or composed from published sizes.
     pub trace: Trace,
 }
 
-/// Where and how often.
+/// Where to play, and how often.
 #[derive(Debug, Clone, Copy)]
 pub struct GridPoint<'a> {
     /// The part of the experiment, for the point's key.
     pub part: &'a str,
-    /// Whose TCP.
+    /// Kernel whose TCP is modelled.
     pub profile: &'static Profile,
     /// The link.
     pub link: Link,
-    /// What is asked and answered.
+    /// Sizes of request and answer.
     pub transfer: Transfer,
     /// Connections of each contender.
     pub count: u64,
-    /// From which the losses come, if not the run's.
+    /// Seed of the losses, if not the run's.
     pub seed: Option<u64>,
-    /// Whether every time is kept, not only quantiles.
+    /// Whether to keep every time, not only quantiles.
     pub raw: bool,
-    /// Whether times to first and last byte are wanted, too.
+    /// Whether to include times to first and last byte.
     pub bytes: bool,
 }
 
@@ -59,38 +60,38 @@ pub struct Spread {
     pub mean: f64,
 }
 
-/// What one contender experienced at one point; times in milliseconds.
+/// Results of one contender at one point; times in milliseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Name of the contender.
     pub name: String,
-    /// The handshake since the SYN.
+    /// Time of the handshake from the SYN.
     pub syn: Spread,
-    /// The handshake since TCP was connected.
+    /// Time of the handshake from when TCP was connected.
     pub connected: Spread,
-    /// Time to the first byte of the answer since the SYN.
+    /// Time to the first byte of the answer, from the SYN.
     pub first_byte: Option<Spread>,
     /// Time to its last byte.
     pub last_byte: Option<Spread>,
-    /// Share of handshakes in which a packet was sent again, TCP's included.
+    /// Share of handshakes with a retransmission, TCP's own packets included.
     pub retransmitted: f64,
-    /// Mean of the differences to the baseline, flow by flow.
+    /// Mean of the differences to the baseline, paired by flow.
     pub paired: Estimate,
     /// The differences themselves.
     pub differences: Spread,
-    /// Difference of the means to a baseline with losses of its own, clock from the SYN: what an unpaired experiment would know.
+    /// Difference of the means to a baseline with other losses, from the SYN: what an unpaired experiment would find.
     pub unpaired: Estimate,
-    /// The same, clock from the connection.
+    /// The same, from when TCP was connected.
     pub unpaired_connected: Estimate,
-    /// Difference to the baseline of the time to the last byte, flow by flow.
+    /// Difference to the baseline of the time to the last byte, paired by flow.
     pub paired_last: Option<Estimate>,
-    /// Every handshake since the SYN, in microseconds, by flow.
+    /// Time of every handshake from the SYN, in microseconds, by flow.
     pub raw_us: Option<Vec<u64>>,
-    /// When TCP was connected, in microseconds, by flow.
+    /// Time until TCP was connected, in microseconds, by flow.
     pub raw_connected_us: Option<Vec<u64>>,
 }
 
-/// What is known of a point.
+/// Results at a point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Played {
     /// Connections of each contender.
@@ -102,27 +103,27 @@ pub struct Played {
 /// A point with its results.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    /// Whose TCP.
+    /// Kernel whose TCP was modelled.
     pub profile: &'static str,
     /// The link.
     pub link: Link,
-    /// What was asked and answered.
+    /// Sizes of request and answer.
     pub transfer: Transfer,
-    /// What came of it.
+    /// The results.
     pub played: Played,
 }
 
-/// Rounds of handshakes that a typical trace comes from.
+/// Rounds of handshakes from which a typical trace is taken.
 pub fn rounds(quick: bool) -> usize {
     if quick { 60 } else { 300 }
 }
 
-/// What a trace costs to measure: a certificate chain and so many handshakes.
+/// Time to measure a trace: a certificate chain and so many handshakes.
 pub fn trace_cost(quick: bool) -> Duration {
     Duration::from_millis(if quick { 160 } else { 700 })
 }
 
-/// The typical traces of those subjects that the stack can do; a note says which it cannot.
+/// The typical traces of those subjects that the stack supports; a note names the others.
 pub fn contenders(
     run: &mut Run<'_>,
     stack: &dyn Stack,
@@ -148,12 +149,12 @@ pub fn contenders(
     Ok(found)
 }
 
-/// A stack with its version, for keys: a library that was updated measures anew.
+/// A stack with its version, for keys: an updated library is measured again.
 pub fn stack_words(stack: &dyn Stack) -> Result<String, LabError> {
     Ok(format!("{} {}", stack.name(), stack.version()?))
 }
 
-/// Plays everybody at one point; the first one is the baseline.
+/// Plays all contenders at one point; the first one is the baseline.
 pub fn play(
     run: &mut Run<'_>,
     point: &GridPoint<'_>,
@@ -166,7 +167,7 @@ pub fn play(
     })
 }
 
-/// Plays everybody at each of these points.
+/// Plays all contenders at each of these points.
 pub fn over(
     run: &mut Run<'_>,
     points: &[GridPoint<'_>],
@@ -181,13 +182,13 @@ pub fn over(
     Ok(seen)
 }
 
-/// What a point will take on two processors.
+/// Time that a point takes on two processors.
 pub fn cost(point: &GridPoint<'_>, contenders: usize) -> Duration {
     let each = model_cost(point.transfer.body) * u32::try_from(point.count).unwrap_or(u32::MAX);
     each * u32::try_from(contenders).unwrap_or(u32::MAX)
 }
 
-/// All that a point depends on: also who is compared, and what their handshakes do.
+/// Everything that a point depends on, including the contenders and their handshakes.
 fn key(point: &GridPoint<'_>, contenders: &[Contender], seed: u64) -> Result<String, LabError> {
     let Link { rtt_us, loss, rate_bps, queue_packets, jitter_us } = point.link;
     let mut key = format!(
@@ -223,7 +224,8 @@ pub fn percent(share: f64) -> String {
     format!("{} %", (share * 1e5).round() / 1e3)
 }
 
-/// Plays everybody, on as many threads as there are processors: the same whatever their number. `None` if it was stopped.
+/// Plays all contenders, on one thread per processor: the results do not depend on their number. `None` if it was
+/// stopped.
 pub fn measure(
     point: &GridPoint<'_>,
     contenders: &[Contender],
@@ -270,7 +272,7 @@ pub fn measure(
     Some(Played { count: point.count, rows })
 }
 
-/// A seed for flows that do not pair.
+/// A seed for flows that are not paired.
 pub fn other(seed: u64) -> u64 {
     seed ^ 0x9e37_79b9_7f4a_7c15
 }
@@ -316,7 +318,7 @@ fn row(point: &GridPoint<'_>, name: &str, own: &[Outcome], baseline: &Baseline, 
     }
 }
 
-/// The mean with its interval by bootstrap.
+/// The mean with a bootstrap interval.
 pub fn interval(values: &[f64], seed: u64) -> Estimate {
     let constant = values.first().is_none_or(|first| values.iter().all(|value| value == first));
     let estimate = if constant {
@@ -332,7 +334,7 @@ pub fn interval(values: &[f64], seed: u64) -> Estimate {
     }
 }
 
-/// Difference of two means whose samples have nothing in common, with its normal interval.
+/// Difference of the means of two independent samples, with a normal interval.
 pub fn apart(one: &[f64], other: &[f64]) -> Estimate {
     let spread = |values: &[f64], middle: f64| {
         let squares: Vec<f64> = values.iter().map(|value| (value - middle).powi(2)).collect();
@@ -345,7 +347,7 @@ pub fn apart(one: &[f64], other: &[f64]) -> Estimate {
 }
 
 impl Spread {
-    /// Of values in any order.
+    /// The distribution of values in any order.
     pub fn of(values: &[f64]) -> Self {
         let sorted = sorted(values.iter().copied());
         let percent =
@@ -370,7 +372,7 @@ impl Row {
 }
 
 impl Played {
-    /// What this contender experienced.
+    /// The row of this contender.
     pub fn row(&self, name: &str) -> Option<&Row> {
         self.rows.iter().find(|row| row.name == name)
     }
@@ -383,7 +385,7 @@ pub fn milliseconds(nanoseconds: u64) -> f64 {
     nanoseconds / 1e6
 }
 
-/// To ten nanoseconds: what is stored should not be longer than what is known.
+/// Rounded to ten nanoseconds: no more digits than are known.
 fn rounded(milliseconds: f64) -> f64 {
     (milliseconds * 1e5).round() / 1e5
 }

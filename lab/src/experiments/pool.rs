@@ -1,4 +1,4 @@
-//! `pool`: how many connections a client's pool needs.
+//! `pool`: the number of connections that a client's pool needs.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::run::{Run, Settings};
 use crate::site::{Site, links, note_proof, place_name};
 use crate::statistics::{Estimate, mean, quantile, quantile_of, sorted, two_level};
 
-/// The row.
+/// The experiment's row.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "pool",
     title: "Pool size",
@@ -31,7 +31,7 @@ pub const EXPERIMENT: Experiment = Experiment {
 const SOURCE: &str = "Jarvis, How to tune TLS for hybrid post-quantum cryptography with Kyber, AWS Security Blog, 2022: maxConcurrency of the AWS CRT client at about 200 requests a second";
 const CERTIFICATES: &[&str] = &["ecdsa-p256"];
 
-/// What a pool of one connection was asked for in the publications: 200 requests a second, where a kept connection makes 216.
+/// Load of a pool with one connection in the publications: 200 requests a second, where a kept connection makes 216.
 const USE: f64 = PUBLISHED_RATE / KMS_REUSE_HYBRID.value;
 const PUBLISHED_RATE: f64 = POOL_RATE.value;
 
@@ -52,7 +52,7 @@ fn link() -> Link {
     Link::new(Duration::from_millis(4), 0.0)
 }
 
-/// The clients with their pools; the last is the control.
+/// The clients with their pools; the last one is the control.
 fn pools(quick: bool) -> Vec<(Who, usize)> {
     let mut pools: Vec<(Who, usize)> = [CLASSICAL, HYBRID]
         .into_iter()
@@ -97,7 +97,7 @@ fn run(run: &mut Run<'_>) -> Result<(), LabError> {
         })?;
     let seconds: Vec<f64> = capacity.iter().flatten().map(|slot| slot.typical(0.5)).collect();
     let kept = quantile_of(&seconds, 0.5);
-    // In whole requests a second, so that the points of an interrupted run are of the same rate.
+    // In whole requests a second, so that the points of an interrupted run have the same rate.
     let busy = (USE / kept.max(1e-6)).round();
     let rate = if link.is_some() { busy } else { busy.min(PUBLISHED_RATE) };
     let wanted = pools(quick);
@@ -154,7 +154,7 @@ struct Measured {
     kept: f64,
     rate: f64,
     pools: Vec<(Who, usize)>,
-    /// For each round, for each pool.
+    /// Results by round and pool.
     rounds: Vec<Vec<Served>>,
     seed: u64,
 }
@@ -175,7 +175,7 @@ impl Measured {
         )
     }
 
-    /// The median of the times in milliseconds, with its interval: rounds are drawn again, then the requests in them.
+    /// The median of the times in milliseconds, with its interval: resamples rounds, and then the requests in them.
     fn median(&self, index: usize) -> Estimate {
         let rounds: Vec<Vec<[f64; 1]>> = self
             .served(index)
@@ -186,7 +186,7 @@ impl Measured {
         })
     }
 
-    /// Median time of the second over that of the first: the same arrivals beside each other.
+    /// Ratio of the second's median time to the first's, paired by arrivals.
     fn ratio(&self, first: usize, second: usize) -> Estimate {
         let rounds: Vec<Vec<[f64; 2]>> = self
             .served(first)
@@ -293,7 +293,7 @@ fn finding(run: &mut Run<'_>, measured: &Measured, control: &Control) {
     ));
 }
 
-/// For each key exchange: whether a second connection helps by more than noise, and by more than all others after it.
+/// For each key exchange: whether a second connection helps by more than noise, and by more than all later ones.
 fn judge(classical: (bool, bool), hybrid: (bool, bool)) -> Verdict {
     match (classical, hybrid) {
         ((true, true), (true, true)) => Verdict::Holds,

@@ -1,4 +1,5 @@
-//! `quic-rate`: connections over QUIC, by the clock and by the processor, and round trips that large chains cost.
+//! `quic-rate`: connections over QUIC, by wall clock and by processor time, and the round trips that large chains
+//! cost.
 
 mod grid;
 mod limit;
@@ -14,7 +15,7 @@ use crate::run::{Run, Settings};
 use crate::statistics::Estimate;
 use crate::subject::Subject;
 
-/// The row.
+/// The experiment's row.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "quic-rate",
     title: "Connections over QUIC",
@@ -137,7 +138,7 @@ mod tests {
         assert!(findings.summary[0].contains("(60 ms instead of 30"), "{:?}", findings.summary);
         let chart = |name: &str| findings.charts.iter().find(|chart| chart.name == name).unwrap();
         let Marks::Steps { series } = &chart("quic-chain-steps").marks else { panic!("no steps") };
-        // Where the first step is: the server's credit.
+        // The first step comes from the server's credit.
         let steps: Vec<f64> = series
             .iter()
             .map(|series| {

@@ -1,4 +1,4 @@
-//! `requests`: what hybrid key exchange costs an application that calls a service, by how often it connects.
+//! `requests`: the cost of hybrid key exchange for an application that calls a service, by how often it connects.
 
 mod findings;
 mod resumption;
@@ -18,7 +18,7 @@ use crate::run::{Run, Settings};
 use crate::site::{Site, links, note_proof, place_name};
 use crate::statistics::{Estimate, bootstrap, quantile_of};
 
-/// The row.
+/// The experiment's row.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "requests",
     title: "Requests a second",
@@ -57,7 +57,7 @@ impl Way {
         format!("{}: {cycle}", self.who.name)
     }
 
-    /// How long a cycle takes over this link, roughly.
+    /// Approximate time of a cycle over this link.
     fn cycle_time(self, link: Option<&Link>) -> Duration {
         let rtt = link.map_or(Duration::ZERO, Link::rtt);
         let request = rtt + Duration::from_micros(900);
@@ -70,7 +70,7 @@ impl Way {
     }
 }
 
-/// All ways of the sweep; the last is the control.
+/// All ways of the sweep; the last one is the control.
 fn sweep_ways() -> Vec<Way> {
     let mut ways = Vec::new();
     for who in [CLASSICAL, HYBRID, ML_DSA] {
@@ -83,7 +83,7 @@ fn sweep_ways() -> Vec<Way> {
     ways
 }
 
-/// The ways of the published experiment; the last is the control.
+/// The ways of the published experiment; the last one is the control.
 fn sample_ways() -> Vec<Way> {
     let way = |who, cycle| Way { who, resumed: false, cycle };
     vec![
@@ -95,7 +95,7 @@ fn sample_ways() -> Vec<Way> {
     ]
 }
 
-/// How much is measured of something.
+/// Amount of measurements.
 #[derive(Debug, Clone, Copy)]
 struct Amount {
     processes: u32,
@@ -104,7 +104,7 @@ struct Amount {
 }
 
 impl Amount {
-    /// How long a process takes with these ways.
+    /// Duration of a process with these ways.
     fn process(self, ways: &[Way], link: Option<&Link>) -> Duration {
         let round: Duration = ways
             .iter()
@@ -114,7 +114,7 @@ impl Amount {
                 self.slot.max(cycle) + cycle / 2
             })
             .sum();
-        // The start, and each way once to warm up.
+        // The start, and one warm-up of each way.
         round * self.rounds + Duration::from_millis(400) + round / 8
     }
 
@@ -127,7 +127,7 @@ fn rtt(tenths_of_ms: u64) -> Link {
     Link::new(Duration::from_micros(tenths_of_ms * 100), 0.0)
 }
 
-/// Where the published experiment is repeated, if links can be emulated.
+/// The link of the published experiment, if links can be emulated.
 fn main_link() -> Link {
     rtt(10)
 }
@@ -154,7 +154,7 @@ fn sample_amount(quick: bool) -> Amount {
     }
 }
 
-/// Starting two servers, and the link.
+/// Time to start two servers, and the link.
 const SET_UP: Duration = Duration::from_secs(2);
 
 fn estimate(settings: &Settings) -> Duration {
@@ -236,23 +236,23 @@ fn measure(
     Ok(Measured { ways: ways.to_vec(), processes, seed: run.seed(), slot: amount.slot })
 }
 
-/// Which quantile of a slot's requests is compared. The 10th percentile is what the machine does undisturbed; a median is needed where
-/// the work itself varies, as ML-DSA's signing does (FIPS 204, rejection sampling).
+/// The quantile of a slot's requests that is compared. The 10th percentile shows the machine undisturbed; a median is
+/// needed where the work itself varies, as ML-DSA's signing does (FIPS 204, rejection sampling).
 fn share(who: &[Option<Who>]) -> f64 {
     if who.contains(&Some(ML_DSA)) { 0.5 } else { 0.1 }
 }
 
-/// What was measured at a place.
+/// Results at a point.
 pub(crate) struct Measured {
     ways: Vec<Way>,
-    /// For each process, for each round, for each way.
+    /// Results by process, round and way.
     processes: Vec<Vec<Vec<Slot>>>,
     seed: u64,
     slot: Duration,
 }
 
 impl Measured {
-    /// The place of a way; the first if it is there twice.
+    /// Index of a way; the first if it occurs twice.
     fn index(&self, who: Who, resumed: bool, cycle: Cycle) -> usize {
         let wanted = Way { who, resumed, cycle };
         self.ways.iter().position(|way| *way == wanted).unwrap_or(usize::MAX)
@@ -267,13 +267,13 @@ impl Measured {
         self.processes.iter().map(Vec::len).sum()
     }
 
-    /// Seconds of a request, median of the slots, with its interval.
+    /// Seconds per request, median of the slots, with its interval.
     fn time(&self, index: usize, share: f64) -> Estimate {
         let seconds: Vec<f64> = self.slots(index).map(|slot| slot.typical(share)).collect();
         bootstrap(&seconds, self.seed, |values| quantile_of(values, 0.5))
     }
 
-    /// The second against the first, slots of the same round beside each other.
+    /// The second compared with the first, paired by round.
     fn compare(&self, first: usize, second: usize) -> Contrast {
         let who = |index: usize| self.ways.get(index).map(|way| way.who);
         let share = share(&[who(first), who(second)]);
@@ -290,7 +290,7 @@ impl Measured {
         contrast(&rounds, self.seed)
     }
 
-    /// The way that was measured twice against itself.
+    /// The control: a way that was measured twice, compared with itself.
     fn control(&self) -> Contrast {
         let last = self.ways.len().saturating_sub(1);
         self.compare(self.index(HYBRID, false, Cycle::Requests(1)), last)

@@ -1,4 +1,4 @@
-//! What the experiments with a real server have in common: who calls, how two ways of calling are compared, and in which words.
+//! Shared by the experiments with a real server: the callers, the comparison of two ways of calling, and its wording.
 
 use crate::client::Caller;
 use crate::result::{Control, Series, Verdict};
@@ -18,7 +18,7 @@ pub struct Who {
 
 /// What the published experiments call classical.
 pub const CLASSICAL: Who = Who { name: "P-256", group: "secp256r1", target: 0 };
-/// The same certificate, key exchange after X25519: what most browsers and servers agreed on before.
+/// The same certificate, with X25519: what most browsers and servers negotiated before hybrids.
 pub const X25519: Who = Who { name: "X25519", group: "X25519", target: 0 };
 /// Hybrid key exchange, classical certificate.
 pub const HYBRID: Who = Who { name: "X25519MLKEM768", group: "X25519MLKEM768", target: 0 };
@@ -27,22 +27,22 @@ pub const ML_DSA: Who =
     Who { name: "X25519MLKEM768, ML-DSA-65", group: "X25519MLKEM768", target: 1 };
 
 impl Who {
-    /// As a client is told.
+    /// As a caller for a client's job.
     pub fn caller(self, sessions: bool) -> Caller {
         Caller { target: self.target, group: self.group.into(), sessions }
     }
 }
 
-/// Two things that were measured in the same rounds: the second against the first.
+/// Two quantities from the same rounds: the second compared with the first.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Contrast {
-    /// Median of the first over median of the second: a rate's ratio where times are compared.
+    /// Ratio of the first's median to the second's: for times, the ratio of rates.
     pub rate: Estimate,
-    /// Median of the second less median of the first.
+    /// The second's median minus the first's.
     pub added: Estimate,
 }
 
-/// Compares times, `rounds[process][round]` being those of the first and of the second.
+/// Compares times; `rounds[process][round]` are those of the first and of the second.
 pub fn contrast(rounds: &[Vec<[f64; 2]>], seed: u64) -> Contrast {
     let median = |rounds: &[[f64; 2]], index: usize| {
         let column: Vec<f64> =
@@ -56,7 +56,7 @@ pub fn contrast(rounds: &[Vec<[f64; 2]>], seed: u64) -> Contrast {
 }
 
 impl Contrast {
-    /// As the control that it is where both are the same.
+    /// As a control, where both are the same.
     pub fn control(&self, what: impl Into<String>) -> Control {
         Control {
             what: what.into(),
@@ -66,13 +66,13 @@ impl Contrast {
         }
     }
 
-    /// What came of a claim that rates fall by `published` (a share): it holds if ours is within `tolerance` of it, and differs if it is
-    /// known well enough and is of another sign, or not within a factor of five.
+    /// The verdict on a claim that rates fall by `published` (a share): it holds if ours is within `tolerance` of it,
+    /// and differs if ours is known well enough and has another sign, or is not within a factor of five.
     pub fn verdict(&self, control: &Control, published: f64, tolerance: f64) -> Verdict {
         let fall = |rate: f64| 1.0 - rate;
         let [least, most] = [fall(self.rate.high), fall(self.rate.low)];
         if !self.is_beyond(control) {
-            // No effect that can be told, but one as large as that would have been.
+            // No effect is visible, but one of that size would be.
             let excluded = control.holds() && most + noise(control) < published / 5.0;
             return if excluded { Verdict::Differs } else { Verdict::Undecided };
         }
@@ -86,28 +86,28 @@ impl Contrast {
         }
     }
 
-    /// The rate's change in words: what cannot be told from nothing is not called a change.
+    /// The change of the rate in words: one that noise can explain is not called a change.
     pub fn told(&self, control: &Control) -> String {
         told(&self.rate, control)
     }
 
-    /// Whether there is an effect, and it is larger than what noise alone makes of nothing.
+    /// Whether there is an effect beyond the noise of the control.
     pub fn is_beyond(&self, control: &Control) -> bool {
         is_beyond(&self.rate, control)
     }
 }
 
-/// How far from 1 the control's interval goes.
+/// Largest distance of the control's interval from 1.
 fn noise(control: &Control) -> f64 {
     (control.high - 1.0).abs().max((1.0 - control.low).abs())
 }
 
-/// Whether a ratio is other than 1 by more than what noise alone makes of nothing.
+/// Whether a ratio differs from 1 by more than the noise of the control.
 pub fn is_beyond(ratio: &Estimate, control: &Control) -> bool {
     !ratio.contains(1.0) && control.holds() && (ratio.value - 1.0).abs() > noise(control)
 }
 
-/// A ratio's change in words, as far as it can be told from nothing.
+/// The change of a ratio in words, as far as it is beyond noise.
 pub fn told(ratio: &Estimate, control: &Control) -> String {
     let change = change(ratio);
     if is_beyond(ratio, control) {
@@ -119,7 +119,7 @@ pub fn told(ratio: &Estimate, control: &Control) -> String {
     }
 }
 
-/// A difference in words, where its interval contains zero.
+/// A difference in words, if its interval contains zero.
 pub fn told_us(added: &Estimate) -> String {
     if added.contains(0.0) {
         format!("nothing that could be told ({})", added_us(added))
@@ -128,7 +128,7 @@ pub fn told_us(added: &Estimate) -> String {
     }
 }
 
-/// What to say where a control does not hold, to put after a sentence.
+/// A warning about a control that does not hold, to append to a sentence.
 pub fn warning(control: &Control) -> &'static str {
     if control.holds() {
         ""
@@ -137,7 +137,7 @@ pub fn warning(control: &Control) -> &'static str {
     }
 }
 
-/// A rate's ratio as a change in per cent, with its interval.
+/// The ratio of rates as a change in per cent, with its interval.
 pub fn change(rate: &Estimate) -> String {
     let part = |value: f64| (value - 1.0) * 100.0;
     format!("{:+.1} % [{:+.1}, {:+.1}]", part(rate.value), part(rate.low), part(rate.high))
@@ -149,7 +149,7 @@ pub fn added_us(added: &Estimate) -> String {
     format!("{:+.0} µs [{:+.0}, {:+.0}]", part(added.value), part(added.low), part(added.high))
 }
 
-/// A distribution as steps: share of the values up to each; thinned out to what can be seen.
+/// A cumulative distribution as steps, thinned out to what can be seen.
 pub fn distribution(name: impl Into<String>, values: impl IntoIterator<Item = f64>) -> Series {
     const STEPS: usize = 400;
     let values = sorted(values);
@@ -169,7 +169,7 @@ pub fn distribution(name: impl Into<String>, values: impl IntoIterator<Item = f6
     Series { name: name.into(), points, band: Vec::new() }
 }
 
-/// A seed for each part of an experiment, so that no two draw the same.
+/// A seed for each part of an experiment, so that no two parts use the same.
 pub fn seed(seed: u64, part: u64) -> u64 {
     seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(part)
 }

@@ -1,7 +1,8 @@
-//! `sizes`: every group, mechanism and signature in bytes, and what the primitives cost.
+//! `sizes`: sizes of every group, mechanism and signature in bytes, and the time of the primitives.
 //!
-//! Every figure is counted from a real object: a share that was sent, a certificate that was signed, a flight that went by. Standards
-//! and submissions stand beside it, and what cannot run here is shown from them alone.
+//! Every figure is counted from a real object: a share that was sent, a certificate that was signed, a flight that
+//! was recorded. The figures of standards and submissions are next to it; algorithms that cannot run here have only
+//! those.
 
 mod claims;
 mod flights;
@@ -17,7 +18,7 @@ use crate::experiment::{Engine, Experiment};
 use crate::run::{Run, Settings};
 use crate::subject::{authentications, key_exchanges};
 
-/// The row.
+/// The experiment's row.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "sizes",
     title: "How large it is, and what the primitives cost",
@@ -30,23 +31,23 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// The key exchange that flights are counted with.
+/// Key exchange of the counted flights.
 const KEY_EXCHANGE: &str = "X25519MLKEM768";
-/// Certificates that are sent.
+/// Numbers of certificates that are sent.
 const CHAINS: [u8; 3] = [1, 2, 3];
-/// Time for each operation of a primitive.
+/// Time for measuring each operation of a primitive.
 const SHORT: Duration = Duration::from_millis(25);
 const LONG: Duration = Duration::from_millis(500);
-/// Making an RSA key takes so long that short runs have but one chain of the larger ones.
+/// Making an RSA key takes so long that short runs have only one chain of the larger ones.
 const SLOW: [&str; 2] = ["RSA 3072", "RSA 4096"];
-/// One handshake with new certificates, about.
+/// Approximate time of a handshake with new certificates.
 const FLIGHT: Duration = Duration::from_millis(40);
 
 fn estimate(settings: &Settings) -> Duration {
     let exchanges = u32::try_from(key_exchanges().len()).unwrap_or_default();
     let signatures = u32::try_from(authentications().len()).unwrap_or_default();
     let each = if settings.quick { SHORT } else { LONG };
-    // Keys of RSA and signatures of SLH-DSA, which take what they take.
+    // RSA keys and SLH-DSA signatures, whose time is fixed.
     let slow = Duration::from_secs(if settings.quick { 8 } else { 25 });
     slow + each * (exchanges + 2 * signatures + 10) * 5 / 4
         + FLIGHT * (exchanges / 4 + 4 * signatures)

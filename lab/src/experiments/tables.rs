@@ -1,11 +1,11 @@
-//! Tables and charts of what was played over links: shared by the experiments that compare handshakes.
+//! Tables and charts of handshakes over links, shared by several experiments.
 
 use crate::experiments::play::{Row, Seen, Spread, percent};
 use crate::link::{ClockStart, Link};
 use crate::result::{Axis, Chart, Fan, Marks, Series, Table, Value};
 use crate::statistics::Estimate;
 
-/// The quantiles of a fan, in per cent.
+/// Quantiles of a fan, in per cent.
 const FAN: [usize; 5] = [5, 25, 50, 75, 95];
 
 /// Names of the columns of [`table`].
@@ -34,7 +34,7 @@ fn columns() -> Vec<String> {
     columns
 }
 
-/// Every point and contender in a row.
+/// One row for each point and contender.
 pub fn table(name: &str, title: &str, note: &str, seen: &[Seen]) -> Table {
     let rows = seen
         .iter()
@@ -68,7 +68,7 @@ fn cells(point: &Seen, row: &Row) -> Vec<Value> {
     cells
 }
 
-/// Times to first and last byte, every point and contender in a row.
+/// Times to first and last byte, one row for each point and contender.
 pub fn bytes_table(name: &str, title: &str, note: &str, seen: &[Seen]) -> Table {
     let mut rows = Vec::new();
     for point in seen {
@@ -130,7 +130,7 @@ pub fn bytes_table(name: &str, title: &str, note: &str, seen: &[Seen]) -> Table 
     }
 }
 
-/// Quantile fans against loss, one panel an RTT.
+/// Quantile fans against loss, one panel for each RTT.
 pub fn fans(name: &str, title: &str, seen: &[Seen], names: &[&str], start: ClockStart) -> Chart {
     let mut panels: Vec<Fan> = Vec::new();
     for rtt in distinct(seen, |point| point.link.rtt_us) {
@@ -170,7 +170,7 @@ fn fan(points: &[&Seen], name: &str, start: ClockStart) -> Vec<Vec<f64>> {
         .collect()
 }
 
-/// Extra mean milliseconds over the baseline: contenders x RTT at one loss.
+/// Mean extra milliseconds over the baseline: contenders x RTT at one loss.
 pub fn heat(name: &str, seen: &[Seen], loss: f64) -> Chart {
     let at: Vec<&Seen> =
         seen.iter().filter(|point| point.link.loss.to_bits() == loss.to_bits()).collect();
@@ -187,7 +187,7 @@ pub fn heat(name: &str, seen: &[Seen], loss: f64) -> Chart {
         .map(|row| {
             at.iter()
                 .map(|point| {
-                    // What may as well be nothing has no colour of its own.
+                    // A value whose interval contains zero has no colour.
                     let paired = &point.played.row(row)?.paired;
                     let sure = paired.low > 0.0 || paired.high < 0.0;
                     sure.then(|| round2(paired.value))
@@ -268,7 +268,7 @@ pub fn interval_words(estimate: &Estimate, unit: &str) -> String {
     )
 }
 
-/// Three digits that count.
+/// A value with three significant digits.
 pub fn short(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return 0.0;
@@ -283,7 +283,7 @@ pub fn rtt_ms(link: &Link) -> f64 {
     link.rtt().as_secs_f64() * 1e3
 }
 
-/// Megabits a second.
+/// Rate in megabits a second.
 pub fn megabits(rate: u64) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
     let rate = rate as f64;
@@ -295,12 +295,12 @@ pub fn hundred(share: f64) -> f64 {
     (share * 1e6).round() / 1e4
 }
 
-/// Two digits after the point.
+/// A value with two digits after the point.
 pub fn round2(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }
 
-/// The same things once, in their order.
+/// Distinct values, in their order.
 pub fn distinct<V: PartialEq>(seen: &[Seen], of: impl Fn(&Seen) -> V) -> Vec<V> {
     let mut values = Vec::new();
     for point in seen {
@@ -312,7 +312,7 @@ pub fn distinct<V: PartialEq>(seen: &[Seen], of: impl Fn(&Seen) -> V) -> Vec<V> 
     values
 }
 
-/// By how much one spread's quantile is above another's, in per cent.
+/// By how much a quantile of one distribution exceeds another's, in per cent.
 pub fn above(one: &Spread, other: &Spread, percent: usize) -> f64 {
     100.0 * (one.at(percent) / other.at(percent).max(f64::MIN_POSITIVE) - 1.0)
 }

@@ -1,5 +1,5 @@
-//! `tls-matrix`: handshakes over links. Engine 1 measures a trace of every pair of key exchange and signature, the model plays it over every
-//! link, the live engine stands beside it at a handful of points.
+//! `tls-matrix`: handshakes over links. Engine 1 measures a trace of every pair of key exchange and signature, the
+//! model plays it over every link, and the live engine checks a handful of points.
 
 mod bodies;
 mod grid;
@@ -28,7 +28,7 @@ use crate::statistics::{mean, sorted};
 use crate::subject::{Authentication, KeyExchange, Subject, authentications, key_exchanges};
 use crate::tls::{STACKS, Stack};
 
-/// The row.
+/// The experiment's row.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "tls-matrix",
     title: "Handshakes over links",
@@ -87,7 +87,7 @@ fn first_stack() -> Result<&'static dyn Stack, LabError> {
     STACKS.first().copied().ok_or_else(|| LabError::failed("there is no TLS implementation"))
 }
 
-/// The chosen pairs among those that were measured, the baseline first.
+/// The chosen pairs among the measured ones, the baseline first.
 fn chosen(all: &[(Subject, Contender)]) -> Vec<Contender> {
     grid::CHOSEN
         .map(grid::name)
@@ -107,7 +107,7 @@ fn one_certificate(run: &mut Run<'_>, stack: &dyn Stack) -> Result<Vec<Contender
     Ok(measured.into_iter().map(|(_, contender)| contender).collect())
 }
 
-/// The study's algorithms at its lowest level, as far as they are compiled in, under the study's names.
+/// The study's algorithms at its lowest level, as far as they are compiled in, with the study's names.
 fn legacy(run: &mut Run<'_>, stack: &dyn Stack) -> Result<Vec<Contender>, LabError> {
     let mut subjects = Vec::new();
     for signature in &sizes::SIGNATURES {
@@ -139,7 +139,7 @@ fn row<T>(rows: &'static [T], wanted: impl Fn(&T) -> bool) -> Option<&'static T>
     rows.iter().find(|row| wanted(row))
 }
 
-/// Whether a row is this algorithm of the study joined with P-256, however hyphens and cases are written.
+/// Whether a row is this algorithm of the study joined with P-256, ignoring hyphens and case.
 fn named(row: &str, wanted: &str) -> bool {
     let plain = |text: &str| {
         text.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase()
@@ -147,7 +147,8 @@ fn named(row: &str, wanted: &str) -> bool {
     plain(row).starts_with("p256") && plain(row).contains(&plain(wanted))
 }
 
-/// The classical handshake against itself: with the same losses it must be the same; with others, their means' interval must hold 1.
+/// The classical handshake against itself: with the same losses it must be equal; with others, the interval of the
+/// ratio of means must contain 1.
 fn control(run: &mut Run<'_>, seen: &[Seen], contenders: &[Contender]) -> Result<(), LabError> {
     let (Some(point), Some(base)) = (pairs::close_point(seen), contenders.first()) else {
         return Ok(());
@@ -208,7 +209,7 @@ fn look_closely(run: &mut Run<'_>, seen: &[Seen]) {
     }
 }
 
-/// Every so many: a picture has no more than a thousand points a line.
+/// Keeps every nth: a chart has at most a thousand points per line.
 fn thinned(sorted: &[f64]) -> Vec<f64> {
     let step = sorted.len().div_ceil(1000).max(1);
     sorted.iter().step_by(step).copied().collect()

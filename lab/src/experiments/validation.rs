@@ -1,5 +1,5 @@
-//! The live engine beside the model: real kernels and real stacks at a handful of points, the same flows with the same losses.
-//! Shared by the experiments that compare handshakes over links.
+//! The live engine next to the model: real kernels and real stacks at a handful of points, the same flows with the
+//! same losses. Shared by the experiments that compare handshakes over links.
 
 use std::time::Duration;
 
@@ -22,46 +22,47 @@ use crate::statistics::{mean, quantile_of, sorted};
 use crate::subject::Subject;
 use crate::tls::Stack;
 
-/// Flows of one subject before it is another's turn.
+/// Consecutive flows of one subject.
 const TURN: u64 = 10;
-/// Namespaces, devices, calibration.
+/// Time for namespaces, devices and calibration.
 const SETUP: Duration = Duration::from_secs(4);
 
-/// What is to be measured live.
+/// A live measurement.
 #[derive(Debug, Clone)]
 pub struct Job {
     /// The part of the experiment, for the point's key.
     pub part: String,
     /// The link.
     pub link: Link,
-    /// What is asked and answered.
+    /// Sizes of request and answer.
     pub transfer: Transfer,
-    /// What is measured, interleaved.
+    /// The subjects, interleaved.
     pub subjects: Vec<Subject>,
     /// Connections of each.
     pub count: u64,
 }
 
-/// A link that was emulated.
+/// Results over an emulated link.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Beside {
-    /// What was asked and answered.
+    /// Sizes of request and answer.
     pub transfer: Transfer,
     /// The link.
     pub link: Link,
     /// Outcomes of each subject, by flow.
     pub outcomes: Vec<(String, Vec<Outcome>)>,
-    /// What the emulation says of itself.
+    /// The emulation's own figures.
     pub proof: Proof,
 }
 
-/// How long a job takes.
+/// Duration of a job.
 pub fn cost(job: &Job) -> Duration {
     let connections = u32::try_from(job.count * job.subjects.len() as u64).unwrap_or(u32::MAX);
     SETUP + live_cost(&job.link, job.transfer.body).saturating_mul(connections)
 }
 
-/// Measures each job. What the machine lacks is a note, and nothing else is lost; the error tells of what is missing.
+/// Measures each job. If the machine lacks something, that becomes a note, and nothing else is lost; the error names
+/// what is missing.
 pub fn measure(
     run: &mut Run<'_>,
     stack: &dyn Stack,
@@ -142,7 +143,7 @@ fn in_turns(live: &mut Live<'_>, stack: &str, job: &Job, seed: u64) -> Result<Be
     Ok(Beside { link: *link, transfer: *transfer, outcomes, proof: live.proof()? })
 }
 
-/// Table and chart of both engines; `close` chooses the links that are drawn.
+/// Table and chart of both engines; `close` chooses the links to draw.
 pub fn tell(
     run: &mut Run<'_>,
     profile: &'static Profile,
@@ -174,7 +175,7 @@ pub fn tell(
                     .map(|outcome| milliseconds(outcome.handshake_from(ClockStart::Syn)))
                     .collect()
             };
-            // A flow that the emulation itself held up is no measurement, unless there is none other.
+            // A flow that the emulation itself delayed is no measurement, unless there is no other.
             let late = live.iter().filter(|outcome| outcome.late > 0).count();
             let all_flows = live.len();
             let in_time: Vec<bool> = if late < all_flows {
@@ -262,7 +263,7 @@ pub fn tell(
     }
 }
 
-/// Whether the model keeps what is promised of it: the mean within 10 %, the 95th percentile within 8 %.
+/// Whether the model meets its bounds: the mean within 10 %, the 95th percentile within 8 %.
 fn verdict(mean: f64, p95: f64) -> &'static str {
     match (mean.abs() <= 10.0, p95.abs() <= 8.0) {
         (true, true) => "yes",

@@ -14,8 +14,8 @@ use super::signature::{Secret, Signature};
 use crate::error::LabError;
 use crate::subject::{Authentication, Authenticator, KeyPair};
 
-/// Below the private enterprise number that is reserved for documentation (RFC 5612): these identifiers never leave a process.
-/// The last arc is the code point of the signature scheme.
+/// Below the private enterprise number that is reserved for documentation (RFC 5612): these identifiers never leave a
+/// process. The last arc is the code point of the signature scheme.
 const ARC: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.32473.6");
 
 /// An algorithm in certificates and handshakes.
@@ -27,7 +27,7 @@ pub struct Scheme {
     verification: WebPkiSupportedAlgorithms,
 }
 
-/// Every one.
+/// All schemes.
 pub fn schemes() -> &'static [Scheme] {
     static ROWS: LazyLock<Vec<Scheme>> = LazyLock::new(|| {
         let rows = super::signatures().iter();
@@ -57,7 +57,7 @@ impl Scheme {
         Some(Self { code_point, row, oid, verification })
     }
 
-    /// The row of the lab.
+    /// The lab's row.
     pub fn authentication(&'static self) -> Authentication {
         Authentication {
             name: self.row.name,
@@ -65,7 +65,7 @@ impl Scheme {
             post_quantum: true,
             public_key_len: self.row.public_key_len,
             signature_len: self.row.signature_len,
-            // All of them sample until something fits.
+            // All of them use rejection sampling.
             cost_varies: true,
             legacy: true,
             maker: self,
@@ -129,7 +129,7 @@ impl KeyPair for Pair {
     }
 }
 
-/// What signs handshakes.
+/// Signs handshakes.
 #[derive(Clone)]
 struct Key {
     scheme: SignatureScheme,
@@ -148,7 +148,7 @@ impl SigningKey for Key {
     }
 
     fn algorithm(&self) -> SignatureAlgorithm {
-        // A notion of TLS 1.2; from its range for private use.
+        // A field of TLS 1.2; from its range for private use.
         SignatureAlgorithm::Unknown(0xe0)
     }
 }
@@ -163,7 +163,7 @@ impl Signer for Key {
     }
 }
 
-/// What verifies certificates and handshakes.
+/// Verifies certificates and handshakes.
 #[derive(Debug)]
 struct Verifier {
     identifier: AlgorithmIdentifier,

@@ -1,5 +1,6 @@
 //! Mechanisms as key exchanges of TLS 1.3: the client's share is a public key, the server's a ciphertext
-//! (draft-ietf-tls-hybrid-design, section 3.2); in hybrids the curve's part comes first in shares and in the secret.
+//! (draft-ietf-tls-hybrid-design, section 3.2); in hybrids the curve's part comes first, in the shares and in the
+//! secret.
 
 use outlast_crypto::groups::Group;
 use rustls::crypto::{ActiveKeyExchange, CompletedKeyExchange, SharedSecret, SupportedKxGroup};
@@ -49,7 +50,7 @@ impl KemGroup {
         [length(curve).as_slice(), curve, &length(kem), kem].concat()
     }
 
-    /// The curve's part and the mechanism's.
+    /// Splits a share into the curve's part and the mechanism's.
     fn split<'a>(
         &self,
         share: &'a [u8],
@@ -86,7 +87,7 @@ impl SupportedKxGroup for KemGroup {
         let (public_key, secret_key) = self.kem.mechanism.generate().map_err(general)?;
         let point = curve.as_ref().map_or(&[][..], |curve| curve.pub_key());
         let share = self.join(point, &public_key);
-        // A row lives as long as the program; what is started of it refers to it by copies of its references.
+        // A row lives as long as the program; an exchange copies its references.
         let group = Self { ..*self };
         Ok(Box::new(Active { group, curve, secret_key, share }))
     }

@@ -1,4 +1,5 @@
-//! Hybrid signatures as the 2022 study has them: uint32 length ‖ classical ‖ post-quantum, public keys likewise; both must be right.
+//! Hybrid signatures of the 2022 study: uint32 length ‖ classical ‖ post-quantum, and the same for public keys; both
+//! signatures must be valid.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use crate::error::LabError;
 struct Classical {
     prefix: &'static str,
     public_key_len: usize,
-    /// A DER `ECDSA-Sig-Value`, at most (RFC 3279, section 2.2.3).
+    /// Longest DER `ECDSA-Sig-Value` (RFC 3279, section 2.2.3).
     signature_len: usize,
     signing: &'static EcdsaSigningAlgorithm,
     verification: &'static EcdsaVerificationAlgorithm,

@@ -1,4 +1,4 @@
-//! Key encapsulation mechanisms of the literature.
+//! Key encapsulation mechanisms from the literature.
 
 use std::fmt::Debug;
 
@@ -9,29 +9,29 @@ use crate::error::LabError;
 /// A mechanism with its sizes in bytes.
 #[derive(Debug)]
 pub struct Kem {
-    /// The literature's name, with the round of NIST's competition where the rounds differ.
+    /// Name in the literature, with the round of NIST's competition where rounds differ.
     pub name: &'static str,
     /// NIST's level of security.
     pub level: u8,
-    /// Of a public key.
+    /// Bytes of a public key.
     pub public_key_len: usize,
-    /// Of a secret key.
+    /// Bytes of a secret key.
     pub secret_key_len: usize,
-    /// Of a ciphertext.
+    /// Bytes of a ciphertext.
     pub ciphertext_len: usize,
-    /// Where it is from, and whether it uses AVX2.
+    /// Source of the implementation, and whether it uses AVX2.
     pub source: &'static str,
     /// The implementation.
     pub mechanism: &'static dyn Mechanism,
 }
 
-/// What a library does.
+/// Operations of a mechanism.
 pub trait Mechanism: Sync + Send + Debug {
-    /// A public key and its secret one.
+    /// Makes a public key and its secret key.
     fn generate(&self) -> Result<(Vec<u8>, Vec<u8>), LabError>;
-    /// A ciphertext and the shared secret.
+    /// Makes a ciphertext and its shared secret.
     fn encapsulate(&self, public_key: &[u8]) -> Result<(Vec<u8>, Vec<u8>), LabError>;
-    /// The shared secret of a ciphertext.
+    /// Recovers the shared secret from a ciphertext.
     fn decapsulate(&self, secret_key: &[u8], ciphertext: &[u8]) -> Result<Vec<u8>, LabError>;
 }
 
@@ -40,7 +40,7 @@ const SABER: &str = "PQClean of 2020-12 (pqcrypto-saber 0.1.5), portable C";
 const NTRU: &str = "PQClean of 2020-12 (pqcrypto-ntru 0.5.2), AVX2";
 const KYBER_R3: &str = "libcrux-ml-kem 0.0.11, AVX2";
 
-/// Levels that the submissions claim; for NTRU, liboqs' levels.
+/// Levels that the submissions claim; for NTRU, liboqs's.
 pub(super) fn compiled() -> Vec<Kem> {
     vec![
         row("kyber512_r2", 1, [800, 1632, 736], KYBER_R2, &Kyber512R2),
@@ -69,12 +69,12 @@ fn row(
     source: &'static str,
     mechanism: &'static dyn Mechanism,
 ) -> Kem {
-    // Which code runs is decided when it runs.
+    // The libraries choose their code at run time.
     let source = if avx2() { source } else { source.trim_end_matches(", AVX2") };
     Kem { name, level, public_key_len, secret_key_len, ciphertext_len, source, mechanism }
 }
 
-/// Whether the processor has AVX2, which the libraries ask, too.
+/// Whether the processor has AVX2, which the libraries check, too.
 pub(super) fn avx2() -> bool {
     #[cfg(target_arch = "x86_64")]
     return std::arch::is_x86_feature_detected!("avx2");

@@ -13,22 +13,23 @@ use super::signature::{Algorithm, Secret, Signature};
 use crate::error::LabError;
 use crate::trusted::trusted;
 
-/// Whether to do without.
+/// Whether the library must not be used.
 static NOWHERE: AtomicBool = AtomicBool::new(false);
 /// Where to look, before the usual places.
 static PLACES: OnceLock<Vec<PathBuf>> = OnceLock::new();
 
-/// Says where the library may be: files, or folders that have it. Before the first use of a row; later it changes nothing.
+/// Sets where the library may be: files, or folders that contain it. To be called before the first use of a row; has
+/// no effect later.
 pub fn look_in(places: Vec<PathBuf>) {
     let _ = PLACES.set(places);
 }
 
-/// Does without the library from now on: under valgrind, which knows not every instruction that it was compiled with.
+/// Stops using the library: valgrind does not know every instruction that it was compiled with.
 pub fn look_nowhere() {
     NOWHERE.store(true, Ordering::Relaxed);
 }
 
-/// Where pip puts it, below the given folders (a virtual environment, the user's `~/.local`) and the system's.
+/// Where pip installs it, below the given folders (a virtual environment, the user's `~/.local`) and the system's.
 pub fn usual_places(folders: &[PathBuf]) -> Vec<PathBuf> {
     let system = ["/usr/local", "/usr"].map(PathBuf::from);
     let mut places: Vec<PathBuf> = folders.to_vec();
@@ -56,7 +57,7 @@ fn site_packages(lib: &Path) -> Vec<PathBuf> {
     versions.into_iter().rev().flat_map(packages).collect()
 }
 
-/// The library, or why it is not there.
+/// The library, or why it cannot be used.
 pub fn library() -> Result<&'static PqMagic, &'static Missing> {
     static LIBRARY: LazyLock<Result<PqMagic, Missing>> = LazyLock::new(|| {
         if NOWHERE.load(Ordering::Relaxed) {
@@ -72,7 +73,7 @@ pub fn library() -> Result<&'static PqMagic, &'static Missing> {
     LIBRARY.as_ref()
 }
 
-/// The files that are there; one that others may write is an error, since it was meant.
+/// The files that exist; one that others may write to is an error, because somebody meant it to be used.
 fn safe(places: &[PathBuf]) -> Result<Vec<PathBuf>, Missing> {
     let file = |place: &PathBuf| if place.is_dir() { place.join(FILE_NAME) } else { place.clone() };
     let files = places.iter().map(file).filter(|file| file.is_file());
@@ -88,15 +89,15 @@ fn safe(places: &[PathBuf]) -> Result<Vec<PathBuf>, Missing> {
 
 const SOURCE: &str = "PQMagic, portable C";
 
-/// Levels by the quantum security that the submission claims (100, 147, 213 bits for sets 1, 2, 4 of Aigis-enc), since it names
-/// none of NIST's; set 3 has the sizes of AKCN-MLWE's recommended set.
+/// Levels by the quantum security that the submission claims (100, 147, 213 bits for sets 1, 2, 4 of Aigis-enc),
+/// since it names none of NIST's; set 3 has the sizes of AKCN-MLWE's recommended set.
 const KEMS: &[(&str, u8)] =
     &[("aigis_enc_1", 1), ("aigis_enc_2", 2), ("aigis_enc_3", 3), ("aigis_enc_4", 5)];
 
-/// As Dilithium's three sets of round 2, which they answer to.
+/// As for Dilithium's three sets of round 2, to which they correspond.
 const SIGNATURES: &[(&str, u8)] = &[("aigis_sig1", 1), ("aigis_sig2", 2), ("aigis_sig3", 3)];
 
-/// Aigis-enc, if the library is there.
+/// Aigis-enc, if the library is installed.
 pub(super) fn kems() -> Vec<Kem> {
     let Ok(library) = library() else { return Vec::new() };
     let row = |(name, level): &(&str, u8)| {
@@ -114,7 +115,7 @@ pub(super) fn kems() -> Vec<Kem> {
     KEMS.iter().filter_map(row).collect()
 }
 
-/// Aigis-sig, if the library is there.
+/// Aigis-sig, if the library is installed.
 pub(super) fn signatures() -> Vec<Signature> {
     let Ok(library) = library() else { return Vec::new() };
     let row = |(name, level): &(&str, u8)| {

@@ -1,4 +1,4 @@
-//! Signature algorithms of the literature.
+//! Signature algorithms from the literature.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -12,27 +12,27 @@ use crate::error::LabError;
 /// An algorithm with its sizes in bytes.
 #[derive(Debug, Clone)]
 pub struct Signature {
-    /// The literature's name, with the round of NIST's competition where the rounds differ.
+    /// Name in the literature, with the round of NIST's competition where rounds differ.
     pub name: &'static str,
     /// NIST's level of security.
     pub level: u8,
-    /// Of a public key.
+    /// Bytes of a public key.
     pub public_key_len: usize,
-    /// Of a secret key.
+    /// Bytes of a secret key.
     pub secret_key_len: usize,
-    /// Of a signature, at most.
+    /// Bytes of a signature, at most.
     pub signature_len: usize,
-    /// Where it is from, and whether it uses AVX2.
+    /// Source of the implementation, and whether it uses AVX2.
     pub source: &'static str,
     /// The implementation.
     pub algorithm: &'static dyn Algorithm,
 }
 
-/// What a library does.
+/// Operations of an algorithm.
 pub trait Algorithm: Sync + Send + Debug {
-    /// A public key and the signer that has its private half.
+    /// Makes a public key, and a signer with its secret key.
     fn generate(&self) -> Result<(Vec<u8>, Arc<dyn Secret>), LabError>;
-    /// Whether a signature is right.
+    /// Whether a signature is valid.
     fn verify(&self, public_key: &[u8], message: &[u8], signature: &[u8]) -> bool;
 }
 
@@ -46,7 +46,7 @@ const DILITHIUM_R2: &str = "PQClean of 2020-12 (pqcrypto-dilithium 0.3.3), AVX2"
 const FALCON: &str = "PQClean of 2020-12 (pqcrypto-falcon 0.2.4), portable C";
 const FN_DSA: &str = "fn-dsa 0.4, AVX2";
 
-/// Levels as the submissions claim them: Dilithium's of round 2 are one below its parameter sets' names.
+/// Levels that the submissions claim: those of Dilithium in round 2 are one below the names of its parameter sets.
 pub(super) fn compiled() -> Vec<Signature> {
     vec![
         row("dilithium2_r2", 1, [1184, 2800, 2044], DILITHIUM_R2, &Dilithium2R2),
@@ -143,7 +143,7 @@ macro_rules! rust_dilithium {
             }
 
             fn verify(&self, public_key: &[u8], message: &[u8], signature: &[u8]) -> bool {
-                // The library reads a key without asking how long it is.
+                // The library reads a key without checking its length.
                 public_key.len() == $module::PUBLICKEYBYTES
                     && $module::verify(signature, message, public_key).is_ok()
             }
@@ -191,7 +191,7 @@ impl Secret for dilithium_raw::dilithium5::SecretKey {
     }
 }
 
-/// Falcon as NIST is about to standardise it; the draft may still change.
+/// Falcon as NIST's draft has it, which may still change.
 #[derive(Debug)]
 struct FnDsa {
     log_degree: u32,
@@ -237,7 +237,8 @@ impl Secret for FnDsaSecret {
     }
 }
 
-/// AWS-LC's randomness for a library that cannot be told of failure while it draws: it is told afterwards.
+/// AWS-LC's randomness for a library that cannot handle its failure while it draws: the failure is reported
+/// afterwards.
 #[derive(Default)]
 struct Random {
     failed: bool,

@@ -1,7 +1,7 @@
-//! The processes at the ends of the link: one with a client at the one end and a server at the other, and one that runs any command
-//! at an end.
+//! The processes at the ends of the link: one with a client at one end and a server at the other, and one that runs
+//! any command at an end.
 //!
-//! Client and server share a process, not a thread and not a namespace: so they share one chain of certificates.
+//! Client and server share a process, but neither a thread nor a namespace: so they share one chain of certificates.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -24,12 +24,12 @@ use super::script::Script;
 use crate::error::LabError;
 use crate::link::Transfer;
 
-/// What [`exec`] is to run, and where.
+/// Argument of [`exec`].
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Exec {
     /// The namespace.
     pub namespace: PathBuf,
-    /// Who started it, and with whom it ends.
+    /// The process that started it, with which it ends.
     pub parent: u32,
     /// The command.
     pub program: OsString,
@@ -37,61 +37,61 @@ pub(super) struct Exec {
     pub arguments: Vec<OsString>,
 }
 
-/// Runs a command in a namespace: becomes it.
+/// Enters a namespace and replaces this process by a command.
 pub(super) fn exec(argument: &str) -> Result<(), LabError> {
     let exec: Exec = serde_json::from_str(argument).map_err(LabError::failed)?;
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
         .map_err(LabError::failed)?;
-    // It may have died before the line above.
+    // The parent may have died before the line above.
     let parent = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get().cast_unsigned());
     if parent != Some(exec.parent) {
         return Err(LabError::failed("who started it has ended"));
     }
     enter(&exec.namespace)?;
-    // As the other end.
+    // As at the other end.
     prefer();
     let error = Command::new(&exec.program).args(&exec.arguments).exec();
     let peer = exec.program.to_string_lossy().into_owned();
     Err(LabError::Peer { peer, reason: error.to_string() })
 }
 
-/// What [`ends`] is to be.
+/// Argument of [`ends`].
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Ends {
     /// The namespaces of client and server.
     pub places: [PathBuf; 2],
-    /// Where the server listens, port 0 for any; `None` if somebody else serves.
+    /// Address of the server, port 0 for a free one; `None` if another process serves.
     pub server: Option<SocketAddr>,
-    /// What both do with a connection.
+    /// What both ends do on a connection.
     pub script: Script,
 }
 
-/// What the client is told on a line of its input.
+/// An order to the client, on a line of its input.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Order {
     /// The server.
     pub address: SocketAddr,
-    /// What to do on each connection.
+    /// Sizes of request and answer.
     pub transfer: Transfer,
-    /// How many.
+    /// Number of connections.
     pub count: u64,
-    /// How long one may take.
+    /// Timeout of a connection.
     pub deadline_ms: u64,
 }
 
-/// A line of the process.
+/// A line of the process's output.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Line {
-    /// The server, if any, listens at this address.
+    /// The server, if there is one, listens at this address.
     Ready(Option<SocketAddr>),
-    /// A connection was done.
+    /// Times of a connection.
     Times(Times),
     /// A connection failed.
     Failed(String),
 }
 
-/// Client and server: does what each line of its input says, and ends with it.
+/// Client and server: carries out each line of its input, and ends with the input.
 pub(super) fn ends(argument: &str) -> Result<(), LabError> {
     let ends: Ends = serde_json::from_str(argument).map_err(LabError::failed)?;
     prefer();
@@ -122,7 +122,7 @@ pub(super) fn ends(argument: &str) -> Result<(), LabError> {
     Ok(())
 }
 
-/// One connection with its times.
+/// One connection, with its times.
 fn connection(
     client: &mut dyn Client,
     order: &Order,
@@ -154,7 +154,7 @@ fn open(address: SocketAddr, deadline: Duration) -> Result<(TcpStream, u64), Lab
     Ok((stream, connected_ns))
 }
 
-/// Connects from a port whose connections the link neither numbers nor harms.
+/// Connects from a port whose connections the link neither numbers nor drops.
 pub(super) fn open_spared(address: SocketAddr, deadline: Duration) -> Result<TcpStream, LabError> {
     use rustix::io::Errno;
     use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
@@ -173,7 +173,7 @@ pub(super) fn open_spared(address: SocketAddr, deadline: Duration) -> Result<Tcp
                 patient(&stream, deadline).map_err(LabError::failed)?;
                 return Ok(stream);
             }
-            // Somebody's connection has it, or had it a moment ago.
+            // Another connection has the port, or had it a moment ago.
             Err(Errno::ADDRINUSE | Errno::ADDRNOTAVAIL) => {}
             Err(error) => return Err(failed(error)),
         }
@@ -197,7 +197,7 @@ fn not_connected(address: SocketAddr, error: &std::io::Error, deadline: Duration
     LabError::Peer { peer: format!("the server at {address}"), reason }
 }
 
-/// Why a conversation ended.
+/// Why a connection ended.
 fn in_words(error: &std::io::Error, deadline: Duration) -> LabError {
     let reason = match error.kind() {
         ErrorKind::TimedOut | ErrorKind::WouldBlock => {
@@ -211,7 +211,7 @@ fn in_words(error: &std::io::Error, deadline: Duration) -> LabError {
     LabError::Peer { peer: "the server".into(), reason }
 }
 
-/// Threads that serve at the server's end, as long as the process lives; where connections count.
+/// Starts threads that serve at the server's end as long as the process lives, where connections are counted.
 fn serve(
     place: &Path,
     address: SocketAddr,
@@ -226,7 +226,7 @@ fn serve(
                 reason: error.to_string(),
             })?;
             let address = listener.local_addr().map_err(LabError::failed)?;
-            // Several wait for connections, so that one whose client has gone holds up nobody.
+            // Several wait for connections, so that one whose client is gone does not hold up others.
             for _ in 0..WAITERS {
                 let listener = listener.try_clone().map_err(LabError::failed)?;
                 let server = server.clone();
@@ -242,13 +242,13 @@ fn serve(
 fn accept(listener: &TcpListener, server: &dyn Server) {
     loop {
         let Ok((mut stream, _)) = listener.accept() else {
-            // No more descriptors, perhaps: others need a moment to end.
+            // Perhaps out of file descriptors: other connections need a moment to end.
             std::thread::sleep(Duration::from_millis(10));
             continue;
         };
         let patient =
             stream.set_nodelay(true).and_then(|()| stream.set_read_timeout(Some(PATIENCE)));
-        // What fails here fails at the client too, and the client tells it.
+        // A failure here is a failure at the client, too, which reports it.
         let _ = patient.and_then(|()| server.talk(&mut stream));
         // The client closes first.
         let mut buffer = [0; 4096];
@@ -262,12 +262,12 @@ fn enter(path: &Path) -> Result<(), LabError> {
     namespace::enter(namespace.as_fd())
 }
 
-/// Ahead of what else the machine does, if the system allows it: other work is no part of a measurement.
+/// Raises this thread's priority, if the system allows it, so that other work disturbs the measurement less.
 pub(super) fn prefer() {
     let _ = rustix::process::setpriority_process(None, NICENESS);
 }
 
-/// A line to who started this process.
+/// Writes a line for the parent process.
 fn tell(line: &Line) -> Result<(), LabError> {
     let mut text = serde_json::to_vec(line).map_err(LabError::failed)?;
     text.push(b'\n');
@@ -275,9 +275,9 @@ fn tell(line: &Line) -> Result<(), LabError> {
     out.write_all(&text).and_then(|()| out.flush()).map_err(LabError::failed)
 }
 
-/// The niceness of who connects and who serves.
+/// Niceness of clients and servers.
 const NICENESS: i32 = -15;
 /// Threads that wait for connections.
 const WAITERS: usize = 8;
-/// How long a server waits for a client that says nothing.
+/// How long a server waits for a silent client.
 const PATIENCE: Duration = Duration::from_secs(600);

@@ -1,4 +1,4 @@
-//! The monotonic clock as a number: the same for every process of the machine.
+//! The monotonic clock as a number, which is the same for every process of the machine.
 
 use std::time::Duration;
 

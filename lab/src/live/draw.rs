@@ -1,9 +1,10 @@
-//! Jitter that depends on nothing but the packet's key, so that two runs meet the same.
+//! Jitter that only depends on the packet's key, so that two runs meet the same.
 
 use crate::link::{Draw, mix};
 use crate::trace::Side;
 
-/// A draw of about the normal distribution with deviation 1, of a packet: the sum of twelve uniform numbers.
+/// A sample of an approximately normal distribution with standard deviation 1, for a packet: the sum of twelve
+/// uniform numbers.
 #[expect(clippy::cast_precision_loss, reason = "sums below 2^20")]
 pub(super) fn normal(seed: u64, flow: u64, from: Side, packet: u32, retransmission: u32) -> f64 {
     // Bit 30 keeps these draws apart from those of losses, as in the model.

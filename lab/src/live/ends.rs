@@ -1,4 +1,4 @@
-//! What both ends of a connection do, whatever they speak, and what is measured.
+//! The two ends of a connection, whatever they speak, and what is measured.
 
 use std::io::{self, Read};
 use std::net::TcpStream;
@@ -10,29 +10,29 @@ use super::clock::now_ns;
 use crate::error::LabError;
 use crate::link::Transfer;
 
-/// Of a connection: absolute times of the monotonic clock.
+/// Times of a connection by the monotonic clock.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Times {
-    /// The SYN leaves.
+    /// When the SYN was sent.
     pub begun_ns: u64,
-    /// TCP is connected.
+    /// When TCP was connected.
     pub connected_ns: u64,
-    /// Finished has left.
+    /// When Finished was sent.
     pub handshake_ns: u64,
-    /// The first byte of the answer is there.
+    /// When the first byte of the answer arrived.
     pub first_byte_ns: u64,
-    /// The last one.
+    /// When the last one arrived.
     pub last_byte_ns: u64,
 }
 
-/// Cuts a connection: no TIME_WAIT, and nothing of it is left on the link when the next one begins.
+/// Resets a connection: no TIME_WAIT, and nothing of it is left on the link when the next one begins.
 pub(super) fn cut(stream: TcpStream) -> Result<(), LabError> {
     rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).map_err(LabError::failed)
 }
 
-/// A client's part.
+/// The client's end.
 pub(super) trait Client {
-    /// Before a connection that is measured; connections that are opened here do not count.
+    /// Called before a measured connection; connections that it opens do not count.
     fn prepare(
         &mut self,
         open: &mut dyn FnMut() -> Result<TcpStream, LabError>,
@@ -41,7 +41,7 @@ pub(super) trait Client {
         Ok(())
     }
 
-    /// On a connection, until this moment.
+    /// Carries out the client's part of a connection, until the deadline.
     fn talk(
         &mut self,
         stream: &mut TcpStream,
@@ -51,13 +51,13 @@ pub(super) trait Client {
     ) -> io::Result<()>;
 }
 
-/// A server's part.
+/// The server's end.
 pub(super) trait Server: Send + Sync {
-    /// On a connection.
+    /// Carries out the server's part of a connection.
     fn talk(&self, stream: &mut TcpStream) -> io::Result<()>;
 }
 
-/// A client's request begins with how much it wants, then how long it is itself.
+/// A client's request begins with the size of the answer that it wants, then its own size.
 pub(super) fn request(transfer: Transfer) -> Vec<u8> {
     let mut request = Vec::new();
     request.extend(transfer.body.to_be_bytes());
@@ -66,17 +66,17 @@ pub(super) fn request(transfer: Transfer) -> Vec<u8> {
     request
 }
 
-/// What the first bytes of a request say; `None` until there are enough.
+/// The sizes at the beginning of a request; `None` until there are enough bytes.
 pub(super) fn asked(request: &[u8]) -> Option<Transfer> {
     let body = u32::from_be_bytes(request.get(..4)?.try_into().ok()?);
     let request = u32::from_be_bytes(request.get(4..8)?.try_into().ok()?);
     Some(Transfer { request: request.max(8), body: body.min(MOST) })
 }
 
-/// Bytes that a server sends for one request, at most.
+/// Longest answer of a server, in bytes.
 const MOST: u32 = 1 << 30;
 
-/// Receives so many bytes, and notes the first and the last.
+/// Receives so many bytes, and notes the times of the first and the last.
 pub(super) fn receive(
     stream: &mut dyn Read,
     body: u32,

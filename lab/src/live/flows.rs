@@ -1,4 +1,4 @@
-//! The connections that the link sees: their numbers, what was sent again, what is to be lost.
+//! The connections that the link sees: their numbers, retransmissions, and the packets to lose.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,33 +9,33 @@ use crate::trace::Side;
 /// A packet that was lost on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lost {
-    /// Who sent it.
+    /// Its sender.
     pub from: Side,
-    /// Its place in the connection, as [`lost`] has it.
+    /// Its position in the connection, as in [`lost`].
     pub packet: u32,
-    /// How often it was sent before, as [`lost`] has it.
+    /// How often it was sent before, as in [`lost`].
     pub retransmission: u32,
 }
 
-/// What happened to a connection on the link.
+/// What the link saw of a connection.
 #[derive(Debug, Clone, Default)]
 pub struct Flow {
     /// Its number: in the order of the first packets.
     pub number: u64,
-    /// When packets were sent again, by the monotonic clock in nanoseconds.
+    /// Times of retransmissions, by the monotonic clock in nanoseconds.
     pub resent_ns: Vec<u64>,
-    /// How often a packet was late by the link's fault, or may have been.
+    /// Number of packets that the link delayed, or may have delayed.
     pub late: u16,
-    /// What was lost on purpose.
+    /// Packets that were lost on purpose.
     pub lost: Vec<Lost>,
-    /// Packets of the client, of the server.
+    /// Packets of client and server.
     pub packets: [u64; 2],
-    /// Bytes of IP of the client, of the server.
+    /// IP bytes of client and server.
     pub bytes: [u64; 2],
     ways: [Way; 2],
-    /// Connection ids that a client's Initial of this connection of QUIC may go to.
+    /// Connection ids that a client's Initial of this QUIC connection may be addressed to.
     ids: Vec<u64>,
-    /// When the last packet came.
+    /// When the last packet arrived.
     last_ns: u64,
 }
 
@@ -43,17 +43,17 @@ pub struct Flow {
 #[derive(Debug, Clone, Default)]
 struct Way {
     first: Option<u32>,
-    /// Where what was sent so far ends.
+    /// End of what was sent so far.
     end: u32,
-    /// By relative sequence: number, and how often it was sent again.
+    /// By relative sequence number: the packet's number, and how often it was retransmitted.
     seen: HashMap<u32, (u32, u32)>,
     /// Number of the next packet that carries something new.
     next: u32,
-    /// Packets that carry nothing since the last one that did.
+    /// Packets without data since the last new one.
     bare: u32,
 }
 
-/// All connections that are remembered, and the number of the next one.
+/// All remembered connections, and the number of the next one.
 #[derive(Debug, Default)]
 pub(super) struct Flows {
     next_number: u64,
@@ -63,14 +63,14 @@ pub(super) struct Flows {
     flows: BTreeMap<u64, (Key, Flow)>,
 }
 
-/// What is to become of a packet.
+/// What happens to a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fate {
-    /// The connection, if it has one that is numbered.
+    /// Its connection, if that is numbered.
     pub id: Option<u64>,
     /// Its number, for further draws.
     pub number: u64,
-    /// The packet's place.
+    /// The packet's position.
     pub place: u32,
     /// How often it was sent before.
     pub again: u32,
@@ -79,11 +79,11 @@ pub(super) struct Fate {
 }
 
 impl Flows {
-    /// The next connection has this number; what is seen from now on is what [`Self::collect`] tells.
+    /// Numbers the next connection; from now on [`Self::collect`] returns what is seen.
     pub fn from(&mut self, number: u64) {
         self.next_number = number;
         self.mark = self.next_id;
-        // Nothing but QUIC's Initials tells where another conversation of the same ports begins.
+        // Only QUIC's Initials show where another connection with the same ports begins.
         let flows = &self.flows;
         self.known.retain(|key, id| {
             key.protocol == TCP || flows.get(id).is_some_and(|(_, flow)| !flow.ids.is_empty())
@@ -95,7 +95,7 @@ impl Flows {
         self.flows.range(self.mark..).map(|(_, (_, flow))| flow.clone()).collect()
     }
 
-    /// What is to become of this packet.
+    /// Decides what happens to this packet.
     pub fn fate(
         &mut self,
         packet: &Packet,
@@ -127,10 +127,11 @@ impl Flows {
                 }
                 (place, again)
             }
-            // Nothing can be told from what is encrypted: the count is the place, and pairs as long as both sides send alike.
+            // Encrypted packets cannot be told apart: the count is the position, which pairs as long as both sides
+            // send the same.
             None => (u32::try_from((count - 1) % (1 << 32)).unwrap_or_default(), 0),
         };
-        // A connection that is cut has nothing to lose any more, and a lost RST would leave the other end waiting.
+        // A connection that is reset has nothing to lose any more, and a lost RST would leave the other end waiting.
         let spared = packet.segment.is_some_and(|segment| segment.rst);
         let lost = !spared && lost(chance.seed, flow.number, from, place, again, chance.loss);
         if lost && flow.lost.len() < REMEMBERED {
@@ -139,20 +140,21 @@ impl Flows {
         Fate { id: Some(id), number: flow.number, place, again, lost }
     }
 
-    /// A packet of this connection came late.
+    /// Notes that a packet of this connection was late.
     pub fn late(&mut self, id: u64) {
         if let Some((_, flow)) = self.flows.get_mut(&id) {
             flow.late = flow.late.saturating_add(1);
         }
     }
 
-    /// The connection of a packet. A first one begins a connection: a SYN, or whatever is not TCP. So does a client's Initial that goes to a
-    /// connection id unknown so far (RFC 9000, section 7.2), and what a client sends after a long silence that is not TCP.
+    /// The connection of a packet. A new connection begins with a SYN, with any first packet that is not TCP, with a
+    /// client's Initial to an unknown connection id (RFC 9000, section 7.2), and with a client's packet after a long
+    /// silence that is not TCP.
     fn find(&mut self, packet: &Packet, from: Side, now_ns: u64) -> Option<u64> {
         let known = self.known.get(&packet.key).copied();
         let begins = match &packet.segment {
             Some(segment) if segment.syn && !segment.ack => {
-                // The same port again with another first sequence number is another connection.
+                // The same port with another initial sequence number is another connection.
                 let side = usize::from(from == Side::Server);
                 known
                     .and_then(|id| self.flows.get(&id))
@@ -188,7 +190,8 @@ impl Flows {
 }
 
 impl Flow {
-    /// Where a client's Initials go: to what it chose itself, or to what the server calls itself in its answers (or in a Retry).
+    /// Destinations of a client's Initials: the id that it chose itself, or the server's id in its answers (or in a
+    /// Retry).
     fn learn(&mut self, long: &Long, from: Side) {
         let id = match from {
             Side::Client if self.ids.is_empty() && long.initial => long.destination,
@@ -201,18 +204,18 @@ impl Flow {
     }
 }
 
-/// What the draw depends on besides the packet.
+/// What a draw depends on besides the packet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Chance {
     /// The emulation's seed.
     pub seed: u64,
-    /// Share of packets that is lost.
+    /// Share of packets to lose.
     pub loss: f64,
 }
 
 impl Way {
-    /// The arguments `packet` and `retransmission` of [`lost`], found from what is seen on the wire, and whether the packet is one that is sent
-    /// again.
+    /// The arguments `packet` and `retransmission` of [`lost`], derived from what is seen on the wire, and whether
+    /// the packet is a retransmission.
     fn place(&mut self, segment: &Segment) -> (u32, u32, bool) {
         let first = *self.first.get_or_insert(segment.sequence);
         let sequence = segment.sequence.wrapping_sub(first);
@@ -239,21 +242,21 @@ impl Way {
     }
 }
 
-/// Connections of these ports at either end have no number and lose nothing: for what comes before a measurement, and the
-/// last one for calibration. No other socket gets them by itself.
+/// Connections with these ports at either end have no number and lose nothing: for preparing a measurement, and the
+/// last one for calibration. The kernel assigns them to no other socket.
 pub(super) const FIRST_SPARED: u16 = 60_000;
 /// See [`FIRST_SPARED`].
 pub(super) const LAST_SPARED: u16 = 60_099;
 
-/// Silence after which the same ports are another conversation: longer than QUIC's timeouts of idleness.
+/// Silence after which the same ports mean another connection: longer than QUIC's idle timeouts.
 const IDLE_NS: u64 = 120_000_000_000;
-/// Connection ids of a connection that are remembered.
+/// Connection ids that are remembered per connection.
 const IDS: usize = 16;
 /// Connections that are remembered.
 const CONNECTIONS: usize = 1 << 16;
-/// Events of a connection that are remembered.
+/// Events that are remembered per connection.
 const REMEMBERED: usize = 4096;
-/// Places of one direction of a connection that are remembered.
+/// Positions that are remembered per direction of a connection.
 const PLACES: usize = 1 << 18;
 
 #[cfg(test)]
@@ -288,7 +291,8 @@ mod tests {
         Some(Long { initial: true, destination, source })
     }
 
-    /// The model knows the numbers of its packets, the link finds them from sequences: both must agree on what the model sends.
+    /// The model knows the numbers of its packets, the link derives them from sequence numbers: both must agree on
+    /// what the model sends.
     #[test]
     fn numbers_are_those_of_the_model() {
         let step = |from, bytes| Step { from, bytes, cpu_ns: 100_000 };
@@ -333,7 +337,7 @@ mod tests {
         };
         let (client, server) = (Side::Client, Side::Server);
         assert_eq!(number(client, initial(1, 2), 0), 0);
-        // Sent again; the answer; to the server's own id; without a long header.
+        // Retransmitted; the answer; addressed to the server's own id; without a long header.
         assert_eq!(number(client, initial(1, 2), 1), 0);
         assert_eq!(number(server, initial(2, 3), 1), 0);
         assert_eq!(number(client, initial(3, 2), 1), 0);
@@ -345,7 +349,7 @@ mod tests {
         // After a long silence of both.
         assert_eq!(number(server, None, 300), 1);
         assert_eq!(number(client, None, 500), 2);
-        // What is left of a connection is none of the next count; the next Initial is.
+        // The rest of a connection does not belong to the next count; the next Initial does.
         flows.from(7);
         let mut number = |long| {
             flows.fate(&datagram(50_000, long), Side::Client, 1200, 501_000_000_000, &chance).number
@@ -357,7 +361,7 @@ mod tests {
         };
         assert_eq!(number(None), 7);
         assert_eq!(number(initial(10, 11)), 20);
-        // Other datagrams have no beginning: after `from` they are new.
+        // Other datagrams have no visible beginning: after `from` they count as new.
         let other = |flows: &mut Flows| {
             flows.fate(&datagram(40_000, None), Side::Client, 64, 502_000_000_000, &chance).number
         };
@@ -367,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_are_numbered_in_order_and_by_their_first_sequence() {
+    fn connections_are_numbered_in_order() {
         let mut flows = Flows::default();
         let chance = Chance { seed: 1, loss: 0.0 };
         flows.from(10);

@@ -1,7 +1,8 @@
-//! One emulation at a time, and nothing of a dead one left: a locked file says who emulates, which processes belong to it and what it
-//! changed in the first namespace.
+//! One emulation at a time, and no remains of a dead one: a locked file says which process emulates, which processes
+//! belong to it and what it changed in the initial namespace.
 //!
-//! Namespaces and devices need no sweeping: they are held by file descriptors and end with their process, by whatever death.
+//! Namespaces and devices need no cleaning up: file descriptors hold them, and they end with their process, however
+//! it dies.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -15,14 +16,14 @@ use serde::{Deserialize, Serialize};
 use super::kernel;
 use crate::error::{ANOTHER_EMULATION, LabError};
 
-/// Who emulates.
+/// The process that emulates.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Held {
-    /// The process.
+    /// Process id.
     pid: u32,
-    /// Its children have this in their environment.
+    /// A token in the environment of its children.
     token: String,
-    /// The setting of the first namespace while it is changed: as it was.
+    /// The previous value of the initial namespace's setting, while it is changed.
     allowed_before: Option<String>,
 }
 
@@ -33,11 +34,11 @@ pub(super) struct Guard {
     held: Held,
 }
 
-/// In the environment of every process that belongs to an emulation.
+/// Name of the token's variable.
 pub(super) const TOKEN: &str = "OUTLAST_LAB_EMULATION";
 
 impl Guard {
-    /// Takes the right, and clears away what a dead process left.
+    /// Takes the right, and cleans up after a dead process.
     pub fn take() -> Result<Self, LabError> {
         let path = path();
         let mut file = File::options()
@@ -45,7 +46,7 @@ impl Guard {
             .write(true)
             .create(true)
             .truncate(false)
-            // Where everybody may write, a link could lead anywhere.
+            // In a folder that everybody may write to, a link could lead anywhere.
             .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
             .open(&path)
             .map_err(|error| LabError::file(&path, error))?;
@@ -74,12 +75,12 @@ impl Guard {
         Ok(guard)
     }
 
-    /// What the emulation's processes have in their environment.
+    /// The token.
     pub fn token(&self) -> &str {
         &self.held.token
     }
 
-    /// Does something that needs the congestion control to be allowed, and puts the first namespace's setting back as it was.
+    /// Runs a closure that needs the congestion control to be allowed, and restores the initial namespace's setting.
     pub fn with_congestion_control<T>(
         &mut self,
         work: impl FnOnce() -> Result<T, LabError>,
@@ -114,7 +115,7 @@ impl Drop for Guard {
 }
 
 impl Held {
-    /// Ends the processes of this emulation and puts back what it changed.
+    /// Ends the processes of this emulation and restores what it changed.
     fn sweep(&self) {
         if let Some(before) = &self.allowed_before {
             let _ = fs::write(kernel::ALLOWED, before);
@@ -125,7 +126,7 @@ impl Held {
     }
 }
 
-/// What is left of an emulation that ended, in words.
+/// What is left of an emulation that has ended, in words.
 pub(super) fn remains(token: &str, namespaces: &[u64]) -> Vec<String> {
     let mut left: Vec<String> =
         processes(token).iter().map(|pid| format!("process {pid}")).collect();
@@ -134,7 +135,7 @@ pub(super) fn remains(token: &str, namespaces: &[u64]) -> Vec<String> {
         if namespaces.contains(&number) {
             left.push(format!("namespace {number} of process {}", entry.file_name().display()));
         }
-        // A descriptor holds a namespace as well.
+        // A file descriptor holds a namespace, too.
         let held = fs::read_dir(entry.path().join("fd")).into_iter().flatten().flatten();
         for descriptor in held {
             let leads_to = fs::read_link(descriptor.path()).unwrap_or_default();

@@ -1,14 +1,14 @@
-//! What is pinned in the namespaces, so that a measurement does not depend on the machine's habits.
+//! Settings that are pinned in the namespaces, so that a measurement does not depend on the machine's own.
 
 use std::fs;
 use std::path::Path;
 
 use crate::error::LabError;
 
-/// Settings of a namespace: name below `/proc/sys/net`, value, why.
+/// Settings of a namespace: name below `/proc/sys/net`, value, and why.
 static PINNED: &[(&str, &str)] = &[
     ("ipv4/tcp_congestion_control", CONGESTION),
-    // Or a loss leaks into the next connection.
+    // Otherwise a loss affects the next connection.
     ("ipv4/tcp_no_metrics_save", "1"),
     ("ipv4/tcp_fastopen", "0"),
     ("ipv4/tcp_sack", "1"),
@@ -22,7 +22,8 @@ static PINNED: &[(&str, &str)] = &[
     ("ipv4/tcp_syn_linear_timeouts", "4"),
     ("ipv4/tcp_rto_min_us", "200000"),
     ("ipv4/tcp_slow_start_after_idle", "1"),
-    // A connection attempt goes on as long as its caller waits: at 20 % loss the default's six retries give up now and then.
+    // A connection attempt lasts as long as its caller waits: at 20 % loss the default of six retries sometimes gives
+    // up.
     ("ipv4/tcp_syn_retries", "20"),
     ("ipv4/tcp_synack_retries", "20"),
     ("ipv4/tcp_syncookies", "0"),
@@ -35,7 +36,7 @@ static PINNED: &[(&str, &str)] = &[
     ("ipv6/conf/default/disable_ipv6", "1"),
 ];
 
-/// Settings that are told, as they are.
+/// Settings that are only reported.
 static TOLD: &[&str] = &[
     "ipv4/tcp_rmem",
     "ipv4/tcp_wmem",
@@ -46,17 +47,18 @@ static TOLD: &[&str] = &[
 
 /// The congestion control of nearly every published measurement.
 const CONGESTION: &str = "cubic";
-/// In the first namespace: which congestion controls others may choose.
+/// In the initial namespace: the congestion controls that others may choose.
 pub(super) const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
 
-/// What to write into [`ALLOWED`] so that the namespaces may have their congestion control; `None` if it is allowed.
+/// The value for [`ALLOWED`] with which the namespaces may use the congestion control; `None` if it is allowed
+/// already.
 pub(super) fn to_allow() -> Option<(String, String)> {
     let allowed = fs::read_to_string(ALLOWED).ok()?.trim().to_owned();
     let there = allowed.split_whitespace().any(|name| name == CONGESTION);
     (!there).then(|| (format!("{allowed} {CONGESTION}"), allowed))
 }
 
-/// Whether the kernel has the congestion control, or cannot say.
+/// Whether the kernel has the congestion control; true if that is unknown.
 pub(super) fn has_congestion() -> bool {
     fs::read_to_string(AVAILABLE)
         .map_or(true, |text| text.split_whitespace().any(|name| name == CONGESTION))

@@ -1,5 +1,5 @@
-//! A network namespace, held by its file descriptor: when the last holder ends, by whatever death, the kernel takes it down with all
-//! devices in it.
+//! A network namespace, held by its file descriptor: when the last holder ends, however it dies, the kernel removes
+//! it with all its devices.
 
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -17,7 +17,7 @@ pub(super) struct Namespace {
 }
 
 impl Namespace {
-    /// A new one, and what `setup` makes in it.
+    /// Makes a namespace, and runs `setup` in it.
     pub fn make<T: Send>(
         setup: impl FnOnce() -> Result<T, LabError> + Send,
     ) -> Result<(Self, T), LabError> {
@@ -35,7 +35,7 @@ impl Namespace {
         })
     }
 
-    /// Does work in this namespace: sockets and children that it makes stay there.
+    /// Runs a closure in this namespace: its sockets and child processes stay there.
     pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, LabError> {
         apart(|| {
             enter(self.namespace.as_fd())?;
@@ -43,12 +43,12 @@ impl Namespace {
         })
     }
 
-    /// The number by which the kernel knows it.
+    /// The kernel's number of it.
     pub fn number(&self) -> u64 {
         self.namespace.metadata().map_or(0, |metadata| metadata.ino())
     }
 
-    /// The namespace as a path that other processes may open while this one lives.
+    /// A path to the namespace, which other processes can open while this one lives.
     pub fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.namespace.as_raw_fd()))
     }
@@ -63,7 +63,7 @@ pub(super) fn enter(namespace: BorrowedFd<'_>) -> Result<(), LabError> {
     })
 }
 
-/// On a thread of its own: a namespace is a thread's, and the caller keeps its own.
+/// On a thread of its own: a namespace belongs to a thread, and the caller keeps its own.
 fn apart<T: Send>(work: impl FnOnce() -> Result<T, LabError> + Send) -> Result<T, LabError> {
     std::thread::scope(|scope| {
         scope

@@ -1,5 +1,5 @@
-//! The kernel's own emulator, measured beside ours where the kernel has it. It is not used: netem draws its losses one after the other, so
-//! that runs with the same losses cannot be had, and it does not tell how late it was.
+//! The kernel's own emulator, measured for comparison where the kernel has it. It is not used: netem draws its losses
+//! one after the other, so that no two runs have the same losses, and it does not report its lateness.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
@@ -17,7 +17,7 @@ pub(super) fn connect_times(
     count: usize,
     stop: &AtomicBool,
 ) -> Result<Vec<u64>, LabError> {
-    // Both directions of loopback leave by the one device, each with the delay.
+    // Both directions over loopback leave by the same device, each with the delay.
     let (place, ()) = Namespace::make(|| delay(rtt / 2))?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 9));
     let times = connects([&place, &place], address, count.min(300), stop)?;
@@ -27,7 +27,7 @@ pub(super) fn connect_times(
     connects([&place, &place], address, count, stop)
 }
 
-/// Sets the delay of the loopback device of this thread's namespace.
+/// Sets the delay of the loopback device in this thread's namespace.
 fn delay(delay: Duration) -> Result<(), LabError> {
     let delay = format!("{}us", delay.as_micros());
     let output = Command::new("tc")

@@ -1,4 +1,4 @@
-//! `openssl s_server` at the server's end of the link: a server that is not ours.
+//! `openssl s_server` at the server's end of the link: a foreign server.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -11,10 +11,10 @@ use crate::subject::{Kind, Subject};
 use crate::tls::chain::{self, SERVER_NAMES};
 use crate::trusted;
 
-/// Its name among the stacks.
+/// Name of its stack.
 pub(super) const NAME: &str = "openssl";
 
-/// A command that serves this subject, with its files in `folder`, and what a client must know of it.
+/// A command that serves this subject, with its files in `folder`, and what a client needs to know.
 pub(super) fn server(
     subject: &Subject,
     address: SocketAddr,
@@ -55,7 +55,7 @@ pub(super) fn server(
     Ok((command, foreign))
 }
 
-/// What the server answers when asked for so many bytes.
+/// The file that the server answers with for so many bytes.
 pub(super) fn body(folder: &Path, bytes: u32) -> Result<(), LabError> {
     let path = folder.join(format!("body-{bytes}"));
     if path.exists() {
@@ -66,8 +66,8 @@ pub(super) fn body(folder: &Path, bytes: u32) -> Result<(), LabError> {
     fs::write(&path, text).map_err(|error| LabError::file(&path, error))
 }
 
-/// The program: what `OUTLAST_OPENSSL` names, the one that `cargo xtask peers` has put beside the build of `executable`, or the path's.
-/// It runs as root: what others may write is not taken.
+/// The program: the value of `OUTLAST_OPENSSL`, the one that `cargo xtask peers` installed beside the build of
+/// `executable`, or the one in the path. It runs as root, so a file that others may write to is refused.
 fn program(executable: &Path) -> Result<PathBuf, LabError> {
     let chosen = std::env::var_os("OUTLAST_OPENSSL").map(PathBuf::from);
     let ours = || {

@@ -1,12 +1,13 @@
-//! What the link must know of a packet: which connection it belongs to, and where in it. Reads IPv4 with TCP or UDP, changes nothing.
+//! What the link needs to know of a packet: its connection, and its position in it. Reads IPv4 with TCP or UDP,
+//! changes nothing.
 
 use crate::link::mix;
 use crate::trace::Side;
 
-/// Which connection: protocol number, port at the client's end, port at the server's end.
+/// A connection: protocol number, port at the client's end, port at the server's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Key {
-    /// 6 for TCP, 17 for UDP, others by their number.
+    /// 6 for TCP, 17 for UDP, or another number.
     pub protocol: u8,
     /// At the client's end; 0 without ports.
     pub client: u16,
@@ -14,18 +15,18 @@ pub(super) struct Key {
     pub server: u16,
 }
 
-/// A segment of TCP.
+/// A TCP segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Segment {
     /// Its sequence number.
     pub sequence: u32,
-    /// Sequence numbers that it takes: bytes, and one each for SYN and FIN.
+    /// Sequence numbers that it covers: bytes, and one each for SYN and FIN.
     pub length: u32,
-    /// Opens a connection in this direction.
+    /// Whether it opens a connection in this direction.
     pub syn: bool,
-    /// Opens it as an answer.
+    /// Whether it acknowledges.
     pub ack: bool,
-    /// Ends it at once.
+    /// Whether it resets the connection.
     pub rst: bool,
 }
 
@@ -34,24 +35,24 @@ pub(super) struct Segment {
 pub(super) struct Packet {
     /// Its connection.
     pub key: Key,
-    /// If it is TCP.
+    /// Its segment, if it is TCP.
     pub segment: Option<Segment>,
-    /// If it is UDP and looks like QUIC with a long header.
+    /// Its long header, if it is UDP and looks like QUIC.
     pub long: Option<Long>,
 }
 
-/// A long header of QUIC: its connection ids as digests.
+/// A long header of QUIC, with its connection ids as digests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Long {
     /// Whether it is an Initial.
     pub initial: bool,
-    /// Of the destination.
+    /// Destination connection id.
     pub destination: u64,
-    /// Of the source.
+    /// Source connection id.
     pub source: u64,
 }
 
-/// Reads a packet that came from this side; `None` if it is no IPv4.
+/// Reads a packet from this side; `None` if it is not IPv4.
 pub(super) fn read(bytes: &[u8], from: Side) -> Option<Packet> {
     // RFC 791, section 3.1.
     let first = *bytes.first()?;
@@ -92,7 +93,7 @@ fn long(bytes: &[u8]) -> Option<Long> {
     Some(Long { initial, destination, source })
 }
 
-/// A connection id behind its length, and what follows.
+/// A connection id after its length, and the rest.
 fn id(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (length, rest) = bytes.split_first()?;
     let (id, rest) = rest.split_at_checked(usize::from(*length))?;
@@ -159,7 +160,7 @@ mod tests {
         let mut bytes = syn();
         bytes[20 + 13] = 0x10;
         bytes.extend([7; 5]);
-        // The IP header says 60 bytes: what follows is no part of the packet.
+        // The IP header says 60 bytes: what follows does not belong to the packet.
         assert_eq!(read(&bytes, Side::Client).unwrap().segment.unwrap().length, 0);
         bytes[3] = 65;
         assert_eq!(read(&bytes, Side::Client).unwrap().segment.unwrap().length, 5);

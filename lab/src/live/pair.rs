@@ -1,4 +1,4 @@
-//! A client and a server at work: orders to them, times from them.
+//! A running client and server: takes orders for them, and returns times.
 
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
@@ -14,20 +14,20 @@ use super::script::Script;
 use crate::error::LabError;
 use crate::link::{Outcome, Transfer};
 
-/// A client and a server that are at work.
+/// A running client and server.
 pub(super) struct Pair {
-    /// What they do.
+    /// Their script.
     pub script: Script,
     /// The process with the client, and the server if it is ours.
     pub ends: Peer,
-    /// A server in a process of its own, and its folder.
+    /// A server in its own process, and its folder.
     pub server: Option<(Peer, TempDir)>,
-    /// Where the server listens.
+    /// Address of the server.
     pub address: SocketAddr,
 }
 
 impl Pair {
-    /// Some connections: the times of those that were done, and why there are no more.
+    /// Makes some connections: the times of those that succeeded, and why there are no more.
     pub fn batch(
         &mut self,
         transfer: Transfer,
@@ -57,7 +57,7 @@ impl Pair {
                 Ok(Line::Ready(_)) => LabError::failed("the client speaks out of turn"),
                 Err(error) => error,
             };
-            // A connection that failed because the server died is the server's fault.
+            // If the server died, a failed connection is the server's failure.
             std::thread::sleep(Duration::from_millis(20));
             return (times, Some(dead().unwrap_or(error)));
         }
@@ -66,7 +66,7 @@ impl Pair {
 }
 
 impl Times {
-    /// With what the link saw.
+    /// Combines the times with what the link saw.
     pub fn outcome(&self, flow: &Flow) -> Outcome {
         let since = |time: u64| time.saturating_sub(self.begun_ns);
         let until = |time: u64| {
@@ -85,5 +85,5 @@ impl Times {
     }
 }
 
-/// How long a process may take to start.
+/// Timeout for the start of a process.
 pub(super) const START: Duration = Duration::from_secs(20);

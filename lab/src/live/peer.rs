@@ -1,4 +1,4 @@
-//! A process at an end of the link, as its caller sees it: lines in, lines out, and what it said when it died.
+//! A process at an end of the link as its parent sees it: lines in, lines out, and its last words.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::agents::Line;
 use crate::error::LabError;
 
-/// A child process that speaks in lines.
+/// A child process that reads and writes lines.
 pub(super) struct Peer {
     name: String,
     child: Child,
@@ -29,7 +29,7 @@ impl Peer {
     /// Starts it.
     pub fn start(name: impl Into<String>, mut command: Command) -> Result<Self, LabError> {
         let name = name.into();
-        // Ctrl-C is for the program, which ends its helpers when it has kept what they measured.
+        // Ctrl-C is for the parent, which ends its helpers after it has saved their results.
         command.process_group(0);
         let mut child = command
             .stdin(Stdio::piped())
@@ -66,7 +66,7 @@ impl Peer {
         Ok(Self { name, child, input, lines, said, readers })
     }
 
-    /// Tells it something.
+    /// Sends it an order.
     pub fn tell(&mut self, order: &impl Serialize) -> Result<(), LabError> {
         let mut text = serde_json::to_vec(order).map_err(LabError::failed)?;
         text.push(b'\n');
@@ -78,7 +78,7 @@ impl Peer {
         }
     }
 
-    /// Its next line. While it says nothing, `alive` is asked now and then whether it is worth waiting.
+    /// Its next line. While none comes, `alive` is asked from time to time whether to go on waiting.
     pub fn hear(
         &mut self,
         patience: Duration,
@@ -110,12 +110,12 @@ impl Peer {
         }
     }
 
-    /// Whether it has ended; if so, the error that says how.
+    /// Whether it has ended; if so, the error that describes how.
     pub fn ended(&mut self) -> Option<LabError> {
         matches!(self.child.try_wait(), Ok(Some(_))).then(|| self.dead())
     }
 
-    /// What is to be said of one that ended.
+    /// The error for a process that has ended.
     fn dead(&mut self) -> LabError {
         self.input = None;
         let until = Instant::now() + Duration::from_secs(1);
@@ -126,7 +126,7 @@ impl Peer {
         }
         let how =
             status.map_or_else(|| "does not answer".into(), |status| format!("ended ({status})"));
-        // What it said last comes through another pipe.
+        // Its last words come through another pipe.
         std::thread::sleep(Duration::from_millis(50));
         let said: Vec<String> =
             self.said.lock().map(|said| said.iter().cloned().collect()).unwrap_or_default();
@@ -141,7 +141,7 @@ impl Drop for Peer {
         let _ = self.child.kill();
         let _ = self.child.wait();
         for reader in self.readers.drain(..) {
-            // A grandchild may hold the pipe open: it is swept with the emulation, and the reader ends then.
+            // A grandchild may hold the pipe open: it is killed with the emulation, and then the reader ends.
             if reader.is_finished() {
                 let _ = reader.join();
             }

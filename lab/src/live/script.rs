@@ -1,4 +1,4 @@
-//! What the two ends of a connection say to each other.
+//! Scripts for the two ends of a connection.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -17,16 +17,16 @@ use crate::trace::{Side, Trace};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Script {
-    /// They send as many bytes, after as much work, as a handshake that was measured.
+    /// Send as many bytes, after as much work, as in a measured handshake.
     Play(Trace),
-    /// They speak TLS by rustls.
+    /// Speak TLS with rustls.
     Rustls(Named),
-    /// The client does, with a server that is another's.
+    /// The client speaks TLS with rustls, to a foreign server.
     Foreign(Named, Foreign),
 }
 
 impl Script {
-    /// The client's part.
+    /// The client's end.
     pub fn client(&self) -> Result<Box<dyn Client>, LabError> {
         match self {
             Self::Play(trace) => Ok(Box::new(Player(trace.clone()))),
@@ -35,7 +35,7 @@ impl Script {
         }
     }
 
-    /// The server's part.
+    /// The server's end.
     pub fn server(&self) -> Result<Box<dyn Server>, LabError> {
         match self {
             Self::Play(trace) => Ok(Box::new(Player(trace.clone()))),
@@ -96,7 +96,7 @@ impl Client for Player {
             return Ok(());
         }
         stream.write_all(&request(transfer))?;
-        // What the server says after the handshake comes before its answer.
+        // The server's messages after the handshake come before its answer.
         let after: u32 =
             self.0.steps.iter().skip(self.0.client_done + 1).map(|step| step.bytes).sum();
         Self::read(stream, after)?;

@@ -1,4 +1,4 @@
-//! What is promised of the emulated link.
+//! The properties that are promised of the emulated link, as checks.
 
 use std::net::UdpSocket;
 use std::sync::atomic::AtomicBool;
@@ -13,7 +13,7 @@ use crate::run::Settings;
 use crate::selftest::check::{Check, Checked};
 use crate::trace::{Side, Step, Trace};
 
-/// Every promise.
+/// All checks.
 pub const CHECKS: &[Check] = &[
     Check {
         name: "link: error of the TCP connect's median at RTT 1 ms",
@@ -86,7 +86,7 @@ fn connect(settings: &Settings, short: bool, stop: &AtomicBool) -> Result<Vec<Ch
     ])
 }
 
-/// How far this percentile is from what was asked.
+/// How far this percentile is from the requested time.
 fn error_us(times: &[u64], rtt: Duration, percentile: usize) -> f64 {
     let time = times.get(times.len() * percentile / 100).copied().unwrap_or(u64::MAX);
     micros(time) - micros(nanos(rtt))
@@ -134,7 +134,7 @@ fn pairing(settings: &Settings, short: bool, stop: &AtomicBool) -> Result<Vec<Ch
     let trace = handshake();
     let nothing = Transfer { request: 0, body: 0 };
     let mut run = |first: u64| live.play(&trace, nothing, first, count);
-    // Other flows meet other losses, as another seed would.
+    // Other flows meet other losses, as with another seed.
     let (one, again, other) = (run(0)?, run(0)?, run(count)?);
     let paired = variance(&one, &again);
     let unpaired = variance(&one, &other);
@@ -189,7 +189,7 @@ fn clean(settings: &Settings, _: bool, stop: &AtomicBool) -> Result<Vec<Checked>
     drop(live);
     let mut left = Vec::new();
     for _ in 0..100 {
-        // The kernel takes a process's last things away a moment after it ended.
+        // The kernel removes a process's last resources a moment after it ended.
         left = guard::remains(&token, &namespaces);
         if left.is_empty() {
             break;
@@ -224,8 +224,8 @@ fn handshake() -> Trace {
     }
 }
 
-/// Sends datagrams from the client's end, with a pause between bursts if one is given for each of them; how many the link saw, and
-/// how long it took.
+/// Sends datagrams from the client's end, with a pause after each burst if one is given; returns how many the link
+/// saw, and how long it took.
 fn flood(
     live: &Live<'_>,
     count: u32,
@@ -234,7 +234,7 @@ fn flood(
     const BURST: u32 = 64;
     let before = live.wire.counters()?.packets[0];
     let address = live.server_address(7);
-    // It takes what its buffer holds, and nobody reads it: so nothing comes back.
+    // Its buffer takes the datagrams and nobody reads them, so nothing comes back.
     let _taker =
         live.within(Side::Server, || UdpSocket::bind(address))?.map_err(LabError::failed)?;
     let begun = Instant::now();
@@ -265,7 +265,7 @@ fn flood(
     }
 }
 
-/// Variance of the differences of handshake times, one by one.
+/// Variance of the differences of handshake times, paired.
 fn variance(one: &[Outcome], other: &[Outcome]) -> f64 {
     let time = |outcome: &Outcome| float(outcome.handshake_from(ClockStart::Syn));
     let differences: Vec<f64> =
@@ -275,7 +275,7 @@ fn variance(one: &[Outcome], other: &[Outcome]) -> f64 {
     differences.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / count
 }
 
-/// What the emulation tells of its lateness.
+/// The emulation's report on its lateness.
 fn in_words(proof: &Proof) -> String {
     let total: u64 = proof.late_counts.iter().sum();
     let share = |edge: f64| {

@@ -18,7 +18,7 @@ use crate::subject::{Kind, Subject};
 use crate::tls::chain::SERVER_NAMES;
 use crate::tls::{client_config, server_config};
 
-/// A subject by its names, to be told to another process.
+/// A subject by its names, for another process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Named {
     key_exchange: String,
@@ -43,7 +43,7 @@ impl Named {
         Ok(full.kind(self.kind))
     }
 
-    /// The client's part, with a server that is not its own if one is given.
+    /// The client's end, with a foreign server if one is given.
     pub fn client(&self, foreign: Option<&Foreign>) -> Result<Box<dyn Client>, LabError> {
         let subject = self.subject()?;
         let mut config = client_config(&subject)?;
@@ -63,7 +63,7 @@ impl Named {
         Ok(Box::new(Rustls { config: Arc::new(config), name, kind: subject.kind, foreign }))
     }
 
-    /// The server's part.
+    /// The server's end.
     pub fn server(&self) -> Result<Box<dyn Server>, LabError> {
         Ok(Box::new(RustlsServer(Arc::new(server_config(&self.subject()?)?))))
     }
@@ -72,13 +72,14 @@ impl Named {
 /// A server that is not the engine's own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Foreign {
-    /// Where it listens.
+    /// Its address.
     pub address: SocketAddr,
     /// The name in its certificate.
     pub name: String,
-    /// The roots to trust, DER.
+    /// Trusted roots, DER.
     pub roots: Vec<Vec<u8>>,
-    /// What to ask for by HTTP after the handshake: `{body}` in it is the [`Transfer::body`]. Its answer lasts until it closes. `None` asks nothing.
+    /// Path of an HTTP request after the handshake, in which `{body}` stands for [`Transfer::body`]. The answer lasts
+    /// until the server closes. `None` makes no request.
     pub path: Option<String>,
 }
 
@@ -95,7 +96,7 @@ impl Rustls {
         ClientConnection::new(self.config.clone(), self.name.clone()).map_err(io::Error::other)
     }
 
-    /// The request: the engine's own, or one of HTTP, which has as many bytes if that is enough.
+    /// The request: the engine's own, or one of HTTP, padded to its size if possible.
     fn request(&self, transfer: Transfer) -> Vec<u8> {
         let Some(foreign) = &self.foreign else { return request(transfer) };
         let path = foreign.path.as_deref().unwrap_or("/");
@@ -113,7 +114,7 @@ impl Rustls {
         text.into_bytes()
     }
 
-    /// Up to the client's Finished, which is written when this ends.
+    /// Up to the client's Finished, which has been written when this returns.
     fn shake(session: &mut ClientConnection, stream: &mut TcpStream) -> io::Result<()> {
         while session.is_handshaking() || session.wants_write() {
             while session.wants_write() {
@@ -124,7 +125,7 @@ impl Rustls {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }
                 if let Err(error) = session.process_new_packets() {
-                    // The alert that says why.
+                    // Sends the alert with the reason.
                     let _ = session.write_tls(stream);
                     return Err(io::Error::other(error));
                 }
@@ -142,7 +143,7 @@ impl Client for Rustls {
         if self.kind != Kind::Resumed {
             return Ok(());
         }
-        // Each ticket is for one connection: a full handshake that does not count fetches new ones.
+        // Each ticket is for one connection: an uncounted full handshake gets new ones.
         let fetch = |stream: &mut TcpStream| -> io::Result<()> {
             let mut session = self.begin()?;
             Self::shake(&mut session, stream)?;
@@ -187,7 +188,7 @@ impl Client for Rustls {
     }
 }
 
-/// Receives an answer of HTTP until the server closes.
+/// Receives an HTTP answer until the server closes.
 fn receive_all(stream: &mut dyn Read, times: &mut Times, until: Instant) -> io::Result<()> {
     let mut buffer = vec![0; 65536];
     let mut begin = Vec::new();
@@ -195,7 +196,7 @@ fn receive_all(stream: &mut dyn Read, times: &mut Times, until: Instant) -> io::
         let length = match stream.read(&mut buffer) {
             Ok(0) => break,
             Ok(length) => length,
-            // Closed without close_notify, as not a few servers do.
+            // Closed without close_notify, as many servers do.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
             Err(error) => return Err(error),
         };
@@ -211,7 +212,7 @@ fn receive_all(stream: &mut dyn Read, times: &mut Times, until: Instant) -> io::
             return Err(io::ErrorKind::TimedOut.into());
         }
     }
-    // RFC 9112, section 4: the status is what follows the version.
+    // RFC 9112, section 4: the status follows the version.
     let good = begin.starts_with(b"HTTP/1.") && matches!(begin.get(8..10), Some([b' ', b'2']));
     if begin.len() >= STATUS && !good {
         let said = String::from_utf8_lossy(&begin).into_owned();

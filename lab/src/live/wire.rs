@@ -1,10 +1,12 @@
-//! The emulated link: one thread between two TUN devices that delays, loses and limits, and tells how late it was.
+//! The emulated link: one thread between two TUN devices that delays, drops and limits packets, and records its
+//! lateness.
 //!
-//! It waits in two ways: it sleeps until shortly before a packet is due, then it spins. Under real-time priority it never spins
-//! for long: an allowance of CPU time, which only sleep fills up again, keeps it below what the kernel would throttle.
+//! It waits in two ways: it sleeps until shortly before a packet is due, and then spins. With real-time priority it
+//! never spins for long: an allowance of CPU time, which only sleep refills, keeps it below the kernel's limit for
+//! throttling.
 //!
-//! How late it was is known on both sides: a packet that leaves has a time when it was due; one that comes was there, at the earliest, when its device was
-//! last seen empty and not watched since.
+//! Lateness is known on both sides: a packet that leaves has a time when it was due; a packet that is read arrived,
+//! at the earliest, when its device was last seen empty and was not watched since.
 
 use std::collections::VecDeque;
 use std::io;
@@ -36,32 +38,32 @@ use crate::trace::Side;
 /// What the link does to packets.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Shape {
-    /// Delay of each direction: from the client, from the server.
+    /// Delay by direction: from the client, from the server.
     pub delay_ns: [u64; 2],
     /// Standard deviation of the delay.
     pub jitter_ns: u64,
     /// Seed and loss.
     pub chance: Chance,
-    /// Bits a second.
+    /// Bits per second.
     pub rate_bps: Option<u64>,
-    /// Packets that may wait for the rate.
+    /// Packets that may wait for the bottleneck.
     pub queue_packets: usize,
 }
 
-/// What the link did.
+/// Figures of the link.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counters {
     /// Whether its thread has real-time priority.
     pub real_time: bool,
-    /// Packets that came, of each side.
+    /// Packets from each side.
     pub packets: [u64; 2],
-    /// Lost on purpose.
+    /// Packets lost on purpose.
     pub lost: [u64; 2],
-    /// Dropped because a queue was full.
+    /// Packets dropped because a queue was full.
     pub dropped: [u64; 2],
-    /// Packets whose lateness in leaving was below each edge of [`EDGES_NS`], and one more for those beyond.
+    /// Packets that left later than each edge of [`EDGES_NS`], and beyond the last.
     pub late: Vec<u64>,
-    /// Packets that may have been read more than [`LATE_NS`] after they came, by that upper bound.
+    /// Packets that may have been read more than [`LATE_NS`] after they arrived, as an upper bound.
     pub read_late: u64,
 }
 
@@ -70,7 +72,7 @@ pub(super) const EDGES_NS: [u64; 12] = [
     1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000, 5_000_000,
     20_000_000,
 ];
-/// What is later than this is marked.
+/// Lateness above which a packet is marked.
 pub(super) const LATE_NS: u64 = 50_000;
 
 /// A running link.
@@ -151,12 +153,12 @@ impl Wire {
         Ok(Self { orders, bell, thread: Some(thread) })
     }
 
-    /// From now on the link is so.
+    /// Changes the shape of the link.
     pub fn shape(&self, shape: Shape) -> Result<(), LabError> {
         self.ask(|answer| Order::Shape(shape, answer))
     }
 
-    /// The next connection has this number.
+    /// Gives the next connection this number.
     pub fn number(&self, number: u64) -> Result<(), LabError> {
         self.ask(|answer| Order::Number(number, answer))
     }
@@ -166,12 +168,12 @@ impl Wire {
         self.ask(Order::Collect)
     }
 
-    /// What it did so far.
+    /// The figures so far.
     pub fn counters(&self) -> Result<Counters, LabError> {
         self.ask(Order::Count)
     }
 
-    /// Counts from zero again: what was before was calibration.
+    /// Starts counting from zero: what came before was calibration.
     pub fn forget(&self) {
         let _ = self.orders.send(Order::Forget);
         self.bell.ring();
@@ -204,7 +206,7 @@ impl Drop for Wire {
     }
 }
 
-/// Real-time priority if the system gives it, and no coalescing of timers in any case.
+/// Requests real-time priority, and turns timer coalescing off in any case.
 fn prefer_this_thread() -> bool {
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     let Ok(priority) = ThreadPriorityValue::try_from(PRIORITY) else { return false };
@@ -233,7 +235,7 @@ type Buffer = [u8; 2048];
 #[derive(Default)]
 struct Way {
     waiting: VecDeque<Waiting>,
-    /// When each packet at the bottleneck will have left it.
+    /// When each packet in the bottleneck will have left it.
     leaving: VecDeque<u64>,
 }
 
@@ -249,12 +251,13 @@ struct Work {
     spare: Vec<Box<Buffer>>,
     /// How long the thread may still run without sleep.
     allowance: u64,
-    /// Since when it runs, and how much CPU time it had used by then.
+    /// Start of its present run, and the CPU time that it had used by then.
     since: u64,
     used: u64,
-    /// So long before a packet is due it stops sleeping.
+    /// Time before a packet is due at which it stops sleeping.
     spin: u64,
-    /// When each device was last seen empty; moved on by the time that the thread watched it and was woken in time.
+    /// When each device was last seen empty; moved on by the time in which the thread watched it and was woken in
+    /// time.
     seen_ns: [u64; 2],
 }
 
@@ -273,7 +276,7 @@ impl Work {
                 moved |= self.deliver(side);
             }
             let now = now_ns();
-            // The CPU's clock is dear: it is asked when the other one has passed the allowance.
+            // Reading the CPU clock is expensive: only after the other clock has passed the allowance.
             let spent = now.saturating_sub(self.since) > self.allowance
                 && cpu_ns().saturating_sub(self.used) >= self.allowance;
             if moved {
@@ -329,9 +332,9 @@ impl Work {
         }
     }
 
-    /// Takes what a side has sent, some packets at a time.
+    /// Reads packets that a side has sent, some at a time.
     fn take(&mut self, side: usize) -> io::Result<bool> {
-        // What is there came after the device was seen empty, and not while the thread watched: watching wakes it.
+        // A packet arrived after the device was last seen empty, and not while the thread watched: watching wakes it.
         let begun = now_ns();
         let gap = begun.saturating_sub(self.seen_ns[side]);
         let late = gap > LATE_NS;
@@ -347,18 +350,19 @@ impl Work {
                 Err(error) => return Err(error.into()),
             }
         }
-        // More is waiting: it is as late as the first if that was, else the thread is at work without a pause.
+        // More packets are waiting: they are as late as the first if that was late; otherwise the thread is working
+        // without a pause.
         if !late {
             self.seen_ns[side] = now_ns();
         }
         Ok(true)
     }
 
-    /// Decides what becomes of a packet.
+    /// Decides what happens to a packet.
     fn accept(&mut self, side: usize, buffer: Box<Buffer>, length: usize, late: bool) {
         let from = if side == 0 { Side::Client } else { Side::Server };
         let now = now_ns();
-        // What is not IPv4 does not belong to a measurement.
+        // Packets other than IPv4 do not belong to a measurement.
         let Some(packet) = packet::read(&buffer[..length], from) else {
             self.spare.push(buffer);
             return;
@@ -388,7 +392,7 @@ impl Work {
             while way.leaving.front().is_some_and(|leaves| *leaves <= now) {
                 way.leaving.pop_front();
             }
-            // One is being sent; the others wait.
+            // One packet is being sent; the others wait.
             if way.leaving.len() > shape.queue_packets {
                 self.counters.dropped[side] += 1;
                 self.spare.push(buffer);
@@ -408,7 +412,7 @@ impl Work {
         way.waiting.push_back(Waiting { due_ns: due, id: fate.id, length, buffer });
     }
 
-    /// Gives the other side what is due.
+    /// Delivers the packets that are due to the other side.
     fn deliver(&mut self, side: usize) -> bool {
         let mut delivered = 0;
         while delivered < BATCH {
@@ -439,7 +443,8 @@ impl Work {
         delivered > 0
     }
 
-    /// Sleeps until a packet or an order comes, at most until then. One that has spent its allowance rests whatever comes.
+    /// Sleeps until a packet or an order comes, or until this time. After its allowance is used up it sleeps in any
+    /// case.
     fn sleep(&mut self, now: u64, until: Option<u64>, spent: bool) -> io::Result<()> {
         let ran = cpu_ns().saturating_sub(self.used);
         self.allowance = self.allowance.saturating_sub(ran);
@@ -455,7 +460,7 @@ impl Work {
                 PollFd::new(&self.bell.event, PollFlags::IN),
             ];
             match poll(&mut sources, timeout.as_ref()) {
-                // Interrupted by a signal: the loop looks again.
+                // Interrupted by a signal: the loop checks again.
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -500,23 +505,23 @@ fn timespec(nanoseconds: u64) -> Timespec {
     Timespec { tv_sec: seconds, tv_nsec: (nanoseconds % 1_000_000_000).cast_signed() }
 }
 
-/// How long to spin: not at all where client and server have no other core to run on.
+/// How long to spin: not at all if client and server have no other core to run on.
 fn spin_ns() -> u64 {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     if cores > 1 { SPIN_NS } else { 0 }
 }
 
-/// So long before a packet is due the thread stops sleeping.
+/// Time before a packet is due at which the thread stops sleeping.
 const SPIN_NS: u64 = 100_000;
-/// So long may it run without sleep: far below the second in which the kernel throttles at 95 %.
+/// How long it may run without sleep: well below the second in which the kernel throttles at 95 %.
 const ALLOWANCE_NS: u64 = 100_000_000;
-/// A nanosecond of sleep allows so many of running.
+/// Nanoseconds of running for each nanosecond of sleep.
 const SHARE: u64 = 9;
-/// How long it sleeps if it has run too long.
+/// How long it sleeps after its allowance is used up.
 const REST_NS: u64 = 100_000;
-/// Packets of one batch in one direction.
+/// Packets in a batch for one direction.
 const BATCH: usize = 64;
 /// Packets on their way in one direction, at most.
 const WAITING: usize = 1 << 16;
-/// Buffers that are kept for later.
+/// Buffers that are kept for reuse.
 const SPARE: usize = 4096;

@@ -1,4 +1,5 @@
-//! The kernel's clock: jiffies, and the timer wheel, which is why a timer never fires when it was set for.
+//! The kernel's clock: jiffies, and the timer wheel, because of which a timer never fires exactly when it was set
+//! for.
 
 use super::Profile;
 
@@ -6,16 +7,16 @@ use super::Profile;
 /// since 4.8).
 const LEVELS: u32 = 8;
 
-/// Jiffies and milliseconds of one connection. Both ends share it, as in the namespaces of one machine.
+/// Jiffies and milliseconds of a connection. Both ends share it, as in two namespaces of one machine.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Clock {
     tick_ns: u64,
-    /// How far the kernel's clock was when the connection began.
+    /// The kernel's clock when the connection began.
     phase_ns: u64,
 }
 
 impl Clock {
-    /// A clock at a random place, far enough that every level of the wheel that a connection uses has a random phase.
+    /// A clock with a random phase at every level of the wheel that a connection uses.
     pub(super) fn new(profile: &Profile, random: u64) -> Self {
         let tick_ns = 1_000_000_000 / u64::from(profile.hz);
         // 4096 ticks are the granularity of level 4, used beyond 32,256 jiffies.
@@ -46,7 +47,7 @@ impl Clock {
 
     /// TCP's timestamp: milliseconds (`TCP_TS_HZ` is 1000 since 4.13).
     pub(super) fn stamp(&self, now_ns: u64) -> u64 {
-        // Never 0, which is "no timestamp".
+        // Never 0, which means "no timestamp".
         (now_ns + self.phase_ns) / 1_000_000 + 1
     }
 }
@@ -61,7 +62,7 @@ mod tests {
         // 250 Hz: a tick is 4 ms.
         let clock = Clock::new(&PROFILES[0], 0);
         let ms = 1_000_000;
-        // Level 0: at the tick after the asked one.
+        // Level 0: at the tick after the requested one.
         assert_eq!(clock.fires(0, 50), 51 * 4 * ms);
         assert_eq!(clock.fires(3 * ms, 50), 51 * 4 * ms);
         assert_eq!(clock.fires(0, 62), 63 * 4 * ms);

@@ -1,4 +1,4 @@
-//! CUBIC with HyStart (net/ipv4/tcp_cubic.c, RFC 9438), as far as bodies up to some megabytes need it.
+//! CUBIC with HyStart (net/ipv4/tcp_cubic.c, RFC 9438), as far as bodies of up to some megabytes need it.
 
 /// State of CUBIC.
 #[derive(Debug, Clone, Copy, Default)]
@@ -8,7 +8,7 @@ pub(super) struct Cubic {
     origin: f64,
     /// Seconds from the epoch's start to the origin.
     until_origin: f64,
-    /// Window that Reno would have.
+    /// The window that Reno would have.
     friendly: f64,
     fraction: f64,
     // HyStart.
@@ -23,7 +23,7 @@ pub(super) struct Cubic {
 
 /// CUBIC's scale.
 const C: f64 = 0.4;
-/// Share of the window that is left after a loss: 717/1024.
+/// Share of the window that remains after a loss: 717/1024.
 const BETA: f64 = 717.0 / 1024.0;
 
 impl Cubic {
@@ -42,7 +42,7 @@ impl Cubic {
         ((packets * BETA) as u32).max(2)
     }
 
-    /// The window after an acknowledgement of `acked` packets while the window was used.
+    /// Grows the window after an acknowledgement of `acked` packets while the window was in use.
     pub(super) fn grow(
         &mut self,
         window: u32,
@@ -77,10 +77,10 @@ impl Cubic {
         #[expect(clippy::cast_precision_loss, reason = "microseconds of one connection")]
         let seconds = (now_us - epoch + rtt_us) as f64 / 1e6;
         let target = self.origin + C * (seconds - self.until_origin).powi(3);
-        // Reno's growth with this share kept: 3 (1 - beta) / (1 + beta) a round trip.
+        // Reno's growth with this factor: 3 (1 - beta) / (1 + beta) a round trip.
         self.friendly += 3.0 * (1.0 - BETA) / (1.0 + BETA) * f64::from(acked) / packets;
         let target = target.max(self.friendly);
-        // At most half a packet for each one acknowledged, at least one in a hundred windows.
+        // At most half a packet for each acknowledged one, at least one packet in a hundred windows.
         let step = ((target - packets) / packets).clamp(0.01 / packets, 0.5);
         self.fraction += step * f64::from(acked);
         while self.fraction >= 1.0 {
@@ -90,7 +90,8 @@ impl Cubic {
         window
     }
 
-    /// A sample of the round-trip time: HyStart ends slow start when a round's answers take long or come late.
+    /// A sample of the round-trip time: HyStart ends slow start when a round's acknowledgements take long or come
+    /// late.
     pub(super) fn sample(
         &mut self,
         sample_us: u64,

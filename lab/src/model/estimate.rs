@@ -1,18 +1,18 @@
-//! The round-trip time as TCP sees it (`tcp_rtt_estimator`, RFC 6298), in microseconds.
+//! TCP's estimate of the round-trip time (`tcp_rtt_estimator`, RFC 6298), in microseconds.
 
 /// `TCP_RTO_MIN`: 200 ms.
 pub(super) const RTO_MIN_US: u64 = 200_000;
 /// Smoothed time, deviation, minimum.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Estimate {
-    /// Eight times the smoothed time; 0 is unknown.
+    /// Eight times the smoothed time; 0 if unknown.
     smoothed8: i64,
     /// Four times the mean deviation.
     deviation4: i64,
     deviation_most: i64,
-    /// What is added for the timeout.
+    /// Variation, which is added for the timeout.
     variation: i64,
-    /// Sequence whose arrival ends the round trip.
+    /// Sequence number whose arrival ends the round trip.
     round: u32,
     least: Option<u64>,
 }
@@ -32,7 +32,7 @@ impl Estimate {
         u64::try_from(self.smoothed8).unwrap_or_default()
     }
 
-    /// The smallest sample; none is like a very large one, as in the kernel.
+    /// The smallest sample; a very large value if there is none, as in the kernel.
     pub(super) fn smallest_us(&self) -> u64 {
         self.least.unwrap_or(u64::from(u32::MAX))
     }
@@ -46,7 +46,7 @@ impl Estimate {
         u64::try_from((self.smoothed8 >> 3) + self.variation).unwrap_or_default()
     }
 
-    /// A sample, with the first sequence that is not acknowledged, and the next to be sent.
+    /// A sample, with the first unacknowledged sequence number, and the next one to be sent.
     pub(super) fn sample(&mut self, sample_us: u64, una: u32, next: u32) {
         let sample = i64::try_from(sample_us.max(1)).unwrap_or(i64::MAX / 64);
         if self.smoothed8 == 0 {
@@ -61,7 +61,7 @@ impl Estimate {
         self.smoothed8 = (self.smoothed8 + error).max(1);
         let mut change = error.abs() - (self.deviation4 >> 2);
         if error < 0 && change > 0 {
-            // A drop of the round-trip time is no reason for more patience.
+            // A drop of the round-trip time does not make TCP more patient.
             change >>= 3;
         }
         self.deviation4 += change;

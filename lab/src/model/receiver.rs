@@ -1,13 +1,13 @@
-//! The receiving half of a TCP connection: what has arrived, and when to say so.
+//! The receiving half of a TCP connection: what has arrived, and when to acknowledge it.
 
 use super::wire::{Packet, Range};
 use super::{Clock, Profile};
 
-/// Acknowledgements that are sent at once at the beginning of a connection (`TCP_MAX_QUICKACKS`).
+/// Acknowledgements that are sent immediately at the beginning of a connection (`TCP_MAX_QUICKACKS`).
 const QUICK: u8 = 16;
 /// `TCP_ATO_MIN` and `TCP_DELACK_MIN`: 40 ms.
 const DELAY_US: u64 = 40_000;
-/// Never.
+/// A time that is never reached.
 const NEVER: u64 = u64::MAX;
 /// The kernel's first guess of the peer's segment size (`TCP_MSS_DEFAULT`).
 const FIRST_SEGMENT: u32 = 536;
@@ -17,11 +17,11 @@ const FIRST_SEGMENT: u32 = 536;
 pub(super) struct Receiver {
     /// Everything before this has arrived (`rcv_nxt`).
     pub(super) next: u32,
-    /// What of it was acknowledged (`rcv_wup`).
+    /// Acknowledged up to here (`rcv_wup`).
     told: u32,
-    /// What arrived out of order, the latest first.
+    /// Blocks that arrived out of order, the latest first.
     blocks: Vec<Range>,
-    /// What arrived twice and was not told yet.
+    /// A block that arrived twice and was not reported yet.
     duplicate: Option<Range>,
     quick: u8,
     began: bool,
@@ -29,11 +29,11 @@ pub(super) struct Receiver {
     last_data: u64,
     last_reply: u64,
     segment: u32,
-    /// Whether an acknowledgement is owed.
+    /// Whether an acknowledgement is due.
     owed: bool,
-    /// When the delayed one is due.
+    /// When the delayed acknowledgement is due.
     pub(super) due: u64,
-    /// The timestamp to answer.
+    /// The timestamp to echo.
     pub(super) recent: u64,
 }
 
@@ -48,14 +48,14 @@ impl Receiver {
         };
     }
 
-    /// The peer's SYN: its data begin at 1.
+    /// The peer's SYN: its data begins at 1.
     pub(super) fn synchronized(&mut self, stamp: u64) {
         self.next = 1;
         self.told = 1;
         self.recent = stamp;
     }
 
-    /// A packet with data. True if an acknowledgement must go at once.
+    /// A packet with data. Returns true if an acknowledgement must be sent immediately.
     pub(super) fn data(
         &mut self,
         profile: &Profile,
@@ -69,7 +69,7 @@ impl Receiver {
         }
         self.owed = true;
         if end <= self.next {
-            // Sent again in vain: said at once, so that the sender can undo (RFC 2883).
+            // A spurious retransmission: reported immediately, so that the sender can undo (RFC 2883).
             self.duplicate = Some((start, end));
             self.quick = QUICK;
             self.replies = 0;
@@ -101,17 +101,18 @@ impl Receiver {
         false
     }
 
-    /// The delayed acknowledgement is due: true if it is still owed.
+    /// The delayed acknowledgement is due: returns true if it still has to be sent.
     pub(super) fn late(&mut self) -> bool {
         self.due = NEVER;
         if self.owed {
-            // Nobody replied in time, so this is not a conversation.
+            // There was no reply in time, so the connection is not interactive.
             self.replies = 0;
         }
         self.owed
     }
 
-    /// Data leave: a reply to what came just before is the mark of a conversation, in which acknowledgements travel with data.
+    /// Data is sent: a reply right after data arrived marks an interactive connection, in which acknowledgements
+    /// travel with data.
     pub(super) fn replying(&mut self, now: u64) {
         if self.last_reply < self.last_data && now - self.last_data < DELAY_US * 1000 {
             self.replies = self.replies.saturating_add(1);
@@ -119,7 +120,7 @@ impl Receiver {
         self.last_reply = now;
     }
 
-    /// Writes what has arrived into a packet that leaves.
+    /// Writes the acknowledgement into a packet to be sent.
     pub(super) fn acknowledge(&mut self, packet: &mut Packet) {
         packet.ack = self.next;
         packet.echo = self.recent;
@@ -138,7 +139,7 @@ impl Receiver {
         self.due = NEVER;
     }
 
-    /// Keeps what came out of order, joined with its neighbours, at the front.
+    /// Keeps a block that came out of order, joined with its neighbours, at the front.
     fn keep(&mut self, start: u32, end: u32) {
         let mut joined = (start, end);
         if self.blocks.iter().any(|(from, to)| *from <= start && end <= *to) {
@@ -154,9 +155,9 @@ impl Receiver {
         self.blocks.insert(0, joined);
     }
 
-    /// Takes in what now follows without a gap.
+    /// Takes over what now follows without a gap.
     fn absorb(&mut self) {
-        // Blocks neither touch nor overlap, so one at most follows.
+        // Blocks neither touch nor overlap, so at most one follows.
         if let Some(index) = self.blocks.iter().position(|(from, _)| *from <= self.next) {
             let (_, end) = self.blocks.remove(index);
             self.next = self.next.max(end);

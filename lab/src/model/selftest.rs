@@ -1,4 +1,4 @@
-//! What the model promises, as checks.
+//! The properties that are promised of the model, as checks.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -13,11 +13,11 @@ use crate::run::Settings;
 use crate::selftest::check::{Check, Checked};
 use crate::time::thread_cpu;
 
-/// Handshakes a second on one core, at least.
+/// Least rate of handshakes on one core, per second.
 const LEAST_RATE: f64 = 100_000.0;
 const NOTHING: Transfer = Transfer { request: 0, body: 0 };
 
-/// The checks.
+/// All checks.
 pub const CHECKS: &[Check] = &[
     Check {
         name: "model: handshakes a second on one core",
@@ -45,7 +45,8 @@ pub const CHECKS: &[Check] = &[
     },
 ];
 
-/// A handshake of a hybrid with a chain of two packets, at 5 % loss: neither the easiest nor the hardest.
+/// A handshake of a hybrid with a chain of two packets, at 5 % loss: neither the cheapest nor the most expensive to
+/// simulate.
 fn some(seed: u64, count: u64) -> Vec<Outcome> {
     let link = Link::new(Duration::from_millis(30), 0.05);
     let trace = paquin_trace("kex", "p256_kyber512_90s", 1_000_000);
@@ -54,7 +55,7 @@ fn some(seed: u64, count: u64) -> Vec<Outcome> {
 }
 
 fn rate(_: &Settings, _: bool, _: &AtomicBool) -> Result<Vec<Checked>, LabError> {
-    // Fewer than are spread over two threads.
+    // Fewer than would be spread over two threads.
     const AT_ONCE: u64 = 1_000;
     some(0, AT_ONCE);
     let (cpu, begun) = (thread_cpu(), Instant::now());

@@ -1,6 +1,6 @@
-//! The sending half of a TCP connection: what is in flight, what of it is lost, and when to send it again.
+//! The sending half of a TCP connection: what is in flight, what of it is lost, and when to retransmit it.
 //!
-//! It follows Linux's net/ipv4 (tcp_input.c, tcp_output.c, tcp_recovery.c, tcp_timer.c), whose names stand in the comments.
+//! It follows Linux's net/ipv4 (tcp_input.c, tcp_output.c, tcp_recovery.c, tcp_timer.c); the comments give its names.
 
 mod acknowledge;
 mod recovery;
@@ -10,42 +10,42 @@ use super::congestion::Cubic;
 use super::estimate::Estimate;
 use super::{Clock, Profile};
 
-/// Largest data of a packet: 1500 bytes less IPv4, TCP and timestamps.
+/// Most data in a packet: 1500 bytes minus IPv4, TCP and timestamps.
 pub(super) const MSS: u32 = 1448;
-/// First congestion window (`TCP_INIT_CWND`, RFC 6928).
+/// Initial congestion window (`TCP_INIT_CWND`, RFC 6928).
 const FIRST_WINDOW: u32 = 10;
 /// `TCP_INFINITE_SSTHRESH`.
 const INFINITE: u32 = u32::MAX;
-/// Packets with selective acknowledgements that start recovery at once (`tp->reordering`).
+/// Selectively acknowledged packets that start recovery immediately (`tp->reordering`).
 const DUPLICATES: u32 = 3;
 /// `TCP_RTO_MAX`: 120 s.
 const RTO_MAX_US: u64 = 120_000_000;
-/// Never.
+/// A time that is never reached.
 const NEVER: u64 = u64::MAX;
 
-/// What the kernel does besides: its clock and its version's ways.
+/// The kernel's clock, and the profile of its version.
 #[derive(Clone, Copy)]
 pub(super) struct Kernel {
     pub(super) profile: &'static Profile,
     pub(super) clock: Clock,
 }
 
-/// A packet with data that was sent.
+/// A packet with data in flight.
 #[derive(Debug, Clone, Copy)]
 struct Segment {
     start: u32,
     end: u32,
-    /// Number among this side's packets with something new.
+    /// Its number among this side's new packets.
     number: u32,
-    /// How often it was sent again.
+    /// How often it was retransmitted.
     again: u32,
-    /// When it was sent last.
+    /// When it was last sent.
     sent: u64,
-    /// Acknowledged selectively.
+    /// Whether it is acknowledged selectively.
     sacked: bool,
-    /// Believed lost.
+    /// Whether it is believed lost.
     lost: bool,
-    /// Sent again, and that copy is believed to be in flight (`TCPCB_SACKED_RETRANS`).
+    /// Whether a retransmitted copy is believed to be in flight (`TCPCB_SACKED_RETRANS`).
     resent: bool,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Departure {
     pub(super) len: u32,
     pub(super) number: u32,
     pub(super) again: u32,
-    /// Number of the first packet of those that TCP hands over in one piece with this one.
+    /// Number of the first packet of the piece that TCP hands over with this one.
     pub(super) piece: u32,
 }
 
@@ -87,7 +87,7 @@ enum State {
     Loss,
 }
 
-/// What the retransmission timer is set for (`icsk_pending`).
+/// Purpose of the retransmission timer (`icsk_pending`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Pending {
     #[default]
@@ -97,7 +97,7 @@ enum Pending {
     Reorder,
 }
 
-/// What an acknowledgement told (the `FLAG_`s of tcp_ack).
+/// What an acknowledgement says (the `FLAG_`s of tcp_ack).
 #[derive(Debug, Clone, Copy, Default)]
 struct Told {
     advanced: bool,
@@ -114,7 +114,7 @@ struct Told {
     last_sacked: u64,
 }
 
-/// What is to be sent after an acknowledgement.
+/// What to send after an acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Resend {
     Nothing,
@@ -126,15 +126,15 @@ enum Resend {
 #[derive(Debug, Default)]
 pub(super) struct Sender {
     segments: Vec<Segment>,
-    /// Index of the first segment that is not acknowledged.
+    /// Index of the first unacknowledged segment.
     head: usize,
-    /// First sequence that is not acknowledged.
+    /// First unacknowledged sequence number.
     una: u32,
-    /// Next sequence to be sent.
+    /// Next sequence number to be sent.
     next: u32,
     /// End of what the application has written.
     written: u32,
-    /// Number of the next packet with something new.
+    /// Number of the next new packet.
     pub(super) number: u32,
     window: u32,
     threshold: u32,
@@ -160,13 +160,13 @@ pub(super) struct Sender {
     prior_window: u32,
     reduction_delivered: u32,
     reduction_out: u32,
-    // Undo.
+    // For undoing a reduction.
     prior_threshold: u32,
     undo: Option<u32>,
     undo_resent: i64,
     resent_stamp: u64,
     frto: bool,
-    /// State of the noise in readings of the clock, and the present reading's.
+    /// State of the noise in clock readings, and that of the present reading.
     noise: u64,
     noise_ns: u64,
     patient: bool,
@@ -178,14 +178,14 @@ pub(super) struct Sender {
     pending: Pending,
     /// When the timer fires.
     pub(super) due: u64,
-    /// What leaves now.
+    /// Packets to be sent now.
     pub(super) out: Vec<Departure>,
-    /// Packets that were sent again.
+    /// Number of retransmitted packets.
     pub(super) resent: u32,
 }
 
 impl Sender {
-    /// Ready for a connection. `patient` is whether its probes wait although the timeout is earlier.
+    /// A sender for a new connection. `patient` says whether its probes wait although the timeout is earlier.
     pub(super) fn clear(&mut self, noise: u64, patient: bool) {
         self.segments.clear();
         self.out.clear();
@@ -204,12 +204,13 @@ impl Sender {
         };
     }
 
-    /// Next sequence to be sent.
+    /// Next sequence number to be sent.
     pub(super) fn next(&self) -> u32 {
         self.next
     }
 
-    /// The connection is made (`tcp_init_transfer`). `cut` is whether the SYN had to be sent more than twice, which leaves a window of one packet.
+    /// The connection is established (`tcp_init_transfer`). `cut` says whether the SYN had to be sent more than
+    /// twice, which leaves a window of one packet.
     pub(super) fn established(&mut self, kernel: Kernel, rtt_us: Option<u64>, cut: bool) {
         self.window = if cut { 1 } else { FIRST_WINDOW };
         if let Some(rtt_us) = rtt_us {

@@ -1,5 +1,5 @@
-//! One connection from SYN to the last byte, event by event. Memory is kept from one connection to the next: nothing is allocated
-//! for an event.
+//! Simulates one connection from SYN to the last byte, event by event. Memory is kept between connections: an event
+//! allocates nothing.
 
 use super::receiver::Receiver;
 use super::sender::{Acknowledgement, Kernel, Sender};
@@ -12,42 +12,43 @@ use crate::trace::{Side, Trace};
 const FIRST_TIMEOUT_US: u64 = 1_000_000;
 /// `TCP_RTO_MAX`: 120 s.
 const TIMEOUT_MAX_US: u64 = 120_000_000;
-/// A connection that takes longer is given up: an hour.
+/// Time after which a connection is abandoned: an hour.
 pub(super) const LIMIT_NS: u64 = 3_600_000_000_000;
-/// Most data of one direction: above all what is realistic, and far from the end of TCP's sequences.
+/// Most data in one direction: more than is realistic, and far from the end of TCP's sequence numbers.
 const MOST_BYTES: u64 = 1 << 30;
-/// Data of a TLS record at most, and what is added to it: header, type, tag (RFC 8446, section 5.2).
+/// Most data of a TLS record, and its overhead: header, type, tag (RFC 8446, section 5.2).
 const RECORD: u32 = 16_384;
 const RECORD_ADDS: u32 = 22;
-/// Never.
+/// A time that is never reached.
 const NEVER: u64 = u64::MAX;
 
 const CLIENT: usize = 0;
 const SERVER: usize = 1;
 
-/// Something that a side writes at once.
+/// Data that a side writes at once.
 #[derive(Debug, Clone, Copy)]
 struct Write {
     bytes: u32,
-    /// What must have arrived from the other side before.
+    /// Bytes that must have arrived from the other side before.
     needs: u32,
     /// CPU time after that.
     cpu_ns: u64,
-    /// Whether the client's handshake is complete with it.
+    /// Whether it completes the client's handshake.
     done: bool,
 }
 
-/// What both sides do, in the units of the simulation.
+/// The writes of both sides, in the units of the simulation.
 #[derive(Debug)]
 pub(super) struct Script {
     writes: [Vec<Write>; 2],
-    /// Bytes that have arrived at the client when it has the first, and the last byte of the answer; `None` without an answer.
+    /// Bytes that must have arrived at the client for the first, and for the last byte of the answer; `None` without
+    /// an answer.
     answer: Option<[u32; 2]>,
 }
 
 impl Script {
-    /// The flights of a trace, with the transfer after them: the request leaves with the client's Finished, the answer with the server's
-    /// tickets.
+    /// The script for the flights of a trace, with the transfer after them: the request is sent with the client's
+    /// Finished, the answer with the server's tickets.
     pub(super) fn new(trace: &Trace, transfer: Transfer) -> Self {
         let mut writes = [Vec::new(), Vec::new()];
         let mut sent = [0_u32; 2];
@@ -82,7 +83,7 @@ impl Script {
                 done: false,
             });
         }
-        // Nothing of a record can be read before all of it is there.
+        // A record cannot be read before all of it has arrived.
         let first = transfer.body.min(RECORD) + RECORD_ADDS;
         let answer = (transfer.body > 0)
             .then(|| [add(before, u64::from(first)), add(before, u64::from(body))]);
@@ -99,7 +100,7 @@ fn add(to: u32, bytes: u64) -> u32 {
     u32::try_from((u64::from(to) + bytes).min(MOST_BYTES)).unwrap_or(u32::MAX)
 }
 
-/// How far a side is with TCP's handshake.
+/// State of a side's TCP handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Phase {
     /// The client has sent a SYN; the server waits for one.
@@ -117,17 +118,17 @@ struct End {
     phase: Phase,
     sender: Sender,
     receiver: Receiver,
-    /// When the SYN, or SYN-ACK, is sent again.
+    /// When the SYN, or SYN-ACK, is due for retransmission.
     syn_due: u64,
-    /// When it was sent first, and last.
+    /// When it was first sent, and last.
     syn_first: u64,
     syn_sent: u64,
-    /// How often it was sent again, and how often because of time.
+    /// How often it was retransmitted, and how often because of the timer.
     syn_again: u32,
     syn_timeouts: u32,
-    /// Packets with nothing but an acknowledgement since the last new packet, and that packet's number.
+    /// Packets without data since the last new packet, and that packet's number.
     acks: (u32, u32),
-    /// Index of what is written next, and when, if what it needs is there.
+    /// Index of the next write, and its time, if what it needs has arrived.
     writing: usize,
     write_due: u64,
 }
@@ -146,7 +147,7 @@ impl End {
     }
 }
 
-/// What happens next.
+/// The next event.
 #[derive(Debug, Clone, Copy)]
 enum Event {
     Arrival,
@@ -163,7 +164,7 @@ pub(super) struct Simulation {
     path: Path,
     clock: Clock,
     ends: [End; 2],
-    /// What each side sends.
+    /// The packets of each side.
     wires: [Wire; 2],
     draws: [Draw; 2],
     outcome: Outcome,
@@ -215,13 +216,13 @@ impl Simulation {
         *outcome
     }
 
-    /// What each side has sent in the last connection.
+    /// The packets that each side sent in the last connection.
     #[cfg(test)]
     pub(super) fn sent(&mut self) -> [Vec<super::wire::Sent>; 2] {
         self.wires.each_mut().map(|wire| std::mem::take(&mut wire.sent))
     }
 
-    /// The first of all that is due.
+    /// The earliest event that is due.
     fn next(&self) -> (u64, usize, Event) {
         let mut first = (NEVER, CLIENT, Event::Syn);
         for side in [CLIENT, SERVER] {
@@ -242,7 +243,7 @@ impl Simulation {
         first
     }
 
-    /// One event; true if there is nothing more to learn.
+    /// Processes one event; returns true if nothing more can be learned.
     fn happen(&mut self, script: &Script, now: u64, side: usize, event: Event) -> bool {
         let kernel = self.kernel();
         match event {
@@ -283,7 +284,7 @@ impl Simulation {
             }
         }
         let Some([first, last]) = script.answer else { return false };
-        // Sequences begin at 1.
+        // Sequence numbers begin at 1.
         let arrived = self.ends[CLIENT].receiver.next.saturating_sub(1);
         if arrived >= first && self.outcome.first_byte_ns == LIMIT_NS {
             self.outcome.first_byte_ns = now;
@@ -312,7 +313,7 @@ impl Simulation {
         }
         if side == SERVER {
             match self.ends[SERVER].phase {
-                // It cannot be: the client connects by the server's answer.
+                // Impossible: the client only connects by the server's answer.
                 Phase::Beginning => return,
                 Phase::Answered => self.connected(SERVER, now, packet.echo),
                 Phase::Connected => {}
@@ -353,7 +354,7 @@ impl Simulation {
                 self.send_syn(SERVER, now);
             }
             (SERVER, Phase::Answered) => {
-                // The client asks again: answered at once, and the answer's timer starts anew (tcp_check_req).
+                // The client repeats its SYN: answered immediately, and the answer's timer restarts (tcp_check_req).
                 self.ends[SERVER].syn_again += 1;
                 self.send_syn(SERVER, now);
             }
@@ -380,13 +381,13 @@ impl Simulation {
         } else {
             self.clock.stamp(now).saturating_sub(echo).max(1) * 1000
         };
-        // tcp_init_transfer: since 5.2 not if the answer is to the first SYN, which then was not lost.
+        // tcp_init_transfer: since 5.2 not if the answer is to the first SYN, which was not lost then.
         let spurious = end.syn_timeouts == 0 || echo == self.clock.stamp(end.syn_first);
         let cut = end.syn_again > 1 && !(self.profile.undoes_syn && spurious);
         end.sender.established(kernel, Some(rtt_us), cut);
     }
 
-    /// Starts the CPU time of what is written next, if what it needs is there.
+    /// Starts the CPU time of the next write, if what it needs has arrived.
     fn prepare(&mut self, script: &Script, now: u64, side: usize) {
         let end = &mut self.ends[side];
         if end.write_due != NEVER || end.phase != Phase::Connected {
@@ -403,7 +404,7 @@ impl Simulation {
     fn send_syn(&mut self, side: usize, now: u64) {
         let profile = self.profile;
         let end = &mut self.ends[side];
-        // New kernels send the first SYNs again without back-off; SYN-ACKs are always backed off.
+        // New kernels retransmit the first SYNs without back-off; SYN-ACKs always back off.
         let linear = if side == CLIENT { profile.linear_syns } else { 0 };
         let doublings = end.syn_timeouts.saturating_sub(linear).min(16);
         let timeout = (FIRST_TIMEOUT_US << doublings).min(TIMEOUT_MAX_US);
@@ -419,7 +420,7 @@ impl Simulation {
         self.wires[side].send(&self.path, self.draws[side], now, (0, end.syn_again), packet);
     }
 
-    /// Sends what the sender wants to.
+    /// Sends what the sender has to send.
     fn flush(&mut self, side: usize, now: u64) {
         let end = &mut self.ends[side];
         if end.sender.out.is_empty() {
@@ -441,7 +442,7 @@ impl Simulation {
         end.sender.out.clear();
     }
 
-    /// Sends nothing but an acknowledgement.
+    /// Sends an acknowledgement without data.
     fn send_ack(&mut self, side: usize, now: u64) {
         let end = &mut self.ends[side];
         let number = end.sender.number;

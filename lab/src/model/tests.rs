@@ -15,7 +15,8 @@ fn step(from: Side, bytes: u32, cpu_ns: u64) -> Step {
     Step { from, bytes, cpu_ns }
 }
 
-/// A full handshake whose server sends so many bytes, with CPU times of 0.1, 0.3 and 0.2 ms, and tickets after 0.05 ms.
+/// A full handshake whose server sends so many bytes, with CPU times of 0.1, 0.3 and 0.2 ms, and tickets after 0.05
+/// ms.
 fn trace(flight: u32) -> Trace {
     Trace {
         steps: vec![
@@ -35,8 +36,8 @@ fn link(rtt_ms: u64, loss: f64) -> Link {
     Link::new(Duration::from_millis(rtt_ms), loss)
 }
 
-/// Data packets of a flow as (side, number, how often sent again) are lost exactly if they are in this list: a seed is searched for. Packets that matter are numbers up
-/// to 12, sent up to 6 times.
+/// Finds a seed with which exactly these data packets of a flow are lost, as (side, number, how often sent before).
+/// Packets that matter have numbers up to 12, and are sent up to 6 times.
 fn flow_that_loses(loss: f64, wanted: &[(Side, u32, u32)], numbers: [u32; 2]) -> u64 {
     let fits = |flow: &u64| {
         [Side::Client, Side::Server].into_iter().zip(numbers).all(|(side, numbers)| {
@@ -55,14 +56,14 @@ fn flow_that_loses(loss: f64, wanted: &[(Side, u32, u32)], numbers: [u32; 2]) ->
 
 const SEED: u64 = 6;
 
-/// A connection that loses just these packets, at RTT 30 ms.
+/// A connection that loses exactly these packets, at RTT 30 ms.
 fn losing(
     profile: &'static Profile,
     flight: u32,
     transfer: Transfer,
     wanted: &[(Side, u32, u32)],
 ) -> Outcome {
-    // Numbers of the packets that count: SYN, ClientHello, Finished; SYN-ACK and the flight.
+    // Numbers of the packets that matter: SYN, ClientHello, Finished; SYN-ACK and the flight.
     let packets = [3, 1 + flight.div_ceil(1448)];
     let loss = if wanted.len() > 3 { 0.5 } else { 0.1 };
     let flow = flow_that_loses(loss, wanted, packets);
@@ -112,7 +113,7 @@ fn a_body_takes_the_round_trips_of_slow_start() {
     };
     let base = 90 * MS + 650_000;
     assert_eq!(last(10_000), base);
-    // The window has grown by the handshake's three packets, which were acknowledged one by one.
+    // The window has grown by the handshake's three packets, each of which was acknowledged.
     assert_eq!(last(20_000), base + 30 * MS);
     assert_eq!(last(60_000), base + 60 * MS);
     assert!(last(1_000_000) < base + 210 * MS);
@@ -138,11 +139,11 @@ fn five_lost_syns_cost_5_seconds_now_and_31_before() {
 }
 
 #[test]
-fn a_lost_client_hello_is_probed_at_the_timeout_and_does_not_back_off() {
+fn lost_client_hello_is_probed_without_back_off() {
     // 30 + 200 ms are 58 ticks: 232 to 236 ms.
     let once = losing(new(), 1000, NOTHING, &[(Side::Client, 1, 0)]);
     between(once.handshake_ns, 60.6 + 232.0, 60.6 + 236.0);
-    // The probe is lost, too: the timeout comes as long after it again, not twice as long.
+    // The probe is lost, too: the timeout comes after the same interval again, not a doubled one.
     let twice = losing(new(), 1000, NOTHING, &[(Side::Client, 1, 0), (Side::Client, 1, 1)]);
     between(twice.handshake_ns, 60.6 + 2.0 * 232.0, 60.6 + 2.0 * 236.0);
     // The next one backs off: 116 ticks, in steps of 8.
@@ -160,12 +161,13 @@ fn the_lost_end_of_a_flight_waits_for_the_timeout() {
 }
 
 #[test]
-fn a_flight_that_is_lost_whole_is_probed_after_two_round_trips() {
-    // Two packets: 60 ms and 2 ms are 16 ticks, 64 to 68 ms. The probe is the second packet; its answer shows that the first is lost.
+fn lost_flight_is_probed_after_two_round_trips() {
+    // Two packets: 60 ms and 2 ms are 16 ticks, 64 to 68 ms. The probe is the second packet; the answer to it shows
+    // that the first is lost.
     let wanted = [(Side::Server, 1, 0), (Side::Server, 2, 0)];
     let one = losing(new(), 2000, NOTHING, &wanted);
     let quick = 60.6 + 64.0 + 30.0;
-    // Unless that answer was faster than any before, which makes it ambiguous: then 58 ticks after the probe.
+    // Unless that answer was faster than all before, which makes it ambiguous: then 58 ticks after the probe.
     let late = 60.6 + 64.0 + 232.0;
     let ms = one.handshake_ns as f64 / 1e6;
     assert!((quick..=quick + 4.0).contains(&ms) || (late..=late + 8.0).contains(&ms), "{ms}");
@@ -215,12 +217,12 @@ fn a_connection_that_loses_everything_is_given_up() {
 
 #[test]
 fn retransmissions_are_those_that_losses_make_necessary() {
-    // With the same losses, a hole in a larger body is filled without timeouts.
+    // With the same losses, a gap in a larger body is filled without timeouts.
     let count = 2_000;
     let transfer = Transfer { request: 100, body: 100_000 };
     let outcomes = connections(new(), &link(30, 0.01), &trace(4000), transfer, 3, count);
     let sent: u32 = outcomes.iter().map(|one| u32::from(one.retransmissions)).sum();
-    // About 77 data packets of which one in a hundred is lost; a few are sent again in vain.
+    // About 77 data packets of which one in a hundred is lost; a few retransmissions are spurious.
     let each = f64::from(sent) / 2_000.0;
     assert!((0.75..1.4).contains(&each), "{each}");
 }
@@ -287,7 +289,7 @@ proptest! {
         prop_assert!(one.connected_ns <= one.handshake_ns);
         prop_assert!(one.handshake_ns <= one.first_byte_ns);
         prop_assert!(one.first_byte_ns <= one.last_byte_ns);
-        // At high loss timeouts back off to two minutes: some connections are given up, and very few below a tenth.
+        // With much loss timeouts back off to two minutes: some connections are abandoned, below a tenth very few.
         prop_assert!(link.loss > 0.1 || one.last_byte_ns < simulation::LIMIT_NS, "{one:?}");
         prop_assert!(one.handshake_retransmissions <= one.retransmissions);
         prop_assert_eq!(one, connect(profile, &link, &trace(flight), transfer, seed, flow));

@@ -1,4 +1,4 @@
-//! What is between the two ends: loss, a bottleneck with a queue, delay, jitter.
+//! The path between the two ends: loss, a bottleneck with a queue, delay, jitter.
 
 use std::collections::VecDeque;
 
@@ -11,14 +11,14 @@ const SYN_OPTIONS: u32 = 8;
 /// Most blocks that fit beside the timestamp (RFC 2018, section 3).
 pub(super) const BLOCKS: usize = 3;
 
-/// A range of sequences: first, and the one behind the last.
+/// A range of sequence numbers: the first, and the one after the last.
 pub(super) type Range = (u32, u32);
 
-/// A packet on its way.
+/// A packet under way.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Packet {
     pub(super) arrives: u64,
-    /// Sequence, relative to the initial one.
+    /// Sequence number, relative to the initial one.
     pub(super) start: u32,
     /// Bytes of data.
     pub(super) len: u32,
@@ -27,15 +27,15 @@ pub(super) struct Packet {
     pub(super) ack: u32,
     pub(super) blocks: [Range; BLOCKS],
     pub(super) block_count: u8,
-    /// Whether the first block says that something arrived twice (RFC 2883).
+    /// Whether the first block reports a duplicate (RFC 2883).
     pub(super) duplicate: bool,
-    /// When it left, as a timestamp, and the timestamp it answers.
+    /// When it was sent, as a timestamp, and the timestamp that it echoes.
     pub(super) stamp: u64,
     pub(super) echo: u64,
 }
 
 impl Packet {
-    /// Bytes at the IP layer.
+    /// Length at the IP layer, in bytes.
     fn size(&self) -> u32 {
         let sack = if self.block_count == 0 { 0 } else { 4 + 8 * u32::from(self.block_count) };
         HEADER + sack + if self.syn { SYN_OPTIONS } else { 0 } + self.len
@@ -69,15 +69,15 @@ impl From<&Link> for Path {
 pub(super) struct Wire {
     /// Packets that will arrive, in order.
     pub(super) packets: VecDeque<Packet>,
-    /// When each packet at the bottleneck will have left it.
+    /// When each packet in the bottleneck will have left it.
     leaving: VecDeque<u64>,
     last: u64,
-    /// Everything that was sent, lost or not.
+    /// All packets that were sent, lost or not.
     #[cfg(test)]
     pub(super) sent: Vec<Sent>,
 }
 
-/// A packet as tests see it.
+/// A packet, for tests.
 #[cfg(test)]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sent {
@@ -97,7 +97,7 @@ impl Wire {
         self.sent.clear();
     }
 
-    /// Sends a packet, which is lost or will arrive. The names of its random numbers are those of [`crate::link::lost`].
+    /// Sends a packet, which is lost or will arrive. Its random numbers are named as in [`crate::link::lost`].
     pub(super) fn send(
         &mut self,
         path: &Path,
@@ -122,7 +122,7 @@ impl Wire {
             while self.leaving.front().is_some_and(|at| *at <= now) {
                 self.leaving.pop_front();
             }
-            // One is being sent; the others wait.
+            // One packet is being sent; the others wait.
             if self.leaving.len() > path.queue {
                 return;
             }
@@ -144,8 +144,8 @@ impl Wire {
     }
 }
 
-/// A number of about normal distribution, in units of 1/65536 standard deviation: the sum of 12 uniform ones, without floating point, so
-/// that it is the same everywhere.
+/// An approximately normal number, in units of 1/65536 standard deviation: the sum of 12 uniform ones, without
+/// floating point, so that it is the same everywhere.
 fn normal(draw: Draw, number: u32, again: u32) -> i64 {
     // Bit 30 keeps these draws apart from those of losses.
     let again = again | (1 << 30);

@@ -1,4 +1,4 @@
-//! The keys of a plan as rows: one addition, one row.
+//! The keys of a plan, as rows.
 
 use std::path::PathBuf;
 
@@ -297,7 +297,7 @@ fn endpoint(plan: &mut Plan, node: &Node<'_>) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Every key with its help.
+/// All keys with their help.
 pub(super) fn help() -> Vec<(String, &'static str)> {
     let mut rows: Vec<(String, &'static str)> =
         PLAN.iter().map(|field| (field.name.to_owned(), field.help)).collect();

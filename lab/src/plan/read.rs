@@ -1,24 +1,24 @@
-//! Reading TOML by rows of known keys, with errors that name line, key and the nearest known name.
+//! Reads TOML by rows of known keys; errors name line, key and the most similar known name.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::error::LabError;
 
-/// A list in a plan must not be longer.
+/// Longest list in a plan.
 const MAX_LIST: usize = 1000;
 
 /// A key that a table may have.
 pub(super) struct Field<T: 'static> {
     /// Its name.
     pub(super) name: &'static str,
-    /// What it means, for people.
+    /// Its meaning, for people.
     pub(super) help: &'static str,
-    /// Takes it over.
+    /// Stores its value.
     pub(super) read: fn(&mut T, &Node<'_>) -> Result<(), LabError>,
 }
 
-/// A value with its place.
+/// A value with its position.
 pub(super) struct Node<'a> {
     text: &'a str,
     name: &'a str,
@@ -53,7 +53,7 @@ fn table<T>(
     Ok(())
 }
 
-/// What is said of a name that nobody knows.
+/// The message about an unknown name.
 pub(super) fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     let name = one_line(name);
     let close = known
@@ -90,7 +90,7 @@ impl<'a> Node<'a> {
         Self { text, name, offset: value.span().start, value: value.get_ref() }
     }
 
-    /// What is wrong with it.
+    /// The error about this value.
     pub(super) fn problem(&self, what: impl std::fmt::Display) -> LabError {
         LabError::Plan(format!("line {}, `{}`: {what}", line_of(self.text, self.offset), self.name))
     }
@@ -104,7 +104,7 @@ impl<'a> Node<'a> {
         self.problem(format!("must be {what}, but is {article} {found}"))
     }
 
-    /// A list of at least one.
+    /// A list of at least one item.
     pub(super) fn items(&self) -> Result<Vec<Node<'a>>, LabError> {
         let Some(list) = self.value.as_array() else {
             return Err(self.expected("a list, such as [1, 2]"));
@@ -118,7 +118,7 @@ impl<'a> Node<'a> {
         Ok(list.iter().map(|value| Self::new(self.text, self.name, value)).collect())
     }
 
-    /// A list in which nothing comes twice.
+    /// A list without repetitions.
     pub(super) fn list<V: PartialEq>(
         &self,
         read: impl Fn(&Self) -> Result<V, LabError>,
@@ -177,7 +177,7 @@ impl<'a> Node<'a> {
         Ok(text)
     }
 
-    /// One of the names that there are, in any case; what it gives is spelled as in the table.
+    /// One of the known names, in any case; returns it in the table's spelling.
     pub(super) fn name(
         &self,
         what: &str,

@@ -1,4 +1,4 @@
-//! Odd plans.
+//! Unusual plans.
 
 use proptest::prelude::*;
 
@@ -19,7 +19,7 @@ fn message(text: &str) -> String {
 }
 
 #[test]
-fn a_small_plan_is_read_with_the_tables_spelling_and_defaults() {
+fn small_plan_gets_defaults_and_canonical_names() {
     let plan = Plan::parse(SMALL).unwrap();
     assert_eq!(plan.rtt_us, [1000, 30_500]);
     assert_eq!(plan.groups, ["x25519", "X25519MLKEM768"]);
@@ -133,7 +133,7 @@ fn an_impossible_grid_says_how_large_it_is() {
 }
 
 #[test]
-fn a_quick_run_is_shorter_and_a_grid_of_one_point_is_called_so() {
+fn quick_runs_are_shorter() {
     let plan = Plan::parse("title = \"x\"\nrtt_ms = [1]\ngroups=[\"x25519\"]").unwrap();
     assert_eq!(plan.shape(), "one point");
     assert!(plan.estimate(true) < plan.estimate(false));

@@ -10,7 +10,7 @@ pub(super) const TICK: f64 = 11.5;
 /// Size of the labels of axes.
 pub(super) const LABEL: f64 = 12.0;
 
-/// Where the data is drawn.
+/// The area of the data.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Plot {
     /// Left edge.
@@ -30,13 +30,13 @@ impl Plot {
     }
 }
 
-/// Room that the labels of a vertical axis take.
+/// Width of the labels of a vertical axis.
 pub(super) fn margin(ticks: &[Tick]) -> f64 {
     let labels: Vec<&str> = ticks.iter().map(|tick| tick.label.as_str()).collect();
     font::widest(&labels, TICK) + 8.0
 }
 
-/// The name of the axis of values, above it; returns where it ends.
+/// The name of the value axis, above it; returns where it ends.
 pub(super) fn name_above(canvas: &Canvas, text: &str, x: f64, top: f64, room: f64) -> f64 {
     let mut y = top;
     for line in font::wrap(text, room, LABEL, false, 2) {
@@ -61,7 +61,7 @@ pub(super) fn vertical(canvas: &Canvas, plot: Plot, scale: &Scale) {
     }
 }
 
-/// Ticks, labels and the name of a horizontal axis below the plot, with a grid if asked; returns where it ends.
+/// Ticks, labels and name of a horizontal axis below the plot, optionally with a grid; returns where they end.
 pub(super) fn horizontal(
     canvas: &Canvas,
     plot: Plot,
@@ -96,7 +96,7 @@ pub(super) fn horizontal(
         }
         let half = font::width(&tick.label, TICK, false) / 2.0;
         if !tick.label.is_empty() && x - half > free {
-            // The last label stays on the paper.
+            // The last label must stay on the paper.
             let middle = x.min(canvas.width - half - 1.0);
             canvas.label(
                 middle,
@@ -119,7 +119,7 @@ pub(super) fn horizontal(
     y + 4.0
 }
 
-/// Says that there is nothing.
+/// Says that there is nothing to draw.
 pub(super) fn nothing(canvas: &Canvas, plot: Plot) {
     let (x, y) = (f64::midpoint(plot.left, plot.right), f64::midpoint(plot.top, plot.bottom));
     canvas.label(x, y, "nothing was measured", 13.0, Anchor::Middle, Role::Muted);

@@ -1,4 +1,5 @@
-//! Bars: parts on top of each other or side by side. They stand where the names fit below them, and lie otherwise.
+//! Bars: parts on top of each other or side by side. They are vertical if the names fit below them, and horizontal
+//! otherwise.
 
 use super::axes::{self, LABEL, Plot, TICK};
 use super::canvas::{Anchor, Canvas};
@@ -9,12 +10,12 @@ use super::scale::{Reach, Scale, drawable, rough, short};
 use super::{font, legend, rules};
 use crate::result::Chart;
 
-/// Size of the figures at the bars.
+/// Font size of the values at the bars.
 const FIGURE: f64 = 11.0;
-/// The most bars that are drawn.
+/// Most bars that are drawn.
 const MOST: usize = 400;
 
-/// A text that waits until the rules are drawn, so that it stands on them.
+/// A text that is drawn after the rules, so that it covers them.
 struct Note {
     at: (f64, f64),
     text: String,
@@ -45,22 +46,22 @@ impl Note {
     }
 }
 
-/// What is drawn.
+/// The data.
 pub(super) struct Bars<'a> {
     /// Names of the bars.
     pub(super) categories: &'a [String],
     /// Parts: name, and the value for each category.
     pub(super) parts: &'a [(String, Vec<f64>)],
-    /// Whether the parts stand beside each other.
+    /// Whether the parts are side by side.
     pub(super) grouped: bool,
 }
 
-/// A part of a bar: from, to, colour, and its figure.
+/// A part of a bar: start, end, colour, and its value.
 struct Piece {
     from: f64,
     to: f64,
     colour: Colour,
-    /// Place beside each other.
+    /// Position side by side.
     lane: usize,
     value: f64,
 }
@@ -74,7 +75,7 @@ impl Bars<'_> {
         self.parts.get(part).and_then(|(_, values)| values.get(category)).copied()
     }
 
-    /// The pieces of one bar, and what cannot be drawn.
+    /// The pieces of one bar, and the number of values that cannot be drawn.
     fn pieces(
         &self,
         category: usize,
@@ -114,7 +115,7 @@ impl Bars<'_> {
     }
 }
 
-/// Draws bars; returns where the chart ends and how many figures were left out.
+/// Draws bars; returns where the chart ends and how many values were left out.
 pub(super) fn paint(canvas: &Canvas, chart: &Chart, bars: &Bars<'_>, top: f64) -> (f64, usize) {
     let categories = &bars.categories[..bars.categories.len().min(MOST)];
     let bars = &Bars { categories, parts: bars.parts, grouped: bars.grouped };
@@ -162,7 +163,7 @@ fn standing<I: Iterator<Item = f64>>(
 ) -> (f64, usize) {
     let top = axes::name_above(canvas, &chart.y.label, 16.0, top, canvas.width - 32.0);
     let y = Scale::new(values(), chart.y.log, Reach::Zero, 6.0);
-    // Figures stand below bars that hang.
+    // Room for values below bars that point down.
     let y = if y.low < 0.0 { y.padded(0.05) } else { y };
     let height = (canvas.width * 0.4).clamp(240.0, 360.0);
     let left = (16.0 + axes::margin(&y.ticks)).min(canvas.width / 2.0);
@@ -193,7 +194,7 @@ fn standing<I: Iterator<Item = f64>>(
             let gap = if bars.grouped { 1.0 } else { 0.0 };
             data.push([x, from.min(to) - 15.0, x + lane, from.max(to)]);
             if bars.grouped && y.is_log() {
-                // The length of a bar says nothing where there is no zero.
+                // Without a zero the length of a bar has no meaning.
                 canvas.line(
                     &[(x + lane / 2.0, from), (x + lane / 2.0, to)],
                     piece.colour,
@@ -277,7 +278,7 @@ fn lying<I: Iterator<Item = f64>>(
 ) -> (f64, usize) {
     let narrow = canvas.width < 560.0;
     let top = axes::name_above(canvas, &chart.x.label, 16.0, top, canvas.width - 32.0);
-    // On a phone the names stand above their bars.
+    // On a phone the names are above their bars.
     let room = if narrow {
         0.0
     } else {
@@ -335,7 +336,7 @@ fn lying<I: Iterator<Item = f64>>(
         row(canvas, bars, &pieces, &x, (bar, lane), &mut notes);
         y += height;
     }
-    // Over the bars, under the words.
+    // Above the bars, below the words.
     rules::upright(canvas, plot, &chart.rules, &x);
     for (at, line) in said {
         if narrow {
@@ -353,7 +354,7 @@ fn lying<I: Iterator<Item = f64>>(
     (bottom, left_out)
 }
 
-/// The pieces of one lying bar with their figures.
+/// The pieces of one horizontal bar, with their values.
 fn row(
     canvas: &Canvas,
     bars: &Bars<'_>,
@@ -368,7 +369,7 @@ fn row(
         #[expect(clippy::cast_precision_loss, reason = "a handful")]
         let at = bar + lane * piece.lane as f64;
         if bars.grouped && x.is_log() {
-            // The length of a bar says nothing where there is no zero.
+            // Without a zero the length of a bar has no meaning.
             let middle = at + lane / 2.0;
             canvas.line(&[(from, middle), (to, middle)], piece.colour, 1.0, 0.35);
             canvas.marker((to, middle), 0, 4.5, piece.colour);
@@ -393,7 +394,7 @@ fn row(
     }
 }
 
-/// With how many digits the figures of all bars fit side by side, if at all.
+/// The number of digits with which the values of all bars fit side by side, if any.
 fn digits(bars: &Bars<'_>, room: f64) -> Option<f64> {
     let fits = |digits: f64| {
         let values = bars.parts.iter().flat_map(|(_, values)| values.iter().copied());
@@ -403,7 +404,7 @@ fn digits(bars: &Bars<'_>, room: f64) -> Option<f64> {
     [4.0, 3.0, 2.0].into_iter().find(|digits| fits(*digits))
 }
 
-/// Room for the figures at the ends.
+/// Room for the values at the ends.
 fn ends_width(bars: &Bars<'_>) -> f64 {
     let texts: Vec<String> = (0..bars.categories.len())
         .flat_map(|category| {
@@ -419,7 +420,7 @@ fn ends_width(bars: &Bars<'_>) -> f64 {
     font::widest(&texts, FIGURE) + 10.0
 }
 
-/// Without the dust that sums leave in the last digits.
+/// Without the rounding errors of sums.
 fn rounded(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;

@@ -1,4 +1,4 @@
-//! Paper to draw on, in pixels, of which SVG gets quarters as whole numbers.
+//! A canvas in pixels; SVG gets quarters of a pixel as whole numbers.
 
 use std::cell::RefCell;
 use std::fmt::{self, Display};
@@ -7,34 +7,34 @@ use outlast_svg::{Picture, Points};
 
 use super::colour::{Colour, Role};
 
-/// A pixel is so many units of the picture: whole numbers are shorter, and nobody sees less.
+/// Units of the picture per pixel: whole numbers are shorter, and the difference cannot be seen.
 const FINE: f64 = 4.0;
 
 /// A point in pixels, from the left and from the top.
 pub(super) type Point = (f64, f64);
 
-/// Which end of a text is where it is put.
+/// Which end of a text its position means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Anchor {
-    /// It begins there.
+    /// The start.
     Start,
-    /// Its middle is there.
+    /// The middle.
     Middle,
-    /// It ends there.
+    /// The end.
     End,
 }
 
-/// Shapes of markers: they tell lines apart without colour.
+/// Shapes of markers, which tell lines apart without colour.
 pub(super) const MARKERS: usize = 5;
 
-/// Paper.
+/// A canvas.
 pub(super) struct Canvas {
     picture: RefCell<Picture>,
     /// Width in pixels.
     pub(super) width: f64,
 }
 
-/// A unit of the picture. Nothing is drawn far outside the paper, so the limits are never seen.
+/// Converts to units of the picture. Nothing is drawn far outside the paper, so the limits are never reached.
 fn fine(at: f64) -> i32 {
     let at = if at.is_finite() { (at * FINE).round().clamp(-400_000.0, 400_000.0) } else { 0.0 };
     #[expect(clippy::cast_possible_truncation, reason = "a whole number within the limits")]
@@ -57,17 +57,17 @@ impl Display for Colour {
 enum Hand {
     Plain,
     Bold,
-    /// Read upwards.
+    /// Rotated, read upwards.
     Upwards,
 }
 
 impl Canvas {
-    /// Paper of this width.
+    /// A canvas of this width.
     pub(super) fn new(width: f64) -> Self {
         Self { picture: RefCell::default(), width }
     }
 
-    /// The picture, with a head that scales and says what it shows. `left` is cut off.
+    /// The picture, with a head that scales it and describes it. `left` is cut off.
     pub(super) fn finish(self, left: f64, height: f64, description: &str) -> String {
         let box_ = format!("{} 0 {} {}", fine(left), fine(self.width - left), fine(height));
         self.picture.into_inner().finish(&[
@@ -100,7 +100,7 @@ impl Canvas {
         );
     }
 
-    /// A straight line in dashes.
+    /// A dashed straight line.
     pub(super) fn dashes(&self, from: Point, to: Point, colour: Colour, width: f64) {
         let (across, down) = (to.0 - from.0, to.1 - from.1);
         let length = across.hypot(down);
@@ -162,18 +162,18 @@ impl Canvas {
         }
     }
 
-    /// A text, its middle at this height.
+    /// A text whose middle is at this height.
     pub(super) fn label(&self, x: f64, y: f64, text: &str, size: f64, anchor: Anchor, role: Role) {
         self.text((x, y), text, size, anchor, role, Hand::Plain);
     }
 
-    /// A text in bold that begins here.
+    /// A bold text that starts here.
     pub(super) fn bold(&self, x: f64, y: f64, text: &str, size: f64) {
         let (anchor, role) = (Anchor::Start, Role::Ink);
         self.text((x, y), text, size, anchor, role, Hand::Bold);
     }
 
-    /// A text that is read upwards; it begins at the bottom.
+    /// A rotated text, read upwards, that starts at the bottom.
     pub(super) fn upwards(&self, x: f64, y: f64, text: &str, size: f64, role: Role) {
         self.text((x, y), text, size, Anchor::Start, role, Hand::Upwards);
     }
@@ -187,7 +187,7 @@ impl Canvas {
             Anchor::Middle => "middle",
             Anchor::End => "end",
         };
-        // Half an ex centres the small letters; figures and capitals look right a little lower.
+        // Half an ex-height centres small letters; digits and capitals look right a little lower.
         let lower = size * 0.09;
         let (x, y) = pixels(if hand == Hand::Upwards { (x + lower, y) } else { (x, y + lower) });
         let turn = format!("rotate(270, {x}, {y})");
@@ -210,10 +210,10 @@ impl Canvas {
     }
 }
 
-/// Where the embedded font is not at hand, browsers show the next of these.
+/// Without the embedded font, browsers use the next of these.
 const FONTS: &str = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif";
 
-/// Without the points that nobody can tell from their neighbours.
+/// Drops points that cannot be told from their neighbours.
 fn thinned(points: &[Point]) -> Vec<(i32, i32)> {
     let mut thin: Vec<(i32, i32)> = Vec::new();
     for point in points.iter().copied().map(pixels) {

@@ -1,10 +1,11 @@
-//! Colours: the same name has the same colour in every chart, and nobody needs to tell red from green.
+//! Colours: the same name has the same colour in every chart, and no chart requires telling red from green.
 //!
-//! Names say what they are: classical is blue, hybrid orange, hybrid with a post-quantum signature green, post-quantum alone pink, a
-//! classical key exchange with a post-quantum signature brown. Stronger parameters are darker. Hues are from Okabe and Ito, "Color
-//! Universal Design" (2008), and, for names that say nothing, from Tol, "Colour schemes" (2021), the muted one.
+//! A colour follows from the name: classical is blue, hybrid orange, hybrid with a post-quantum signature green,
+//! post-quantum alone pink, a classical key exchange with a post-quantum signature brown. Stronger parameters are
+//! darker. Hues are from Okabe and Ito, "Color Universal Design" (2008), and, for other names, from Tol, "Colour
+//! schemes" (2021), the muted one.
 
-/// What a neutral colour is for. A page may show each in another colour in the dark.
+/// Purpose of a neutral colour. A page in dark mode may replace each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// Text.
@@ -48,7 +49,7 @@ impl Colour {
         Self(red, green, blue)
     }
 
-    /// Between this and another.
+    /// A mixture of this and another colour.
     pub(super) fn towards(self, other: Self, share: f64) -> Self {
         let mix = |from: u8, to: u8| {
             let mixed = f64::from(from) + (f64::from(to) - f64::from(from)) * share.clamp(0.0, 1.0);
@@ -63,7 +64,7 @@ impl Colour {
         Self(mix(self.0, other.0), mix(self.1, other.1), mix(self.2, other.2))
     }
 
-    /// How bright it is: 0 to 1 (WCAG 2.2, relative luminance).
+    /// Its brightness, 0 to 1 (WCAG 2.2, relative luminance).
     pub(super) fn luminance(self) -> f64 {
         let part = |byte: u8| {
             let share = f64::from(byte) / 255.0;
@@ -72,7 +73,7 @@ impl Colour {
         0.2126 * part(self.0) + 0.7152 * part(self.1) + 0.0722 * part(self.2)
     }
 
-    /// Text that can be read on it.
+    /// A colour for readable text on it.
     pub(super) fn ink(self) -> Role {
         if self.luminance() > 0.18 { Role::OnLight } else { Role::OnDark }
     }
@@ -84,7 +85,7 @@ impl Colour {
 
 const WHITE: Colour = Colour(255, 255, 255);
 
-/// A family: the usual strength, a weaker one, a stronger one, and one more.
+/// A family: normal, weaker, stronger, and one more.
 type Family = [Colour; 4];
 
 const CLASSICAL: Family =
@@ -99,7 +100,7 @@ const SIGNED: Family =
     [Colour::hex(0x8C6D46), Colour::hex(0xC2A878), Colour::hex(0x553E1F), Colour::hex(0xA08A74)];
 const FAMILIES: [Family; 5] = [CLASSICAL, HYBRID, HYBRID_SIGNED, POST_QUANTUM, SIGNED];
 
-/// For names that say nothing about algorithms.
+/// For names that do not name algorithms.
 const OTHERS: [Colour; 8] = [
     Colour::hex(0x44AA99),
     Colour::hex(0x332288),
@@ -111,7 +112,7 @@ const OTHERS: [Colour; 8] = [
     Colour::hex(0xB09A4A),
 ];
 
-/// Parts of a handshake, which come in many charts: word in the name, colour.
+/// Parts of a handshake, which occur in many charts: word in the name, colour.
 const PARTS: [(&str, Colour); 4] = [
     ("client", Colour::hex(0x4C8FC4)),
     ("server", Colour::hex(0x332288)),
@@ -148,7 +149,7 @@ const SIGNATURES: [&str; 9] = [
 ];
 const CLASSICAL_SIGNATURES: [&str; 4] = ["ecdsa", "rsa", "ed25519", "ed448"];
 
-/// What a name says, if it names algorithms: its family, and the place in it.
+/// The family of a name that names algorithms, and the index in it.
 fn family(name: &str) -> Option<(Family, usize)> {
     let name = name.to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
@@ -156,7 +157,7 @@ fn family(name: &str) -> Option<(Family, usize)> {
     let kem = has(&KEMS);
     let hybrid = name.contains("hybrid")
         || (kem && has(&CURVES) && {
-            // The curve must be the key exchange's, not that of ECDSA's certificate.
+            // The curve must be the key exchange's, not that of an ECDSA certificate.
             let exchange = name.split(" + ").next().unwrap_or(&name);
             CURVES.iter().any(|curve| exchange.contains(curve))
         });
@@ -184,7 +185,7 @@ fn family(name: &str) -> Option<(Family, usize)> {
     Some((family, place))
 }
 
-/// The colours of the things of one chart, each different while there are enough.
+/// The colours of the series of a chart, all different while there are enough.
 pub(super) fn of<T: AsRef<str>>(names: &[T]) -> Vec<Colour> {
     let mut taken: Vec<Colour> = Vec::new();
     for name in names {
@@ -212,7 +213,7 @@ pub(super) fn of<T: AsRef<str>>(names: &[T]) -> Vec<Colour> {
     taken
 }
 
-/// The colours of bars that have one part each: by their names, or all the same if those say nothing.
+/// The colours of bars with one part each: by their names, or all the same if the names do not name algorithms.
 pub(super) fn of_bars<T: AsRef<str>>(names: &[T]) -> Vec<Colour> {
     names
         .iter()
@@ -223,7 +224,7 @@ pub(super) fn of_bars<T: AsRef<str>>(names: &[T]) -> Vec<Colour> {
         .collect()
 }
 
-/// Every colour of the neutral parts of a chart in SVG's notation, with the name of what it is for.
+/// All neutral colours of a chart in SVG's notation, with the name of each purpose.
 pub const NEUTRALS: [(&str, &str); 5] = [
     ("#FFFFFF", "paper"),
     ("#1B1F24", "ink"),
@@ -232,7 +233,7 @@ pub const NEUTRALS: [(&str, &str); 5] = [
     ("#E4E7EB", "grid"),
 ];
 
-/// Every colour of data in SVG's notation.
+/// All colours of data in SVG's notation.
 pub fn series_colours() -> Vec<String> {
     let parts = PARTS.iter().map(|(_, colour)| *colour);
     let all = FAMILIES.iter().flatten().copied().chain(OTHERS).chain(parts).chain([PLAIN]);
@@ -242,7 +243,7 @@ pub fn series_colours() -> Vec<String> {
     names
 }
 
-/// The same colour on dark paper: what is too dark to be seen there is made lighter.
+/// The same colour for dark paper: made lighter if it would be too dark.
 pub fn for_dark(colour: &str) -> String {
     let code = u32::from_str_radix(colour.trim_start_matches('#'), 16).unwrap_or(0x80_8080);
     let mut colour = Colour::hex(code);
@@ -255,9 +256,10 @@ pub fn for_dark(colour: &str) -> String {
     colour.name()
 }
 
-/// Colours of a heat map: light to dark, or two directions around 0. A share of -1 to 1; all of 0 to 1 where nothing is negative.
+/// Colours of a heat map: light to dark, or two directions around 0. The share is from -1 to 1, or from 0 to 1 if
+/// nothing is negative.
 pub(super) fn heat(share: f64, both_ways: bool) -> Colour {
-    // Light yellow over green to dark blue: grey levels fall all the way, so that it prints.
+    // Light yellow through green to dark blue: the grey level falls all the way, so that it can be printed.
     const ONE_WAY: [Colour; 5] = [
         Colour::hex(0xFDF6D3),
         Colour::hex(0xB8DDB0),

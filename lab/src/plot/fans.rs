@@ -1,4 +1,4 @@
-//! Quantile fans, one panel beside the other.
+//! Quantile fans, one panel next to the other.
 
 use super::axes::{self, Plot};
 use super::canvas::{Anchor, Canvas, Point};
@@ -11,7 +11,7 @@ use crate::result::{Chart, Fan};
 
 const PANEL: f64 = 230.0;
 
-/// Draws fans; returns where the chart ends and how many figures were left out.
+/// Draws fans; returns where the chart ends and how many values were left out.
 pub(super) fn paint(canvas: &Canvas, chart: &Chart, panels: &[Fan], top: f64) -> (f64, usize) {
     let mut names: Vec<&str> = Vec::new();
     for name in panels.iter().flat_map(|panel| &panel.names) {
@@ -49,7 +49,7 @@ pub(super) fn paint(canvas: &Canvas, chart: &Chart, panels: &[Fan], top: f64) ->
         let row_top = bottom;
         let mut left = 12.0;
         for panel in row {
-            // Panels side by side are compared, which needs the same scale, unless it makes one of them flat.
+            // Panels are compared, which requires the same scale, unless that makes one of them flat.
             let own: Vec<f64> = figures(panel).collect();
             let most = |values: &[f64]| {
                 values.iter().copied().filter(|v| v.is_finite()).fold(0.0, f64::max)
@@ -72,8 +72,8 @@ fn figures(panel: &Fan) -> impl Iterator<Item = f64> {
     panel.values.iter().flatten().flatten().copied()
 }
 
-/// Which quantile is the line: the median, or the middle one; and the pairs of the bands, the widest first. Where one side has fewer,
-/// the line ends the band.
+/// The quantile of the line: the median, or the middle one; and the pairs of the bands, the widest first. If one side
+/// has fewer, the line is the edge of the band.
 fn pairs(shares: &[f64]) -> (usize, Vec<(usize, usize)>) {
     let median = shares.iter().position(|share| (share - 0.5).abs() < 1e-9);
     let line = median.unwrap_or(shares.len() / 2);
@@ -84,7 +84,7 @@ fn pairs(shares: &[f64]) -> (usize, Vec<(usize, usize)>) {
     (line, bands)
 }
 
-/// What line and bands are.
+/// The meaning of line and bands.
 fn bands(panels: &[Fan]) -> String {
     let Some(shares) =
         panels.first().map(|panel| &panel.shares).filter(|shares| !shares.is_empty())
@@ -148,14 +148,14 @@ fn one(
                     .iter()
                     .zip(values)
                     .filter_map(|(at, value)| {
-                        // Both ends must be there.
+                        // Both ends must exist.
                         quantile(value, pair).and(quantile(value, opposite))?;
                         Some((x.place(*at)?, quantile(value, n)?))
                     })
                     .collect()
             };
             let mut around = edge(pair);
-            // Where bands cover each other, their edges tell whose they are.
+            // Where bands overlap, their edges tell them apart.
             for edge in [&around, &edge(opposite)] {
                 canvas.line(edge, colour, 1.0, 0.75);
             }

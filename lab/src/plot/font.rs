@@ -1,7 +1,7 @@
-//! The font: embedded, so that PNGs have text on machines without any, and measured, so that text fits.
+//! The font: embedded, so that PNGs have text on any machine, and measured, so that text fits.
 //!
-//! DejaVu Sans 2.37 (Bitstream Vera's licence, changes in the public domain). Browsers show another font when they lack it; nearly
-//! all are narrower, so what fits here fits there.
+//! DejaVu Sans 2.37 (Bitstream Vera's licence, changes in the public domain). Browsers without it use another font;
+//! nearly all are narrower, so text that fits here fits there.
 
 use std::sync::{Arc, LazyLock};
 
@@ -9,7 +9,7 @@ use resvg::usvg::fontdb::Database;
 use skrifa::instance::{LocationRef, Size};
 use skrifa::{FontRef, MetadataProvider};
 
-/// The fonts that pictures are drawn with.
+/// The fonts of the pictures.
 pub(super) fn database() -> Arc<Database> {
     static FONTS: LazyLock<Arc<Database>> = LazyLock::new(|| {
         let mut fonts = Database::new();
@@ -21,7 +21,7 @@ pub(super) fn database() -> Arc<Database> {
     FONTS.clone()
 }
 
-/// Advances of the characters that come most, in thousandths of the size; others are asked for one by one.
+/// Advance widths of the most frequent characters, in thousandths of the size; others are looked up.
 struct Widths {
     ascii: [f64; 128],
     bytes: &'static [u8],
@@ -57,7 +57,7 @@ pub(super) fn width(text: &str, size: f64, bold: bool) -> f64 {
     text.chars().map(|character| widths.of(character)).sum::<f64>() * size
 }
 
-/// The text in at most so many lines, none wider than this; what does not fit ends in an ellipsis.
+/// The text in at most so many lines of this width; if it does not fit, it ends in an ellipsis.
 pub(super) fn wrap(text: &str, room: f64, size: f64, bold: bool, most: usize) -> Vec<String> {
     let fits = |text: &str| width(text, size, bold) <= room;
     let mut lines: Vec<String> = Vec::new();
@@ -71,7 +71,7 @@ pub(super) fn wrap(text: &str, room: f64, size: f64, bold: bool, most: usize) ->
         if !line.is_empty() {
             lines.push(std::mem::take(&mut line));
         }
-        // A word that is too long for any line is broken where it is full.
+        // A word that is longer than a line is broken at its end.
         for character in word.chars() {
             line.push(character);
             if !fits(&line) && line.chars().count() > 1 {

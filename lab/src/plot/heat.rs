@@ -1,4 +1,4 @@
-//! Heat maps: every cell has its figure, too.
+//! Heat maps, with the value in every cell.
 
 use super::axes::{LABEL, TICK};
 use super::canvas::{Anchor, Canvas};
@@ -8,10 +8,10 @@ use super::font;
 use super::scale::{drawable, rough};
 use crate::result::Chart;
 
-/// The most cells of a row or column that are drawn.
+/// Most cells of a row or column that are drawn.
 const MOST: usize = 200;
 
-/// Colours of the figures from the lowest to the highest.
+/// Colours of the values from the lowest to the highest.
 struct Shades {
     low: f64,
     high: f64,
@@ -41,7 +41,7 @@ impl Shades {
         colour::heat(if share.is_finite() { share } else { 0.0 }, self.both_ways)
     }
 
-    /// The figure at a share of the colour bar.
+    /// The value at a position of the colour bar.
     fn at(&self, share: f64) -> f64 {
         if self.both_ways {
             let most = self.low.abs().max(self.high.abs());
@@ -54,7 +54,7 @@ impl Shades {
     }
 }
 
-/// Draws a heat map; returns where the chart ends and how many figures were left out.
+/// Draws a heat map; returns where the chart ends and how many values were left out.
 pub(super) fn paint(
     canvas: &Canvas,
     chart: &Chart,
@@ -75,7 +75,7 @@ pub(super) fn paint(
     let narrow = canvas.width < 560.0;
 
     let top = bar(canvas, chart, &shades, top);
-    // On a phone the names of the rows stand above them.
+    // On a phone the names of the rows are above them.
     let room = if narrow {
         0.0
     } else {
@@ -155,7 +155,7 @@ fn cell(canvas: &Canvas, [x, y, width, height]: [f64; 4], value: Option<f64>, sh
     }
 }
 
-/// The colours with figures, and what these are; returns where it ends.
+/// The colour bar with its values and its name; returns where it ends.
 fn bar(canvas: &Canvas, chart: &Chart, shades: &Shades, top: f64) -> f64 {
     let mut y = top;
     for line in font::wrap(&chart.y.label, canvas.width - 32.0, LABEL, false, 2) {
@@ -185,7 +185,7 @@ fn bar(canvas: &Canvas, chart: &Chart, shades: &Shades, top: f64) -> f64 {
     y + 36.0
 }
 
-/// Names of the columns, upright where they do not fit; returns where they end.
+/// Names of the columns, rotated if they do not fit; returns where they end.
 fn heads(
     canvas: &Canvas,
     chart: &Chart,

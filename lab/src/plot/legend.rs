@@ -1,4 +1,4 @@
-//! Legends: as many columns as fit, names whole.
+//! Legends: as many columns as fit, with unshortened names.
 
 use super::canvas::{Anchor, Canvas};
 use super::colour::Colour;
@@ -8,7 +8,7 @@ use super::font;
 const SIZE: f64 = 12.0;
 const SWATCH: f64 = 30.0;
 
-/// How a thing is drawn.
+/// The mark of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Swatch {
     /// A line with a marker of this shape.

@@ -7,7 +7,7 @@ use super::scale::{Reach, Scale, drawable};
 use super::{colour, font, legend, rules};
 use crate::result::{Chart, Series};
 
-/// Draws lines, or steps; returns where the chart ends and how many figures were left out.
+/// Draws lines, or steps; returns where the chart ends and how many values were left out.
 pub(super) fn paint(
     canvas: &Canvas,
     chart: &Chart,
@@ -48,10 +48,10 @@ pub(super) fn paint(
     let mut left_out = 0;
     let mut drawn = 0;
     for (series, colour) in series.iter().zip(&colours) {
-        // Intervals first, so that no line is hidden by another's.
+        // Intervals first, so that they hide no line.
         if series.band.len() == series.points.len() {
             for part in runs(series.points.iter().zip(&series.band).map(|(point, [low, high])| {
-                // An interval that goes below what a logarithmic axis has is drawn to its end.
+                // An interval that reaches below a logarithmic axis is drawn to its end.
                 let low = if chart.y.log && *low <= 0.0 { y.low } else { *low };
                 Some((x.place(point[0])?, y.place(low)?, y.place(*high)?))
             })) {
@@ -96,7 +96,7 @@ pub(super) fn paint(
     (bottom, left_out)
 }
 
-/// The axis across: with ticks at the figures themselves where these are few, such as the sizes of a pool.
+/// The horizontal axis: with ticks at the values themselves if these are few, such as the sizes of a pool.
 pub(super) fn across(
     values: impl Iterator<Item = f64>,
     log: bool,
@@ -118,7 +118,7 @@ pub(super) fn across(
     scale.between(plot.left, plot.right)
 }
 
-/// The stretches without a gap.
+/// The stretches without gaps.
 fn runs<T>(places: impl Iterator<Item = Option<T>>) -> Vec<Vec<T>> {
     let mut parts = vec![Vec::new()];
     for place in places {
@@ -131,7 +131,7 @@ fn runs<T>(places: impl Iterator<Item = Option<T>>) -> Vec<Vec<T>> {
     parts
 }
 
-/// Across first, then up.
+/// Horizontal first, then vertical.
 fn stairs(points: &[Point]) -> Vec<Point> {
     let mut path: Vec<Point> = Vec::with_capacity(points.len() * 2);
     for point in points {
@@ -143,7 +143,7 @@ fn stairs(points: &[Point]) -> Vec<Point> {
     path
 }
 
-/// All points if they are few enough to be seen one by one.
+/// All points, if they are few enough to be seen separately.
 fn sparse(points: &[Point]) -> Vec<Point> {
     let apart =
         points.windows(2).all(|pair| (pair[1].0 - pair[0].0).hypot(pair[1].1 - pair[0].1) > 7.0);
@@ -154,7 +154,7 @@ fn sparse(points: &[Point]) -> Vec<Point> {
     }
 }
 
-/// A few points along the way, elsewhere for each line, so that lines that run together can be told apart.
+/// A few points along the line, at different places for each, so that lines that coincide can be told apart.
 fn marks(points: &[Point], shape: usize) -> Vec<Point> {
     let many = points.len();
     if many < 2 {

@@ -1,4 +1,4 @@
-//! Lines across a chart, such as the MSS, with labels that do not run into each other.
+//! Lines across a chart, such as the MSS, with labels that do not overlap.
 
 use super::axes::Plot;
 use super::canvas::{Anchor, Canvas};
@@ -9,7 +9,7 @@ use crate::result::Rule;
 
 const SIZE: f64 = 11.0;
 
-/// The rules' figures, for the scale. One that is far beyond the data would flatten it and does not count.
+/// The rules' values, for the scale. One that is far beyond the data would flatten it and does not count.
 pub(super) fn figures(rules: &[Rule], data: impl Iterator<Item = f64>) -> Vec<f64> {
     let largest =
         data.filter(|value| value.is_finite()).fold(0.0_f64, |most, value| most.max(value.abs()));
@@ -20,7 +20,7 @@ pub(super) fn figures(rules: &[Rule], data: impl Iterator<Item = f64>) -> Vec<f6
         .collect()
 }
 
-/// The rule's name with its figure, unless the name has it already.
+/// The rule's name with its value, unless the name contains it.
 fn named(rule: &Rule) -> String {
     let figure = short(rule.at);
     if rule.label.chars().any(|c| c.is_ascii_digit())
@@ -40,7 +40,7 @@ fn inside<'a>(rules: &'a [Rule], scale: &'a Scale) -> impl Iterator<Item = (&'a 
     })
 }
 
-/// Height that labels above a plot take when the axis of values lies.
+/// Height of the labels above a plot with a horizontal value axis.
 pub(super) fn room_above(rules: &[Rule], scale: &Scale, canvas: &Canvas) -> f64 {
     let rows = rows(rules, scale, canvas);
     let most = rows.iter().map(|(_, _, row)| row + 1).max().unwrap_or(0);
@@ -70,7 +70,7 @@ fn rows(rules: &[Rule], scale: &Scale, canvas: &Canvas) -> Vec<(String, f64, u8)
         .collect()
 }
 
-/// Rules for an axis of values that lies: upright lines, labels above the plot.
+/// Rules for a horizontal value axis: vertical lines, labels above the plot.
 pub(super) fn upright(canvas: &Canvas, plot: Plot, rules: &[Rule], scale: &Scale) {
     for (_, x) in inside(rules, scale) {
         canvas.dashes((x, plot.top - 3.0), (x, plot.bottom), Role::Ink.colour(), 1.2);
@@ -81,7 +81,7 @@ pub(super) fn upright(canvas: &Canvas, plot: Plot, rules: &[Rule], scale: &Scale
     }
 }
 
-/// How much of the data, as boxes from left top to right bottom, a label here would cover.
+/// How much of the data, as boxes from top left to bottom right, a label here would cover.
 fn covered(data: &[[f64; 4]], [x, y, width, height]: [f64; 4]) -> usize {
     let hit = |one: &&[f64; 4]| {
         let [left, top, right, bottom] = **one;
@@ -90,7 +90,8 @@ fn covered(data: &[[f64; 4]], [x, y, width, height]: [f64; 4]) -> usize {
     data.iter().filter(hit).count()
 }
 
-/// Rules for an axis of values that stands: lines across, labels above or below them, at the end where they cover least of the data.
+/// Rules for a vertical value axis: horizontal lines, labels above or below them, at the end where they cover least
+/// of the data.
 pub(super) fn across(
     canvas: &Canvas,
     plot: Plot,

@@ -1,51 +1,51 @@
-//! Scales: from figures to pixels, with round ticks, and figures as people write them.
+//! Scales: from values to pixels, with round ticks, and numbers as people write them.
 
-/// Figures outside of this are not drawn; within, no sum or difference overflows.
+/// Values beyond this are not drawn; within it no sum or difference overflows.
 const LARGEST: f64 = 1e100;
 
-/// Whether a figure can be drawn on such an axis.
+/// Whether a value can be drawn on such an axis.
 pub(super) fn drawable(value: f64, log: bool) -> bool {
     value.is_finite() && value.abs() <= LARGEST && (!log || value >= 1.0 / LARGEST)
 }
 
-/// A place on an axis that has a label.
+/// A labelled position on an axis.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Tick {
-    /// The figure.
+    /// The value.
     pub(super) at: f64,
-    /// How it is written; empty for lines without a label.
+    /// Its label; empty for lines without one.
     pub(super) label: String,
 }
 
-/// How far an axis goes.
+/// Extent of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// As far as the figures, with 0 if that is near.
+    /// As far as the values, including 0 if that is near.
     Figures,
-    /// Always with 0, for bars.
+    /// Always including 0, for bars.
     Zero,
-    /// Exactly as far as the figures.
+    /// Exactly as far as the values.
     Tight,
 }
 
 /// A scale.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Scale {
-    /// Lowest figure.
+    /// Lowest value.
     pub(super) low: f64,
-    /// Highest figure.
+    /// Highest value.
     pub(super) high: f64,
     log: bool,
-    /// Where the lowest is, in pixels.
+    /// Position of the lowest value, in pixels.
     from: f64,
-    /// Where the highest is.
+    /// Position of the highest value.
     to: f64,
     /// Labelled ticks and lines without.
     pub(super) ticks: Vec<Tick>,
 }
 
 impl Scale {
-    /// A scale for these figures (those that cannot be drawn do not count) with about so many ticks.
+    /// A scale for these values (those that cannot be drawn do not count) with about so many ticks.
     pub(super) fn new(
         values: impl Iterator<Item = f64>,
         log: bool,
@@ -122,13 +122,13 @@ impl Scale {
         Self { low, high, log: true, from: 0.0, to: 1.0, ticks }
     }
 
-    /// From this pixel to that.
+    /// Sets the pixels of its ends.
     pub(super) fn between(mut self, from: f64, to: f64) -> Self {
         (self.from, self.to) = (from, to);
         self
     }
 
-    /// A little room at both ends.
+    /// Adds a margin at both ends.
     pub(super) fn padded(mut self, share: f64) -> Self {
         if self.log {
             let more = (self.high / self.low).powf(share);
@@ -140,7 +140,7 @@ impl Scale {
         self
     }
 
-    /// Its ends are these two figures, if they can be.
+    /// Sets its ends to these values, if they can be drawn.
     pub(super) fn exactly(mut self, low: f64, high: f64) -> Self {
         if drawable(low, self.log) && drawable(high, self.log) && low < high {
             (self.low, self.high) = (low, high);
@@ -149,7 +149,7 @@ impl Scale {
         self
     }
 
-    /// Ticks at these figures instead, where their labels do not run into each other.
+    /// Puts ticks at these values instead, if their labels do not overlap.
     pub(super) fn ticks_at(mut self, figures: &[f64], width: impl Fn(&str) -> f64) -> Self {
         let mut ticks: Vec<Tick> = Vec::new();
         let mut free = f64::NEG_INFINITY;
@@ -168,7 +168,7 @@ impl Scale {
         self
     }
 
-    /// Where a figure is, in pixels; at the end if it is outside; `None` if it cannot be drawn.
+    /// Position of a value in pixels; that of the end if it is outside; `None` if it cannot be drawn.
     pub(super) fn place(&self, value: f64) -> Option<f64> {
         if !drawable(value, self.log) {
             return None;
@@ -188,7 +188,7 @@ impl Scale {
     }
 }
 
-/// The power of ten, or twice or five times one, at or beyond this figure.
+/// The next power of ten, or twice or five times one, at or beyond this value.
 fn one_two_five(value: f64, up: bool) -> f64 {
     let decade = 10_f64.powf(value.log10().floor());
     let mut steps = [0.5, 1.0, 2.0, 5.0, 10.0, 20.0].map(|step| step * decade);
@@ -200,7 +200,7 @@ fn one_two_five(value: f64, up: bool) -> f64 {
     }
 }
 
-/// A round step that is at least this.
+/// The smallest round step of at least this size.
 fn round_step(least: f64) -> f64 {
     let decade = 10_f64.powf(least.abs().max(1e-200).log10().floor());
     [1.0, 2.0, 2.5, 5.0, 10.0]
@@ -280,7 +280,7 @@ fn power(value: f64) -> String {
     format!("{digits}×10{exponent}")
 }
 
-/// With separators of thousands and a true minus.
+/// With thousands separators and a true minus sign.
 fn separated(value: f64, decimals: usize) -> String {
     let text = format!("{:.decimals$}", value.abs());
     let (whole, rest) = text.split_once('.').unwrap_or((&text, ""));
@@ -301,7 +301,7 @@ fn separated(value: f64, decimals: usize) -> String {
     out
 }
 
-/// A figure for a tick or a cell: as many digits as matter there, no zeros at the end.
+/// A number for a tick or a cell: as many digits as matter there, without trailing zeros.
 pub(super) fn short(value: f64) -> String {
     let text = figure(value);
     if text.contains('.') && !text.contains('×') && !text.contains(' ') {
@@ -320,7 +320,7 @@ pub(crate) fn rough(value: f64, digits: f64) -> String {
     short((value * unit).round() / unit)
 }
 
-/// A figure for a reader: four digits that matter, thousands separated, large ones in millions.
+/// A number for a reader: four digits, with thousands separators, large ones in millions.
 pub fn figure(value: f64) -> String {
     let size = value.abs();
     if value.is_nan() {
@@ -345,7 +345,7 @@ pub fn figure(value: f64) -> String {
     separated(value, decimals(size))
 }
 
-/// Decimals that make four digits.
+/// Number of decimals for four digits.
 fn decimals(size: f64) -> usize {
     let before = size.log10().floor();
     usize::try_from(whole(3.0 - before)).unwrap_or(0)

@@ -9,7 +9,7 @@ use outlast_terminal::failure::Failure;
 pub(crate) struct Arguments {
     /// Name of the agent.
     name: String,
-    /// What it is to do, in JSON.
+    /// Its argument, in JSON.
     argument: String,
 }
 

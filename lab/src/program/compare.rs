@@ -1,4 +1,4 @@
-//! `outlast lab compare`: two results folders side by side.
+//! `outlast lab compare`: compares two results folders.
 
 use std::path::PathBuf;
 
@@ -11,14 +11,14 @@ use outlast_terminal::output::Output;
 /// Arguments of `lab compare`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The folder of a run.
+    /// Results folder of a run.
     a: PathBuf,
-    /// The folder of another run.
+    /// Results folder of another run.
     b: PathBuf,
-    /// Write the comparison as a page, too, with the charts of both.
+    /// Write the comparison as a page, too, with the charts of both runs.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// How many of the changed figures to print, the biggest first; JSON has all.
+    /// Changed figures to print, the biggest first; JSON has all.
     #[arg(long, default_value_t = 30)]
     most: usize,
 }

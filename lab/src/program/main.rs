@@ -1,4 +1,4 @@
-//! `outlast-lab`: what post-quantum costs, measured. `outlast lab` and `outlast siege` start it.
+//! `outlast-lab`: measures what post-quantum cryptography costs. `outlast lab` and `outlast siege` start it.
 
 mod agent;
 mod compare;
@@ -22,7 +22,8 @@ use outlast_terminal::completions;
 use outlast_terminal::failure::Failure;
 use outlast_terminal::output::Output;
 
-/// What post-quantum costs, measured: handshakes, bytes, requests, over links of your choice; and sieges.
+/// Measure what post-quantum cryptography costs: handshakes, bytes, requests, over links of your choice; and lay
+/// siege to a server.
 ///
 /// Exit codes: 0 done; 1 failed; 2 wrong usage; 4 some of several experiments failed; 5 a siege found a limit missed;
 /// 130 a run was interrupted.
@@ -38,15 +39,15 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Measure: one experiment, several, or all; an interrupted run goes on where it was.
+    /// Run one experiment, several, or all; an interrupted run continues where it stopped.
     Run(run::Arguments),
-    /// List the experiments, what they reproduce and how long they take.
+    /// List the experiments, what they reproduce, and how long they take.
     List(list::Arguments),
-    /// Make the page of a results folder again: report.html, CSV, SVG and PNG.
+    /// Make the report of a results folder again: report.html, CSV, SVG and PNG.
     Report(report::Arguments),
-    /// Compare two results folders: the machines, then what came out differently.
+    /// Compare two results folders: first the machines, then the results.
     Compare(compare::Arguments),
-    /// Check on this machine the accuracy that is promised; exits with 1 if a promise is not kept.
+    /// Check the promised accuracy on this machine; exits with 1 if a check fails.
     Selftest(selftest::Arguments),
     /// Attack a server on this machine in every way that is known here, beside a client that must not notice.
     Siege(siege::Arguments),
@@ -83,7 +84,8 @@ fn run(action: &Action, output: Output) -> Result<(), Failure> {
     }
 }
 
-/// PQMagic's library is where `OUTLAST_PQMAGIC` says, where pip puts it, or where `cargo xtask peers` does; `none` does without.
+/// PQMagic's library is where `OUTLAST_PQMAGIC` says, where pip installs it, or where `cargo xtask peers` does;
+/// `none` means to do without.
 #[cfg(feature = "legacy")]
 fn look_for_pqmagic() {
     use outlast_lab::legacy::pqmagic::{look_in, look_nowhere, usual_places};
@@ -101,20 +103,20 @@ fn look_for_pqmagic() {
     look_in(places);
 }
 
-/// Exit code of what Ctrl-C ended, as shells know it.
+/// Exit code after Ctrl-C, as shells use it.
 const INTERRUPTED: u8 = 130;
 
 /// Settings of this program.
 fn settings(quick: bool, seed: u64, plan: Option<Plan>) -> Result<Settings, Failure> {
     let executable = std::env::current_exe()
         .map_err(|error| Failure::new(format!("the program does not know where it is: {error}")))?;
-    // With the algorithms of the literature, an experiment has other points.
+    // With the algorithms from the literature, an experiment has other points.
     let feature = if cfg!(feature = "legacy") { "+legacy" } else { "" };
     let version = format!("{}{feature}", env!("CARGO_PKG_VERSION"));
     Ok(Settings { quick, seed, plan, version, executable })
 }
 
-/// A flag that Ctrl-C raises. The second Ctrl-C ends the program at once; the next start takes down what it leaves.
+/// A flag that Ctrl-C sets. A second Ctrl-C ends the program at once; the next start cleans up after it.
 fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let raised = stop.clone();
@@ -127,7 +129,7 @@ fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-/// How many results and what they lack is for everybody; what to do about an error is for people.
+/// The number of results and what they lack is always printed; hints about an error are for people.
 fn failure(error: &LabError) -> Failure {
     let failure = Failure::new(error.to_string());
     match error {
@@ -147,14 +149,14 @@ fn failure(error: &LabError) -> Failure {
     }
 }
 
-/// Where results go unless one says otherwise.
+/// The default folder for results.
 fn default_folder() -> PathBuf {
     PathBuf::from("lab-results")
 }
 
 const RESULTS_HINT: &str = "name the folder that \"outlast lab run --out DIR\" wrote";
 
-/// The folder, if a run left it.
+/// The folder, if it has results of a run.
 fn results_folder(folder: &Path) -> Result<&Path, Failure> {
     if !folder.is_dir() {
         let what = if folder.exists() { "not a folder" } else { "no such folder" };

@@ -1,4 +1,5 @@
-//! How far a run is: a bar with the time left on a terminal, a line at begin and end of each experiment otherwise.
+//! Progress of a run: a bar with the remaining time on a terminal, otherwise a line at the start and end of each
+//! experiment.
 
 use std::io::IsTerminal;
 use std::sync::Mutex;
@@ -17,14 +18,14 @@ pub(crate) struct Shown {
 }
 
 struct State {
-    /// Where the bar stands when the experiment that runs now is done.
+    /// Position of the bar when the present experiment ends.
     until: u64,
     begun: Instant,
     experiment: &'static str,
 }
 
 impl Shown {
-    /// For a run that will take so long.
+    /// For a run of this estimated duration.
     pub(crate) fn new(total: Duration) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new(millis(total).max(1));
@@ -37,7 +38,7 @@ impl Shown {
         Self { bar, state: Mutex::new(state) }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(crate) fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -48,7 +49,7 @@ impl Shown {
         change(&mut self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 
-    /// Says something above the bar.
+    /// Prints a line above the bar.
     pub(crate) fn line(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| output::notice(text)),
@@ -80,7 +81,7 @@ impl Progress for Shown {
     fn done(&self, cost: Duration, _: bool) {
         if let Some(bar) = &self.bar {
             let until = self.with(|state| state.until);
-            // What takes longer than it was to must not eat into the next one's part.
+            // An experiment that takes longer than estimated must not use the next one's part of the bar.
             bar.set_position((bar.position() + millis(cost)).min(until));
         }
     }
@@ -102,7 +103,7 @@ impl Progress for Shown {
     }
 }
 
-/// A length of time for people.
+/// A duration for people.
 pub(crate) fn length(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {

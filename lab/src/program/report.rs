@@ -1,4 +1,4 @@
-//! `outlast lab report`: makes the page of a results folder again.
+//! `outlast lab report`: makes the report of a results folder again.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use outlast_terminal::output::Output;
 /// Arguments of `lab report`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The folder of a run.
+    /// Results folder of a run.
     dir: PathBuf,
 }
 

@@ -20,26 +20,26 @@ use outlast_terminal::output::{self, Output};
 /// Arguments of `lab run`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Experiments by name, or `all`; `outlast lab list` has them.
+    /// Experiments by name, or `all`; see `outlast lab list`.
     #[arg(value_name = "EXPERIMENT", required_unless_present = "plan")]
     experiments: Vec<String>,
     /// Fewer and smaller points: minutes instead of hours.
     #[arg(long)]
     quick: bool,
-    /// Folder for the results; one with results of the same settings goes on where it was.
+    /// Folder for the results; a folder with results of the same settings is continued.
     #[arg(long, value_name = "DIR", default_value_os_t = super::default_folder())]
     out: PathBuf,
-    /// Where all randomness of the lab's own comes from: the same seed loses the same packets.
+    /// Seed of all randomness: the same seed loses the same packets.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// A grid and an endpoint of one's own, in TOML.
+    /// Plan with your own grid or endpoint, in TOML.
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
-    /// Measure everything so many times, one pass after the other: how far they lie apart says what a difference from another run means
-    /// (`outlast lab compare`). The same command with a greater number adds passes.
+    /// Repeat all measurements so many times, one pass after the other: their spread shows what a difference from
+    /// another run means (`outlast lab compare`). The same command with a larger number adds passes.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     repeat: u32,
-    /// Measure anew: results that are in the folder move aside, to DIR.1 and so on.
+    /// Measure everything again: existing results move to DIR.1 and so on.
     #[arg(long)]
     fresh: bool,
 }
@@ -75,7 +75,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     judge(&outcomes, experiments.len())
 }
 
-/// Every pass; what came of the first, and what failed in any.
+/// All passes; the results of the first, and the failures of any.
 fn passes(
     arguments: &Arguments,
     settings: &Settings,
@@ -97,7 +97,7 @@ fn passes(
     Ok(outcomes)
 }
 
-/// The experiments of these names, each once, in the table's order.
+/// The experiments with these names, each once, in the table's order.
 fn choose(names: &[String], planned: bool) -> Result<Vec<&'static Experiment>, Failure> {
     for name in names {
         if name != "all" && Experiment::by_name(name).is_none() {
@@ -120,7 +120,7 @@ fn read_plan(path: &std::path::Path, quick: bool) -> Result<Plan, Failure> {
     Plan::load(path, quick).map_err(|error| super::failure(&error).code(2))
 }
 
-/// Where the page is, and what there is not.
+/// Prints where the page is, and what is missing.
 fn tell(outcomes: &Outcomes, output: Output) {
     let report = outcomes.report.as_deref().map(|path| path.display().to_string());
     let mut text = String::new();
@@ -153,7 +153,7 @@ fn judge(outcomes: &Outcomes, asked: usize) -> Result<(), Failure> {
         let failure = super::failure(error).prefixed(name);
         return Err(if outcomes.failed.len() < asked { failure.code(PARTIAL) } else { failure });
     }
-    // Who asked for one by name wants to know; who asked for all has read it.
+    // Somebody who asked for one by name needs the reason; with `all` it has been printed.
     match outcomes.skipped.first() {
         Some((name, error)) if outcomes.skipped.len() == asked => {
             Err(super::failure(error).prefixed(name))

@@ -1,4 +1,4 @@
-//! `outlast lab selftest`: the accuracy that is promised, checked on this machine.
+//! `outlast lab selftest`: checks the promised accuracy on this machine.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -16,16 +16,16 @@ use outlast_terminal::output::{self, Output};
 /// Arguments of `lab selftest`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Fewer samples.
+    /// Take fewer samples.
     #[arg(long)]
     short: bool,
-    /// Counts as failed what cannot be checked on this machine.
+    /// Count checks that this machine cannot make as failed.
     #[arg(long)]
     require_all: bool,
-    /// Only checks whose name has this in it.
+    /// Only checks whose name contains this.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// Where all randomness of the lab's own comes from.
+    /// Seed of all randomness.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -99,7 +99,8 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     Ok(())
 }
 
-/// A check, and once more if it measures time and missed: other work on the machine may have disturbed it. Both results are told.
+/// Runs a check, and repeats one that measures time and failed: other work on the machine may have disturbed it. Both
+/// results are reported.
 fn measure(
     check: &Check,
     settings: &Settings,
@@ -114,7 +115,7 @@ fn measure(
     Ok(first.into_iter().zip(again).map(|(first, again)| better(first, again)).collect())
 }
 
-/// What was met stays so: only what was missed has another try.
+/// A result that was met stays: only the others are tried again.
 fn better(first: Checked, again: Checked) -> Checked {
     if first.met {
         return first;
@@ -135,7 +136,7 @@ mod tests {
 
     static CALLS: AtomicU32 = AtomicU32::new(0);
 
-    /// One promise that is kept at the first try only, one at the second only, and one never.
+    /// A check that is met at the first try only, one at the second only, and one never.
     fn run(_: &Settings, _: bool, _: &AtomicBool) -> Result<Vec<Checked>, LabError> {
         let call = CALLS.fetch_add(1, Ordering::Relaxed);
         let checked = |met| Checked { measured: format!("call {call}"), limit: String::new(), met };
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_measures_time_has_a_second_try_and_both_results_are_told() {
+    fn only_timed_checks_are_repeated() {
         let settings = Settings {
             quick: true,
             seed: 1,

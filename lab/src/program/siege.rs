@@ -17,45 +17,45 @@ use outlast_terminal::failure::Failure;
 use outlast_terminal::output::{self, Output};
 use outlast_terminal::{files, profile};
 
-/// A limit was missed.
+/// Exit code for a missed limit.
 const MISSED: u8 = 5;
-/// Windows of each kind, so many.
+/// Windows of each kind.
 const ROUNDS: u32 = 3;
-/// The same in the short form: two, so that memory which stays is seen.
+/// The same in the short form: two, so that memory that is not freed is noticed.
 const SHORT_ROUNDS: u32 = 2;
 
 /// Arguments of `siege`.
 ///
-/// Exit codes: 0 all limits are kept; 5 one is missed; 1 it could not be measured; 2 wrong usage.
+/// Exit codes: 0 all limits are met; 5 one is missed; 1 it could not be measured; 2 wrong usage.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// List the patterns, and what stops each.
+    /// List the patterns, and the defence against each.
     #[arg(long)]
     list: bool,
-    /// Try this pattern only; may be repeated.
+    /// Run this pattern only; may be repeated.
     #[arg(long, value_name = "PATTERN")]
     only: Vec<String>,
     /// Seconds of each quiet and each attacked window [default: 5, or 1 with --short].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: Option<u64>,
-    /// Quiet windows, and as many attacked ones [default: 3, or 2 with --short]. With 6 and more the memory after the last attack is
-    /// held against that after the one in the middle: it must have reached a plateau.
+    /// Quiet windows, and as many attacked ones [default: 3, or 2 with --short]. With 6 and more, the memory after
+    /// the last attack is compared with that after the middle one: it must have reached a plateau.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100))]
     rounds: Option<u32>,
-    /// An eighth of the connections and short windows; times are told, and no limit is set on them.
+    /// Use an eighth of the connections and short windows; times are reported without limits.
     #[arg(long)]
     short: bool,
-    /// A server that runs already, at a loopback address, instead of one that is started for each pattern. A KMS key, a CA and an
-    /// ACME endpoint are made in it and stay.
+    /// A running server at a loopback address, instead of one that is started for each pattern. The siege makes a KMS
+    /// key, a CA and an ACME endpoint in it and leaves them.
     #[arg(long, value_name = "ADDRESS:PORT", requires = "data")]
     target: Option<SocketAddr>,
-    /// Its plain HTTP [default: the next port].
+    /// Address of its plain HTTP [default: the next port].
     #[arg(long, value_name = "ADDRESS:PORT", requires = "target")]
     plain: Option<SocketAddr>,
-    /// Its data folder, for the administrator's access key and the certificates to trust.
+    /// Its data folder, for the administrator's access key and the trusted certificates.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Its process, whose memory is watched.
+    /// Its process id, for watching its memory.
     #[arg(long, requires = "target")]
     pid: Option<u32>,
 }
@@ -170,7 +170,7 @@ fn list(output: Output) {
     output.result(&text, &rows);
 }
 
-/// The table in Markdown, as the benchmark has it, with what is missed below.
+/// The table in Markdown, as in the benchmark, with missed limits below.
 fn table(rows: &[Measured], missed: &[Vec<String>], timed: bool) -> String {
     let mut text = String::from(
         "| pattern | good client's p50/p99, quiet | attacked | ratio | failures | memory before, peak, after | attack | CPU of attacker, server | met |\n\

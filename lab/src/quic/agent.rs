@@ -1,4 +1,4 @@
-//! Virtual runs in a process of their own: what must repeat across processes is asked of another one.
+//! Virtual runs in another process, to check that they are the same there.
 
 use std::io::Write;
 use std::path::Path;
@@ -17,7 +17,7 @@ use outlast_harness::agent::Agent;
 /// Connections in virtual time.
 pub const AGENT: Agent = Agent { name: "quic-virtual", run };
 
-/// What the agent is told.
+/// The agent's job.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Job {
     key_exchange: String,
@@ -38,7 +38,7 @@ fn run(argument: &str) -> Result<(), LabError> {
     out.flush().map_err(LabError::failed)
 }
 
-/// The same as [`super::in_virtual_time`], in a process of its own, which ends when told to stop. `program` is `outlast` itself.
+/// The same as [`super::in_virtual_time`], in another process, which stops when told to. `program` is the lab itself.
 pub fn in_another_process(
     program: &Path,
     subject: &Subject,

@@ -1,5 +1,5 @@
-//! A QUIC client of the real world (quinn) that makes connections one after the other: a handshake, a byte there, the byte
-//! back, and the end.
+//! A real QUIC client (quinn) that makes connections one after the other: a handshake, a byte and its echo, and the
+//! end.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -19,9 +19,9 @@ use crate::subject::Subject;
 use crate::time::thread_cpu;
 use crate::tls::{self, chain};
 
-/// A connection that takes longer has failed.
+/// Time after which a connection has failed.
 const LIMIT: Duration = Duration::from_secs(60);
-/// To send the end of the last connection.
+/// Time for sending the end of the last connection.
 const LAST_WORDS: Duration = Duration::from_millis(3);
 
 /// A client of a subject, which trusts the chain that this process made for it.
@@ -30,21 +30,21 @@ pub struct Client {
     config: ClientConfig,
 }
 
-/// What connections cost and took.
+/// Costs and times of connections.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Done {
     /// Nanoseconds of each handshake, and of each whole connection up to the byte's return.
     pub times: Vec<[u64; 2]>,
-    /// Those that failed.
+    /// Number of failed connections.
     pub failed: u32,
-    /// Nanoseconds from the first connection's begin to the last one's end.
+    /// Nanoseconds from the start of the first connection to the end of the last one.
     pub wall_ns: u64,
-    /// CPU time in nanoseconds of the client's only thread.
+    /// CPU time of the client's only thread, in nanoseconds.
     pub cpu_ns: u64,
 }
 
 impl Client {
-    /// Only the subject's group is offered, so that nothing else can be negotiated.
+    /// Offers only the subject's group, so that nothing else can be negotiated.
     pub fn new(subject: &Subject) -> Result<Self, LabError> {
         let mut config = tls::client_config(subject)?;
         config.alpn_protocols = vec![PROTOCOL.to_vec()];
@@ -57,8 +57,8 @@ impl Client {
         Ok(Self { config })
     }
 
-    /// Connections one after the other, on this thread. With `fresh`, each from a port of its own. Those that fail count as failed;
-    /// where the first one does, that is an error.
+    /// Makes connections one after the other, on this thread. With `fresh`, each uses a port of its own. Failed
+    /// connections are counted; if the first one fails, that is an error.
     pub fn connect(
         &self,
         address: SocketAddr,
@@ -102,7 +102,8 @@ impl Client {
         }
         done.wall_ns = nanos(begun.elapsed());
         done.cpu_ns = nanos(thread_cpu().saturating_sub(cpu));
-        // The last connection's end is still to be sent; to wait until everything is forgotten would take three timers.
+        // The last connection's end must still be sent; waiting until everything is forgotten would take three
+        // timers.
         tokio::time::sleep(LAST_WORDS).await;
         drop(endpoint);
         Ok(done)
@@ -137,7 +138,8 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The command of an echo endpoint of `outlast` (`service`) that shows a subject's chain, which is written to this folder. It serves on one thread.
+/// The command of an `outlast` echo endpoint (`service`) with a subject's chain, which is written to this folder. It
+/// serves on one thread.
 pub fn endpoint(
     service: &Path,
     folder: &Path,
@@ -158,7 +160,7 @@ pub fn endpoint(
     Ok(command)
 }
 
-/// Whether somebody in this thread's namespace has bound this UDP port.
+/// Whether a process in this thread's namespace has bound this UDP port.
 pub fn listens(port: u16) -> bool {
     let table = std::fs::read_to_string("/proc/thread-self/net/udp").unwrap_or_default();
     let ending = format!(":{port:04X}");

@@ -1,8 +1,8 @@
 //! The link in virtual time: delay, loss, jitter, and a bottleneck with a queue that drops.
 //!
-//! What happens to a datagram depends on the seed, the flow, its direction and its number alone, so that two subjects with the same
-//! flow meet the same losses. s2n-quic's own network model draws from one generator for everything, in an order that the
-//! random state of a hash table decides: it does not repeat across processes.
+//! The outcome of a datagram depends only on the seed, the flow, its direction and its number, so that two subjects
+//! with the same flow meet the same losses. s2n-quic's own network model uses one generator for everything, in an
+//! order that the random state of a hash table decides: it does not repeat across processes.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -17,13 +17,13 @@ use s2n_quic_core::time::Timestamp;
 
 use crate::link::Link;
 
-/// Bytes that IPv4 and UDP put before a datagram's content: they take time on a link with a rate.
+/// Bytes that IPv4 and UDP add to a datagram: they take time on a link with a rate.
 const HEADERS: u64 = 20 + 8;
 
 /// A datagram that was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sent {
-    /// When, in nanoseconds of virtual time.
+    /// Time in nanoseconds of virtual time.
     pub(super) at_ns: u64,
     /// Whether the server sent it.
     pub(super) by_server: bool,
@@ -33,12 +33,12 @@ pub(super) struct Sent {
     pub(super) lost: bool,
 }
 
-/// What both ends of a run and the link between them share.
+/// State that both ends of a run share with the link between them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Shared {
-    /// What the link saw.
+    /// Datagrams that the link has seen.
     pub(super) log: Arc<Mutex<Vec<Sent>>>,
-    /// The server's address: what tells the directions apart.
+    /// The server's address, which tells the directions apart.
     pub(super) server: Arc<OnceLock<SocketAddress>>,
     /// When the client began.
     pub(super) begin: Arc<OnceLock<Timestamp>>,
@@ -52,7 +52,7 @@ impl Shared {
         u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// What the link saw so far.
+    /// The datagrams so far.
     pub(super) fn seen(&self) -> Vec<Sent> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -83,7 +83,7 @@ impl Path {
         Self { link, key: mixed(seed, flow), shared, ways: Default::default() }
     }
 
-    /// When the next datagram in this direction arrives; `None` if it does not.
+    /// When the next datagram in this direction arrives; `None` if it is lost.
     fn arrival(&mut self, by_server: bool, len: u32, now: u64) -> Option<u64> {
         let link = self.link;
         let way = &mut self.ways[usize::from(by_server)];
@@ -99,7 +99,7 @@ impl Path {
                 while way.leaving.front().is_some_and(|left| *left <= now) {
                     way.leaving.pop_front();
                 }
-                // The first is on the wire, the others wait.
+                // The first is being sent, the others wait.
                 let waiting = way.leaving.len().saturating_sub(1);
                 if !way.leaving.is_empty()
                     && waiting >= usize::try_from(link.queue_packets).unwrap_or(usize::MAX)
@@ -113,7 +113,7 @@ impl Path {
                 left
             }
         };
-        // An odd microsecond is on the way back.
+        // An odd microsecond is added to the way back.
         let there = link.rtt_us / 2;
         let delay_us = if by_server { link.rtt_us - there } else { there };
         let delay_us = delay(&mut random, delay_us, link.jitter_us);
@@ -132,7 +132,7 @@ impl Network for Path {
             sent.push(packet);
             Ok(())
         });
-        // The two sides come in any order, and each side's datagrams in theirs.
+        // The two sides come in any order, and each side's datagrams in sequence.
         let is_servers = |packet: &Packet| server == Some(*packet.path.local_address);
         sent.sort_by_key(is_servers);
         let mut delivered = 0;
@@ -150,7 +150,7 @@ impl Network for Path {
             let buffers = buffers.clone();
             spawn(async move {
                 time::delay(Duration::from_nanos(arrival.saturating_sub(now))).await;
-                // Those that arrive at the same time do so in the order in which they were sent.
+                // Those that arrive at the same time do so in the order of sending.
                 let next = on_the_way.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
                 if let Some(packet) = next {
                     buffers.rx(*packet.path.local_address, |queue| queue.enqueue(packet));
@@ -167,7 +167,7 @@ fn delay(random: &mut Pcg64Mcg, middle_us: u64, deviation_us: u64) -> u64 {
     if deviation_us == 0 {
         return middle_us;
     }
-    // Box and Muller's: a normal distribution of two even ones.
+    // Box and Muller: a normal distribution from two uniform ones.
     let (radius, angle) = (1.0 - random.random::<f64>(), random.random::<f64>());
     let normal = (-2.0 * radius.ln()).sqrt() * (angle * std::f64::consts::TAU).cos();
     #[expect(clippy::cast_precision_loss, reason = "microseconds of a delay")]
@@ -181,7 +181,7 @@ fn delay(random: &mut Pcg64Mcg, middle_us: u64, deviation_us: u64) -> u64 {
     drawn
 }
 
-/// One key of two numbers (the finaliser of SplitMix64).
+/// Combines two numbers into a key (the finaliser of SplitMix64).
 pub(super) fn mixed(first: u64, second: u64) -> u64 {
     let mut value = first.wrapping_add(second.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_flow_loses_the_same_datagrams_whatever_is_in_them() {
+    fn losses_do_not_depend_on_contents() {
         let first = fates(1, 2, 1200);
         assert_eq!(first, fates(1, 2, 60));
         assert_ne!(first, fates(1, 3, 1200));

@@ -1,4 +1,4 @@
-//! What is promised of QUIC in virtual time.
+//! The properties that are promised of QUIC in virtual time, as checks.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::run::Settings;
 use crate::selftest::check::{Check, Checked};
 use crate::subject::Subject;
 
-/// Both promises.
+/// Both checks.
 pub const CHECKS: &[Check] = &[
     Check {
         name: "QUIC: ML-DSA-65 with two certificates costs one more round trip",

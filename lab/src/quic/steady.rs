@@ -1,7 +1,8 @@
-//! Configurations for QUIC whose handshakes have the same sizes each time, in any process.
+//! Configurations for QUIC whose handshakes always have the same sizes, in any process.
 //!
-//! What random bytes say does not matter to a trace of times and lengths, but some are longer than others: ECDSA's signatures lose a
-//! byte or two now and then. The keys here sign again until a signature has its full length, as the chains' certificates do.
+//! A trace of times and lengths does not depend on the value of random bytes, but on their encoding: ECDSA's
+//! signatures are sometimes a byte or two shorter. The keys here sign again until a signature has its full length, as
+//! for the certificates of the chains.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -21,26 +22,26 @@ use crate::tls;
 
 /// Name in the certificates.
 pub(super) const SERVER_NAME: &str = "localhost";
-/// ALPN name; QUIC must have one (RFC 9001, section 8.1). It is the echo endpoint's, so that live runs say the same.
+/// ALPN name; QUIC requires one (RFC 9001, section 8.1). It is the echo endpoint's, so that live runs send the same.
 pub(super) const PROTOCOL: &[u8] = outlast_net::echo::PROTOCOL.as_bytes();
 
-/// Signatures of ECDSA reach their full length once in four tries.
+/// A signature of ECDSA has its full length once in four tries.
 const TRIES: usize = 200;
 /// More tickets than a client keeps.
 const MAX_TICKETS: usize = 16;
 
-/// What is to be connected.
+/// The two ends of a connection.
 #[derive(Clone)]
 pub(super) struct Ends {
     pub(super) server: Arc<ServerConfig>,
     pub(super) client: Arc<ClientConfig>,
-    /// What the client resumes, if it is to.
+    /// Tickets for the client to resume with, if it is to resume.
     pub(super) tickets: Option<Arc<Tickets>>,
 }
 
 /// Both ends for a subject.
 pub(super) fn ends(subject: &Subject) -> Result<Ends, LabError> {
-    // Signatures of the literature's algorithms have lengths of a wide range: theirs are left as they are.
+    // Signatures of the literature's algorithms vary widely in length: they are left as they are.
     let len = if subject.authentication.legacy { 0 } else { subject.authentication.signature_len };
     let mut server = tls::server_config(subject)?;
     server.alpn_protocols = vec![PROTOCOL.to_vec()];
@@ -60,7 +61,7 @@ pub(super) fn ends(subject: &Subject) -> Result<Ends, LabError> {
     Ok(Ends { server: Arc::new(server), client: Arc::new(client), tickets })
 }
 
-/// The same ends, for a thread of its own: nobody else takes the tickets.
+/// The same ends for one thread, which has the tickets to itself.
 pub(super) fn with_own_tickets(ends: &Ends) -> Ends {
     if ends.tickets.is_none() {
         return ends.clone();
@@ -144,7 +145,7 @@ impl Signer for SteadySigner {
     }
 }
 
-/// Tickets that a client has, so that one can see whether it has any left.
+/// A client's tickets, with a way to see whether any are left.
 #[derive(Default)]
 pub(super) struct Tickets(Mutex<VecDeque<Tls13ClientSessionValue>>);
 
@@ -155,8 +156,8 @@ impl Tickets {
     }
 }
 
-/// A full handshake in memory, which brings tickets. s2n-quic's own TLS provider for rustls stops when the handshake is complete, before
-/// rustls writes any; the echo endpoint's provider sends them.
+/// A full handshake in memory, which gives tickets. s2n-quic's own TLS provider for rustls stops when the handshake
+/// is complete, before rustls writes any; the echo endpoint's provider sends them.
 pub(super) fn refill(ends: &Ends) -> Result<(), LabError> {
     let name = ServerName::try_from(SERVER_NAME).map_err(LabError::failed)?;
     let mut client = ClientConnection::new(ends.client.clone(), Version::V1, name, Vec::new())
@@ -165,7 +166,7 @@ pub(super) fn refill(ends: &Ends) -> Result<(), LabError> {
         .map_err(LabError::failed)?;
     loop {
         let mut quiet = true;
-        // What is written at a time is of one epoch, and must be read by itself.
+        // Each write has data of one epoch, and must be read separately.
         loop {
             let mut bytes = Vec::new();
             let keys = client.write_hs(&mut bytes);

@@ -6,7 +6,8 @@ use super::*;
 use crate::subject::Kind;
 
 const MS: u64 = 1_000_000;
-/// What a client waits for an answer to its first datagram: three times the round trip that it assumes (RFC 9002, section 6.2.2).
+/// How long a client waits for an answer to its first datagram: three times the assumed round trip (RFC 9002, section
+/// 6.2.2).
 const FIRST_TIMEOUT: u64 = 999 * MS;
 
 fn link(rtt_ms: u64, loss: f64) -> Link {
@@ -21,7 +22,7 @@ fn classical() -> Subject {
     subject("X25519", "ECDSA P-256", 1)
 }
 
-/// Without loss one handshake is like the other.
+/// Without loss all handshakes are the same.
 fn one(subject: &Subject, rtt_ms: u64) -> QuicOutcome {
     let run = in_virtual_time(subject, &link(rtt_ms, 0.0), 1, 2).unwrap();
     let [first, second] = run.outcomes[..] else { panic!("{run:?}") };
@@ -31,7 +32,7 @@ fn one(subject: &Subject, rtt_ms: u64) -> QuicOutcome {
 }
 
 #[test]
-fn a_handshake_takes_one_round_trip_and_each_cause_of_another_one_more() {
+fn each_cause_adds_one_round_trip() {
     let cases = [
         ("X25519", "ECDSA P-256", 1, Kind::Full, 1),
         ("X25519", "ECDSA P-256", 2, Kind::Full, 1),
@@ -41,11 +42,11 @@ fn a_handshake_takes_one_round_trip_and_each_cause_of_another_one_more() {
         // The limit of three times what came from the client (RFC 9000, section 8.1).
         ("X25519MLKEM768", "ML-DSA-44", 1, Kind::Full, 2),
         ("X25519MLKEM768", "ML-DSA-65", 2, Kind::Full, 2),
-        // With one datagram from the client instead of two it is passed once more.
+        // With one datagram from the client instead of two the limit is reached once more.
         ("X25519", "ML-DSA-65", 2, Kind::Full, 3),
         // No certificates, no limit.
         ("X25519MLKEM768", "ML-DSA-65", 2, Kind::Resumed, 1),
-        // The second ClientHello has brought the server more credit.
+        // The second ClientHello gives the server more credit.
         ("X25519MLKEM768", "ML-DSA-44", 1, Kind::HelloRetry, 2),
     ];
     for rtt in [1, 30, 100] {
@@ -83,7 +84,7 @@ fn a_run_repeats_in_any_thread_and_beside_others() {
     let seeded =
         in_virtual_time(&subject("X25519MLKEM768", "ML-DSA-44", 1), &lossy, 8, 40).unwrap();
     assert_ne!(seeded.trace_hash, first.trace_hash);
-    // A flow alone is the flow among others.
+    // A flow alone behaves as it does among others.
     let ready = Ready::new(&subject("X25519MLKEM768", "ML-DSA-44", 1)).unwrap();
     let tail = ready.run(&lossy, 7, 30, 10).unwrap();
     assert_eq!(tail.outcomes[..], first.outcomes[30..]);
@@ -106,7 +107,7 @@ fn what_is_lost_is_sent_again() {
         assert_eq!((outcome.handshake_ns, outcome.declared_lost), (30 * MS, [0; 2]));
     }
     assert!(undisturbed.count() > 100);
-    // The client's only datagram, or the server's only answer: nobody knows the round-trip time yet.
+    // The client's only datagram, or the server's only answer: the round-trip time is not known yet.
     let late: Vec<_> =
         run.outcomes.iter().filter(|outcome| outcome.handshake_ns > 30 * MS).collect();
     assert!(!late.is_empty());
@@ -125,7 +126,7 @@ fn a_client_hello_in_two_datagrams_is_mended_sooner() {
         late.map(|outcome| outcome.handshake_ns >= FIRST_TIMEOUT).collect::<Vec<_>>()
     };
     assert!(late(&classical).iter().all(|timeout| *timeout), "all is in one datagram");
-    // The other datagram is acknowledged, so that the loss is found after a round trip.
+    // The other datagram is acknowledged, so the loss is detected after a round trip.
     let hybrid = late(&hybrid);
     assert!(hybrid.iter().filter(|timeout| !**timeout).count() * 2 > hybrid.len(), "{hybrid:?}");
 }
@@ -136,7 +137,7 @@ fn a_bottleneck_delays_and_drops_and_jitter_spreads() {
     slow.rate_bps = Some(1_000_000);
     let subject = subject("X25519MLKEM768", "ECDSA P-256", 2);
     let outcome = in_virtual_time(&subject, &slow, 1, 1).unwrap().outcomes[0];
-    // Two datagrams of 1228 bytes there and 3 kB back at 8 microseconds a byte.
+    // Two datagrams of 1228 bytes there and 3 kB back, at 8 microseconds a byte.
     assert!((70 * MS..90 * MS).contains(&outcome.handshake_ns), "{outcome:?}");
     slow.queue_packets = 0;
     let dropping = in_virtual_time(&subject, &slow, 1, 1).unwrap();

@@ -1,7 +1,7 @@
 //! One connection of real s2n-quic with real rustls in virtual time.
 //!
-//! Each connection has an executor, a network and both endpoints of its own, so that connections know nothing of each other and any
-//! one can be run again alone. s2n-quic's executor keeps its state in the thread: see [`apart`].
+//! Each connection has its own executor, network and endpoints, so that connections do not affect each other and any
+//! one can be repeated alone. s2n-quic's executor keeps its state in the thread: see [`apart`].
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,29 +25,31 @@ use super::steady::{Ends, SERVER_NAME, refill};
 use crate::error::LabError;
 use crate::link::Link;
 
-/// How long a connection may take, in virtual time.
+/// Timeout of a connection, in virtual time.
 const LIMIT: Duration = Duration::from_secs(120);
-/// Before the client begins: s2n-quic's clock has no zero.
+/// Time before the client begins: s2n-quic's clock has no zero.
 const BEFORE: Duration = Duration::from_millis(1);
-/// Bytes of the buffers between an endpoint and the network: 8 MiB, as they are by default, take longer to make than a handshake.
+/// Size of the buffers between an endpoint and the network in bytes: allocating the default of 8 MiB takes longer
+/// than a handshake.
 const BUFFERS: usize = 256 * 1024;
 
-/// What came of a connection.
+/// Result of a connection.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Connection {
     /// Nanoseconds until the client's handshake was complete.
     pub(super) handshake_ns: Option<u64>,
-    /// Nanoseconds until the byte was back.
+    /// Nanoseconds until the echo arrived.
     pub(super) echo_ns: Option<u64>,
     /// Packets that the sender declared lost: client, server.
     pub(super) declared_lost: [u32; 2],
-    /// All datagrams up to then.
+    /// All datagrams until then.
     pub(super) sent: Vec<Sent>,
-    /// Why it ended early.
+    /// Why it ended early, if it did.
     pub(super) error: Option<String>,
 }
 
-/// Runs this in a thread of its own, since s2n-quic's executor keeps its state in the thread's; a panic there is an error here.
+/// Runs a closure on its own thread, since s2n-quic's executor keeps its state in the thread; a panic there becomes
+/// an error.
 pub(super) fn apart<T: Send>(
     run: impl FnOnce() -> Result<T, LabError> + Send,
 ) -> Result<T, LabError> {
@@ -60,7 +62,7 @@ pub(super) fn apart<T: Send>(
     })
 }
 
-/// One connection: a handshake, a byte there, and the byte back. To be called within [`apart`].
+/// One connection: a handshake, a byte and its echo. To be called within [`apart`].
 pub(super) fn connect(
     ends: &Ends,
     link: &Link,
@@ -218,8 +220,8 @@ impl Subscriber for Counting {
     }
 }
 
-/// s2n-quic's random numbers, the same for the same seed: packet numbers that are left out, and spread timers, come of them. They keep no
-/// secret here.
+/// s2n-quic's random numbers, the same for the same seed: it uses them to skip packet numbers and to spread timers.
+/// They keep no secret here.
 #[derive(Debug)]
 struct Seeded(Pcg64Mcg);
 

@@ -1,31 +1,32 @@
-//! The page's first paragraph: what does it cost us, and should we worry? In plain words, from the figures of this run alone.
+//! The page's first paragraph: what does it cost us, and should we worry? In plain words, from this run's figures
+//! alone.
 
 use crate::result::{Table, Told, Value};
 
 /// The experiment that answers it, and its table with every pair.
 const EXPERIMENT: &str = "handshake-cost";
 const TABLE: &str = "flights";
-/// Pairs as its column `who` spells them, with a chain of two certificates.
+/// Pairs, as spelled in its column `who`, with a chain of two certificates.
 const CLASSICAL: &str = "x25519 + ECDSA P-256 x2";
 const HYBRID: &str = "X25519MLKEM768 + ECDSA P-256 x2";
 const SIGNED: &str = "X25519MLKEM768 + ML-DSA-65 x2";
-/// More than this share of the time until a handshake is done, somebody may notice.
+/// Share of a handshake's time above which users may notice.
 const NOTICED: f64 = 0.05;
 
-/// What a pair costs.
+/// Costs of a pair.
 struct Pair {
-    /// Microseconds of processor time of both sides.
+    /// Processor time of both sides, in microseconds.
     cpu: f64,
-    /// Milliseconds that a handshake takes at a round trip of 30 ms.
+    /// Time of a handshake at a round trip of 30 ms, in milliseconds.
     far: f64,
-    /// Bytes of TLS, both ways.
+    /// Bytes of TLS in both directions.
     bytes: f64,
-    /// Bytes that the server sends at once.
+    /// Bytes of the server's flight.
     flight: f64,
 }
 
 impl Pair {
-    /// A pair's first row, which is that of the stack that was measured first.
+    /// A pair's first row, from the stack that was measured first.
     fn find(table: &Table, who: &str) -> Option<Self> {
         let column = |name: &str| table.columns.iter().position(|column| column == name);
         let at = column("who")?;
@@ -42,7 +43,7 @@ impl Pair {
         })
     }
 
-    /// By what share a handshake takes longer than another.
+    /// How much longer a handshake takes than another, as a share.
     fn longer_than(&self, other: &Self) -> f64 {
         self.far / other.far - 1.0
     }

@@ -1,4 +1,4 @@
-//! The page: what the template is filled with.
+//! The values for the page's template.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::plot::{self, Look};
 use crate::result::{Chart, ClaimKind, Control, Finding, Marks, Told, Verdict};
 use crate::state::State;
 
-/// The largest picture that goes into the page; larger ones are links.
+/// Largest picture that is included in the page, in bytes; larger ones are links.
 const PICTURE_MAX: u64 = 8 << 20;
 
 #[derive(Serialize)]
@@ -55,7 +55,7 @@ struct Figure {
 struct Picture {
     caption: String,
     file: String,
-    /// As a `data:` address; empty if there is only the link.
+    /// As a `data:` URL; empty if there is only the link.
     inline: String,
 }
 
@@ -67,7 +67,7 @@ struct Claim {
     published: String,
     measured: String,
     why: String,
-    /// Whose claim it is, if it was not published elsewhere.
+    /// Origin of the claim, if it is not a published one.
     kind: &'static str,
     verdict: &'static str,
     word: &'static str,
@@ -79,7 +79,7 @@ struct Checked {
     what: String,
     text: String,
     holds: bool,
-    /// Where the interval and the ratio are drawn, in per cent.
+    /// Where to draw the interval and the ratio, in per cent.
     from: f64,
     wide: f64,
     at: f64,
@@ -142,7 +142,7 @@ pub(super) fn page(folder: &Path, results: &Results) -> Result<String, LabError>
     )
 }
 
-/// Renders a page's template with the style and the script that all pages share.
+/// Renders a page's template with the common style and script.
 pub(crate) fn render(template: &str, values: minijinja::Value) -> Result<String, LabError> {
     let mut environment = Environment::new();
     environment.set_trim_blocks(true);
@@ -157,7 +157,7 @@ pub(crate) fn render(template: &str, values: minijinja::Value) -> Result<String,
     page.render(context! { style => styled(), script, ..values }).map_err(failed)
 }
 
-/// With the reason below: the error's own words are only where it happened.
+/// With the underlying reason: the error's own words only say where it happened.
 fn failed(error: minijinja::Error) -> LabError {
     let mut text = error.to_string();
     let mut next = std::error::Error::source(&error);
@@ -168,7 +168,7 @@ fn failed(error: minijinja::Error) -> LabError {
     LabError::failed(text)
 }
 
-/// The style, with the charts' colours by day and by night.
+/// The style, with the charts' colours in light and dark mode.
 fn styled() -> String {
     let mut style = include_str!("style.css").to_owned();
     for (code, name) in plot::NEUTRALS {
@@ -228,7 +228,7 @@ fn experiment(folder: &Path, told: &Told) -> Result<Experiment, LabError> {
     })
 }
 
-/// Published claims first, the others after them.
+/// Published claims first.
 fn claims(experiment: &str, findings: &[Finding]) -> Vec<Claim> {
     let mut claims: Vec<Claim> =
         findings.iter().map(|finding| claim(experiment, finding)).collect();
@@ -280,7 +280,7 @@ fn controls(controls: &[Control]) -> Vec<Checked> {
         .collect()
 }
 
-/// What the charts and tables are drawn from. Sorted times and distributions are in `points.ndjson`, which is much more.
+/// The data of the charts and tables. Sorted times and distributions are in `points.ndjson`, which is much larger.
 fn data(told: &Told) -> Result<String, LabError> {
     let findings = &told.findings;
     let charts: Vec<&Chart> = findings
@@ -295,11 +295,11 @@ fn data(told: &Told) -> Result<String, LabError> {
         "controls": findings.controls,
     });
     let text = serde_json::to_string(&data).map_err(LabError::failed)?;
-    // HTML ends a script at `</script`, wherever that stands.
+    // HTML ends a script at any `</script`.
     Ok(text.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026"))
 }
 
-/// A picture from the experiment's folder. As an image, its scripts do not run and it asks for nothing.
+/// A picture from the experiment's folder. As an image it runs no scripts and loads nothing.
 fn picture(folder: &Path, experiment: &str, file: &str, caption: &str) -> Picture {
     let path = Path::new(file);
     let name =
@@ -323,7 +323,7 @@ fn picture(folder: &Path, experiment: &str, file: &str, caption: &str) -> Pictur
     Picture { caption: caption.to_owned(), file: format!("{experiment}/{file}"), inline }
 }
 
-/// Text with its addresses as links.
+/// Text with its URLs as links.
 fn linked(text: &str) -> String {
     let mut out = String::new();
     for (place, word) in text.split(' ').enumerate() {
@@ -346,7 +346,7 @@ fn linked(text: &str) -> String {
     out
 }
 
-/// When, in UTC.
+/// A date and time in UTC.
 pub(crate) fn date(at_ms: u64) -> String {
     let seconds = i64::try_from(at_ms / 1000).unwrap_or(0);
     let format = format_description!("[year]-[month]-[day] [hour]:[minute] UTC");
@@ -380,7 +380,7 @@ fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "unknown".to_owned(), |share| format!("{share:.1} %"))
 }
 
-/// The processor and the kernel, if the facts say which.
+/// The processor and the kernel, as far as the facts name them.
 fn machine(state: &State) -> String {
     let fact = |name: &str| {
         state.facts.iter().find(|(other, _)| other == name).map(|(_, value)| value.clone())

@@ -1,4 +1,4 @@
-//! Reads a results folder: also one of another version, and one in which something is missing.
+//! Reads a results folder, also one of another version, or an incomplete one.
 
 use std::fs;
 use std::path::Path;
@@ -10,10 +10,10 @@ use crate::experiment::EXPERIMENTS;
 use crate::result::Told;
 use crate::state::State;
 
-/// The largest file that is read.
+/// Largest file that is read, in bytes.
 const MAX_LEN: u64 = 1 << 30;
 
-/// What was asked for, as far as `run.json` says so.
+/// The run's settings, as far as `run.json` has them.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize)]
 pub struct Asked {
     /// Whether it was the quick form.
@@ -29,13 +29,13 @@ pub struct Asked {
 /// A results folder.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Results {
-    /// What was asked for.
+    /// The run's settings.
     pub asked: Asked,
-    /// The machine when the run began.
+    /// State of the machine at the start of the run.
     pub state: Option<State>,
-    /// What the experiments told, in the order of the table of experiments.
+    /// Results of the experiments, in the order of the table of experiments.
     pub told: Vec<Told>,
-    /// Results that cannot be read: experiment, and why.
+    /// Results that cannot be read: experiment, and reason.
     pub unreadable: Vec<(String, String)>,
 }
 
@@ -69,7 +69,7 @@ impl Results {
         });
         for name in names {
             match told(&folder.join(&name).join("result.json")) {
-                // The folder's name is what files are written to, whatever the file says.
+                // Files are written to the folder with this name, whatever the file says.
                 Ok(told) => results.told.push(Told { experiment: name, ..told }),
                 Err(reason) => results.unreadable.push((name, reason)),
             }

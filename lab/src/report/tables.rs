@@ -6,12 +6,12 @@ use crate::error::LabError;
 use crate::plot::figure;
 use crate::result::{Table, Value};
 
-/// The most rows that the page has; the CSV has all.
+/// Most rows of a table on the page; the CSV has all.
 const MOST: usize = 600;
-/// Rows that are seen at once.
+/// Rows that are shown at first.
 pub(super) const FIRST: usize = 8;
 
-/// A table as CSV: figures with all their digits, `.` as the decimal sign, empty where there is none.
+/// A table as CSV: numbers with all digits, `.` as the decimal sign, empty if missing.
 pub(super) fn csv(table: &Table) -> Result<Vec<u8>, LabError> {
     let mut writer = csv::WriterBuilder::new()
         .flexible(true)
@@ -29,7 +29,7 @@ pub(super) fn csv(table: &Table) -> Result<Vec<u8>, LabError> {
     writer.into_inner().map_err(LabError::failed)
 }
 
-/// A table as the page shows it.
+/// A table for the page.
 #[derive(Debug, Serialize)]
 pub(super) struct Shown {
     pub(super) id: String,
@@ -38,7 +38,7 @@ pub(super) struct Shown {
     note: String,
     columns: Vec<Column>,
     rows: Vec<Vec<Cell>>,
-    /// All rows, also those that the page leaves out.
+    /// Number of all rows, including those that the page leaves out.
     count: usize,
     left_out: usize,
     long: bool,
@@ -53,9 +53,9 @@ struct Column {
 #[derive(Debug, Serialize)]
 struct Cell {
     text: String,
-    /// Too short to be broken into lines.
+    /// Whether it is short enough not to be broken into lines.
     short: bool,
-    /// What it is sorted by, with all digits; texts have none.
+    /// Sort key, with all digits; texts have none.
     exact: Option<String>,
 }
 

@@ -1,15 +1,15 @@
-//! Reads figures back: JSON has no NaN and no infinity, `serde_json` writes them as `null`, and one odd figure must not make a
-//! whole result unreadable.
+//! Reads numbers back: JSON has no NaN and no infinity, `serde_json` writes them as `null`, and one such number must
+//! not make a whole result unreadable.
 
 use serde::{Deserialize, Deserializer};
 
 use super::Value;
 
-/// What is made of figures, of which any may be `null`.
+/// A value made of numbers, each of which may be `null`.
 pub(super) trait Figures: Sized {
-    /// The same with `Option` in the place of each figure.
+    /// The same with `Option` for each number.
     type Stored: for<'de> Deserialize<'de>;
-    /// `null` becomes NaN.
+    /// Turns `null` into NaN.
     fn from_stored(stored: Self::Stored) -> Self;
 }
 

@@ -1,4 +1,4 @@
-//! Runs experiments one after the other; what one lacks does not stop the others.
+//! Runs experiments one after the other; one that cannot run does not stop the others.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,18 +12,18 @@ use crate::report;
 use crate::result::{Findings, Told};
 use crate::state::State;
 
-/// What came of a run.
+/// Outcome of a run.
 #[derive(Debug, Default)]
 pub struct Outcomes {
-    /// Experiments that were measured.
+    /// Experiments that ran.
     pub measured: Vec<&'static str>,
-    /// Experiments that this machine lacks something for, and what.
+    /// Experiments that this machine lacks something for, with the reason.
     pub skipped: Vec<(&'static str, LabError)>,
     /// Experiments that failed.
     pub failed: Vec<(&'static str, LabError)>,
-    /// Whether it was interrupted; what was measured is kept.
+    /// Whether it was interrupted; what was measured is stored.
     pub interrupted: bool,
-    /// The report, made from what there is.
+    /// The report on what was measured.
     pub report: Option<std::path::PathBuf>,
 }
 
@@ -47,7 +47,7 @@ pub fn run(
         progress.end(experiment.name, &outcome);
         match outcome {
             Ok(()) => outcomes.measured.push(experiment.name),
-            // A helper that Ctrl-C ended, too, reports its own death.
+            // A helper that Ctrl-C ended, too, reports its own end.
             Err(_) if stop.load(Ordering::Relaxed) => {
                 outcomes.interrupted = true;
                 break;
@@ -55,7 +55,7 @@ pub fn run(
             Err(error @ LabError::Unavailable { .. }) => {
                 outcomes.skipped.push((experiment.name, error));
             }
-            // There is no sense in going on to write to a full disk.
+            // Going on would be useless: the disk is full.
             Err(error @ LabError::File { .. }) => return Err(error),
             Err(error) => outcomes.failed.push((experiment.name, error)),
         }
@@ -88,11 +88,11 @@ fn one(
     };
     match &outcome {
         Ok(()) => {}
-        // The last whole result stays: it comes from the same settings, and the same command goes on.
+        // The last complete result stays: it comes from the same settings, and the same command continues.
         Err(LabError::Interrupted | LabError::File { .. }) => return outcome,
         Err(_) if stop.load(Ordering::Relaxed) => return outcome,
         Err(error @ LabError::Unavailable { .. }) => told.skipped = Some(error.to_string()),
-        // What was found before is told, and that it is not all.
+        // What was found before the failure is reported, as incomplete.
         Err(error) => told.failed = Some(error.to_string()),
     }
     write_json(&folder.path.join(experiment.name).join("result.json"), &told)?;

@@ -1,4 +1,4 @@
-//! A results folder: what was asked for, who is at work in it, and files that are whole or not there.
+//! A results folder: its settings, the process that works in it, and files that are complete or absent.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -12,16 +12,16 @@ use super::Settings;
 use crate::error::LabError;
 use crate::state::{State, at_ms};
 
-/// `run.json`: what the folder was made with.
+/// `run.json`: the settings of the folder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
-    /// When it was begun, milliseconds since 1970, UTC.
+    /// Start of the run, milliseconds since 1970, UTC.
     pub begun_ms: u64,
-    /// What was asked for.
+    /// The settings.
     pub settings: Settings,
 }
 
-/// Where a run that measures everything several times has its second and later results: beside what it has of the first.
+/// Folder for the second and later passes of a run that repeats its measurements.
 pub fn repetition(folder: &Path, number: u32) -> PathBuf {
     match number {
         0 | 1 => folder.to_path_buf(),
@@ -29,15 +29,15 @@ pub fn repetition(folder: &Path, number: u32) -> PathBuf {
     }
 }
 
-/// A results folder that nobody else writes to meanwhile.
+/// A results folder that is locked against other processes.
 pub struct Folder {
-    /// Where it is.
+    /// Path.
     pub path: PathBuf,
     _lock: File,
 }
 
 impl Folder {
-    /// Makes the folder, or opens one of the same settings to go on in it.
+    /// Makes the folder, or opens one with the same settings to continue.
     pub fn open(path: &Path, settings: &Settings) -> Result<Self, LabError> {
         fs::create_dir_all(path).map_err(|error| LabError::file(path, error))?;
         let lock = lock(path)?;
@@ -71,14 +71,14 @@ impl Folder {
                     )));
                 }
                 write_json(&path.join("state.json"), &State::now())?;
-                // Last, since it is what makes the folder one of ours.
+                // Last, since this file marks the folder as ours.
                 write_json(&asked, &Asked { begun_ms: at_ms(), settings: settings.clone() })?;
             }
         }
         Ok(Self { path: path.to_path_buf(), _lock: lock })
     }
 
-    /// Moves what is in the way aside, to the first free `DIR.N`; gives where it went.
+    /// Moves an existing folder to the first free `DIR.N`; returns the new path.
     pub fn set_aside(path: &Path) -> Result<Option<PathBuf>, LabError> {
         if !path.join("run.json").exists() {
             return Ok(None);
@@ -112,10 +112,10 @@ fn lock(path: &Path) -> Result<File, LabError> {
     Ok(file)
 }
 
-/// Facts by which a machine is another one, as far as figures go.
+/// Facts that identify a machine, as far as figures depend on it.
 const MACHINE: [&str; 5] = ["architecture", "kernel", "processor", "processors", "build"];
 
-/// What makes this another machine than before, in words. What one of them does not know is no difference.
+/// How this machine differs from the earlier one, in words. Unknown facts do not count.
 fn other_machine(before: &State, now: &State) -> Option<String> {
     let fact = |state: &State, name: &str| {
         state.facts.iter().find(|(other, _)| other == name).map(|(_, value)| value.clone())
@@ -127,7 +127,7 @@ fn other_machine(before: &State, now: &State) -> Option<String> {
 }
 
 impl Settings {
-    /// What of these settings another run's are not, in words; `None` if their points may stand in one folder.
+    /// How these settings differ from another run's, in words; `None` if their points may be in one folder.
     fn difference(&self, other: &Self) -> Option<String> {
         let form = |quick| if quick { "--quick" } else { "full length" };
         if self.quick != other.quick {
@@ -143,7 +143,7 @@ impl Settings {
     }
 }
 
-/// Reads a file of JSON; `None` if there is none.
+/// Reads a JSON file; `None` if it does not exist.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, LabError> {
     match fs::read(path) {
         Ok(bytes) => serde_json::from_slice(&bytes)
@@ -154,19 +154,19 @@ pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, LabError
     }
 }
 
-/// Writes a file of JSON, whole or not at all.
+/// Writes a JSON file, whole or not at all.
 pub fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), LabError> {
     let mut bytes = serde_json::to_vec_pretty(value).map_err(LabError::failed)?;
     bytes.push(b'\n');
     write(path, &bytes)
 }
 
-/// Writes a file, whole or not at all: to a temporary one beside it that takes its place.
+/// Writes a file, whole or not at all: to a temporary one next to it, which then replaces it.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), LabError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {
         file.write_all(bytes)?;
-        // Results are for everybody to read, unlike temporary files.
+        // Unlike temporary files, results may be read by anybody.
         fs::set_permissions(file.path(), std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
         file.as_file().sync_all()?;
         file.persist(path).map_err(|error| error.error)

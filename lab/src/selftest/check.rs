@@ -1,4 +1,4 @@
-//! A promise that can be checked.
+//! A check of a promise.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::error::LabError;
 use crate::run::Settings;
 
-/// What came of a check.
+/// Result of a check.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked {
     /// What was measured, in words, with units.
@@ -17,14 +17,14 @@ pub struct Checked {
     pub met: bool,
 }
 
-/// A promise.
+/// A check.
 pub struct Check {
-    /// What is promised.
+    /// The promise.
     pub name: &'static str,
-    /// How long it takes; the short form takes less.
+    /// Its duration, in the short or the full form.
     pub estimate: fn(short: bool) -> Duration,
-    /// Whether it measures times, so that other work on the machine may make it miss: then a second try is fair.
+    /// Whether it measures times, so that other work on the machine may make it fail: then a second try is fair.
     pub timed: bool,
-    /// Measures, in a short form if asked, until the flag is raised. `Unavailable` is reported as not checked.
+    /// Measures, in the short form if requested, until the flag is set. `Unavailable` is reported as not checked.
     pub run: fn(&Settings, short: bool, stop: &AtomicBool) -> Result<Vec<Checked>, LabError>,
 }

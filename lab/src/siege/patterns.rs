@@ -6,7 +6,7 @@ use super::door::Door;
 use super::pattern::Pattern;
 use super::{calls, http1, http2, quic, tcp};
 
-/// What most rows have.
+/// Values that most rows share.
 const USUAL: Pattern = Pattern {
     name: "",
     what: "",
@@ -19,7 +19,7 @@ const USUAL: Pattern = Pattern {
     life: |attack| tcp::idle(attack).boxed(),
 };
 
-/// Every one.
+/// All patterns.
 pub static PATTERNS: &[Pattern] = &[
     Pattern {
         name: "slow-hello",

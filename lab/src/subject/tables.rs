@@ -1,4 +1,4 @@
-//! Rows from `crypto`'s tables: nothing here names an algorithm that a table could name.
+//! Rows from `crypto`'s tables, without naming any algorithm.
 
 use std::sync::Arc;
 
@@ -39,14 +39,14 @@ pub fn authentications(specs: &'static [KeySpec]) -> Vec<Authentication> {
     specs.iter().filter_map(authentication).collect()
 }
 
-/// Schemes of TLS 1.3's handshakes (RFC 8446, section 4.2.3: PKCS #1 v1.5 is for certificates only).
+/// Signature schemes of TLS 1.3's handshakes (RFC 8446, section 4.2.3: PKCS #1 v1.5 is for certificates only).
 fn handshake_schemes() -> impl Iterator<Item = &'static Scheme> {
     SCHEMES.iter().filter(|row| row.kind != schemes::Kind::RsaPkcs1)
 }
 
 fn authentication(spec: &'static KeySpec) -> Option<Authentication> {
     let algorithm = signing(spec)?;
-    // What takes half a second to sign with has no scheme, and its keys take long to make.
+    // Algorithms that take half a second to sign have no scheme, and their keys take long to make.
     if algorithm.slow {
         return None;
     }
@@ -73,7 +73,7 @@ struct Shape {
     signature_len: usize,
 }
 
-/// By a key made for it: whether rustls signs handshakes with such a key says whether there is a scheme.
+/// Makes a key for it: whether rustls signs handshakes with such a key shows whether there is a scheme.
 fn shape(spec: &'static KeySpec, algorithm: &'static SignatureAlgorithm) -> Option<Shape> {
     let pair = Maker { spec, algorithm }.generate().ok()?;
     let offered: Vec<_> =
@@ -82,7 +82,8 @@ fn shape(spec: &'static KeySpec, algorithm: &'static SignatureAlgorithm) -> Opti
     let public_key = SubjectPublicKeyInfoRef::from_der(pair.public_key()).ok()?;
     let public_key_len = public_key.subject_public_key.raw_bytes().len();
     let signature_len = match algorithm.family {
-        // `ECDSA-Sig-Value` (RFC 3279, section 2.2.3): two integers as long as the curve's field, which is half of a point.
+        // `ECDSA-Sig-Value` (RFC 3279, section 2.2.3): two integers as long as the curve's field, which is half the
+        // length of a point.
         Family::Ec => longest_ecdsa(public_key_len.saturating_sub(1) / 2),
         _ => pair.sign(b"length").ok()?.len(),
     };
@@ -109,7 +110,7 @@ fn rsa_shape(spec: &KeySpec) -> Option<Shape> {
     })
 }
 
-/// The field's name of KMS's `ECC_NIST_P256` is `ECDSA P-256`.
+/// The usual name of a key type: KMS's `ECC_NIST_P256` is `ECDSA P-256`.
 fn name(spec: &KeySpec, algorithm: &SignatureAlgorithm) -> String {
     match algorithm.family {
         Family::Ec => {
@@ -185,7 +186,7 @@ mod tests {
     use crate::tls::rustls::Rustls;
     use crate::trace::Side;
 
-    /// A group that nobody knows: another's work under another number.
+    /// A group that no table has: another one's implementation under another number.
     #[derive(Debug)]
     struct Renamed;
 

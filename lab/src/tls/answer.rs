@@ -1,4 +1,4 @@
-//! The helper process's end: does what it is asked for ([`super::orders`]).
+//! The helper process: carries out its orders ([`super::orders`]).
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ use super::{helper, stack, turns};
 use crate::error::LabError;
 use crate::subject::Subject;
 
-/// The row.
+/// The agent's row.
 pub const AGENT: Agent = Agent { name: helper::NAME, run: answer };
 
 fn answer(argument: &str) -> Result<(), LabError> {

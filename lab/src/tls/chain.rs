@@ -1,8 +1,9 @@
-//! Certificates of subjects: root, intermediates and leaf, of one algorithm, with the extensions that a private CA puts in.
+//! Certificates of subjects: root, intermediates and leaf, with one algorithm and the extensions that a private CA
+//! adds.
 //!
-//! A chain is made once in a process, so that whatever is compared shows the very same bytes. ECDSA's signatures are one or
-//! two bytes shorter now and then: certificates are signed again until theirs is the longest, so that chains of two
-//! processes have the same sizes, too.
+//! A chain is made once per process, so that everything that is compared shows the same bytes. ECDSA's signatures are
+//! sometimes one or two bytes shorter: certificates are signed again until their signature has full length, so that
+//! the chains of two processes have the same sizes, too.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -39,21 +40,21 @@ use crate::error::LabError;
 use crate::state::at_ms;
 use crate::subject::{Authentication, KeyPair};
 
-/// Names of every server's certificate.
+/// Names in every server certificate.
 pub const SERVER_NAMES: [&str; 2] = ["localhost", "server.lab"];
-/// Most certificates that a side sends.
+/// Most certificates that one side sends.
 pub const MAX_CERTIFICATES: u8 = 5;
-/// Name of every client's certificate.
+/// Name in every client certificate.
 const CLIENT_NAME: &str = "client.lab";
 const DAY: u64 = 86_400;
-/// Signatures of usual ECDSA reach their full length once in four tries.
+/// A signature of ordinary ECDSA has its full length once in four tries.
 const TRIES: usize = 100;
 
 /// A chain with its leaf's key.
 pub struct Chain {
-    /// What is sent: the leaf first, without the root; DER.
+    /// The certificates that are sent: the leaf first, without the root; DER.
     pub certificates: Vec<Vec<u8>>,
-    /// What the other side trusts; DER.
+    /// The root that the other side trusts; DER.
     pub root: Vec<u8>,
     /// The leaf's key.
     pub key: Box<dyn KeyPair>,
@@ -103,13 +104,13 @@ fn cached(end: End, authentication: &Authentication, count: u8) -> Result<Arc<Ch
 }
 
 impl Chain {
-    /// The chain with its key, as rustls shows it.
+    /// The chain with its key, for rustls.
     pub fn certified(&self) -> CertifiedKey {
         let chain = self.certificates.iter().cloned().map(CertificateDer::from).collect();
         CertifiedKey::new(chain, self.tls_key.clone())
     }
 
-    /// A store with the root alone.
+    /// A trust store with the root alone.
     pub fn roots(&self) -> Result<RootCertStore, LabError> {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from(self.root.clone())).map_err(LabError::failed)?;
@@ -126,7 +127,7 @@ impl Chain {
         pem::certificate(&self.root)
     }
 
-    /// The leaf's private key in PEM; an error where no other program knows the algorithm.
+    /// The leaf's private key in PEM; an error if no other program supports the algorithm.
     pub fn key_pem(&self) -> Result<String, LabError> {
         let pkcs8 = self.key.pkcs8().ok_or_else(|| {
             LabError::unavailable("this algorithm in another program", "one that knows it")
@@ -145,7 +146,7 @@ impl Chain {
             (&files.root, self.root_pem()),
         ];
         for (path, content) in contents {
-            // Nobody else needs the key, and all three are read by this user only.
+            // Nobody else needs the key, and only this user reads the three files.
             let mut file = std::fs::OpenOptions::new();
             let file = file.write(true).create(true).truncate(true).mode(0o600).open(path);
             file.and_then(|mut file| file.write_all(content.as_bytes()))
@@ -228,7 +229,7 @@ fn certificate(
         extensions.push(subject_key_identifier(&key_identifier(subject.key.public_key())?)?);
         extensions.push(key_usage(flags)?);
         if !root {
-            // Addresses of usual length: they are part of what certificates weigh.
+            // URLs of usual length, since they are part of a certificate's size.
             extensions.push(crl_distribution_points(&[
                 "http://crl.example.com/crl/0123456789abcdef0123456789abcdef.crl",
             ])?);
@@ -248,7 +249,7 @@ fn certificate(
         };
         let validity = Validity::new(time(now - DAY)?, time(now + 365 * DAY)?);
         let mut serial: [u8; 16] = outlast_crypto::random::bytes()?;
-        // Positive, and always as long (RFC 5280, section 4.1.2.2).
+        // Positive, and of constant length (RFC 5280, section 4.1.2.2).
         serial[0] = (serial[0] & 0x7f) | 0x40;
         let profile =
             Profile { issuer: issuer.name.clone(), subject: subject.name.clone(), extensions };
@@ -262,7 +263,7 @@ fn certificate(
     build().map_err(|error| LabError::Failed(format!("{}: {error}", authentication.name)))
 }
 
-/// A signature as long as they get.
+/// Signs until the signature has its full length.
 fn longest(
     authentication: &Authentication,
     issuer: &Issuer,
@@ -281,7 +282,7 @@ fn longest(
     Ok(best)
 }
 
-/// Hands our own extensions to the builder.
+/// Passes our own extensions to the builder.
 struct Profile {
     issuer: Name,
     subject: Name,
@@ -307,7 +308,7 @@ impl BuilderProfile for Profile {
     }
 }
 
-/// Tells the builder who will sign.
+/// Tells the builder about the signer.
 struct Signer {
     algorithm: AlgorithmIdentifierOwned,
     key: PublicKey,

@@ -1,22 +1,23 @@
-//! A handshake in memory: client and server take turns on one thread, and each turn's bytes and CPU time are noted.
+//! A handshake in memory: client and server take turns on one thread, and each turn's bytes and CPU time are
+//! recorded.
 
 use super::turns::{clock, server_turn};
 use crate::error::LabError;
 use crate::trace::{Side, Step, Trace};
 
-/// Turns that no handshake takes.
+/// More turns than any handshake takes.
 const MAX_TURNS: usize = 16;
 
 /// One side of a connection.
 pub(super) trait Peer {
-    /// Takes what the other side has sent (nothing at the client's first turn) and gives what it answers.
+    /// Takes what the other side has sent (nothing at the client's first turn) and returns the answer.
     fn turn(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<(), LabError>;
     /// Whether its handshake is complete.
     fn done(&self) -> bool;
 }
 
-/// A handshake with the two sides, which are made on the way so that this costs what it costs. What is done after it, such
-/// as a ticket that the client keeps, is not counted for the client.
+/// A handshake between the two sides, which are created within it so that their creation is measured. Work after it,
+/// such as storing a ticket, is not counted for the client.
 pub(super) fn shake<C: Peer, S: Peer>(
     client: impl FnOnce() -> Result<C, LabError>,
     server: impl FnOnce() -> Result<S, LabError>,
@@ -71,7 +72,7 @@ pub(super) fn shake<C: Peer, S: Peer>(
     Err(LabError::failed("the handshake does not end"))
 }
 
-/// The server's turn, as a frame of its own in profiles.
+/// The server's turn, in a function of its own for profiles.
 #[inline(never)]
 fn server_half<S: Peer>(
     server: &mut S,

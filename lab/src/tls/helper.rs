@@ -1,4 +1,4 @@
-//! Helper processes of the CPU engine: the program itself, asked in JSON, answers in lines of JSON.
+//! Helper processes of the CPU engine: the program itself, with orders in JSON and answers in lines of JSON.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::run::Settings;
 use crate::subject::{Subject, SubjectNames};
 use crate::trace::Trace;
 
-/// A pair that shakes hands in a helper process, whenever it is told to.
+/// A pair in a helper process that makes a handshake whenever it is told to.
 pub(super) fn remote(
     executable: &Path,
     stack: &dyn Stack,
@@ -54,10 +54,10 @@ impl Handshaker for Remote {
     }
 }
 
-/// Name of the agent that answers.
+/// Name of the agent.
 pub(super) const NAME: &str = "cpu";
 
-/// A helper process for a stack: the command, with what it is asked for.
+/// The command of a helper process for a stack, with its order.
 fn command(executable: &Path, stack: &dyn Stack, order: &Order) -> Result<Command, LabError> {
     let mut command = stack.command(executable);
     let argument = serde_json::to_string(order).map_err(LabError::failed)?;
@@ -65,7 +65,7 @@ fn command(executable: &Path, stack: &dyn Stack, order: &Order) -> Result<Comman
     Ok(command)
 }
 
-/// Runs a helper process, and gives its answers.
+/// Runs a helper process, and returns its answers.
 pub(super) fn ask_process(
     executable: &Path,
     stack: &dyn Stack,
@@ -87,7 +87,7 @@ pub(super) fn unexpected() -> LabError {
     LabError::failed("a helper process answered something else")
 }
 
-/// Whether the implementation is there, and what of this it supports.
+/// Whether the implementation is available, and which of these subjects it supports.
 pub fn ask(
     settings: &Settings,
     stack: &dyn Stack,
@@ -96,7 +96,7 @@ pub fn ask(
     offer(&settings.executable, stack, subjects)
 }
 
-/// The same of this program.
+/// The same for this program.
 pub(super) fn offer(
     executable: &Path,
     stack: &dyn Stack,
@@ -115,7 +115,7 @@ pub(super) fn offer(
     offer.ok_or_else(unexpected)
 }
 
-/// [`super::typical()`] in a helper process: OpenSSL may need one.
+/// [`super::typical()`] in a helper process, which OpenSSL may need.
 pub fn typical_trace(
     settings: &Settings,
     stack: &dyn Stack,
@@ -135,7 +135,7 @@ pub fn typical_trace(
     trace.ok_or_else(unexpected)
 }
 
-/// A helper process that shakes hands so often and says nothing: for profilers.
+/// A helper process that makes so many handshakes and writes nothing: for profilers.
 pub fn repeating(
     settings: &Settings,
     stack: &dyn Stack,
@@ -145,7 +145,7 @@ pub fn repeating(
     repeat(settings, stack, std::slice::from_ref(subject), count, false)
 }
 
-/// The same with a thread that changes its name with whose turn it is.
+/// The same with a thread whose name says whose turn it is.
 pub(super) fn named(
     settings: &Settings,
     stack: &dyn Stack,
@@ -155,7 +155,7 @@ pub(super) fn named(
     repeat(settings, stack, std::slice::from_ref(subject), count, true)
 }
 
-/// The same with each of these, one after the other, and marks around each.
+/// The same with each of these subjects, one after the other, and marks around each.
 pub(super) fn between_marks(
     settings: &Settings,
     stack: &dyn Stack,
@@ -177,8 +177,9 @@ fn repeat(
     command(&settings.executable, stack, &order)
 }
 
-/// Runs a helper process and gives each line that it writes; ends it when told to stop, or if it is silent for too long. What it
-/// says on standard error becomes the error's text. `program` is `outlast` itself, with which the helper ends ([`tied`]).
+/// Runs a helper process and returns each line that it writes; ends it when told to stop, or if it is silent for too
+/// long. Its standard error becomes the error's text. `program` is the lab itself, with which the helper ends
+/// ([`tied`]).
 pub(crate) fn lines(
     program: &Path,
     command: &Command,
@@ -190,7 +191,7 @@ pub(crate) fn lines(
     let mut command = tied(program, command, None)?;
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut helper = Helper(command.spawn().map_err(|error| died(error.to_string()))?);
-    // A helper that complains a lot must not wait for somebody to read it.
+    // A helper that writes much to standard error must not block.
     let stderr = helper.0.stderr.take();
     let (sender, complaints) = sync_channel(1);
     std::thread::spawn(move || {
@@ -227,7 +228,7 @@ pub(crate) fn lines(
     Err(died(format!("{status}: {}", complaints.trim())))
 }
 
-/// Lines as they come, from a thread that may wait for them.
+/// Lines as they come, from a thread that may block.
 fn read(stdout: ChildStdout) -> Receiver<std::io::Result<String>> {
     let (sender, lines) = sync_channel(1000);
     std::thread::spawn(move || {
@@ -264,19 +265,19 @@ fn next(
     }
 }
 
-/// How long a helper may be silent: callgrind is until it is done.
+/// How long a helper may be silent: callgrind is until it has finished.
 const SILENCE: Duration = Duration::from_secs(3600);
-/// How long a handshake may take, with the start of the helper before the first.
+/// How long a handshake may take, including the start of the helper before the first.
 const HANDSHAKE: Duration = Duration::from_secs(60);
-/// How long a helper may live after its last word: valgrind and perf have files to write.
+/// How long a helper may live after its last line: valgrind and perf have files to write.
 const END: Duration = Duration::from_secs(60);
 
-/// A process that does not outlive its use, nor does what it started: it has a group of its own ([`tied`]).
+/// A process that is killed when dropped, with everything that it started: it has its own process group ([`tied`]).
 struct Helper(Child);
 
 impl Drop for Helper {
     fn drop(&mut self) {
-        // Once it has been waited for its number may be another's.
+        // After it has been waited for, its number may be another process's.
         if matches!(self.0.try_wait(), Ok(None)) {
             let group = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw);
             let _ = group.map(|group| kill_process_group(group, Signal::KILL));

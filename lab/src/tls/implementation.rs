@@ -1,4 +1,4 @@
-//! What a TLS implementation must do to be measured.
+//! The interface of TLS implementations for measuring.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,25 +11,26 @@ use crate::trace::Trace;
 pub trait Stack: Sync {
     /// Name, such as `rustls`.
     fn name(&self) -> &'static str;
-    /// Its version; an error says what it needs.
+    /// Its version; the error says what it needs.
     fn version(&self) -> Result<String, LabError>;
-    /// The program as a command in which this implementation is there, for helper processes.
+    /// A command that runs the program with this implementation available, for helper processes.
     fn command(&self, executable: &Path) -> Command {
         Command::new(executable)
     }
-    /// Whether it can do this.
+    /// Whether it supports this subject.
     fn supports(&self, subject: &Subject) -> bool;
-    /// Makes keys, certificates and configurations, once.
+    /// Makes keys, certificates and configurations.
     fn prepare(&self, subject: &Subject) -> Result<Box<dyn Handshaker>, LabError>;
 }
 
-/// A pair of client and server that is ready to shake hands.
+/// A pair of client and server that is ready for handshakes.
 pub trait Handshaker {
-    /// One handshake, checked to be what the subject says. Resumption has its full handshake before, unmeasured.
+    /// Makes one handshake, and checks that it is as the subject says. For resumption, the full handshake before it
+    /// is not measured.
     fn handshake(&mut self) -> Result<Trace, LabError>;
 }
 
-/// The key exchange whose share a client sends in vain before it is asked for the subject's: a usual one.
+/// The key exchange for which a client sends a useless share before it is asked for the subject's.
 pub fn wrong_group(subject: &Subject) -> Result<&'static KeyExchange, LabError> {
     key_exchanges()
         .iter()
@@ -38,7 +39,7 @@ pub fn wrong_group(subject: &Subject) -> Result<&'static KeyExchange, LabError> 
         .ok_or_else(|| LabError::failed("there is no other group"))
 }
 
-/// The version of a crate in the workspace's lock file: what was compiled in.
+/// Version of a crate in the workspace's lock file.
 pub(super) fn locked_version(name: &str) -> String {
     const LOCK: &str = include_str!("../../../Cargo.lock");
     let mut lines = LOCK.lines().skip_while(|line| *line != format!("name = \"{name}\"")).skip(1);
@@ -46,5 +47,6 @@ pub(super) fn locked_version(name: &str) -> String {
     version.unwrap_or_default().trim_matches('"').to_owned()
 }
 
-/// Handshakes before any is counted: caches, and AWS-LC's jitter entropy, which costs about 0.4 G instructions once a process.
+/// Handshakes before any is counted: they fill caches and AWS-LC's jitter entropy, which costs about 0.4 G
+/// instructions once per process.
 pub const WARM_UP: usize = 20;

@@ -1,4 +1,4 @@
-//! OpenSSL 3.5 or later, if its libraries are found.
+//! OpenSSL 3.5 or later, if its libraries are installed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,19 +16,19 @@ use crate::subject::{Kind, Subject};
 use crate::trace::Trace;
 use crate::trusted::{own_peers, trusted};
 
-/// The variable that names the folder with `libssl.so.3` and `libcrypto.so.3`.
+/// Variable with the folder of `libssl.so.3` and `libcrypto.so.3`.
 pub const FOLDER_VARIABLE: &str = "OUTLAST_OPENSSL_LIB";
-/// Set where the program was started by a loader that is not the system's, so that it does not start itself once more.
+/// Set if the program was started by another loader than the system's, so that it does not start itself again.
 const UNDER_LOADER: &str = "OUTLAST_LAB_UNDER_LOADER";
-/// Where `cargo xtask peers` puts it, below its folder.
+/// Where `cargo xtask peers` installs it, below its folder.
 const PEERS: &str = "openssl/tree/usr/lib";
 const LIBRARIES: [&str; 2] = ["libcrypto.so.3", "libssl.so.3"];
 
-/// The row.
+/// The stack's row.
 #[derive(Debug)]
 pub struct OpenSslStack;
 
-/// Folders in which to look before the system's, and why others are not used.
+/// Folders to search before the system's, and why others are not used.
 fn folders() -> (Vec<PathBuf>, Vec<String>) {
     let chosen = std::env::var_os(FOLDER_VARIABLE).map(PathBuf::from);
     let ours = own_peers().and_then(|peers| std::fs::read_dir(peers.join(PEERS)).ok());
@@ -48,8 +48,8 @@ fn folders() -> (Vec<PathBuf>, Vec<String>) {
     (folders, refused)
 }
 
-/// The program as a command. What is unpacked in the checkout may be made for a newer C library than the system's, which it
-/// has beside it with its own loader: then the program is started by that.
+/// The program as a command. The libraries in the checkout may need a newer C library than the system's, which is
+/// installed next to them with its own loader: then that loader starts the program.
 pub fn command(executable: &Path) -> Command {
     let loader = |folder: &PathBuf| {
         let mut entries = std::fs::read_dir(folder).ok()?.flatten();
@@ -68,7 +68,7 @@ pub fn command(executable: &Path) -> Command {
     Command::new(executable)
 }
 
-/// This program, if it has to be started by another loader to have OpenSSL, and was not.
+/// This program, if it must be started by another loader to use OpenSSL, and was not.
 fn elsewhere() -> Option<PathBuf> {
     let this = std::env::current_exe().ok()?;
     let helps = std::env::var_os(UNDER_LOADER).is_none() && command(&this).get_program() != this;

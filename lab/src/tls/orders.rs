@@ -1,27 +1,27 @@
-//! What helper processes are asked for, and what they answer.
+//! Orders for helper processes, and their answers.
 
 use serde::{Deserialize, Serialize};
 
 use crate::subject::SubjectNames;
 use crate::trace::Trace;
 
-/// What a process is asked for.
+/// An order for a process.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Order {
-    /// Which of these it can do.
+    /// Which of these subjects does the stack support?
     Ask { stack: String, subjects: Vec<SubjectNames> },
-    /// Rounds of handshakes.
+    /// Make rounds of handshakes.
     Rounds(Rounds),
-    /// What [`super::typical()`] says.
+    /// Run [`super::typical()`].
     Typical { stack: String, subject: SubjectNames, rounds: usize },
-    /// A handshake for each line that comes in.
+    /// Make a handshake for each line of input.
     Serve { stack: String, subject: SubjectNames },
-    /// So many handshakes of each in turn, for others to look at: without a word, with a mark before each and at the end.
+    /// Make so many handshakes of each in turn, for profilers: silently, with a mark before each and at the end.
     Repeat { stack: String, subjects: Vec<SubjectNames>, count: u64, named: bool },
 }
 
-/// A line of what a process answers.
+/// A line of a process's output.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Line {
@@ -33,33 +33,33 @@ pub(super) enum Line {
     Cold(Cold),
     Round(Vec<Times>),
     Trace(Trace),
-    /// A handshake that did not succeed.
+    /// A handshake failed.
     Failed(String),
 }
 
-/// What a TLS implementation can do on this machine.
+/// What a TLS implementation supports on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offer {
     /// Its version.
     pub version: String,
-    /// Whether it supports each of what was asked for.
+    /// Whether it supports each of the subjects.
     pub supported: Vec<bool>,
 }
 
-/// CPU time in nanoseconds of one handshake: the client's and the server's.
+/// CPU time of one handshake in nanoseconds: the client's and the server's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Times(pub u64, pub u64);
 
-/// What a process does once.
+/// Costs that occur once per process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cold {
-    /// CPU time in nanoseconds of the first random bytes: AWS-LC gathers jitter entropy.
+    /// CPU time of the first random bytes in nanoseconds: AWS-LC gathers jitter entropy.
     pub entropy_ns: u64,
     /// The first handshake of each subject.
     pub first: Vec<Times>,
 }
 
-/// What a process of [`super::rounds::measure`] does.
+/// Parameters of a process of [`super::rounds::measure`].
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Rounds {
     pub(super) stack: String,

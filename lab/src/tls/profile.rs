@@ -1,7 +1,7 @@
-//! Beside the clocks: instructions by callgrind, ticks of the time-stamp counter by perf, and flame graphs.
+//! Further measurements: instructions by callgrind, ticks of the time-stamp counter by perf, and flame graphs.
 //!
-//! Each looks at a helper process that does nothing but handshakes. None of them is needed for the figures: where a tool is missing,
-//! the error says how to get it.
+//! Each observes a helper process that only makes handshakes. The figures need none of them: if a tool is missing,
+//! the error says how to install it.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -22,14 +22,14 @@ use crate::error::LabError;
 use crate::run::Settings;
 use crate::subject::Subject;
 
-/// Samples a second; prime, so that nothing periodic is always or never hit.
+/// Samples per second; a prime number, so that nothing periodic is always or never sampled.
 const FREQUENCY: &str = "997";
-/// Bytes of stack that are kept with each sample: ML-KEM puts its matrices there.
+/// Bytes of stack that are saved with each sample: ML-KEM puts its matrices there.
 const STACK: &str = "dwarf,32768";
 
-/// Instructions of one handshake, client and server together, of each of these: counted by callgrind between marks, so that what a
-/// process does once does not count. Valgrind shows programs a processor without AVX-512 and ADX, so other code runs than usually:
-/// only ratios mean something.
+/// Instructions of one handshake, client and server together, for each of these: counted by callgrind between marks,
+/// so that one-time costs of a process do not count. Valgrind simulates a processor without AVX-512 and ADX, so other
+/// code runs than usually: only ratios are meaningful.
 pub fn instructions(
     settings: &Settings,
     stack: &dyn Stack,
@@ -44,14 +44,14 @@ pub fn instructions(
     let inner = helper::between_marks(settings, stack, subjects, count)?;
     let mut command = Command::new("valgrind");
     command
-        // PQMagic is compiled for the very processor, which may have instructions that valgrind does not know.
+        // PQMagic is compiled for this processor, which may have instructions that valgrind does not know.
         .env("OUTLAST_PQMAGIC", "none")
         .args(["--tool=callgrind", "--dump-before=*outlast_profile_mark*", "--quiet"])
         .arg(format!("--callgrind-out-file={}", out.display()))
         .arg(inner.get_program())
         .args(inner.get_args());
     helper::lines(&settings.executable, &command, stop, |_| Ok(()))?;
-    // The first dump is what comes before the first mark.
+    // The first dump is from before the first mark.
     (0..subjects.len())
         .map(|index| {
             let path = folder.path().join(format!("out.{}", index + 2));
@@ -63,7 +63,7 @@ pub fn instructions(
         .collect()
 }
 
-/// What callgrind says at the end of a dump.
+/// The total at the end of a callgrind dump.
 fn total(path: &Path) -> Result<u64, LabError> {
     let text = std::fs::read_to_string(path).map_err(|error| LabError::file(path, error))?;
     text.lines()
@@ -85,17 +85,17 @@ fn found(program: &str, what: &str, needs: &str) -> Result<(), LabError> {
     }
 }
 
-/// Ticks of the time-stamp counter in a second of CPU time.
+/// Ticks of the time-stamp counter per second of CPU time.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Ticks {
-    /// Ticks a second.
+    /// Ticks per second.
     pub hertz: f64,
-    /// How they were found out.
+    /// How they were determined.
     pub by: String,
 }
 
-/// How fast the time-stamp counter runs: perf counts its ticks (`msr/tsc/`) and the task's time of the same process. Where it
-/// cannot, `/proc/cpuinfo` has the processor's nominal speed.
+/// Frequency of the time-stamp counter: perf counts its ticks (`msr/tsc/`) and the task's time of the same process.
+/// If it cannot, `/proc/cpuinfo` has the processor's nominal speed.
 pub fn ticks(settings: &Settings, subject: &Subject, stop: &AtomicBool) -> Result<Ticks, LabError> {
     match ticks_by_perf(settings, subject, stop) {
         Ok(hertz) => Ok(Ticks {
@@ -149,7 +149,7 @@ fn ticks_a_second(text: &str) -> Option<f64> {
     (ticks > 0.0 && milliseconds > 0.0).then(|| ticks / (milliseconds / 1000.0))
 }
 
-/// Stacks of a server, folded: lines `frame;frame;frame NANOSECONDS`, for one handshake.
+/// Folded stacks of a server: lines `frame;frame;frame NANOSECONDS`, for one handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folded(pub String);
 
@@ -206,10 +206,10 @@ pub fn sample(
     Ok(folded)
 }
 
-/// What was sampled, for one of so many handshakes: perf gives each sample the nanoseconds that it stands for.
+/// The samples, for one of so many handshakes: perf gives each sample the nanoseconds that it stands for.
 ///
-/// Names without what says nothing to a reader: hashes at the end of Rust's, the version in AWS-LC's. Everything up to the
-/// server's turn is cut off, so that stacks of both begin alike.
+/// Names without parts of no use to readers: hashes at the end of Rust's, the version in AWS-LC's. Everything above
+/// the server's turn is cut off, so that the stacks of both begin in the same way.
 fn tidy(folded: &str, handshakes: u64) -> Folded {
     let mut counts: HashMap<String, u64> = HashMap::new();
     for line in folded.lines() {
@@ -265,7 +265,7 @@ fn frame(name: &str) -> String {
 }
 
 impl Folded {
-    /// Nanoseconds of one handshake, in all.
+    /// Total nanoseconds of one handshake.
     pub fn nanos(&self) -> u64 {
         let counts = self.0.lines().filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
         counts.sum()
@@ -276,7 +276,8 @@ impl Folded {
         draw(&self.0, title, notes)
     }
 
-    /// The flame graph of this one, in red where it has more than `before`, in blue where less; both count as equally many handshakes.
+    /// The flame graph of this one, in red where it has more than `before`, in blue where less; scaled to the same
+    /// number of handshakes.
     pub fn differential(
         &self,
         before: &Self,
@@ -299,7 +300,7 @@ fn draw(folded: &str, title: &str, notes: &str) -> Result<String, LabError> {
     options.deterministic = true;
     options.font_type = "sans-serif".to_owned();
     options.min_width = 0.2;
-    // The report is one page without scripts of others'.
+    // The report has no scripts of others.
     options.no_javascript = true;
     options.image_width = Some(1200);
     let mut svg = Vec::new();
@@ -308,7 +309,7 @@ fn draw(folded: &str, title: &str, notes: &str) -> Result<String, LabError> {
     Ok(without_script(&svg))
 }
 
-/// What is left of the script when there is to be none, and the words to click on that go with it.
+/// Removes what is left of the script when it is turned off, and the words to click on.
 fn without_script(svg: &str) -> String {
     let mut svg = svg.replace(" onload=\"init(evt)\"", "");
     for (begin, end) in [

@@ -1,9 +1,10 @@
-//! The measuring protocol: what makes ratios of CPU times believable on a busy machine.
+//! The measuring protocol, which makes ratios of CPU times trustworthy on a busy machine.
 //!
-//! Several processes, since layout and caches of a process stay what they are; in each, after [`WARM_UP`], rounds in which
-//! every configuration shakes hands once, in random order, so that what disturbs one disturbs the others, too. Costs that do
-//! not vary by themselves are compared by their 10th percentile, those that do (ML-DSA's rejection sampling) by the mean of all
-//! that were not interrupted; intervals come from a bootstrap of processes and of rounds within.
+//! Several processes, since the layout and caches of a process do not change; in each, after [`WARM_UP`], rounds in
+//! which every configuration makes one handshake, in random order, so that a disturbance affects all of them. Costs
+//! that do not vary by themselves are compared by their 10th percentile, those that do (ML-DSA's rejection sampling)
+//! by the mean of all that were not interrupted; intervals come from a bootstrap over processes and the rounds
+//! within.
 
 use std::sync::atomic::AtomicBool;
 
@@ -32,7 +33,7 @@ pub const PROCESSES: usize = 5;
 /// Rounds of each process of a full run.
 pub const ROUNDS: usize = 300;
 
-/// Whose time is compared.
+/// Whose time to compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// The client's.
@@ -43,18 +44,19 @@ pub enum Part {
     Both,
 }
 
-/// What came of the rounds.
+/// Results of the rounds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// In this order.
+    /// The order of the subjects.
     pub subjects: Vec<SubjectNames>,
     /// `samples[process][round][subject]`.
     pub samples: Vec<Vec<Vec<Times>>>,
-    /// Before any of them, in each process.
+    /// One-time costs of each process.
     pub cold: Vec<Cold>,
 }
 
-/// Measures in this many processes. A subject that stands twice in the list is its own control: see [`Measured::control`].
+/// Measures in this many processes. A subject that occurs twice in the list is its own control: see
+/// [`Measured::control`].
 pub fn measure(
     settings: &Settings,
     stack: &str,
@@ -170,7 +172,8 @@ fn typical(mut values: Vec<f64>, varies: bool) -> f64 {
     if varies { undisturbed_mean(&values) } else { tenth(&mut values) }
 }
 
-/// The 10th percentile by the same rule as `quantile`, without sorting all: the bootstrap asks for it a thousand times.
+/// The 10th percentile by the same rule as `quantile`, without sorting everything: the bootstrap needs it a thousand
+/// times.
 fn tenth(values: &mut [f64]) -> f64 {
     let Some(last) = values.len().checked_sub(1) else { return 0.0 };
     let below = last / 10;
@@ -183,13 +186,13 @@ fn tenth(values: &mut [f64]) -> f64 {
 }
 
 impl Measured {
-    /// Whether this one's cost varies by itself.
+    /// Whether the cost of this subject varies by itself.
     fn varies(&self, index: usize) -> bool {
         let subject = self.subjects.get(index).map(Subject::try_from);
         subject.and_then(Result::ok).is_some_and(|subject| subject.cost_varies())
     }
 
-    /// Times in microseconds, `[process][round]`, of these two.
+    /// Times of these two in microseconds, `[process][round]`.
     fn pairs(&self, over: usize, under: usize, part: Part) -> Vec<Vec<[f64; 2]>> {
         let pair = |round: &Vec<Times>| {
             Some([round.get(over)?.micros(part), round.get(under)?.micros(part)])
@@ -197,12 +200,12 @@ impl Measured {
         self.samples.iter().map(|rounds| rounds.iter().filter_map(pair).collect()).collect()
     }
 
-    /// Times in microseconds of this one, in the order of measuring.
+    /// Times of this subject in microseconds, in the order of measuring.
     pub fn micros(&self, index: usize, part: Part) -> Vec<f64> {
         self.pairs(index, index, part).iter().flatten().map(|pair| pair[0]).collect()
     }
 
-    /// What a handshake costs, in microseconds: the 10th percentile, or the mean where the cost varies by itself.
+    /// Cost of a handshake in microseconds: the 10th percentile, or the mean where the cost varies by itself.
     pub fn cost(&self, index: usize, part: Part, seed: u64) -> Estimate {
         let varies = self.varies(index);
         two_level(&self.pairs(index, index, part), seed, |rounds| {
@@ -215,12 +218,12 @@ impl Measured {
         typical(self.micros(index, part), self.varies(index))
     }
 
-    /// How many times one costs what the other costs; both by the same statistic.
+    /// Ratio of the costs of two subjects, by the same statistic for both.
     pub fn ratio(&self, over: usize, under: usize, part: Part, seed: u64) -> Estimate {
         self.compare(over, under, part, seed, |over, under| over / under)
     }
 
-    /// How many microseconds one costs more than the other.
+    /// Difference of the costs of two subjects, in microseconds.
     pub fn difference(&self, over: usize, under: usize, part: Part, seed: u64) -> Estimate {
         self.compare(over, under, part, seed, |over, under| over - under)
     }
@@ -241,7 +244,7 @@ impl Measured {
         })
     }
 
-    /// Two of the same: how far noise alone takes a ratio.
+    /// Ratio of two equal subjects: the effect of noise alone.
     pub fn control(&self, what: &str, one: usize, other: usize, part: Part, seed: u64) -> Control {
         let ratio = self.ratio(one, other, part, seed);
         Control { what: what.to_owned(), ratio: ratio.value, low: ratio.low, high: ratio.high }

@@ -1,4 +1,4 @@
-//! rustls with AWS-LC: what Outlast itself serves with.
+//! rustls with AWS-LC, which Outlast itself uses.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ use crate::error::LabError;
 use crate::subject::{Kind, Subject};
 use crate::trace::Trace;
 
-/// The row.
+/// The stack's row.
 #[derive(Debug)]
 pub struct Rustls;
 
@@ -62,14 +62,15 @@ impl Stack for Rustls {
     }
 }
 
-/// The server's configuration: only the subject's group and certificate, TLS 1.3, tickets, no ALPN. The caller may change it.
+/// The server's configuration: only the subject's group and certificate, TLS 1.3, tickets, no ALPN. Callers may
+/// change it.
 pub fn server_config(subject: &Subject) -> Result<ServerConfig, LabError> {
     let chain = server_chain(subject)?;
     server_config_with(subject, chain.tls_key.clone())
 }
 
-/// The client's configuration: trusts the subject's root, and offers the subject's group alone; before it another one for
-/// [`Kind::HelloRetry`]. Keeps sessions only for [`Kind::Resumed`]. Names to connect to: [`SERVER_NAMES`].
+/// The client's configuration: trusts the subject's root, and offers only the subject's group; before it another one
+/// for [`Kind::HelloRetry`]. Stores sessions only for [`Kind::Resumed`]. Names to connect to: [`SERVER_NAMES`].
 pub fn client_config(subject: &Subject) -> Result<ClientConfig, LabError> {
     let key = match subject.kind {
         Kind::Mutual => Some(client_chain(subject)?.tls_key.clone()),
@@ -150,7 +151,7 @@ fn client_config_with(
     Ok(config)
 }
 
-/// A key that says how much shorter its last signature was than they are counted.
+/// A key that records how much shorter its last signature was than its counted length.
 #[derive(Debug)]
 struct Counted {
     key: Arc<dyn SigningKey>,
@@ -252,7 +253,7 @@ impl Ready {
         Ok(trace)
     }
 
-    /// Counts a flight as if the signature in it had its full length.
+    /// Counts a flight as if its signature had full length.
     fn lengthen(&self, trace: &mut Trace, step: usize, signer: &Counted) {
         let signed = signer.take();
         if signed == 0 {
@@ -282,7 +283,7 @@ struct Client(ClientConnection);
 
 struct Server(ServerConnection);
 
-/// Both sides take and give records alike, but have no type in common.
+/// Both sides process records in the same way, but have no type in common.
 fn turn<D>(
     connection: &mut rustls::ConnectionCommon<D>,
     mut input: &[u8],

@@ -1,7 +1,8 @@
-//! s2n-tls: the implementation behind AWS's own endpoints. It is compiled in, with AWS-LC below it as with rustls.
+//! s2n-tls: the implementation behind AWS's own endpoints. It is compiled in and uses AWS-LC, like rustls.
 //!
-//! It takes groups and signatures by named policies only, and its client sends a share of the policy's first hybrid *and* of
-//! its first curve; so sizes of a hybrid differ from a classical policy's by a curve's share more than elsewhere.
+//! Groups and signatures can only be chosen by named policies, and its client sends a share for the policy's first
+//! hybrid *and* for its first curve; so a hybrid differs from a classical policy by a curve's share more than
+//! elsewhere.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -22,7 +23,7 @@ use crate::error::LabError;
 use crate::subject::{Kind, Subject};
 use crate::trace::Trace;
 
-/// The row.
+/// The stack's row.
 #[derive(Debug)]
 pub struct S2n;
 
@@ -30,7 +31,7 @@ pub struct S2n;
 struct Row {
     code_point: u16,
     policy: &'static str,
-    /// Code points of the signature schemes that it takes in certificates and handshakes.
+    /// Code points of the signature schemes that it accepts in certificates and handshakes.
     schemes: &'static [u16],
 }
 
@@ -53,7 +54,7 @@ fn row(subject: &Subject) -> Option<&'static Row> {
     let row = POLICIES.iter().find(|row| row.code_point == code_point)?;
     let takes =
         row.schemes.contains(&subject.authentication.code_point) && !subject.authentication.legacy;
-    // Another first share would take another policy.
+    // Another first share would need another policy.
     (takes && subject.kind != Kind::HelloRetry).then_some(row)
 }
 
@@ -121,11 +122,11 @@ fn configuration(
     if subject.kind == Kind::Mutual {
         builder.set_client_auth_type(ClientAuthType::Required)?;
     }
-    // The names of a client say nothing to a server.
+    // A server ignores the names of a client.
     if mode == Mode::Server {
         builder.set_verify_host_callback(AnyName)?;
         let key: [u8; 32] = random::bytes()?;
-        // A second ago: a key of the future is refused.
+        // A second ago: a key from the future is refused.
         let since = SystemTime::now() - Duration::from_secs(1);
         builder.add_session_ticket_key(b"lab", &key, since)?;
     }
@@ -144,7 +145,7 @@ impl s2n_tls::callbacks::VerifyHostNameCallback for AnyName {
     }
 }
 
-/// The last ticket that the client was given.
+/// The last ticket that the client received.
 #[derive(Clone, Default)]
 struct Ticket(Arc<Mutex<Option<Vec<u8>>>>);
 

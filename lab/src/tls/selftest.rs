@@ -1,4 +1,4 @@
-//! The accuracy that the CPU engine promises.
+//! The accuracy that is promised of the CPU engine, as checks.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use crate::selftest::check::{Check, Checked};
 use crate::subject::{Kind, Subject};
 use crate::trace::Side;
 
-/// Rounds of each process in the short form.
+/// Rounds per process in the short form.
 const SHORT: usize = 150;
 
-/// Ratios that are believable, and sizes that are exact.
+/// Checks of ratios and sizes.
 pub const CHECKS: &[Check] = &[
-    // An interval of 95 % misses once in twenty times; twice in a row once in four hundred.
+    // A 95 % interval misses once in twenty times; twice in a row once in four hundred.
     Check {
         name: "CPU: ratios on a busy machine",
         estimate: ratios_take,

@@ -1,4 +1,4 @@
-//! What a handshake costs typically.
+//! The typical cost of a handshake.
 
 use super::implementation::{Stack, WARM_UP};
 use crate::error::LabError;
@@ -6,10 +6,10 @@ use crate::statistics::{mean, quantile, quantile_of, sorted};
 use crate::subject::{Kind, Subject};
 use crate::trace::Trace;
 
-/// A handshake that took longer than so many medians was interrupted.
+/// A handshake that took longer than so many medians counts as interrupted.
 const INTERRUPTED: f64 = 4.0;
 
-/// The mean of what was not interrupted: for costs that vary by themselves, of which percentiles say too little.
+/// The mean of those that were not interrupted: for costs that vary by themselves, which percentiles do not describe.
 pub fn undisturbed_mean(values: &[f64]) -> f64 {
     let sorted = sorted(values.iter().copied());
     let limit = INTERRUPTED * quantile(&sorted, 0.5);
@@ -17,8 +17,9 @@ pub fn undisturbed_mean(values: &[f64]) -> f64 {
     mean(&sorted[..below])
 }
 
-/// A trace with the sizes of a handshake and the typical CPU time of each flight: the 10th percentile of `rounds` handshakes, or
-/// the mean where costs vary by themselves (ML-DSA's rejection sampling). Where lengths vary by chance, the longest counts.
+/// A trace with the sizes of a handshake and the typical CPU time of each flight: the 10th percentile of `rounds`
+/// handshakes, or the mean where costs vary by themselves (ML-DSA's rejection sampling). If lengths are random, the
+/// longest is taken.
 pub fn typical(stack: &dyn Stack, subject: &Subject, rounds: usize) -> Result<Trace, LabError> {
     let mut handshaker = stack.prepare(subject)?;
     let mut trace = handshaker.handshake()?;
@@ -40,7 +41,7 @@ pub fn typical(stack: &dyn Stack, subject: &Subject, rounds: usize) -> Result<Tr
             samples.push(time as f64);
         }
     }
-    // A signer signs in the last flight of the handshake.
+    // The signature is made in the last flight of the handshake.
     let varies = |step: usize| {
         subject.cost_varies()
             && (step + 1 == trace.client_done

@@ -1,4 +1,4 @@
-//! A results folder that looks like a real one.
+//! A realistic results folder.
 
 use std::path::Path;
 
@@ -65,7 +65,7 @@ fn told(name: &str, title: &str, question: &str, findings: Findings) -> Told {
     }
 }
 
-/// What made-up experiments tell.
+/// Results of made-up experiments.
 pub fn results(shift: f64) -> Vec<Told> {
     let matrix = Findings {
         summary: vec![
@@ -184,7 +184,7 @@ pub fn results(shift: f64) -> Vec<Told> {
     ]
 }
 
-/// Writes a folder as a run leaves it.
+/// Writes a folder like a run's.
 pub fn write(folder: &Path, results: &[Told]) {
     let settings = Settings {
         quick: true,

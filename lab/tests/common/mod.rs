@@ -1,4 +1,4 @@
-//! The program as a user has it, and made-up charts that look like real ones, and odd ones.
+//! The program as a user runs it, and made-up charts, realistic and odd ones.
 #![allow(dead_code, reason = "each test takes what it needs")]
 
 pub mod folder;
@@ -21,7 +21,7 @@ pub fn chart(name: &str, title: &str, x: Axis, y: Axis, marks: Marks) -> Chart {
     }
 }
 
-/// Names as the lab makes them.
+/// Names in the lab's style.
 pub const SUBJECTS: [&str; 12] = [
     "X25519 + ECDSA P-256",
     "X25519MLKEM768 + ECDSA P-256",
@@ -47,7 +47,7 @@ fn name(name: &str) -> String {
     name.to_owned()
 }
 
-/// Times of handshakes, sorted: most near the link's, some with a retransmission.
+/// Sorted times of handshakes: most near the link's, some with a retransmission.
 fn times(rtt: f64, loss: f64, extra: f64, many: usize) -> Vec<f64> {
     let mut times: Vec<f64> = (0..many)
         .map(|n| {
@@ -64,7 +64,7 @@ fn times(rtt: f64, loss: f64, extra: f64, many: usize) -> Vec<f64> {
     times
 }
 
-/// Charts of every kind with data such as experiments make.
+/// Charts of every kind with realistic data.
 pub fn usual() -> Vec<Chart> {
     let mut charts = Vec::new();
     let loss = [0.0, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 10.0];
@@ -497,12 +497,12 @@ pub fn odd() -> Vec<Chart> {
     ]
 }
 
-/// The program, with nothing of AWS or Outlast in its environment.
+/// The program, without variables of AWS or Outlast in its environment.
 pub fn lab() -> Command {
     outlast_testing::program::command(env!("CARGO_BIN_EXE_outlast-lab"))
 }
 
-/// The program's path, with `outlast` beside it, which it measures.
+/// The program's path, next to `outlast`, which it measures.
 pub fn executable() -> PathBuf {
     let place = PathBuf::from(env!("CARGO_BIN_EXE_outlast-lab"));
     let service = place.with_file_name("outlast");

@@ -13,7 +13,7 @@ use super::{Call, Reply};
 /// Orders on a page of an account's list.
 const PAGE: usize = 100;
 
-/// Refuses an account that was given up or revoked (RFC 8555, section 7.3.6).
+/// Refuses an account that is deactivated or revoked (RFC 8555, section 7.3.6).
 pub(super) fn require_valid(account: &Account) -> Result<(), AcmeError> {
     if account.status() == AccountStatus::Valid {
         return Ok(());
@@ -21,11 +21,11 @@ pub(super) fn require_valid(account: &Account) -> Result<(), AcmeError> {
     Err(AcmeError::new(Kind::UNAUTHORIZED, format!("The account is {}.", account.status().name())))
 }
 
-/// newAccount
+/// newAccount (RFC 8555, section 7.3).
 pub(super) fn create(call: &mut Call<'_>) -> Result<Reply, AcmeError> {
     let wanted: AccountRequest = call.jws.json()?;
     let key = call.key.account_key();
-    // RFC 8555, section 7.3.1: whoever has an account already gets its URL, whatever else is asked.
+    // RFC 8555, section 7.3.1: a key that has an account gets its URL, whatever else the request says.
     if let Some(account) = acme::account_by_key(&mut call.work, &call.endpoint, &key)? {
         let reply = Reply::json(200, &objects::account(&account, &call.urls))
             .at(call.urls.account(account.id()));
@@ -92,7 +92,7 @@ fn prove_binding(call: &mut Call<'_>, value: &Value) -> Result<acme::Binding, Ac
     let endpoint = call.endpoint.clone();
     acme::prove(&mut call.work, &endpoint, kid, &inner.signed, &inner.signature).inspect_err(
         |error| {
-            // There is no account whose act it could be recorded as.
+            // No account exists yet that the refusal could be recorded for.
             if let AcmeError::Problem(problem) = error {
                 let (endpoint, why) = (endpoint.id(), problem.detail.as_str());
                 tracing::info!(endpoint, why, "an ACME account was refused");
@@ -101,7 +101,7 @@ fn prove_binding(call: &mut Call<'_>, value: &Value) -> Result<acme::Binding, Ac
     )
 }
 
-/// An account's URL: reads it, changes its contacts or gives it up.
+/// An account's URL: reads it, changes its contacts or deactivates it.
 pub(super) fn update(call: &mut Call<'_>, id: &str) -> Result<Reply, AcmeError> {
     let mut account = call.own_account(id)?.clone();
     let mut changed = false;
@@ -114,7 +114,7 @@ pub(super) fn update(call: &mut Call<'_>, id: &str) -> Result<Reply, AcmeError> 
                 call.notes.parameter("status", "deactivated");
                 changed = true;
             }
-            // "The server SHOULD ignore" what a client cannot change; the status is not one to be ignored.
+            // "The server SHOULD ignore" what a client cannot change; but a wrong status must not be ignored.
             Some("valid") => {}
             Some(_) => {
                 return Err(AcmeError::malformed("An account's status can be set to deactivated."));

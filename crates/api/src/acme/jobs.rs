@@ -1,4 +1,4 @@
-//! Looks at targets of validations: handed out under a lease, and their outcomes noted with a record.
+//! Validation attempts: handed out under a lease, with a record of each outcome.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,30 +10,31 @@ use outlast_store::StoreError;
 use crate::ops::ACM;
 use crate::service::Service;
 
-/// Tasks searched in one step.
+/// Tasks read in one step of the search.
 const PAGE: usize = 500;
 
 fn locked(lane: &Mutex<Lane>) -> MutexGuard<'_, Lane> {
     lane.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a server can take on, and what it is at.
+/// How many attempts a server may run at once, and those that it is running.
 #[derive(Debug, Default)]
 pub struct Lane {
-    /// Looks that may be begun now.
+    /// Attempts that may be started now.
     pub room: usize,
     /// Concurrent validations for one endpoint.
     pub of_endpoint: usize,
     /// Concurrent validations for one account of an endpoint.
     pub of_account: usize,
-    /// Looks that are under way, by [`acme::owners`].
+    /// Attempts under way, by [`acme::owners`].
     busy: HashMap<String, usize>,
-    /// Where the last look is kept that was begun: what comes after it has its turn first. Nobody relies on it.
+    /// Record key of the task that was started last: the search goes on after it, so that every task gets its turn.
+    /// Only fairness depends on it.
     after: String,
 }
 
 impl Lane {
-    /// One with room for so many looks, a quarter of them for one endpoint and an eighth for one account.
+    /// A lane for so many attempts, a quarter of them for one endpoint and an eighth for one account.
     pub fn new(size: usize) -> Self {
         let (of_endpoint, of_account) = ((size / 4).max(1), (size / 8).max(1));
         Self { room: size, of_endpoint, of_account, ..Self::default() }
@@ -43,7 +44,7 @@ impl Lane {
         self.busy.get(owner).copied().unwrap_or(0)
     }
 
-    /// Whether the owners of a task may have another look.
+    /// Whether the owners of a task may have another attempt now.
     fn takes(&self, record_key: &str) -> bool {
         let (endpoint, account) = acme::owners(record_key);
         self.room > 0
@@ -60,7 +61,7 @@ impl Lane {
         }
     }
 
-    /// A look has ended.
+    /// Notes that an attempt has ended.
     pub fn ended(&mut self, record_key: &str) {
         self.room += 1;
         let (endpoint, account) = acme::owners(record_key);
@@ -76,11 +77,12 @@ impl Lane {
 }
 
 impl Service {
-    /// Takes on what is due, as far as the lane has room. Another server that shares the store does not get it,
-    /// unless this one takes too long.
+    /// Takes on the tasks that are due, as far as the lane has room. The lease keeps other servers on the same store
+    /// from taking them, until it runs out.
     ///
     /// # Errors
-    /// The store cannot be read, and nothing was taken on. What is wrong with one task holds no other up.
+    /// The store cannot be read, and nothing was taken on. A task that is damaged does not hold up the
+    /// others.
     pub fn acme_jobs(
         &self,
         queue: Queue,
@@ -89,7 +91,7 @@ impl Service {
     ) -> Result<Vec<Job>, Fault> {
         let mut jobs = Vec::new();
         let start = locked(lane).after.clone();
-        // To the end, and then from the beginning to where it began.
+        // To the end of the list, and then from its beginning to where the search began.
         let done =
             self.take(queue, now_ms, lane, &start, None, &mut jobs).and_then(|()| {
                 match start.is_empty() {
@@ -133,7 +135,7 @@ impl Service {
                         locked(lane).begun(record_key);
                         jobs.push(job);
                     }
-                    // Done with, or another server was quicker.
+                    // The task is finished, or another server took it first.
                     Ok(None) | Err(Fault::Store(StoreError::Conflict)) => {}
                     Err(fault) => {
                         tracing::warn!(record_key, %fault, "a task of ACME cannot be begun");
@@ -154,7 +156,7 @@ impl Service {
         Ok(job)
     }
 
-    /// Notes what was found.
+    /// Records the outcome of an attempt.
     pub fn acme_outcome(&self, job: &Job, outcome: &Outcome, now_ms: i64) -> Result<(), Fault> {
         self.do_at_last(&ACM, now_ms, |work, swept| {
             swept.done.extend(acme::complete(work, job, outcome.clone())?);

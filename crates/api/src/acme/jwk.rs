@@ -1,6 +1,6 @@
-//! Keys in JSON (RFC 7517, RFC 7518, RFC 8037, RFC 9964) and the algorithms of JWS that go with them, as rows.
+//! Keys in JSON (RFC 7517, RFC 7518, RFC 8037, RFC 9964) and the JWS algorithms of each, as rows.
 //!
-//! A key becomes a DER `SubjectPublicKeyInfo`, which is what the rows of `outlast-crypto` verify with.
+//! A key becomes a DER `SubjectPublicKeyInfo`, the form in which the rows of `outlast-crypto` verify signatures.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,28 +14,28 @@ use outlast_pki::public_key;
 use serde_json::{Map, Value};
 use spki::{AlgorithmIdentifierRef, SubjectPublicKeyInfoRef};
 
-/// A kind of key: `kty`, and `crv` or `alg`, by which it is told from others of its `kty`.
+/// A kind of key: its `kty`, and the `crv` or `alg` that tells kinds of the same `kty` apart.
 pub struct KeyRow {
     kty: &'static str,
-    /// The member that says which one it is, and its value.
+    /// The member that tells kinds of the same `kty` apart, and its value.
     which: Option<(&'static str, &'static str)>,
-    /// Members of the public key in lexicographic order: those that the thumbprint is over (RFC 7638, section 3.2;
-    /// RFC 9964, section 6).
+    /// Members of the public key in lexicographic order: the input of the thumbprint (RFC 7638, section 3.2; RFC
+    /// 9964, section 6).
     members: &'static [&'static str],
-    /// Makes the `SubjectPublicKeyInfo` of the members that are bytes.
+    /// Builds the `SubjectPublicKeyInfo` from the members.
     spki: fn(&KeyRow, &Map<String, Value>) -> Option<Vec<u8>>,
     oid: ObjectIdentifier,
-    /// The curve of an EC key.
+    /// Curve of an EC key.
     curve: Option<ObjectIdentifier>,
-    /// Bytes of a coordinate or of the whole key.
+    /// Length of a coordinate, or of the whole key, in bytes.
     len: usize,
-    /// The algorithms of JWS that it signs with.
+    /// JWS algorithms that a key of this kind signs with.
     algorithms: &'static [Algorithm],
 }
 
-/// An algorithm of JWS.
+/// A JWS algorithm.
 pub struct Algorithm {
-    /// Its `alg`.
+    /// Value of `alg`.
     pub name: &'static str,
     row: &'static SignatureAlgorithm,
 }
@@ -177,12 +177,12 @@ impl PartialEq for PublicKey {
 }
 
 impl PublicKey {
-    /// Reads a JWK. Members that do not belong to the public key are passed over.
+    /// Reads a JWK. Members that do not belong to the public key are ignored.
     pub fn parse(jwk: &Value) -> Result<Self, AcmeError> {
         let bad = |why: &str| AcmeError::new(Kind::BAD_PUBLIC_KEY, why);
         let jwk = jwk.as_object().ok_or_else(|| AcmeError::malformed("`jwk` is not an object."))?;
         let text = |name: &str| jwk.get(name).and_then(Value::as_str);
-        // RFC 7517, section 4; RFC 9964, section 4: the private key of any kind.
+        // RFC 7517, section 4; RFC 9964, section 4: members of a private key.
         if ["d", "priv", "k"].iter().any(|name| jwk.contains_key(*name)) {
             return Err(bad("The JWK has a private key."));
         }
@@ -204,14 +204,14 @@ impl PublicKey {
         Ok(Self { row, spki, canonical: Value::Object(canonical).to_string() })
     }
 
-    /// Reads a key that was stored.
+    /// Reads a key from the record of its account.
     pub fn of_account(key: &AccountKey) -> Result<Self, AcmeError> {
         let damaged = |_| outlast_domain::Fault::Damaged("an ACME account's key".into());
         let jwk = serde_json::from_str::<Value>(&key.jwk).map_err(damaged)?;
         Self::parse(&jwk)
     }
 
-    /// As it is stored.
+    /// The key as its account's record stores it.
     pub fn account_key(&self) -> AccountKey {
         AccountKey { jwk: self.canonical.clone(), thumbprint: self.thumbprint() }
     }
@@ -299,7 +299,7 @@ struct RsaPublicKey<'a> {
 
 fn rsa_spki(row: &KeyRow, jwk: &Map<String, Value>) -> Option<Vec<u8>> {
     let (modulus, exponent) = (bytes(jwk, "n")?, bytes(jwk, "e")?);
-    // RFC 7518, section 6.3.1.1: no zeros in front, which would give one key two thumbprints.
+    // RFC 7518, section 6.3.1.1: no leading zeros, which would give one key two thumbprints.
     if modulus.first() == Some(&0) || exponent.first() == Some(&0) {
         return None;
     }

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::jwk::algorithm_names;
 
-/// A JWS as it is sent. An unprotected header, or signatures of several, are unknown members (RFC 8555, section 6.2:
-/// "The JWS MUST NOT have multiple signatures", and no unprotected header).
+/// A JWS as it is sent. An unprotected header and the member `signatures` count as unknown members, and are refused
+/// (RFC 8555, section 6.2: "The JWS MUST NOT have multiple signatures", and no unprotected header).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Flattened {
@@ -31,7 +31,7 @@ struct Header {
     b64: Option<Value>,
 }
 
-/// Who says that it has signed.
+/// Who claims to have signed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Signer {
     /// The key itself.
@@ -40,18 +40,18 @@ pub enum Signer {
     Kid(String),
 }
 
-/// A JWS whose signature has not been looked at.
+/// A JWS whose signature has not been verified yet.
 #[derive(Debug, Clone)]
 pub struct Jws {
-    /// `alg`
+    /// The header's `alg`.
     pub algorithm: String,
-    /// `nonce`
+    /// The header's `nonce`, in base64url.
     pub nonce: Option<String>,
-    /// `url`
+    /// The header's `url`: the URL that the request was signed for.
     pub url: Option<String>,
-    /// `jwk` or `kid`
+    /// The header's `jwk` or `kid`.
     pub signer: Signer,
-    /// What is signed: header and payload in base64url.
+    /// The signed octets: header and payload in base64url, joined by a dot.
     pub signed: Vec<u8>,
     /// The signature.
     pub signature: Vec<u8>,
@@ -72,7 +72,7 @@ impl Jws {
         Self::from_flattened(flattened)
     }
 
-    /// Reads a JWS that is a member of a payload.
+    /// Reads a JWS that is nested in a payload.
     pub fn from_value(value: &Value) -> Result<Self, AcmeError> {
         let flattened = Flattened::deserialize(value).map_err(|_| {
             AcmeError::malformed("The inner JWS is not in the flattened JSON form.")
@@ -128,7 +128,7 @@ impl Jws {
     /// The payload as JSON. Unknown members are ignored (RFC 8555, section 7.1.1).
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, AcmeError> {
         serde_json::from_slice(&self.payload).map_err(|error| {
-            // serde's message would repeat what was sent.
+            // serde's message would quote what the client sent.
             let place = format!("line {}, column {}", error.line(), error.column());
             AcmeError::malformed(format!(
                 "The payload is not the JSON that is expected here: {place}."

@@ -10,13 +10,13 @@ use serde_with::skip_serializing_none;
 
 use super::resource::Urls;
 
-/// What types of problems begin with.
+/// Prefix of the `type` of every problem document.
 pub const ERROR_PREFIX: &str = "urn:ietf:params:acme:error:";
 
 /// An identifier.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Identifier {
-    /// `dns`
+    /// Type of the identifier; only `dns` is supported.
     #[serde(rename = "type")]
     pub kind: String,
     /// The name.
@@ -33,14 +33,14 @@ impl From<&DnsName> for Identifier {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AccountRequest {
-    /// URLs.
+    /// Contact URLs.
     pub contact: Option<Vec<String>>,
-    /// `deactivated`
+    /// `deactivated`, if the client deactivates the account.
     pub status: Option<String>,
-    /// Asks for an account that there is, and makes none (RFC 8555, section 7.3.1).
+    /// Finds an existing account and creates none (RFC 8555, section 7.3.1).
     #[serde(default)]
     pub only_return_existing: bool,
-    /// A JWS.
+    /// External account binding: a JWS (RFC 8555, section 7.3.4).
     pub external_account_binding: Option<Value>,
 }
 
@@ -48,13 +48,13 @@ pub struct AccountRequest {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OrderRequest {
-    /// The names.
+    /// Names to certify.
     pub identifiers: Vec<Identifier>,
-    /// RFC 3339.
+    /// Start of validity, RFC 3339.
     pub not_before: Option<String>,
-    /// RFC 3339.
+    /// End of validity, RFC 3339.
     pub not_after: Option<String>,
-    /// RFC 9773, section 5.
+    /// Identifier of the certificate that this order replaces (RFC 9773, section 5).
     pub replaces: Option<String>,
 }
 
@@ -68,7 +68,7 @@ pub struct FinalizeRequest {
 /// The payload of an authorization's URL.
 #[derive(Debug, Deserialize)]
 pub struct AuthorizationRequest {
-    /// `deactivated`
+    /// `deactivated`, if the client gives the authorization up.
     pub status: Option<String>,
 }
 
@@ -77,7 +77,7 @@ pub struct AuthorizationRequest {
 pub struct RevokeRequest {
     /// DER in base64url.
     pub certificate: String,
-    /// RFC 5280, section 5.3.1.
+    /// Reason code (RFC 5280, section 5.3.1).
     pub reason: Option<u64>,
 }
 
@@ -87,11 +87,11 @@ pub struct RevokeRequest {
 pub struct KeyChangeRequest {
     /// URL of the account.
     pub account: String,
-    /// JWK.
+    /// The key to be replaced, as a JWK.
     pub old_key: Value,
 }
 
-/// The directory.
+/// The directory object.
 pub fn directory(urls: &Urls) -> Value {
     json!({
         "newNonce": urls.below("new-nonce"),
@@ -104,7 +104,7 @@ pub fn directory(urls: &Urls) -> Value {
     })
 }
 
-/// An account.
+/// The account object.
 pub fn account(account: &Account, urls: &Urls) -> Value {
     let binding: Value = serde_json::from_str(account.binding_jws()).unwrap_or(Value::Null);
     json!({
@@ -131,7 +131,7 @@ struct OrderObject {
     replaces: Option<String>,
 }
 
-/// An order.
+/// The order object.
 pub fn order(order: &Order, urls: &Urls) -> Value {
     let authorizations = order.authorizations().iter();
     json!(OrderObject {
@@ -158,7 +158,7 @@ struct AuthorizationObject {
     wildcard: Option<bool>,
 }
 
-/// An authorization.
+/// The authorization object.
 pub fn authorization(found: &Authorization, urls: &Urls) -> Value {
     json!(AuthorizationObject {
         // RFC 8555, section 7.1.4: without the wildcard prefix.
@@ -182,7 +182,7 @@ struct ChallengeObject<'a> {
     token: &'a str,
 }
 
-/// A challenge.
+/// The challenge object.
 pub fn challenge(challenge: &Challenge, of: &Authorization, urls: &Urls) -> Value {
     json!(ChallengeObject {
         kind: challenge.kind.name(),
@@ -194,12 +194,12 @@ pub fn challenge(challenge: &Challenge, of: &Authorization, urls: &Urls) -> Valu
     })
 }
 
-/// When to renew a certificate.
+/// The renewal information object: when to renew a certificate.
 pub fn renewal_info(window: RenewalWindow) -> Value {
     json!({ "suggestedWindow": { "start": rfc3339(window.start), "end": rfc3339(window.end) } })
 }
 
-/// A problem document (RFC 7807; RFC 8555, section 6.7). `algorithms` go with `badSignatureAlgorithm`.
+/// A problem document (RFC 7807; RFC 8555, section 6.7). `algorithms` is sent with `badSignatureAlgorithm`.
 pub fn problem(problem: &Problem, status: u16, algorithms: Option<&[&str]>) -> Value {
     let mut out = json!({
         "type": format!("{ERROR_PREFIX}{}", problem.kind.name),

@@ -15,7 +15,7 @@ use time::format_description::well_known::Rfc3339;
 use super::objects::{self, AuthorizationRequest, FinalizeRequest, OrderRequest, RevokeRequest};
 use super::{Call, RENEWAL_RETRY_AFTER, Reply};
 
-/// newOrder
+/// newOrder (RFC 8555, section 7.4).
 pub(super) fn create(call: &mut Call<'_>) -> Result<Reply, AcmeError> {
     let account = call.account()?.clone();
     let wanted: OrderRequest = call.jws.json()?;
@@ -33,7 +33,7 @@ pub(super) fn create(call: &mut Call<'_>) -> Result<Reply, AcmeError> {
             ));
         }
         let name = DnsName::parse(&identifier.value).map_err(|why| {
-            // It may be anything: it is not repeated.
+            // The value may be anything, so the message gives its position instead.
             let index = names.len() + 1;
             AcmeError::new(Kind::REJECTED_IDENTIFIER, format!("Identifier {index}: {why}."))
         })?;
@@ -73,7 +73,7 @@ fn find(call: &mut Call<'_>, account: &str, id: &str) -> Result<Order, AcmeError
         .ok_or_else(|| AcmeError::not_found("order"))
 }
 
-/// An order's URL.
+/// An order's URL: reads it.
 pub(super) fn show(call: &mut Call<'_>, account: &str, id: &str) -> Result<Reply, AcmeError> {
     let order = find(call, account, id)?;
     call.require_get()?;
@@ -116,7 +116,7 @@ fn find_authorization(
         .ok_or_else(|| AcmeError::not_found("authorization"))
 }
 
-/// An authorization's URL: reads it or gives it up (RFC 8555, section 7.5.2).
+/// An authorization's URL: reads it or deactivates it (RFC 8555, section 7.5.2).
 pub(super) fn authorization(
     call: &mut Call<'_>,
     account: &str,
@@ -150,7 +150,7 @@ pub(super) fn challenge(
     let mut found = find_authorization(call, account, id)?;
     let mut begun = false;
     if !call.is_get() {
-        // An empty object; other members are passed over.
+        // An empty object; other members are ignored.
         let _: serde_json::Map<String, serde_json::Value> = call.jws.json()?;
         let was = found.challenge(kind).map(|challenge| challenge.status);
         let account = call.account()?.clone();
@@ -167,7 +167,7 @@ pub(super) fn challenge(
     Ok(reply)
 }
 
-/// A certificate's URL (RFC 8555, section 7.4.2).
+/// A certificate's URL: downloads it (RFC 8555, section 7.4.2).
 pub(super) fn certificate(call: &mut Call<'_>, id: &str) -> Result<Reply, AcmeError> {
     let endpoint = call.endpoint.clone();
     let found = acme::find_certificate(&mut call.work, &endpoint, id)?
@@ -180,7 +180,7 @@ pub(super) fn certificate(call: &mut Call<'_>, id: &str) -> Result<Reply, AcmeEr
     Ok(reply)
 }
 
-/// When to renew a certificate (RFC 9773, section 4): asked without a signature.
+/// The renewal window of a certificate (RFC 9773, section 4); a GET without a signature.
 pub(super) fn renewal_info(
     work: &mut Work<'_>,
     endpoint: &Endpoint,
@@ -238,7 +238,7 @@ fn revoke_by_key(call: &mut Call<'_>, found: &Certificate, reason: u8) -> Result
             "The key that has signed is not the certificate's.",
         ));
     }
-    // It is recorded as done by the account that the certificate was issued to.
+    // The event names the account that the certificate was issued to.
     call.account = found.holder(&mut call.work)?;
     call.notes.parameter("signedBy", "certificate key");
     let conditions = outlast_domain::policy::ConditionKeys::new();

@@ -1,9 +1,9 @@
-//! What is where below `/acme/`, both ways: paths to resources, resources to URLs.
+//! The paths below `/acme/`: from paths to resources, and from resources to URLs.
 
 use http::Method;
 use outlast_domain::acme::{Authorization, ChallengeKind, Order};
 
-/// Where everything of ACME is.
+/// Prefix of every ACME path.
 pub const PREFIX: &str = "/acme/";
 
 /// What a path below an endpoint names.
@@ -40,7 +40,7 @@ pub enum Resource<'a> {
 }
 
 impl<'a> Resource<'a> {
-    /// Reads a path: the id of the endpoint and the resource, if there can be one.
+    /// Reads a path: the id of the endpoint, and the resource; `None` if the path names none.
     pub fn parse(path: &'a str) -> Option<(&'a str, Self)> {
         let mut parts = path.strip_prefix(PREFIX)?.split('/');
         let endpoint = parts.next().filter(|id| !id.is_empty())?;
@@ -67,7 +67,8 @@ impl<'a> Resource<'a> {
         Some((endpoint, resource))
     }
 
-    /// Methods that it takes: GET and HEAD where nothing need be signed, POST where it can be (RFC 8555, section 6.3).
+    /// Methods that the resource takes: GET and HEAD where a request may be unsigned, POST where it can be signed
+    /// (RFC 8555, section 6.3).
     pub fn takes(&self, method: &Method) -> bool {
         match self {
             Self::Directory | Self::NewNonce => {
@@ -78,7 +79,7 @@ impl<'a> Resource<'a> {
         }
     }
 
-    /// CloudTrail's name of the event when something is changed here.
+    /// Name of the CloudTrail event that records a change of this resource.
     pub fn event(&self) -> &'static str {
         match self {
             Self::NewAccount => "AcmeNewAccount",
@@ -102,53 +103,53 @@ impl<'a> Resource<'a> {
 /// Makes the URLs of an endpoint.
 #[derive(Debug, Clone)]
 pub struct Urls {
-    /// `https://host:port/acme/id/`
+    /// URL of the endpoint: `https://host:port/acme/id/`.
     base: String,
 }
 
 impl Urls {
-    /// Those of an endpoint that is reached at `origin`, as in `https://host:port`.
+    /// The URLs of an endpoint that clients reach at `origin`, such as `https://host:port`.
     pub fn new(origin: &str, endpoint: &str) -> Self {
         Self { base: format!("{}{PREFIX}{endpoint}/", origin.trim_end_matches('/')) }
     }
 
-    /// That of something by its path below the endpoint.
+    /// The URL of a path below the endpoint.
     pub fn below(&self, path: &str) -> String {
         format!("{}{path}", self.base)
     }
 
-    /// That of the directory, which operators give to clients.
+    /// The directory's URL, which operators give to clients.
     pub fn directory(&self) -> String {
         self.below("directory")
     }
 
-    /// That of an account.
+    /// An account's URL.
     pub fn account(&self, id: &str) -> String {
         self.below(&format!("account/{id}"))
     }
 
-    /// The id of an account by its URL.
+    /// The id of an account from its URL.
     pub fn account_id<'a>(&self, url: &'a str) -> Option<&'a str> {
         url.strip_prefix(&self.base)?.strip_prefix("account/")
     }
 
-    /// That of an order.
+    /// An order's URL.
     pub fn order(&self, order: &Order) -> String {
         self.below(&format!("order/{}/{}", order.account(), order.id()))
     }
 
-    /// That of an authorization.
+    /// An authorization's URL.
     pub fn authorization(&self, account: &str, id: &str) -> String {
         self.below(&format!("authorization/{account}/{id}"))
     }
 
-    /// That of a challenge.
+    /// A challenge's URL.
     pub fn challenge(&self, authorization: &Authorization, kind: ChallengeKind) -> String {
         let (account, id) = (authorization.account(), authorization.id());
         self.below(&format!("challenge/{account}/{id}/{}", kind.name()))
     }
 
-    /// That of a certificate.
+    /// A certificate's URL.
     pub fn certificate(&self, id: &str) -> String {
         self.below(&format!("certificate/{id}"))
     }

@@ -762,7 +762,7 @@ pub struct AcmeExternalAccountBinding {
 /// `AcmeExternalAccountBindingSummary` has the members of [`AcmeExternalAccountBinding`].
 pub type AcmeExternalAccountBindingSummary = AcmeExternalAccountBinding;
 
-/// What [`AddTagsToCertificate`] is asked.
+/// Request of [`AddTagsToCertificate`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct AddTagsToCertificateRequest {
@@ -991,7 +991,7 @@ pub struct CommonNameFilter {
     pub comparison_operator: String,
 }
 
-/// What [`CreateAcmeDomainValidation`] is asked.
+/// Request of [`CreateAcmeDomainValidation`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct CreateAcmeDomainValidationRequest {
@@ -1009,7 +1009,7 @@ pub struct CreateAcmeDomainValidationRequest {
     pub tags: Option<Vec<Tag>>,
 }
 
-/// What [`CreateAcmeDomainValidation`] answers.
+/// Response of [`CreateAcmeDomainValidation`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct CreateAcmeDomainValidationResponse {
@@ -1017,7 +1017,7 @@ pub struct CreateAcmeDomainValidationResponse {
     pub acme_domain_validation_arn: String,
 }
 
-/// What [`CreateAcmeEndpoint`] is asked.
+/// Request of [`CreateAcmeEndpoint`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct CreateAcmeEndpointRequest {
@@ -1039,7 +1039,7 @@ pub struct CreateAcmeEndpointRequest {
     pub certificate_tags: Option<Vec<Tag>>,
 }
 
-/// What [`CreateAcmeEndpoint`] answers.
+/// Response of [`CreateAcmeEndpoint`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct CreateAcmeEndpointResponse {
@@ -1047,7 +1047,7 @@ pub struct CreateAcmeEndpointResponse {
     pub acme_endpoint_arn: String,
 }
 
-/// What [`CreateAcmeExternalAccountBinding`] is asked.
+/// Request of [`CreateAcmeExternalAccountBinding`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct CreateAcmeExternalAccountBindingRequest {
@@ -1066,7 +1066,7 @@ pub struct CreateAcmeExternalAccountBindingRequest {
     pub tags: Option<Vec<Tag>>,
 }
 
-/// What [`CreateAcmeExternalAccountBinding`] answers.
+/// Response of [`CreateAcmeExternalAccountBinding`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct CreateAcmeExternalAccountBindingResponse {
@@ -1084,7 +1084,7 @@ pub struct CustomAttribute {
     pub value: String,
 }
 
-/// What [`DeleteAcmeDomainValidation`] is asked.
+/// Request of [`DeleteAcmeDomainValidation`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct DeleteAcmeDomainValidationRequest {
@@ -1092,7 +1092,7 @@ pub struct DeleteAcmeDomainValidationRequest {
     pub acme_domain_validation_arn: String,
 }
 
-/// What [`DeleteAcmeEndpoint`] is asked.
+/// Request of [`DeleteAcmeEndpoint`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct DeleteAcmeEndpointRequest {
@@ -1100,7 +1100,7 @@ pub struct DeleteAcmeEndpointRequest {
     pub acme_endpoint_arn: String,
 }
 
-/// What [`DeleteAcmeExternalAccountBinding`] is asked.
+/// Request of [`DeleteAcmeExternalAccountBinding`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct DeleteAcmeExternalAccountBindingRequest {
@@ -1108,7 +1108,7 @@ pub struct DeleteAcmeExternalAccountBindingRequest {
     pub acme_external_account_binding_arn: String,
 }
 
-/// What [`DeleteCertificate`] is asked.
+/// Request of [`DeleteCertificate`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct DeleteCertificateRequest {
@@ -1116,7 +1116,7 @@ pub struct DeleteCertificateRequest {
     pub certificate_arn: String,
 }
 
-/// What [`DescribeAcmeAccount`] is asked.
+/// Request of [`DescribeAcmeAccount`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct DescribeAcmeAccountRequest {
@@ -1126,7 +1126,7 @@ pub struct DescribeAcmeAccountRequest {
     pub account_url: String,
 }
 
-/// What [`DescribeAcmeAccount`] answers.
+/// Response of [`DescribeAcmeAccount`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct DescribeAcmeAccountResponse {
@@ -1134,7 +1134,7 @@ pub struct DescribeAcmeAccountResponse {
     pub acme_account: AcmeAccount,
 }
 
-/// What [`DescribeAcmeDomainValidation`] is asked.
+/// Request of [`DescribeAcmeDomainValidation`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct DescribeAcmeDomainValidationRequest {
@@ -1142,7 +1142,7 @@ pub struct DescribeAcmeDomainValidationRequest {
     pub acme_domain_validation_arn: String,
 }
 
-/// What [`DescribeAcmeDomainValidation`] answers.
+/// Response of [`DescribeAcmeDomainValidation`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct DescribeAcmeDomainValidationResponse {
@@ -1150,7 +1150,7 @@ pub struct DescribeAcmeDomainValidationResponse {
     pub acme_domain_validation: AcmeDomainValidation,
 }
 
-/// What [`DescribeAcmeEndpoint`] is asked.
+/// Request of [`DescribeAcmeEndpoint`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct DescribeAcmeEndpointRequest {
@@ -1158,7 +1158,7 @@ pub struct DescribeAcmeEndpointRequest {
     pub acme_endpoint_arn: String,
 }
 
-/// What [`DescribeAcmeEndpoint`] answers.
+/// Response of [`DescribeAcmeEndpoint`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct DescribeAcmeEndpointResponse {
@@ -1166,7 +1166,7 @@ pub struct DescribeAcmeEndpointResponse {
     pub acme_endpoint: AcmeEndpoint,
 }
 
-/// What [`DescribeAcmeExternalAccountBinding`] is asked.
+/// Request of [`DescribeAcmeExternalAccountBinding`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct DescribeAcmeExternalAccountBindingRequest {
@@ -1174,7 +1174,7 @@ pub struct DescribeAcmeExternalAccountBindingRequest {
     pub acme_external_account_binding_arn: String,
 }
 
-/// What [`DescribeAcmeExternalAccountBinding`] answers.
+/// Response of [`DescribeAcmeExternalAccountBinding`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct DescribeAcmeExternalAccountBindingResponse {
@@ -1182,7 +1182,7 @@ pub struct DescribeAcmeExternalAccountBindingResponse {
     pub external_account_binding: AcmeExternalAccountBinding,
 }
 
-/// What [`DescribeCertificate`] is asked.
+/// Request of [`DescribeCertificate`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct DescribeCertificateRequest {
@@ -1190,7 +1190,7 @@ pub struct DescribeCertificateRequest {
     pub certificate_arn: String,
 }
 
-/// What [`DescribeCertificate`] answers.
+/// Response of [`DescribeCertificate`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct DescribeCertificateResponse {
@@ -1395,7 +1395,7 @@ pub struct ExpiryEventsConfiguration {
     pub days_before_expiry: Option<i64>,
 }
 
-/// What [`ExportCertificate`] is asked.
+/// Request of [`ExportCertificate`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct ExportCertificateRequest {
@@ -1405,7 +1405,7 @@ pub struct ExportCertificateRequest {
     pub passphrase: Blob,
 }
 
-/// What [`ExportCertificate`] answers.
+/// Response of [`ExportCertificate`].
 #[derive(Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct ExportCertificateResponse {
@@ -1498,7 +1498,7 @@ pub struct GeneralName {
     pub uniform_resource_identifier: Option<String>,
 }
 
-/// What [`GetAccountConfiguration`] answers.
+/// Response of [`GetAccountConfiguration`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct GetAccountConfigurationResponse {
@@ -1507,7 +1507,7 @@ pub struct GetAccountConfigurationResponse {
     pub expiry_events: Option<ExpiryEventsConfiguration>,
 }
 
-/// What [`GetAcmeExternalAccountBindingCredentials`] is asked.
+/// Request of [`GetAcmeExternalAccountBindingCredentials`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct GetAcmeExternalAccountBindingCredentialsRequest {
@@ -1515,7 +1515,7 @@ pub struct GetAcmeExternalAccountBindingCredentialsRequest {
     pub acme_external_account_binding_arn: String,
 }
 
-/// What [`GetAcmeExternalAccountBindingCredentials`] answers.
+/// Response of [`GetAcmeExternalAccountBindingCredentials`].
 #[derive(Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct GetAcmeExternalAccountBindingCredentialsResponse {
@@ -1525,7 +1525,7 @@ pub struct GetAcmeExternalAccountBindingCredentialsResponse {
     pub mac_key: String,
 }
 
-/// What [`GetCertificate`] is asked.
+/// Request of [`GetCertificate`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct GetCertificateRequest {
@@ -1533,7 +1533,7 @@ pub struct GetCertificateRequest {
     pub certificate_arn: String,
 }
 
-/// What [`GetCertificate`] answers.
+/// Response of [`GetCertificate`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct GetCertificateResponse {
@@ -1562,7 +1562,7 @@ pub struct HttpRedirect {
     pub redirect_to: Option<String>,
 }
 
-/// What [`ImportCertificate`] is asked.
+/// Request of [`ImportCertificate`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct ImportCertificateRequest {
@@ -1581,7 +1581,7 @@ pub struct ImportCertificateRequest {
     pub tags: Option<Vec<Tag>>,
 }
 
-/// What [`ImportCertificate`] answers.
+/// Response of [`ImportCertificate`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct ImportCertificateResponse {
@@ -1597,7 +1597,7 @@ pub struct KeyUsage {
     pub name: String,
 }
 
-/// What [`ListAcmeAccounts`] is asked.
+/// Request of [`ListAcmeAccounts`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct ListAcmeAccountsRequest {
@@ -1611,7 +1611,7 @@ pub struct ListAcmeAccountsRequest {
     pub acme_endpoint_arn: String,
 }
 
-/// What [`ListAcmeAccounts`] answers.
+/// Response of [`ListAcmeAccounts`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct ListAcmeAccountsResponse {
@@ -1622,7 +1622,7 @@ pub struct ListAcmeAccountsResponse {
     pub next_token: Option<String>,
 }
 
-/// What [`ListAcmeDomainValidations`] is asked.
+/// Request of [`ListAcmeDomainValidations`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct ListAcmeDomainValidationsRequest {
@@ -1636,7 +1636,7 @@ pub struct ListAcmeDomainValidationsRequest {
     pub acme_endpoint_arn: String,
 }
 
-/// What [`ListAcmeDomainValidations`] answers.
+/// Response of [`ListAcmeDomainValidations`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct ListAcmeDomainValidationsResponse {
@@ -1647,7 +1647,7 @@ pub struct ListAcmeDomainValidationsResponse {
     pub next_token: Option<String>,
 }
 
-/// What [`ListAcmeEndpoints`] is asked.
+/// Request of [`ListAcmeEndpoints`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct ListAcmeEndpointsRequest {
@@ -1659,7 +1659,7 @@ pub struct ListAcmeEndpointsRequest {
     pub max_results: Option<i64>,
 }
 
-/// What [`ListAcmeEndpoints`] answers.
+/// Response of [`ListAcmeEndpoints`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct ListAcmeEndpointsResponse {
@@ -1670,7 +1670,7 @@ pub struct ListAcmeEndpointsResponse {
     pub next_token: Option<String>,
 }
 
-/// What [`ListAcmeExternalAccountBindings`] is asked.
+/// Request of [`ListAcmeExternalAccountBindings`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct ListAcmeExternalAccountBindingsRequest {
@@ -1684,7 +1684,7 @@ pub struct ListAcmeExternalAccountBindingsRequest {
     pub acme_endpoint_arn: String,
 }
 
-/// What [`ListAcmeExternalAccountBindings`] answers.
+/// Response of [`ListAcmeExternalAccountBindings`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct ListAcmeExternalAccountBindingsResponse {
@@ -1695,7 +1695,7 @@ pub struct ListAcmeExternalAccountBindingsResponse {
     pub next_token: Option<String>,
 }
 
-/// What [`ListCertificateDomainValidations`] is asked.
+/// Request of [`ListCertificateDomainValidations`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct ListCertificateDomainValidationsRequest {
@@ -1709,7 +1709,7 @@ pub struct ListCertificateDomainValidationsRequest {
     pub max_items: Option<i64>,
 }
 
-/// What [`ListCertificateDomainValidations`] answers.
+/// Response of [`ListCertificateDomainValidations`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct ListCertificateDomainValidationsResponse {
@@ -1720,7 +1720,7 @@ pub struct ListCertificateDomainValidationsResponse {
     pub next_token: Option<String>,
 }
 
-/// What [`ListCertificates`] is asked.
+/// Request of [`ListCertificates`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct ListCertificatesRequest {
@@ -1747,7 +1747,7 @@ pub struct ListCertificatesRequest {
     pub sort_order: Option<String>,
 }
 
-/// What [`ListCertificates`] answers.
+/// Response of [`ListCertificates`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct ListCertificatesResponse {
@@ -1758,7 +1758,7 @@ pub struct ListCertificatesResponse {
     pub certificate_summary_list: Vec<CertificateSummary>,
 }
 
-/// What [`ListTagsForCertificate`] is asked.
+/// Request of [`ListTagsForCertificate`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct ListTagsForCertificateRequest {
@@ -1766,7 +1766,7 @@ pub struct ListTagsForCertificateRequest {
     pub certificate_arn: String,
 }
 
-/// What [`ListTagsForCertificate`] answers.
+/// Response of [`ListTagsForCertificate`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct ListTagsForCertificateResponse {
@@ -1774,7 +1774,7 @@ pub struct ListTagsForCertificateResponse {
     pub tags: Vec<Tag>,
 }
 
-/// What [`ListTagsForResource`] is asked.
+/// Request of [`ListTagsForResource`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct ListTagsForResourceRequest {
@@ -1782,7 +1782,7 @@ pub struct ListTagsForResourceRequest {
     pub resource_arn: String,
 }
 
-/// What [`ListTagsForResource`] answers.
+/// Response of [`ListTagsForResource`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct ListTagsForResourceResponse {
@@ -1837,7 +1837,7 @@ pub struct PublicCertificateAuthority {
     pub allowed_key_algorithms: Option<Vec<String>>,
 }
 
-/// What [`PutAccountConfiguration`] is asked.
+/// Request of [`PutAccountConfiguration`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct PutAccountConfigurationRequest {
@@ -1848,7 +1848,7 @@ pub struct PutAccountConfigurationRequest {
     pub idempotency_token: String,
 }
 
-/// What [`RemoveTagsFromCertificate`] is asked.
+/// Request of [`RemoveTagsFromCertificate`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct RemoveTagsFromCertificateRequest {
@@ -1858,7 +1858,7 @@ pub struct RemoveTagsFromCertificateRequest {
     pub tags: Vec<Tag>,
 }
 
-/// What [`RenewCertificate`] is asked.
+/// Request of [`RenewCertificate`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct RenewCertificateRequest {
@@ -1881,7 +1881,7 @@ pub struct RenewalSummary {
     pub updated_at: Timestamp,
 }
 
-/// What [`RequestCertificate`] is asked.
+/// Request of [`RequestCertificate`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct RequestCertificateRequest {
@@ -1916,7 +1916,7 @@ pub struct RequestCertificateRequest {
     pub managed_by: Option<String>,
 }
 
-/// What [`RequestCertificate`] answers.
+/// Response of [`RequestCertificate`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct RequestCertificateResponse {
@@ -1924,7 +1924,7 @@ pub struct RequestCertificateResponse {
     pub certificate_arn: String,
 }
 
-/// What [`ResendValidationEmail`] is asked.
+/// Request of [`ResendValidationEmail`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct ResendValidationEmailRequest {
@@ -1949,7 +1949,7 @@ pub struct ResourceRecord {
     pub value: String,
 }
 
-/// What [`RevokeAcmeAccount`] is asked.
+/// Request of [`RevokeAcmeAccount`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct RevokeAcmeAccountRequest {
@@ -1959,7 +1959,7 @@ pub struct RevokeAcmeAccountRequest {
     pub account_url: String,
 }
 
-/// What [`RevokeAcmeExternalAccountBinding`] is asked.
+/// Request of [`RevokeAcmeExternalAccountBinding`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct RevokeAcmeExternalAccountBindingRequest {
@@ -1967,7 +1967,7 @@ pub struct RevokeAcmeExternalAccountBindingRequest {
     pub acme_external_account_binding_arn: String,
 }
 
-/// What [`RevokeCertificate`] is asked.
+/// Request of [`RevokeCertificate`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct RevokeCertificateRequest {
@@ -1977,7 +1977,7 @@ pub struct RevokeCertificateRequest {
     pub revocation_reason: String,
 }
 
-/// What [`RevokeCertificate`] answers.
+/// Response of [`RevokeCertificate`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct RevokeCertificateResponse {
@@ -1985,7 +1985,7 @@ pub struct RevokeCertificateResponse {
     pub certificate_arn: String,
 }
 
-/// What [`SearchCertificates`] is asked.
+/// Request of [`SearchCertificates`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct SearchCertificatesRequest {
@@ -2006,7 +2006,7 @@ pub struct SearchCertificatesRequest {
     pub sort_order: Option<String>,
 }
 
-/// What [`SearchCertificates`] answers.
+/// Response of [`SearchCertificates`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct SearchCertificatesResponse {
@@ -2044,7 +2044,7 @@ pub struct Tag {
     pub value: Option<String>,
 }
 
-/// What [`TagResource`] is asked.
+/// Request of [`TagResource`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct TagResourceRequest {
@@ -2066,7 +2066,7 @@ pub struct TimestampRange {
     pub end: Option<Timestamp>,
 }
 
-/// What [`UntagResource`] is asked.
+/// Request of [`UntagResource`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct UntagResourceRequest {
@@ -2076,7 +2076,7 @@ pub struct UntagResourceRequest {
     pub tag_keys: Vec<String>,
 }
 
-/// What [`UpdateAcmeDomainValidation`] is asked.
+/// Request of [`UpdateAcmeDomainValidation`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct UpdateAcmeDomainValidationRequest {
@@ -2087,7 +2087,7 @@ pub struct UpdateAcmeDomainValidationRequest {
     pub prevalidation_options: Option<PrevalidationOptions>,
 }
 
-/// What [`UpdateAcmeEndpoint`] is asked.
+/// Request of [`UpdateAcmeEndpoint`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct UpdateAcmeEndpointRequest {
@@ -2104,7 +2104,7 @@ pub struct UpdateAcmeEndpointRequest {
     pub certificate_authority: Option<CertificateAuthority>,
 }
 
-/// What [`UpdateCertificateOptions`] is asked.
+/// Request of [`UpdateCertificateOptions`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct UpdateCertificateOptionsRequest {

@@ -487,7 +487,7 @@ pub struct CertificateAuthorityConfiguration {
     pub csr_extensions: Option<CsrExtensions>,
 }
 
-/// What [`CreateCertificateAuthorityAuditReport`] is asked.
+/// Request of [`CreateCertificateAuthorityAuditReport`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct CreateCertificateAuthorityAuditReportRequest {
@@ -499,7 +499,7 @@ pub struct CreateCertificateAuthorityAuditReportRequest {
     pub audit_report_response_format: String,
 }
 
-/// What [`CreateCertificateAuthorityAuditReport`] answers.
+/// Response of [`CreateCertificateAuthorityAuditReport`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct CreateCertificateAuthorityAuditReportResponse {
@@ -509,7 +509,7 @@ pub struct CreateCertificateAuthorityAuditReportResponse {
     pub s3_key: String,
 }
 
-/// What [`CreateCertificateAuthority`] is asked.
+/// Request of [`CreateCertificateAuthority`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct CreateCertificateAuthorityRequest {
@@ -534,7 +534,7 @@ pub struct CreateCertificateAuthorityRequest {
     pub usage_mode: Option<String>,
 }
 
-/// What [`CreateCertificateAuthority`] answers.
+/// Response of [`CreateCertificateAuthority`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct CreateCertificateAuthorityResponse {
@@ -542,7 +542,7 @@ pub struct CreateCertificateAuthorityResponse {
     pub certificate_authority_arn: String,
 }
 
-/// What [`CreatePermission`] is asked.
+/// Request of [`CreatePermission`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct CreatePermissionRequest {
@@ -630,7 +630,7 @@ pub struct CustomExtension {
     pub critical: Option<bool>,
 }
 
-/// What [`DeleteCertificateAuthority`] is asked.
+/// Request of [`DeleteCertificateAuthority`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct DeleteCertificateAuthorityRequest {
@@ -641,7 +641,7 @@ pub struct DeleteCertificateAuthorityRequest {
     pub permanent_deletion_time_in_days: Option<i64>,
 }
 
-/// What [`DeletePermission`] is asked.
+/// Request of [`DeletePermission`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct DeletePermissionRequest {
@@ -654,7 +654,7 @@ pub struct DeletePermissionRequest {
     pub source_account: Option<String>,
 }
 
-/// What [`DeletePolicy`] is asked.
+/// Request of [`DeletePolicy`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct DeletePolicyRequest {
@@ -662,7 +662,7 @@ pub struct DeletePolicyRequest {
     pub resource_arn: String,
 }
 
-/// What [`DescribeCertificateAuthorityAuditReport`] is asked.
+/// Request of [`DescribeCertificateAuthorityAuditReport`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct DescribeCertificateAuthorityAuditReportRequest {
@@ -672,7 +672,7 @@ pub struct DescribeCertificateAuthorityAuditReportRequest {
     pub audit_report_id: String,
 }
 
-/// What [`DescribeCertificateAuthorityAuditReport`] answers.
+/// Response of [`DescribeCertificateAuthorityAuditReport`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct DescribeCertificateAuthorityAuditReportResponse {
@@ -686,7 +686,7 @@ pub struct DescribeCertificateAuthorityAuditReportResponse {
     pub created_at: Timestamp,
 }
 
-/// What [`DescribeCertificateAuthority`] is asked.
+/// Request of [`DescribeCertificateAuthority`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct DescribeCertificateAuthorityRequest {
@@ -694,7 +694,7 @@ pub struct DescribeCertificateAuthorityRequest {
     pub certificate_authority_arn: String,
 }
 
-/// What [`DescribeCertificateAuthority`] answers.
+/// Response of [`DescribeCertificateAuthority`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct DescribeCertificateAuthorityResponse {
@@ -776,7 +776,7 @@ pub struct GeneralName {
     pub registered_id: Option<String>,
 }
 
-/// What [`GetCertificateAuthorityCertificate`] is asked.
+/// Request of [`GetCertificateAuthorityCertificate`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct GetCertificateAuthorityCertificateRequest {
@@ -784,7 +784,7 @@ pub struct GetCertificateAuthorityCertificateRequest {
     pub certificate_authority_arn: String,
 }
 
-/// What [`GetCertificateAuthorityCertificate`] answers.
+/// Response of [`GetCertificateAuthorityCertificate`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct GetCertificateAuthorityCertificateResponse {
@@ -795,7 +795,7 @@ pub struct GetCertificateAuthorityCertificateResponse {
     pub certificate_chain: Option<String>,
 }
 
-/// What [`GetCertificateAuthorityCsr`] is asked.
+/// Request of [`GetCertificateAuthorityCsr`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct GetCertificateAuthorityCsrRequest {
@@ -803,7 +803,7 @@ pub struct GetCertificateAuthorityCsrRequest {
     pub certificate_authority_arn: String,
 }
 
-/// What [`GetCertificateAuthorityCsr`] answers.
+/// Response of [`GetCertificateAuthorityCsr`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct GetCertificateAuthorityCsrResponse {
@@ -811,7 +811,7 @@ pub struct GetCertificateAuthorityCsrResponse {
     pub csr: String,
 }
 
-/// What [`GetCertificate`] is asked.
+/// Request of [`GetCertificate`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct GetCertificateRequest {
@@ -821,7 +821,7 @@ pub struct GetCertificateRequest {
     pub certificate_arn: String,
 }
 
-/// What [`GetCertificate`] answers.
+/// Response of [`GetCertificate`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct GetCertificateResponse {
@@ -841,7 +841,7 @@ pub struct GetCertificateResponse {
     pub paired_certificate_chain: Option<String>,
 }
 
-/// What [`GetPolicy`] is asked.
+/// Request of [`GetPolicy`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct GetPolicyRequest {
@@ -849,7 +849,7 @@ pub struct GetPolicyRequest {
     pub resource_arn: String,
 }
 
-/// What [`GetPolicy`] answers.
+/// Response of [`GetPolicy`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct GetPolicyResponse {
@@ -857,7 +857,7 @@ pub struct GetPolicyResponse {
     pub policy: String,
 }
 
-/// What [`ImportCertificateAuthorityCertificate`] is asked.
+/// Request of [`ImportCertificateAuthorityCertificate`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct ImportCertificateAuthorityCertificateRequest {
@@ -870,7 +870,7 @@ pub struct ImportCertificateAuthorityCertificateRequest {
     pub certificate_chain: Option<Blob>,
 }
 
-/// What [`IssueCertificate`] is asked.
+/// Request of [`IssueCertificate`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct IssueCertificateRequest {
@@ -899,7 +899,7 @@ pub struct IssueCertificateRequest {
     pub paired_csr: Option<Blob>,
 }
 
-/// What [`IssueCertificate`] answers.
+/// Response of [`IssueCertificate`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct IssueCertificateResponse {
@@ -943,7 +943,7 @@ pub struct KeyUsage {
     pub decipher_only: bool,
 }
 
-/// What [`ListCertificateAuthorities`] is asked.
+/// Request of [`ListCertificateAuthorities`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct ListCertificateAuthoritiesRequest {
@@ -958,7 +958,7 @@ pub struct ListCertificateAuthoritiesRequest {
     pub resource_owner: Option<String>,
 }
 
-/// What [`ListCertificateAuthorities`] answers.
+/// Response of [`ListCertificateAuthorities`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct ListCertificateAuthoritiesResponse {
@@ -969,7 +969,7 @@ pub struct ListCertificateAuthoritiesResponse {
     pub certificate_authorities: Vec<CertificateAuthority>,
 }
 
-/// What [`ListPermissions`] is asked.
+/// Request of [`ListPermissions`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct ListPermissionsRequest {
@@ -983,7 +983,7 @@ pub struct ListPermissionsRequest {
     pub certificate_authority_arn: String,
 }
 
-/// What [`ListPermissions`] answers.
+/// Response of [`ListPermissions`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct ListPermissionsResponse {
@@ -994,7 +994,7 @@ pub struct ListPermissionsResponse {
     pub permissions: Vec<Permission>,
 }
 
-/// What [`ListTags`] is asked.
+/// Request of [`ListTags`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct ListTagsRequest {
@@ -1008,7 +1008,7 @@ pub struct ListTagsRequest {
     pub certificate_authority_arn: String,
 }
 
-/// What [`ListTags`] answers.
+/// Response of [`ListTags`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct ListTagsResponse {
@@ -1079,7 +1079,7 @@ pub struct PolicyQualifierInfo {
     pub qualifier: Qualifier,
 }
 
-/// What [`PutPolicy`] is asked.
+/// Request of [`PutPolicy`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct PutPolicyRequest {
@@ -1097,7 +1097,7 @@ pub struct Qualifier {
     pub cps_uri: String,
 }
 
-/// What [`RestoreCertificateAuthority`] is asked.
+/// Request of [`RestoreCertificateAuthority`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct RestoreCertificateAuthorityRequest {
@@ -1117,7 +1117,7 @@ pub struct RevocationConfiguration {
     pub ocsp_configuration: Option<OcspConfiguration>,
 }
 
-/// What [`RevokeCertificate`] is asked.
+/// Request of [`RevokeCertificate`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct RevokeCertificateRequest {
@@ -1140,7 +1140,7 @@ pub struct Tag {
     pub value: Option<String>,
 }
 
-/// What [`TagCertificateAuthority`] is asked.
+/// Request of [`TagCertificateAuthority`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct TagCertificateAuthorityRequest {
@@ -1150,7 +1150,7 @@ pub struct TagCertificateAuthorityRequest {
     pub tags: Vec<Tag>,
 }
 
-/// What [`UntagCertificateAuthority`] is asked.
+/// Request of [`UntagCertificateAuthority`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct UntagCertificateAuthorityRequest {
@@ -1160,7 +1160,7 @@ pub struct UntagCertificateAuthorityRequest {
     pub tags: Vec<Tag>,
 }
 
-/// What [`UpdateCertificateAuthority`] is asked.
+/// Request of [`UpdateCertificateAuthority`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct UpdateCertificateAuthorityRequest {

@@ -818,7 +818,7 @@ pub struct AliasListEntry {
     pub last_updated_date: Timestamp,
 }
 
-/// What [`CancelKeyDeletion`] is asked.
+/// Request of [`CancelKeyDeletion`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct CancelKeyDeletionRequest {
@@ -826,7 +826,7 @@ pub struct CancelKeyDeletionRequest {
     pub key_id: String,
 }
 
-/// What [`CancelKeyDeletion`] answers.
+/// Response of [`CancelKeyDeletion`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct CancelKeyDeletionResponse {
@@ -834,7 +834,7 @@ pub struct CancelKeyDeletionResponse {
     pub key_id: String,
 }
 
-/// What [`ConnectCustomKeyStore`] is asked.
+/// Request of [`ConnectCustomKeyStore`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct ConnectCustomKeyStoreRequest {
@@ -842,7 +842,7 @@ pub struct ConnectCustomKeyStoreRequest {
     pub custom_key_store_id: String,
 }
 
-/// What [`CreateAlias`] is asked.
+/// Request of [`CreateAlias`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct CreateAliasRequest {
@@ -852,7 +852,7 @@ pub struct CreateAliasRequest {
     pub target_key_id: String,
 }
 
-/// What [`CreateCustomKeyStore`] is asked.
+/// Request of [`CreateCustomKeyStore`].
 #[derive(Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct CreateCustomKeyStoreRequest {
@@ -890,7 +890,7 @@ pub struct CreateCustomKeyStoreRequest {
     pub xks_proxy_connectivity: Option<String>,
 }
 
-/// What [`CreateCustomKeyStore`] answers.
+/// Response of [`CreateCustomKeyStore`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct CreateCustomKeyStoreResponse {
@@ -899,7 +899,7 @@ pub struct CreateCustomKeyStoreResponse {
     pub custom_key_store_id: Option<String>,
 }
 
-/// What [`CreateGrant`] is asked.
+/// Request of [`CreateGrant`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct CreateGrantRequest {
@@ -933,7 +933,7 @@ pub struct CreateGrantRequest {
     pub retiring_service_principal: Option<String>,
 }
 
-/// What [`CreateGrant`] answers.
+/// Response of [`CreateGrant`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct CreateGrantResponse {
@@ -943,7 +943,7 @@ pub struct CreateGrantResponse {
     pub grant_id: String,
 }
 
-/// What [`CreateKey`] is asked.
+/// Request of [`CreateKey`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct CreateKeyRequest {
@@ -979,7 +979,7 @@ pub struct CreateKeyRequest {
     pub multi_region: Option<bool>,
 }
 
-/// What [`CreateKey`] answers.
+/// Response of [`CreateKey`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct CreateKeyResponse {
@@ -1020,7 +1020,7 @@ pub struct CustomKeyStoresListEntry {
     pub xks_proxy_configuration: Option<XksProxyConfigurationType>,
 }
 
-/// What [`Decapsulate`] is asked.
+/// Request of [`Decapsulate`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct DecapsulateRequest {
@@ -1038,7 +1038,7 @@ pub struct DecapsulateRequest {
     pub dry_run: Option<bool>,
 }
 
-/// What [`Decapsulate`] answers.
+/// Response of [`Decapsulate`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct DecapsulateResponse {
@@ -1050,7 +1050,7 @@ pub struct DecapsulateResponse {
     pub encapsulation_algorithm: String,
 }
 
-/// What [`Decrypt`] is asked.
+/// Request of [`Decrypt`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct DecryptRequest {
@@ -1077,7 +1077,7 @@ pub struct DecryptRequest {
     pub dry_run_modifiers: Option<Vec<String>>,
 }
 
-/// What [`Decrypt`] answers.
+/// Response of [`Decrypt`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct DecryptResponse {
@@ -1092,7 +1092,7 @@ pub struct DecryptResponse {
     pub key_material_id: Option<String>,
 }
 
-/// What [`DeleteAlias`] is asked.
+/// Request of [`DeleteAlias`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct DeleteAliasRequest {
@@ -1100,7 +1100,7 @@ pub struct DeleteAliasRequest {
     pub alias_name: String,
 }
 
-/// What [`DeleteCustomKeyStore`] is asked.
+/// Request of [`DeleteCustomKeyStore`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct DeleteCustomKeyStoreRequest {
@@ -1108,7 +1108,7 @@ pub struct DeleteCustomKeyStoreRequest {
     pub custom_key_store_id: String,
 }
 
-/// What [`DeleteImportedKeyMaterial`] is asked.
+/// Request of [`DeleteImportedKeyMaterial`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct DeleteImportedKeyMaterialRequest {
@@ -1119,7 +1119,7 @@ pub struct DeleteImportedKeyMaterialRequest {
     pub key_material_id: Option<String>,
 }
 
-/// What [`DeleteImportedKeyMaterial`] answers.
+/// Response of [`DeleteImportedKeyMaterial`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct DeleteImportedKeyMaterialResponse {
@@ -1130,7 +1130,7 @@ pub struct DeleteImportedKeyMaterialResponse {
     pub key_material_id: Option<String>,
 }
 
-/// What [`DeriveSharedSecret`] is asked.
+/// Request of [`DeriveSharedSecret`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct DeriveSharedSecretRequest {
@@ -1148,7 +1148,7 @@ pub struct DeriveSharedSecretRequest {
     pub dry_run: Option<bool>,
 }
 
-/// What [`DeriveSharedSecret`] answers.
+/// Response of [`DeriveSharedSecret`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct DeriveSharedSecretResponse {
@@ -1162,7 +1162,7 @@ pub struct DeriveSharedSecretResponse {
     pub key_origin: String,
 }
 
-/// What [`DescribeCustomKeyStores`] is asked.
+/// Request of [`DescribeCustomKeyStores`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct DescribeCustomKeyStoresRequest {
@@ -1180,7 +1180,7 @@ pub struct DescribeCustomKeyStoresRequest {
     pub marker: Option<String>,
 }
 
-/// What [`DescribeCustomKeyStores`] answers.
+/// Response of [`DescribeCustomKeyStores`].
 #[derive(Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct DescribeCustomKeyStoresResponse {
@@ -1194,7 +1194,7 @@ pub struct DescribeCustomKeyStoresResponse {
     pub truncated: bool,
 }
 
-/// What [`DescribeKey`] is asked.
+/// Request of [`DescribeKey`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct DescribeKeyRequest {
@@ -1205,7 +1205,7 @@ pub struct DescribeKeyRequest {
     pub grant_tokens: Option<Vec<String>>,
 }
 
-/// What [`DescribeKey`] answers.
+/// Response of [`DescribeKey`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct DescribeKeyResponse {
@@ -1213,7 +1213,7 @@ pub struct DescribeKeyResponse {
     pub key_metadata: KeyMetadata,
 }
 
-/// What [`DisableKey`] is asked.
+/// Request of [`DisableKey`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct DisableKeyRequest {
@@ -1221,7 +1221,7 @@ pub struct DisableKeyRequest {
     pub key_id: String,
 }
 
-/// What [`DisableKeyRotation`] is asked.
+/// Request of [`DisableKeyRotation`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct DisableKeyRotationRequest {
@@ -1229,7 +1229,7 @@ pub struct DisableKeyRotationRequest {
     pub key_id: String,
 }
 
-/// What [`DisconnectCustomKeyStore`] is asked.
+/// Request of [`DisconnectCustomKeyStore`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct DisconnectCustomKeyStoreRequest {
@@ -1237,7 +1237,7 @@ pub struct DisconnectCustomKeyStoreRequest {
     pub custom_key_store_id: String,
 }
 
-/// What [`EnableKey`] is asked.
+/// Request of [`EnableKey`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct EnableKeyRequest {
@@ -1245,7 +1245,7 @@ pub struct EnableKeyRequest {
     pub key_id: String,
 }
 
-/// What [`EnableKeyRotation`] is asked.
+/// Request of [`EnableKeyRotation`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct EnableKeyRotationRequest {
@@ -1256,7 +1256,7 @@ pub struct EnableKeyRotationRequest {
     pub rotation_period_in_days: Option<i64>,
 }
 
-/// What [`Encapsulate`] is asked.
+/// Request of [`Encapsulate`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct EncapsulateRequest {
@@ -1272,7 +1272,7 @@ pub struct EncapsulateRequest {
     pub dry_run: Option<bool>,
 }
 
-/// What [`Encapsulate`] answers.
+/// Response of [`Encapsulate`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct EncapsulateResponse {
@@ -1286,7 +1286,7 @@ pub struct EncapsulateResponse {
     pub encapsulation_algorithm: String,
 }
 
-/// What [`Encrypt`] is asked.
+/// Request of [`Encrypt`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct EncryptRequest {
@@ -1308,7 +1308,7 @@ pub struct EncryptRequest {
     pub dry_run: Option<bool>,
 }
 
-/// What [`Encrypt`] answers.
+/// Response of [`Encrypt`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct EncryptResponse {
@@ -1320,7 +1320,7 @@ pub struct EncryptResponse {
     pub encryption_algorithm: String,
 }
 
-/// What [`GenerateDataKeyPair`] is asked.
+/// Request of [`GenerateDataKeyPair`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct GenerateDataKeyPairRequest {
@@ -1339,7 +1339,7 @@ pub struct GenerateDataKeyPairRequest {
     pub dry_run: Option<bool>,
 }
 
-/// What [`GenerateDataKeyPair`] answers.
+/// Response of [`GenerateDataKeyPair`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct GenerateDataKeyPairResponse {
@@ -1358,7 +1358,7 @@ pub struct GenerateDataKeyPairResponse {
     pub key_material_id: Option<String>,
 }
 
-/// What [`GenerateDataKeyPairWithoutPlaintext`] is asked.
+/// Request of [`GenerateDataKeyPairWithoutPlaintext`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct GenerateDataKeyPairWithoutPlaintextRequest {
@@ -1377,7 +1377,7 @@ pub struct GenerateDataKeyPairWithoutPlaintextRequest {
     pub dry_run: Option<bool>,
 }
 
-/// What [`GenerateDataKeyPairWithoutPlaintext`] answers.
+/// Response of [`GenerateDataKeyPairWithoutPlaintext`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct GenerateDataKeyPairWithoutPlaintextResponse {
@@ -1394,7 +1394,7 @@ pub struct GenerateDataKeyPairWithoutPlaintextResponse {
     pub key_material_id: Option<String>,
 }
 
-/// What [`GenerateDataKey`] is asked.
+/// Request of [`GenerateDataKey`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct GenerateDataKeyRequest {
@@ -1417,7 +1417,7 @@ pub struct GenerateDataKeyRequest {
     pub dry_run: Option<bool>,
 }
 
-/// What [`GenerateDataKey`] answers.
+/// Response of [`GenerateDataKey`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct GenerateDataKeyResponse {
@@ -1432,7 +1432,7 @@ pub struct GenerateDataKeyResponse {
     pub key_material_id: Option<String>,
 }
 
-/// What [`GenerateDataKeyWithoutPlaintext`] is asked.
+/// Request of [`GenerateDataKeyWithoutPlaintext`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct GenerateDataKeyWithoutPlaintextRequest {
@@ -1455,7 +1455,7 @@ pub struct GenerateDataKeyWithoutPlaintextRequest {
     pub dry_run: Option<bool>,
 }
 
-/// What [`GenerateDataKeyWithoutPlaintext`] answers.
+/// Response of [`GenerateDataKeyWithoutPlaintext`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct GenerateDataKeyWithoutPlaintextResponse {
@@ -1468,7 +1468,7 @@ pub struct GenerateDataKeyWithoutPlaintextResponse {
     pub key_material_id: Option<String>,
 }
 
-/// What [`GenerateMac`] is asked.
+/// Request of [`GenerateMac`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct GenerateMacRequest {
@@ -1486,7 +1486,7 @@ pub struct GenerateMacRequest {
     pub dry_run: Option<bool>,
 }
 
-/// What [`GenerateMac`] answers.
+/// Response of [`GenerateMac`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct GenerateMacResponse {
@@ -1498,7 +1498,7 @@ pub struct GenerateMacResponse {
     pub key_id: String,
 }
 
-/// What [`GenerateRandom`] is asked.
+/// Request of [`GenerateRandom`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct GenerateRandomRequest {
@@ -1510,7 +1510,7 @@ pub struct GenerateRandomRequest {
     pub custom_key_store_id: Option<String>,
 }
 
-/// What [`GenerateRandom`] answers.
+/// Response of [`GenerateRandom`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct GenerateRandomResponse {
@@ -1518,7 +1518,7 @@ pub struct GenerateRandomResponse {
     pub plaintext: Blob,
 }
 
-/// What [`GetKeyLastUsage`] is asked.
+/// Request of [`GetKeyLastUsage`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct GetKeyLastUsageRequest {
@@ -1526,7 +1526,7 @@ pub struct GetKeyLastUsageRequest {
     pub key_id: String,
 }
 
-/// What [`GetKeyLastUsage`] answers.
+/// Response of [`GetKeyLastUsage`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct GetKeyLastUsageResponse {
@@ -1540,7 +1540,7 @@ pub struct GetKeyLastUsageResponse {
     pub key_creation_date: Timestamp,
 }
 
-/// What [`GetKeyPolicy`] is asked.
+/// Request of [`GetKeyPolicy`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct GetKeyPolicyRequest {
@@ -1551,7 +1551,7 @@ pub struct GetKeyPolicyRequest {
     pub policy_name: Option<String>,
 }
 
-/// What [`GetKeyPolicy`] answers.
+/// Response of [`GetKeyPolicy`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct GetKeyPolicyResponse {
@@ -1561,7 +1561,7 @@ pub struct GetKeyPolicyResponse {
     pub policy_name: String,
 }
 
-/// What [`GetKeyRotationStatus`] is asked.
+/// Request of [`GetKeyRotationStatus`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct GetKeyRotationStatusRequest {
@@ -1569,7 +1569,7 @@ pub struct GetKeyRotationStatusRequest {
     pub key_id: String,
 }
 
-/// What [`GetKeyRotationStatus`] answers.
+/// Response of [`GetKeyRotationStatus`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct GetKeyRotationStatusResponse {
@@ -1589,7 +1589,7 @@ pub struct GetKeyRotationStatusResponse {
     pub on_demand_rotation_start_date: Option<Timestamp>,
 }
 
-/// What [`GetParametersForImport`] is asked.
+/// Request of [`GetParametersForImport`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct GetParametersForImportRequest {
@@ -1601,7 +1601,7 @@ pub struct GetParametersForImportRequest {
     pub wrapping_key_spec: String,
 }
 
-/// What [`GetParametersForImport`] answers.
+/// Response of [`GetParametersForImport`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct GetParametersForImportResponse {
@@ -1615,7 +1615,7 @@ pub struct GetParametersForImportResponse {
     pub parameters_valid_to: Timestamp,
 }
 
-/// What [`GetPublicKey`] is asked.
+/// Request of [`GetPublicKey`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct GetPublicKeyRequest {
@@ -1626,7 +1626,7 @@ pub struct GetPublicKeyRequest {
     pub grant_tokens: Option<Vec<String>>,
 }
 
-/// What [`GetPublicKey`] answers.
+/// Response of [`GetPublicKey`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct GetPublicKeyResponse {
@@ -1703,7 +1703,7 @@ pub struct GrantListEntry {
     pub retiring_service_principal: Option<String>,
 }
 
-/// What [`ImportKeyMaterial`] is asked.
+/// Request of [`ImportKeyMaterial`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct ImportKeyMaterialRequest {
@@ -1730,7 +1730,7 @@ pub struct ImportKeyMaterialRequest {
     pub key_material_id: Option<String>,
 }
 
-/// What [`ImportKeyMaterial`] answers.
+/// Response of [`ImportKeyMaterial`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct ImportKeyMaterialResponse {
@@ -1837,7 +1837,7 @@ pub struct KeyMetadata {
     pub current_key_material_id: Option<String>,
 }
 
-/// What [`ListAliases`] is asked.
+/// Request of [`ListAliases`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct ListAliasesRequest {
@@ -1852,7 +1852,7 @@ pub struct ListAliasesRequest {
     pub marker: Option<String>,
 }
 
-/// What [`ListAliases`] answers.
+/// Response of [`ListAliases`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct ListAliasesResponse {
@@ -1866,7 +1866,7 @@ pub struct ListAliasesResponse {
     pub truncated: bool,
 }
 
-/// What [`ListGrants`] is asked.
+/// Request of [`ListGrants`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct ListGrantsRequest {
@@ -1889,7 +1889,7 @@ pub struct ListGrantsRequest {
     pub grantee_service_principal: Option<String>,
 }
 
-/// What [`ListGrants`] answers.
+/// Response of [`ListGrants`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct ListGrantsResponse {
@@ -1903,7 +1903,7 @@ pub struct ListGrantsResponse {
     pub truncated: bool,
 }
 
-/// What [`ListKeyPolicies`] is asked.
+/// Request of [`ListKeyPolicies`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct ListKeyPoliciesRequest {
@@ -1917,7 +1917,7 @@ pub struct ListKeyPoliciesRequest {
     pub marker: Option<String>,
 }
 
-/// What [`ListKeyPolicies`] answers.
+/// Response of [`ListKeyPolicies`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct ListKeyPoliciesResponse {
@@ -1931,7 +1931,7 @@ pub struct ListKeyPoliciesResponse {
     pub truncated: bool,
 }
 
-/// What [`ListKeyRotations`] is asked.
+/// Request of [`ListKeyRotations`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct ListKeyRotationsRequest {
@@ -1948,7 +1948,7 @@ pub struct ListKeyRotationsRequest {
     pub marker: Option<String>,
 }
 
-/// What [`ListKeyRotations`] answers.
+/// Response of [`ListKeyRotations`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct ListKeyRotationsResponse {
@@ -1962,7 +1962,7 @@ pub struct ListKeyRotationsResponse {
     pub truncated: bool,
 }
 
-/// What [`ListKeys`] is asked.
+/// Request of [`ListKeys`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct ListKeysRequest {
@@ -1977,7 +1977,7 @@ pub struct ListKeysRequest {
     pub resource_owners: Option<Vec<String>>,
 }
 
-/// What [`ListKeys`] answers.
+/// Response of [`ListKeys`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct ListKeysResponse {
@@ -1991,7 +1991,7 @@ pub struct ListKeysResponse {
     pub truncated: bool,
 }
 
-/// What [`ListResourceTags`] is asked.
+/// Request of [`ListResourceTags`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct ListResourceTagsRequest {
@@ -2005,7 +2005,7 @@ pub struct ListResourceTagsRequest {
     pub marker: Option<String>,
 }
 
-/// What [`ListResourceTags`] answers.
+/// Response of [`ListResourceTags`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct ListResourceTagsResponse {
@@ -2019,7 +2019,7 @@ pub struct ListResourceTagsResponse {
     pub truncated: bool,
 }
 
-/// What [`ListRetirableGrants`] is asked.
+/// Request of [`ListRetirableGrants`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct ListRetirableGrantsRequest {
@@ -2059,7 +2059,7 @@ pub struct MultiRegionKey {
     pub region: String,
 }
 
-/// What [`PutKeyPolicy`] is asked.
+/// Request of [`PutKeyPolicy`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct PutKeyPolicyRequest {
@@ -2075,7 +2075,7 @@ pub struct PutKeyPolicyRequest {
     pub bypass_policy_lockout_safety_check: Option<bool>,
 }
 
-/// What [`ReEncrypt`] is asked.
+/// Request of [`ReEncrypt`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct ReEncryptRequest {
@@ -2110,7 +2110,7 @@ pub struct ReEncryptRequest {
     pub dry_run_modifiers: Option<Vec<String>>,
 }
 
-/// What [`ReEncrypt`] answers.
+/// Response of [`ReEncrypt`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct ReEncryptResponse {
@@ -2132,7 +2132,7 @@ pub struct ReEncryptResponse {
     pub destination_key_material_id: Option<String>,
 }
 
-/// What [`ReplicateKey`] is asked.
+/// Request of [`ReplicateKey`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct ReplicateKeyRequest {
@@ -2154,7 +2154,7 @@ pub struct ReplicateKeyRequest {
     pub tags: Option<Vec<Tag>>,
 }
 
-/// What [`ReplicateKey`] answers.
+/// Response of [`ReplicateKey`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct ReplicateKeyResponse {
@@ -2166,7 +2166,7 @@ pub struct ReplicateKeyResponse {
     pub replica_tags: Vec<Tag>,
 }
 
-/// What [`RetireGrant`] is asked.
+/// Request of [`RetireGrant`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct RetireGrantRequest {
@@ -2184,7 +2184,7 @@ pub struct RetireGrantRequest {
     pub dry_run: Option<bool>,
 }
 
-/// What [`RevokeGrant`] is asked.
+/// Request of [`RevokeGrant`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct RevokeGrantRequest {
@@ -2197,7 +2197,7 @@ pub struct RevokeGrantRequest {
     pub dry_run: Option<bool>,
 }
 
-/// What [`RotateKeyOnDemand`] is asked.
+/// Request of [`RotateKeyOnDemand`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct RotateKeyOnDemandRequest {
@@ -2205,7 +2205,7 @@ pub struct RotateKeyOnDemandRequest {
     pub key_id: String,
 }
 
-/// What [`RotateKeyOnDemand`] answers.
+/// Response of [`RotateKeyOnDemand`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct RotateKeyOnDemandResponse {
@@ -2244,7 +2244,7 @@ pub struct RotationsListEntry {
     pub rotation_type: Option<String>,
 }
 
-/// What [`ScheduleKeyDeletion`] is asked.
+/// Request of [`ScheduleKeyDeletion`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct ScheduleKeyDeletionRequest {
@@ -2255,7 +2255,7 @@ pub struct ScheduleKeyDeletionRequest {
     pub pending_window_in_days: Option<i64>,
 }
 
-/// What [`ScheduleKeyDeletion`] answers.
+/// Response of [`ScheduleKeyDeletion`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct ScheduleKeyDeletionResponse {
@@ -2270,7 +2270,7 @@ pub struct ScheduleKeyDeletionResponse {
     pub pending_window_in_days: i64,
 }
 
-/// What [`Sign`] is asked.
+/// Request of [`Sign`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct SignRequest {
@@ -2291,7 +2291,7 @@ pub struct SignRequest {
     pub dry_run: Option<bool>,
 }
 
-/// What [`Sign`] answers.
+/// Response of [`Sign`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct SignResponse {
@@ -2313,7 +2313,7 @@ pub struct Tag {
     pub tag_value: String,
 }
 
-/// What [`TagResource`] is asked.
+/// Request of [`TagResource`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct TagResourceRequest {
@@ -2323,7 +2323,7 @@ pub struct TagResourceRequest {
     pub tags: Vec<Tag>,
 }
 
-/// What [`UntagResource`] is asked.
+/// Request of [`UntagResource`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct UntagResourceRequest {
@@ -2333,7 +2333,7 @@ pub struct UntagResourceRequest {
     pub tag_keys: Vec<String>,
 }
 
-/// What [`UpdateAlias`] is asked.
+/// Request of [`UpdateAlias`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct UpdateAliasRequest {
@@ -2343,7 +2343,7 @@ pub struct UpdateAliasRequest {
     pub target_key_id: String,
 }
 
-/// What [`UpdateCustomKeyStore`] is asked.
+/// Request of [`UpdateCustomKeyStore`].
 #[derive(Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct UpdateCustomKeyStoreRequest {
@@ -2378,7 +2378,7 @@ pub struct UpdateCustomKeyStoreRequest {
     pub xks_proxy_connectivity: Option<String>,
 }
 
-/// What [`UpdateKeyDescription`] is asked.
+/// Request of [`UpdateKeyDescription`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct UpdateKeyDescriptionRequest {
@@ -2388,7 +2388,7 @@ pub struct UpdateKeyDescriptionRequest {
     pub description: String,
 }
 
-/// What [`UpdatePrimaryRegion`] is asked.
+/// Request of [`UpdatePrimaryRegion`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct UpdatePrimaryRegionRequest {
@@ -2398,7 +2398,7 @@ pub struct UpdatePrimaryRegionRequest {
     pub primary_region: String,
 }
 
-/// What [`VerifyMac`] is asked.
+/// Request of [`VerifyMac`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct VerifyMacRequest {
@@ -2418,7 +2418,7 @@ pub struct VerifyMacRequest {
     pub dry_run: Option<bool>,
 }
 
-/// What [`VerifyMac`] answers.
+/// Response of [`VerifyMac`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct VerifyMacResponse {
@@ -2431,7 +2431,7 @@ pub struct VerifyMacResponse {
     pub mac_algorithm: String,
 }
 
-/// What [`Verify`] is asked.
+/// Request of [`Verify`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct VerifyRequest {
@@ -2454,7 +2454,7 @@ pub struct VerifyRequest {
     pub dry_run: Option<bool>,
 }
 
-/// What [`Verify`] answers.
+/// Response of [`Verify`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct VerifyResponse {

@@ -52,7 +52,7 @@ impl Operation for GetCallerIdentity {
     type Output = GetCallerIdentityResponse;
 }
 
-/// What [`AssumeRole`] is asked.
+/// Request of [`AssumeRole`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct AssumeRoleRequest {
@@ -80,7 +80,7 @@ pub struct AssumeRoleRequest {
     pub source_identity: Option<String>,
 }
 
-/// What [`AssumeRole`] answers.
+/// Response of [`AssumeRole`].
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct AssumeRoleResponse {
@@ -117,7 +117,7 @@ pub struct Credentials {
     pub expiration: Timestamp,
 }
 
-/// What [`GetCallerIdentity`] answers.
+/// Response of [`GetCallerIdentity`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct GetCallerIdentityResponse {

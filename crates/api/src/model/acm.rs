@@ -13,13 +13,13 @@ pub use crate::aws::acm::{CertificateOptions, ExpiryEventsConfiguration, Tag};
 use crate::call::Call;
 use crate::wire::{ApiError, validate};
 
-/// CloudTrail's name of the type of certificates.
+/// CloudTrail's type of certificates.
 pub const CERTIFICATE: &str = "AWS::ACM::Certificate";
-/// `SortOrder`
+/// Values of `SortOrder`.
 pub const SORT_ORDERS: &[&str] = &["ASCENDING", "DESCENDING"];
 
 impl CertificateOptions {
-    /// As the domain has them.
+    /// Converts to the domain's type.
     pub fn read(&self) -> certificate::Options {
         let flag = |value: Option<&String>| value.map(|value| value == "ENABLED");
         certificate::Options {
@@ -29,18 +29,18 @@ impl CertificateOptions {
     }
 }
 
-/// `ENABLED` or `DISABLED`.
+/// `ENABLED` for true, `DISABLED` for false.
 pub fn enabled(value: bool) -> String {
     if value { "ENABLED" } else { "DISABLED" }.to_owned()
 }
 
-/// Tags as the domain has them. `code` is the operation's error for a tag that is none.
+/// Converts tags to the domain's type. `code` names the operation's error for an invalid tag.
 pub fn tags(list: Vec<Tag>, code: &'static str) -> Result<BTreeMap<String, String>, ApiError> {
     let pairs = list.into_iter().map(|tag| (tag.key, tag.value.unwrap_or_default()));
     super::unique_tags(pairs, code)
 }
 
-/// Tags as AWS lists them.
+/// Converts tags to AWS's list.
 pub fn tag_list(tags: BTreeMap<String, String>) -> Vec<Tag> {
     tags.into_iter().map(|(key, value)| Tag { key, value: Some(value) }).collect()
 }
@@ -53,7 +53,7 @@ pub fn find_certificate(call: &mut Call<'_>, arn: &str) -> Result<Certificate, A
     Ok(found)
 }
 
-/// Decides whether the caller may do `action` with a certificate.
+/// Authorizes `action` on a certificate.
 pub fn authorize_certificate<A: Action>(
     call: &Call<'_>,
     action: A,
@@ -64,7 +64,7 @@ pub fn authorize_certificate<A: Action>(
     Ok(authorize(&call.caller, &keys, action, &certificate.arn())?)
 }
 
-/// Decides whether the caller may do `action` with a resource that has these tags.
+/// Authorizes `action` on a resource that has these tags.
 pub fn authorize_tagged<A: Action>(
     call: &Call<'_>,
     action: A,
@@ -76,8 +76,8 @@ pub fn authorize_tagged<A: Action>(
     Ok(authorize(&call.caller, &keys, action, arn)?)
 }
 
-/// Decides whether the caller may give a certificate that is about to be made its tags: what restricts tags must hold
-/// however they come about. What policies can ask about the request is set already.
+/// Authorizes the tags that a certificate is created with: a policy that restricts tags must hold however a tag is
+/// set. The condition keys of the request are set already.
 pub fn authorize_new_tags(
     call: &Call<'_>,
     tags: &BTreeMap<String, String>,
@@ -94,12 +94,12 @@ pub struct Tagged<A: Action> {
     pub arn: String,
     /// Its tags.
     pub tags: BTreeMap<String, String>,
-    /// What was asked of policies.
+    /// Proof that the action was authorized.
     pub allowed: Permit<A>,
 }
 
-/// Finds a resource of any kind that has tags, notes it for the audit record, and decides whether the caller may do
-/// `action` with it; with a certificate that takes `of_certificates`, the action that only certificates have, too.
+/// Finds a tagged resource of any kind, notes it for the audit record, and authorizes `action` on it; for a
+/// certificate also `of_certificates`, the action that only certificates have.
 pub fn authorize_resource<A: Action>(
     call: &mut Call<'_>,
     action: A,
@@ -120,7 +120,7 @@ pub fn authorize_resource<A: Action>(
     Ok(Tagged { arn, tags, allowed })
 }
 
-/// An error of the operations on any resource, which know fewer than those on certificates.
+/// An error of the operations on any resource, whose models list fewer errors than those on certificates.
 pub fn resource_error(error: AcmError) -> ApiError {
     let error = match error {
         AcmError::InvalidArn(text) | AcmError::InvalidTag(text) => AcmError::Validation(text),
@@ -130,8 +130,7 @@ pub fn resource_error(error: AcmError) -> ApiError {
     error.into()
 }
 
-/// `DomainNameString`: labels of letters, digits and hyphens, two of them at least; the last has two characters at
-/// least.
+/// `DomainNameString`: at least two labels of letters, digits and hyphens; the last has at least two characters.
 pub fn check_domain(name: &str, domain: &str) -> Result<(), ApiError> {
     let labels: Vec<_> = domain.strip_prefix("*.").unwrap_or(domain).split('.').collect();
     let is_label = |label: &&str| {

@@ -33,11 +33,11 @@ pub const BINDING: &str = "AWS::CertificateManager::AcmeExternalAccountBinding";
 /// CloudTrail's type of a domain validation.
 pub const VALIDATION: &str = "AWS::CertificateManager::AcmeDomainValidation";
 
-/// What a [`CertificateAuthority`] says: the ARN of a CA, if it names one, and the types of keys.
+/// What a [`CertificateAuthority`] says: the CA's ARN, if it names one, and the key algorithms.
 pub struct WantedAuthority {
-    /// ARN.
+    /// ARN of the CA.
     pub arn: Option<String>,
-    /// `AllowedKeyAlgorithms`
+    /// `AllowedKeyAlgorithms`.
     pub key_algorithms: Option<Vec<String>>,
 }
 
@@ -73,13 +73,13 @@ impl CertificateAuthority {
     }
 }
 
-/// AWS's three types of keys, and those beyond AWS.
+/// AWS's three key algorithms, and those beyond AWS.
 fn key_algorithms() -> Vec<&'static str> {
     let specs = outlast_crypto::keys::KEY_SPECS.iter();
     specs.filter_map(|spec| spec.pca_name).collect()
 }
 
-/// Notes the types of keys for the audit record, if they are named.
+/// Notes the key algorithms for the audit record, if the request names any.
 pub fn note_key_algorithms(call: &mut Call<'_>, wanted: &WantedAuthority) {
     if let Some(names) = &wanted.key_algorithms {
         call.notes.parameter("allowedKeyAlgorithms", names.clone());
@@ -98,12 +98,12 @@ pub fn note_scope(call: &mut Call<'_>, scope: acme::DomainScope) {
     );
 }
 
-/// `Contact`
+/// Reads `Contact`.
 pub fn contact(name: &str) -> Result<Contact, ApiError> {
     by_name("Contact", name, CONTACTS)
 }
 
-/// `AuthorizationBehavior`
+/// Reads `AuthorizationBehavior`.
 pub fn authorization(name: &str) -> Result<AuthorizationBehavior, ApiError> {
     by_name("AuthorizationBehavior", name, AUTHORIZATION_BEHAVIORS)
 }
@@ -118,7 +118,7 @@ fn name_of<T: PartialEq>(value: &T, rows: &[(&'static str, T)]) -> String {
 }
 
 impl AcmeEndpoint {
-    /// An endpoint, as seen through a server.
+    /// Describes an endpoint, with the URLs of this server.
     pub fn new(endpoint: &Endpoint, call: &Call<'_>) -> Self {
         let authority = endpoint.authority();
         let names = &authority.key_algorithms;
@@ -160,12 +160,12 @@ fn tag_list(tags: &BTreeMap<String, String>) -> Vec<Tag> {
     pairs.map(|(key, value)| Tag { key: key.clone(), value: Some(value.clone()) }).collect()
 }
 
-/// The URLs of an endpoint, as the operator says that this server is reached.
+/// The URLs of an endpoint, at the address that the operator has set for this server.
 pub fn urls(call: &Call<'_>, endpoint: &Endpoint) -> Urls {
     Urls::new(&call.settings.service_url, endpoint.id())
 }
 
-/// The id in the URL of an account: whatever name of the server it was made under.
+/// The id in the URL of an account, under whichever host name of the server the account was made.
 pub fn account_id<'a>(endpoint: &Endpoint, url: &'a str) -> Option<&'a str> {
     let path = url.strip_prefix("https://")?;
     let path = &path[path.find('/')?..];
@@ -190,7 +190,7 @@ impl From<&Binding> for AcmeExternalAccountBinding {
 }
 
 impl Expiration {
-    /// That much later, milliseconds since 1970.
+    /// Adds the duration to a time in milliseconds since 1970.
     pub fn after(&self, now_ms: i64) -> Result<i64, ApiError> {
         let units = [("MINUTES", 60_000), ("HOURS", 3_600_000), ("DAYS", 86_400_000)];
         let unit = by_name("Type", &self.kind, &units)?;
@@ -204,7 +204,7 @@ impl Expiration {
 }
 
 impl PrevalidationOptions {
-    /// The scope that is wanted, if one is given.
+    /// The requested scope, if there is one.
     pub fn read(self) -> Result<Option<acme::DomainScope>, ApiError> {
         let Some(dns) = self.dns_prevalidation else {
             return Err(ApiError::validation(
@@ -267,7 +267,7 @@ impl From<&Validation> for AcmeDomainValidation {
 }
 
 impl AcmeAccount {
-    /// An account, as seen through a server.
+    /// Describes an account, with the URLs of this server.
     pub fn new(account: &Account, call: &Call<'_>) -> Self {
         Self {
             account_url: urls(call, account.endpoint()).account(account.id()),
@@ -280,14 +280,14 @@ impl AcmeAccount {
     }
 }
 
-/// `Tags` and `CertificateTags`
+/// Reads `Tags` or `CertificateTags`.
 pub fn tags(list: Option<Vec<Tag>>) -> Result<BTreeMap<String, String>, ApiError> {
     let Some(list) = list else { return Ok(BTreeMap::new()) };
     let pairs = list.into_iter().map(|tag| (tag.key, tag.value.unwrap_or_default()));
     unique_tags(pairs, "ValidationException")
 }
 
-/// `IdempotencyToken`, with the digest of the whole request.
+/// Reads `IdempotencyToken`, bound to the digest of the whole request.
 pub fn idempotency(token: Option<String>, request: String) -> Result<Idempotency, ApiError> {
     if let Some(token) = &token {
         validate::length("IdempotencyToken", token.chars().count(), 1, 128)?;
@@ -308,7 +308,7 @@ pub fn find_endpoint(call: &mut Call<'_>, arn: &str) -> Result<Endpoint, ApiErro
     Ok(found)
 }
 
-/// The permission to issue from the CA of an endpoint, which is named by its own ARN from then on.
+/// Authorizes issuance from the CA of an endpoint; from then on the request names the CA by its ARN.
 pub fn authorize_issuing(
     call: &mut Call<'_>,
     authority: &mut acme::Authority,
@@ -317,7 +317,7 @@ pub fn authorize_issuing(
     let found = acme::authority_of(&mut call.work, &scope, authority)?;
     authority.arn = found.arn();
     call.notes.resource(found.arn(), "AWS::ACMPCA::CertificateAuthority");
-    // Certificate Manager asks with the caller's rights, for this one permission.
+    // Certificate Manager acts with the caller's rights, for this one permission.
     let mut conditions = call.conditions.clone();
     conditions.set("acm-pca:TemplateArn", outlast_domain::acm::template_arn());
     conditions.forward(CERTIFICATE_MANAGER);

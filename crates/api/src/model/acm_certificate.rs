@@ -14,7 +14,7 @@ pub use crate::aws::acm::{
 };
 use crate::wire::Timestamp;
 
-/// `DomainValidation`: there is none for a private certificate.
+/// `DomainValidation`: a private certificate has none.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct DomainValidation {}
 
@@ -70,9 +70,9 @@ impl CertificateDetail {
 }
 
 impl CertificateSummary {
-    /// Lists a certificate at a time, milliseconds since 1970.
+    /// Summarises a certificate at a time, milliseconds since 1970.
     pub fn new(certificate: &Certificate, now_ms: i64) -> Self {
-        /// What the model lets a list have of each certificate.
+        /// Most names of a certificate that a summary lists, by AWS's model.
         const NAMES: usize = 100;
         let record = certificate.record();
         let names = record.names();
@@ -106,7 +106,7 @@ impl CertificateSummary {
     }
 }
 
-/// `RenewalEligibility`
+/// `RenewalEligibility` of a certificate.
 pub fn eligibility(record: &Record) -> String {
     if record.is_renewable() { "ELIGIBLE" } else { "INELIGIBLE" }.to_owned()
 }
@@ -118,7 +118,7 @@ pub fn serial(record: &Record) -> String {
     pairs.join(":")
 }
 
-/// The issuer's organization, as Certificate Manager shows it; or else its common name, or all of its name.
+/// The issuer as Certificate Manager shows it: its organization, or else its common name, or else the whole name.
 fn issuer_name(x509: &X509) -> String {
     let organization =
         attributes(x509.issuer()).into_iter().find(|(oid, _)| oid.to_string() == "2.5.4.10");
@@ -128,7 +128,7 @@ fn issuer_name(x509: &X509) -> String {
         .unwrap_or_else(|| x509.issuer().to_string())
 }
 
-/// Private CA's name of the algorithm, or what the RFCs call it.
+/// Private CA's name of the signature algorithm, or else the RFCs' name.
 fn signature_name(x509: &X509) -> String {
     let oid = x509.signature_algorithm();
     SignatureAlgorithm::by_oid(oid)
@@ -171,14 +171,14 @@ impl From<&Name> for DistinguishedName {
                     continue;
                 }
             };
-            // The first of several of a kind.
+            // The first of several values wins.
             member.get_or_insert(value);
         }
         out
     }
 }
 
-/// A key algorithm as answers spell it: `RSA-2048`, where requests and policies have `RSA_2048`.
+/// A key algorithm as answers spell it: `RSA-2048`, where requests and policies spell `RSA_2048`.
 pub fn told_algorithm(name: &str) -> String {
     name.replace("RSA_", "RSA-")
 }

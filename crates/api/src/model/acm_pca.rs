@@ -25,17 +25,17 @@ pub use crate::aws::acm_pca::{
 use crate::call::Call;
 use crate::wire::{ApiError, Timestamp, validate};
 
-/// `CertificateAuthorityUsageMode`
+/// Values of `CertificateAuthorityUsageMode`.
 pub const USAGE_MODES: &[&str] = &["GENERAL_PURPOSE", "SHORT_LIVED_CERTIFICATE"];
-/// `ResourceOwner`
+/// Values of `ResourceOwner`.
 pub const RESOURCE_OWNERS: &[&str] = &["SELF", "OTHER_ACCOUNTS"];
-/// `AuditReportResponseFormat`
+/// Values of `AuditReportResponseFormat`.
 pub const REPORT_FORMATS: &[&str] = &["JSON", "CSV"];
 
 impl From<ASN1Subject> for ca::Subject {
     fn from(mut subject: ASN1Subject) -> Self {
         let custom = subject.custom_attributes.take().unwrap_or_default();
-        // Its other members are text, by the names that the table of names has.
+        // All other members are text; the table of attribute types has their names.
         let fields = serde_json::to_value(&subject).and_then(serde_json::from_value);
         Self {
             fields: fields.unwrap_or_default(),
@@ -63,7 +63,7 @@ impl From<&ca::Subject> for ASN1Subject {
 }
 
 impl CertificateAuthority {
-    /// What is shown of an authority. The standard that it was made for is shown while the operator claims it.
+    /// Describes an authority. `KeyStorageSecurityStandard` is shown only while the operator claims the standard.
     pub fn new(authority: &Authority, settings: &Settings) -> Self {
         let claimed = |name: &&str| settings.key_storage.is_some_and(|kept| kept.meets(name));
         let certificate = authority.certificate();
@@ -81,7 +81,7 @@ impl CertificateAuthority {
                 key_algorithm: authority.spec().pca_name.unwrap_or_default().to_owned(),
                 signing_algorithm: authority.algorithm().pca_name.unwrap_or_default().to_owned(),
                 subject: ASN1Subject::from(authority.subject()),
-                // What was given, and could be read when it was.
+                // Only if the extensions could be read when they were given.
                 csr_extensions: authority
                     .csr_extensions()
                     .and_then(|shown| serde_json::from_value(shown.clone()).ok()),
@@ -106,23 +106,24 @@ impl TryFrom<&Validity> for ca::Validity {
     }
 }
 
-/// Tags as the domain has them.
+/// Converts tags to the domain's type.
 pub fn tags(list: Vec<Tag>) -> Result<BTreeMap<String, String>, ApiError> {
     let pairs = list.into_iter().map(|tag| (tag.key, tag.value.unwrap_or_default()));
     super::unique_tags(pairs, "InvalidTagException")
 }
 
-/// What policies can ask about the tags of a request.
+/// Sets the condition keys about the tags of a request.
 pub fn request_tags(call: &mut Call<'_>, tags: &BTreeMap<String, String>) {
     super::request_tags(&mut call.conditions, tags);
 }
 
-/// Finds an authority and notes it for the audit record. It may be another account's: then its policy decides.
+/// Finds an authority and notes it for the audit record. Another account's authority is found, too; its policy
+/// decides then.
 pub fn find_authority(call: &mut Call<'_>, arn: &str) -> Result<Authority, ApiError> {
     find_authority_as(call, "CertificateAuthorityArn", arn)
 }
 
-/// The same for a member with another name.
+/// The same, for a member with another name.
 pub fn find_authority_as(
     call: &mut Call<'_>,
     member: &str,

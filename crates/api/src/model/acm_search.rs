@@ -1,4 +1,4 @@
-//! What Certificate Manager's searches filter and sort by.
+//! Filters and sort orders of Certificate Manager's searches.
 
 use outlast_domain::acm::certificate::Record;
 use outlast_domain::acm::certificate::RenewalSummary;
@@ -16,13 +16,13 @@ pub use crate::aws::acm::{
 };
 use crate::wire::{ApiError, Timestamp};
 
-/// `ComparisonOperator`
+/// Values of `ComparisonOperator`.
 pub const OPERATORS: &[&str] = &["CONTAINS", "EQUALS"];
 
-/// Whether a certificate is wanted, at a time in milliseconds since 1970.
+/// Whether a certificate matches, at a time in milliseconds since 1970.
 pub type Test = Box<dyn Fn(&Record, i64) -> bool>;
 
-/// The one member of a union that is there.
+/// The one member of a union that is set.
 fn only<T>(name: &str, members: Vec<Option<T>>) -> Result<T, ApiError> {
     let mut given = members.into_iter().flatten();
     match (given.next(), given.next()) {
@@ -32,7 +32,7 @@ fn only<T>(name: &str, members: Vec<Option<T>>) -> Result<T, ApiError> {
 }
 
 impl CertificateFilterStatement {
-    /// The test that it stands for.
+    /// Converts the filter into a test.
     pub fn test(self) -> Result<Test, ApiError> {
         let mut left = limits::MAX_FILTERS;
         self.at_depth(1, &mut left)
@@ -78,7 +78,7 @@ fn by(test: impl Fn(&Record) -> bool + 'static) -> Test {
 impl CertificateFilter {
     fn test(self) -> Result<Test, ApiError> {
         let arn = self.certificate_arn.map(|wanted| {
-            // The id is the end of it; the rest was checked by looking in one account and region.
+            // The ARN ends with the id; account and Region are those of the search.
             let id = wanted.rsplit('/').next().unwrap_or_default().to_owned();
             by(move |record| record.id == id)
         });
@@ -145,7 +145,7 @@ impl AcmCertificateMetadataFilter {
     }
 }
 
-/// Whether a certificate has an extended key usage; `NONE`: whether it has none at all.
+/// Whether a certificate has an extended key usage; `NONE` matches a certificate without any.
 pub fn has_purpose(record: &Record, name: &str) -> bool {
     let purposes = &record.details.extended_key_usages;
     if name == "NONE" {
@@ -155,14 +155,14 @@ pub fn has_purpose(record: &Record, name: &str) -> bool {
     }
 }
 
-/// Whether a certificate has a key usage; `ANY`: whether its key may be used for anything, for it says nothing.
+/// Whether a certificate has a key usage; `ANY` matches a certificate that does not restrict the usage of its key.
 pub fn has_usage(record: &Record, name: &str) -> bool {
     let usages = &record.details.key_usages;
     if name == "ANY" { usages.is_empty() } else { usages.iter().any(|known| known == name) }
 }
 
 impl CommonNameFilter {
-    /// Names of hosts are the same in any case.
+    /// Host names are compared without regard to case.
     fn holds(&self, name: &str) -> bool {
         let (name, wanted) = (name.to_ascii_lowercase(), self.value.to_ascii_lowercase());
         if self.comparison_operator == "EQUALS" { name == wanted } else { name.contains(&wanted) }
@@ -176,15 +176,15 @@ impl TimestampRange {
     }
 }
 
-/// A way to sort.
+/// A sort order.
 pub struct Order {
-    /// `SearchCertificatesSortBy`
+    /// Its name in `SearchCertificatesSortBy`.
     pub name: &'static str,
-    /// The value of a certificate at a time, milliseconds since 1970.
+    /// The value to sort by, at a time in milliseconds since 1970.
     pub key: fn(&Record, i64) -> SortKey,
 }
 
-/// Every way to sort.
+/// All sort orders.
 pub static ORDERS: &[Order] = &[
     Order { name: "CREATED_AT", key: |r, _| SortKey::Number(r.created_ms) },
     Order { name: "NOT_AFTER", key: |r, _| SortKey::Number(r.details.not_after) },
@@ -198,7 +198,7 @@ pub static ORDERS: &[Order] = &[
     Order { name: "NOT_BEFORE", key: |r, _| SortKey::Number(r.details.not_before) },
     Order { name: "KEY_ALGORITHM", key: |r, _| Some(r.details.key_algorithm.as_str()).into() },
     Order { name: "TYPE", key: |r, _| Some(r.origin.kind()).into() },
-    // All of an account and region begin alike.
+    // All ARNs of one account and Region have the same prefix.
     Order { name: "CERTIFICATE_ARN", key: |r, _| Some(r.id.as_str()).into() },
     Order { name: "COMMON_NAME", key: |r, _| r.details.common_name.as_deref().into() },
     Order {
@@ -222,7 +222,7 @@ pub static ORDERS: &[Order] = &[
     Order { name: "CERTIFICATE_KEY_PAIR_ORIGIN", key: |r, _| Some(r.origin.name()).into() },
 ];
 
-/// The place in a sorted list as a marker has it.
+/// A position in a sorted list, as the marker encodes it.
 pub fn position_text((key, id): &(SortKey, String)) -> String {
     let value = match key {
         SortKey::None => serde_json::Value::Null,
@@ -245,7 +245,7 @@ pub fn read_position(text: &str) -> Option<(SortKey, String)> {
 }
 
 impl X509Attributes {
-    /// What a certificate says; `pem` is its text, if it is still there.
+    /// Describes a certificate; `pem` is its text, if it is still stored.
     pub fn new(record: &Record, pem: Option<&str>) -> Self {
         let x509 = pem.and_then(|pem| X509::parse_one(pem.as_bytes()).ok());
         let details = &record.details;
@@ -265,7 +265,7 @@ impl X509Attributes {
     }
 }
 
-/// AWS has no member for the kinds that are left out.
+/// AWS has no member for the other kinds.
 fn alternative_name(name: &GeneralName) -> Option<AlternativeName> {
     let mut out = AlternativeName::default();
     match name {

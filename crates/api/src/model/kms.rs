@@ -20,7 +20,7 @@ fn names(names: &[&str]) -> Option<Vec<String>> {
     (!names.is_empty()).then(|| names.iter().map(|name| (*name).to_owned()).collect())
 }
 
-/// The algorithms of a key for the usage that it has.
+/// The algorithms that a key supports in its usage.
 pub struct Algorithms {
     /// `SigningAlgorithms`
     pub signing: Option<Vec<String>>,
@@ -99,7 +99,7 @@ impl From<&Key> for KeyMetadata {
     }
 }
 
-/// `ExpirationModel` of material that expires then, or never.
+/// `ExpirationModel` for material that expires at this time, or never.
 pub fn expiration_model(expires_ms: Option<i64>) -> &'static str {
     match expires_ms {
         Some(_) => "KEY_MATERIAL_EXPIRES",
@@ -108,7 +108,7 @@ pub fn expiration_model(expires_ms: Option<i64>) -> &'static str {
 }
 
 impl GrantListEntry {
-    /// The entry of a grant in `scope`.
+    /// The list entry of a grant on a key in `scope`.
     pub fn new(scope: &Scope, grant: Grant) -> Self {
         let limits = grant.constraints;
         let shown = |arn: &str| shown_in(&scope.region, arn);
@@ -134,18 +134,18 @@ impl GrantListEntry {
     }
 }
 
-/// Tags as the domain has them.
+/// Converts tags to the domain's type.
 pub fn tags(list: Vec<Tag>) -> Result<BTreeMap<String, String>, ApiError> {
     super::unique_tags(list.into_iter().map(|tag| (tag.tag_key, tag.tag_value)), "TagException")
 }
 
-/// What policies can ask about the tags of a request.
+/// Sets the condition keys about the tags of a request.
 pub fn request_tags(call: &mut Call<'_>, tags: &BTreeMap<String, String>) {
     super::request_tags(&mut call.conditions, tags);
 }
 
-/// Finds a key by any of its names, and notes it for the audit record. It may be another account's: then the
-/// key's policy decides.
+/// Finds a key by any of its names and notes it for the audit record. Another account's key is found, too; its policy
+/// decides then.
 pub fn find_key(call: &mut Call<'_>, name: &str) -> Result<Key, ApiError> {
     call.notes.parameter("keyId", name);
     let scope: &Scope = &call.scope;
@@ -154,7 +154,7 @@ pub fn find_key(call: &mut Call<'_>, name: &str) -> Result<Key, ApiError> {
     Ok(key)
 }
 
-/// Finds a key by its id or ARN, for the operations that take no alias.
+/// Finds a key by its id or ARN, for the operations that accept no alias.
 pub fn key_by_id(call: &mut Call<'_>, name: &str) -> Result<Key, ApiError> {
     if name.starts_with("alias/") || name.contains(":alias/") {
         return Err(kms::KmsError::NotFound(format!(
@@ -166,7 +166,7 @@ pub fn key_by_id(call: &mut Call<'_>, name: &str) -> Result<Key, ApiError> {
     find_key(call, name)
 }
 
-/// Finds a key of the caller's own account by its id or ARN, for the operations that take no other.
+/// Finds a key of the caller's own account by its id or ARN, for the operations that accept no other key.
 pub fn own_key<A: Action>(call: &mut Call<'_>, _: A, name: &str) -> Result<Key, ApiError> {
     let key = key_by_id(call, name)?;
     if key.account() != call.scope.account {
@@ -184,13 +184,13 @@ pub fn own_key<A: Action>(call: &mut Call<'_>, _: A, name: &str) -> Result<Key, 
     Ok(key)
 }
 
-/// `GrantTokens`: kept for the decision.
+/// Keeps `GrantTokens` for the authorization.
 pub fn grant_tokens(call: &mut Call<'_>, given: Option<Vec<String>>) {
     let tokens = given.unwrap_or_default();
     call.tokens = tokens;
 }
 
-/// A key policy that a caller wants to set: within its limits, readable, and no lock-out.
+/// Checks a key policy that a caller wants to set: within the limits, readable, and no lock-out.
 pub fn check_policy(
     call: &mut Call<'_>,
     text: &str,
@@ -199,7 +199,7 @@ pub fn check_policy(
 ) -> Result<(), ApiError> {
     let bypass = bypass.unwrap_or(false);
     let account = call.scope.account.clone();
-    // What a policy may well ask of whoever administers the key.
+    // A condition that a policy for administrators is likely to use.
     call.conditions.set("kms:CallerAccount", account.as_str());
     call.conditions.set("aws:ResourceAccount", account.as_str());
     let (_, access) = call.split();
@@ -208,7 +208,7 @@ pub fn check_policy(
     Ok(())
 }
 
-/// The message of Sign and Verify.
+/// Checks the message of Sign and Verify.
 pub fn message<'a>(call: &mut Call<'_>, message: &'a Blob, kind: Option<&str>) -> Message<'a> {
     let kind = kind.unwrap_or("RAW");
     call.notes.parameter("messageType", kind);
@@ -220,25 +220,25 @@ pub fn message<'a>(call: &mut Call<'_>, message: &'a Blob, kind: Option<&str>) -
     }
 }
 
-/// `SigningAlgorithm`: for the audit record, and for policies.
+/// Notes `SigningAlgorithm` for the audit record and sets its condition key.
 pub fn signing_algorithm(call: &mut Call<'_>, name: &str) {
     call.notes.parameter("signingAlgorithm", name);
     call.conditions.set("kms:SigningAlgorithm", name);
 }
 
-/// `MacAlgorithm`: for the audit record, and for policies.
+/// Notes `MacAlgorithm` for the audit record and sets its condition key.
 pub fn mac_algorithm(call: &mut Call<'_>, name: &str) {
     call.notes.parameter("macAlgorithm", name);
     call.conditions.set("kms:MacAlgorithm", name);
 }
 
-/// `EncapsulationAlgorithm`: for the audit record, and for policies.
+/// Notes `EncapsulationAlgorithm` for the audit record and sets its condition key.
 pub fn encapsulation_algorithm(call: &mut Call<'_>, name: &str) {
     call.notes.parameter("encapsulationAlgorithm", name);
     call.conditions.set("kms:EncapsulationAlgorithm", name);
 }
 
-/// `EncryptionAlgorithm`, `SYMMETRIC_DEFAULT` if not given.
+/// Notes `EncryptionAlgorithm`, `SYMMETRIC_DEFAULT` by default, for the audit record and sets its condition key.
 pub fn encryption_algorithm<'a>(call: &mut Call<'_>, given: Option<&'a str>) -> &'a str {
     let name = given.unwrap_or("SYMMETRIC_DEFAULT");
     call.notes.parameter("encryptionAlgorithm", name);
@@ -246,7 +246,7 @@ pub fn encryption_algorithm<'a>(call: &mut Call<'_>, given: Option<&'a str>) -> 
     name
 }
 
-/// Whether only permissions are checked: `DryRun` with the modifier `IGNORE_CIPHERTEXT`.
+/// Whether the call only checks permissions: `DryRun` with the modifier `IGNORE_CIPHERTEXT`.
 pub fn ignores_ciphertext(
     dry_run: Option<bool>,
     modifiers: Option<&[String]>,
@@ -258,7 +258,7 @@ pub fn ignores_ciphertext(
     Ok(!modifiers.is_empty())
 }
 
-/// The ciphertext of a request, which may be absent if it is not looked at.
+/// The ciphertext of a request, which may be absent if the call ignores it.
 pub fn ciphertext(blob: Option<&Blob>, may_be_absent: bool) -> Result<&[u8], ApiError> {
     match blob {
         Some(blob) => Ok(&blob.0),
@@ -267,8 +267,8 @@ pub fn ciphertext(blob: Option<&Blob>, may_be_absent: bool) -> Result<&[u8], Api
     }
 }
 
-/// The key to decrypt with: the one that is named, or the one that the ciphertext names. If both do, they must
-/// be the same.
+/// The key to decrypt with: the one that the request names, or the one that the ciphertext names. If both name a key,
+/// it must be the same.
 pub fn source_key(
     call: &mut Call<'_>,
     name: Option<&str>,
@@ -289,7 +289,7 @@ pub fn source_key(
     };
     let key = find_key(call, name)?;
     if symmetric && key.is_symmetric_encryption() && !ignores_ciphertext {
-        // Another key's is refused before anything is tried; garbage is garbage.
+        // A ciphertext of another key is refused before anything is decrypted; one that is unreadable is invalid.
         let scope = key.scope().clone();
         kms::decryption_key(&mut call.work, &scope, blob)?;
         if !kms::is_under(blob, &key) {
@@ -316,7 +316,7 @@ pub fn data_key_length(
     }
 }
 
-/// A data key of `length` bytes under a key, for an operation: plaintext and ciphertext.
+/// Makes a data key of `length` bytes for an operation: plaintext, and ciphertext under the key.
 pub fn data_key<A: Encrypts>(
     call: &mut Call<'_>,
     action: A,
@@ -350,13 +350,13 @@ fn under_key<A: Encrypts>(
     Ok(kms::encrypt(&mut call.work, call.ring, key, A::OPERATION, plaintext, allowed)?)
 }
 
-/// A key pair whose private half is encrypted under a key: what both operations have in common.
+/// A data key pair, as both operations that make one need it.
 pub struct DataKeyPair {
     /// Private key in PKCS #8.
     pub private: Secret,
-    /// The same under the key.
+    /// The private key, encrypted.
     pub ciphertext: Vec<u8>,
-    /// DER `SubjectPublicKeyInfo`.
+    /// Public key in DER, a `SubjectPublicKeyInfo`.
     pub public: Vec<u8>,
 }
 
@@ -376,7 +376,7 @@ pub fn data_key_pair<A: Encrypts>(
             format!("KeyPairSpec {spec} is not supported."),
         )
     })?;
-    // Before the work of making a key pair, which only an authorized caller may cause.
+    // Authorize first: making a key pair is work that only an authorized caller may cause.
     let allowed = may_make(call, action, key, context)?;
     let stored = row.generate().map_err(kms::KmsError::from)?;
     let private = row.to_pkcs8(&stored).map_err(kms::KmsError::from)?;
@@ -386,7 +386,7 @@ pub fn data_key_pair<A: Encrypts>(
     Ok(DataKeyPair { private, ciphertext, public })
 }
 
-/// An encryption context within its limits, noted for the audit record.
+/// Checks an encryption context against its limits and notes it for the audit record.
 pub fn encryption_context(
     call: &mut Call<'_>,
     given: Option<EncryptionContext>,
@@ -401,7 +401,7 @@ pub fn encryption_context(
     Ok(context)
 }
 
-/// What the six operations of custom key stores answer when they name one: there are none.
+/// The error of the six operations on custom key stores when they name one: none exists here.
 pub fn no_custom_key_store(name: &str) -> ApiError {
     ApiError::new(
         "CustomKeyStoreNotFoundException",
@@ -409,7 +409,7 @@ pub fn no_custom_key_store(name: &str) -> ApiError {
     )
 }
 
-/// `DryRun`: everything was checked, and nothing is done.
+/// `DryRun`: every check has passed, and nothing is done.
 pub fn dry_run(requested: Option<bool>) -> Result<(), ApiError> {
     if requested == Some(true) {
         return Err(ApiError::new(

@@ -1,4 +1,4 @@
-//! Transactions of the service's own, with the events that record them.
+//! Transactions that the service makes by itself, with the events that record them.
 
 use outlast_domain::change::Contended;
 use outlast_domain::work::{Swept, Work};
@@ -10,18 +10,18 @@ use super::Service;
 use crate::audit::service_event;
 use crate::table::ServiceRow;
 
-/// Something that was done, and is on disk.
+/// The outcome of a transaction that is durable.
 pub(crate) struct Did<T> {
-    /// What came of it.
+    /// Result of the transaction.
     pub(super) value: T,
-    /// What is recorded of it.
+    /// What the audit events record.
     pub(super) swept: Swept,
-    /// Records that are gone.
+    /// Number of deleted records.
     pub(super) deleted: usize,
 }
 
 impl Service {
-    /// One attempt. A conflict says that somebody was quicker.
+    /// One attempt. A conflict means that another server or request changed the same records first.
     pub(super) fn do_once<T>(
         &self,
         row: &ServiceRow,
@@ -35,7 +35,7 @@ impl Service {
         Ok(self.forget_erased(did))
     }
 
-    /// The same, again while somebody is quicker.
+    /// The same, repeated after each conflict.
     pub(crate) fn do_at_last<T>(
         &self,
         row: &ServiceRow,
@@ -78,7 +78,7 @@ impl Service {
     }
 }
 
-/// The events of what was done.
+/// The audit events of the transaction.
 pub(super) fn events(row: &ServiceRow, now_ms: i64, swept: &Swept) -> Result<Vec<Vec<u8>>, Fault> {
     let source = row.model.event_source;
     let event = |done| Ok(service_event(now_ms, &ids::event_id(now_ms)?, source, done));

@@ -1,7 +1,7 @@
-//! OCSP answers that were signed before, kept in memory. They are asked for by the certificates that they are about,
-//! or by the very path of a GET, which then need not be read.
+//! A cache of signed OCSP responses in memory, found by the certificates they are about, or by the path of a GET,
+//! which then need not be parsed.
 //!
-//! What is kept here is never believed without a look at the epoch of its authority: see [`super::plain`].
+//! No response is used without checking the epoch of its authority: see [`super::plain`].
 
 use std::hash::Hash;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use outlast_domain::ca::ocsp::Answer;
 use outlast_domain::limits;
 use outlast_pki::ocsp::{CertId, Status};
 
-/// Things in memory up to a number of bytes; what was not used for longest goes first.
+/// A cache limited by its number of bytes; the least recently used entries go first.
 pub(super) struct Bounded<K: Hash + Eq, V> {
     entries: LruCache<K, (V, usize)>,
     used: usize,
@@ -33,7 +33,7 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
         self.entries.get(key).map(|(value, _)| value)
     }
 
-    /// Keeps `value`, which takes so many bytes. The last one is kept however large it is.
+    /// Keeps `value`, which takes `size` bytes. The newest entry is kept however large it is.
     pub(super) fn put(&mut self, key: K, value: V, bytes: usize) {
         self.used += bytes;
         if let Some((_, (_, before))) = self.entries.push(key, (value, bytes)) {
@@ -50,18 +50,18 @@ impl<K: Hash + Eq, V> Bounded<K, V> {
     }
 }
 
-/// An answer that is kept, with what goes out with it.
+/// A response in the cache, with what is sent along with it.
 pub struct Kept {
     /// The certificates asked about.
     pub(super) ids: Vec<CertId>,
-    /// What it says of them.
+    /// The status of each.
     pub(super) statuses: Vec<Status>,
     pub(super) this_update: i64,
     pub(super) next_update: i64,
     pub(super) epoch_record_key: String,
-    /// Never 0 but for a record that is not there.
+    /// Never 0, except for a record that does not exist.
     epoch: AtomicU64,
-    /// The count of changes at which that was the epoch; 0 if nobody has looked.
+    /// The count of changes at which the epoch was read; 0 if it has not been read.
     seen_at: AtomicU64,
     uses: AtomicU32,
     pub(super) body: Bytes,
@@ -112,7 +112,7 @@ impl Kept {
         self.uses.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether it can be given at this time: an answer near its end is no help.
+    /// Whether the response can be sent at this time: one that is about to expire is of no use.
     pub(super) fn is_fresh(&self, now: i64) -> bool {
         now >= self.this_update
             && now < self.next_update - (self.next_update - self.this_update) / 8
@@ -128,15 +128,15 @@ impl Kept {
     }
 }
 
-/// What an entry takes beside its contents, about.
+/// Approximate overhead of an entry, in bytes.
 const OVERHEAD: usize = 800;
 
-/// What all certificates of a request are called together.
+/// Cache key of all certificates of a request.
 pub(super) fn key(ids: &[CertId]) -> Arc<[u8]> {
     ids.iter().flat_map(|id| id.der().iter().copied()).collect()
 }
 
-/// The answers that are kept.
+/// The cache.
 pub(super) struct Answers(Mutex<Inner>);
 
 struct Inner {
@@ -174,14 +174,14 @@ impl Answers {
         self.lock().answers.put(key, kept, bytes);
     }
 
-    /// Remembers which answer a path asks for.
+    /// Remembers which response belongs to a path.
     pub(super) fn put_path(&self, path: &[u8], key: Arc<[u8]>) {
         let bytes = path.len() + key.len() + OVERHEAD / 4;
         self.lock().paths.put(path.into(), key, bytes);
     }
 
-    /// Up to `limit` answers that were asked for and have passed half of their time. They are given once, unless they
-    /// are asked for again.
+    /// Up to `limit` responses that were asked for and are past half of their validity. Each is returned once, unless
+    /// it is asked for again.
     pub(super) fn due(&self, now: i64, limit: usize) -> Vec<Arc<Kept>> {
         let inner = self.lock();
         let found = inner.answers.values().filter(|kept| kept.is_due(now)).take(limit);
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_used_for_longest_goes_first_and_the_last_stays() {
+    fn least_recently_used_answer_is_dropped_first() {
         let mut bounded = Bounded::new(10);
         for (key, bytes) in [("a", 4), ("b", 4)] {
             bounded.put(key, key, bytes);

@@ -1,8 +1,8 @@
-//! How much may be done for everybody: so much at once, and so much each second from then on.
+//! A token bucket for everybody together: a burst, and a rate per second from then on.
 
 use outlast_domain::limits::Rate;
 
-/// What is left at some time, in thousandths of a signature.
+/// The state of the bucket, in thousandths of a signature.
 pub(super) struct Bucket {
     rate: Rate,
     left: i64,
@@ -10,24 +10,24 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// A full one.
+    /// A full bucket.
     pub(super) fn new(rate: Rate) -> Self {
         Self { rate, left: rate.at_once * 1000, at_ms: i64::MIN }
     }
 
-    /// Whether there is one to take.
+    /// Whether a token is left.
     pub(super) fn has_one(&self, now_ms: i64) -> bool {
         self.left_at(now_ms) >= 1000
     }
 
     fn left_at(&self, now_ms: i64) -> i64 {
-        // A clock that was set back gives nothing, and takes nothing away.
+        // A clock that was set back neither adds tokens nor removes any.
         let passed = now_ms.saturating_sub(self.at_ms).max(0);
         let gained = passed.saturating_mul(self.rate.per_second);
         self.left.saturating_add(gained).min(self.rate.at_once * 1000)
     }
 
-    /// Takes one, if there is one.
+    /// Takes a token, if one is left.
     pub(super) fn take(&mut self, now_ms: i64) -> bool {
         self.left = self.left_at(now_ms);
         self.at_ms = now_ms;

@@ -1,11 +1,13 @@
-//! Whether the clock may be believed, before anything is erased, rotated, renewed or forgotten because its time is over.
+//! Whether the clock can be trusted before anything is erased, rotated, renewed or forgotten because its time is
+//! over.
 //!
-//! A clock that is days ahead would erase what must be kept for days. So a reading is compared with another clock: that
-//! of the database, which all servers on it share; or, where the store is this process's own, the time of the last audit
-//! event at the start, and from then on a clock that nobody can set ([`Reading::monotonic_ms`]). Beyond
-//! [`limits::CLOCK_TOLERANCE_MS`] nothing is swept until the clocks agree again.
+//! A clock that is days ahead would erase records that must be kept for days. So every reading is compared with
+//! another clock: the clock of the database, which all its servers share; or, where the store belongs to this process
+//! alone, the time of the last audit event at the start, and from then on a clock that nobody can set
+//! ([`Reading::monotonic_ms`]). If they differ by more than [`limits::CLOCK_TOLERANCE_MS`], nothing is swept until
+//! they agree again.
 //!
-//! Requests are served meanwhile: they refuse what has expired, and erase nothing because of the time.
+//! Requests are still served: they refuse what has expired, and erase nothing because of the time.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -20,11 +22,12 @@ use super::Service;
 pub struct Reading {
     /// The time, in milliseconds since 1970 (UTC).
     pub wall_ms: i64,
-    /// Milliseconds since a fixed moment, from a clock that nobody can set and that goes on while the machine sleeps.
+    /// Milliseconds since a fixed moment, from a clock that nobody can set and that keeps running while the machine
+    /// sleeps.
     pub monotonic_ms: i64,
 }
 
-/// What is known of the clock.
+/// The state of the comparison.
 #[derive(Default)]
 pub(super) struct State(Mutex<Known>);
 
@@ -32,21 +35,21 @@ pub(super) struct State(Mutex<Known>);
 struct Known {
     /// The last reading that agreed with the reference.
     agreed: Option<Reading>,
-    /// The last reading that was compared with it.
+    /// The last reading that was compared with the reference.
     held: Option<Reading>,
-    /// The fault of that reading, if it has one.
+    /// What is wrong with that reading, if anything.
     wrong: Option<String>,
-    /// Time of the last line in the log about it, by the monotonic clock.
+    /// Time of the last log line about it, by the monotonic clock.
     logged_ms: Option<i64>,
     /// Time of the monotonic clock before which nothing is swept.
     sweeps_from_ms: i64,
-    /// The operator says that the clock is right, whatever the last event says.
+    /// The operator says that the clock is right, even if the last audit event disagrees.
     trusted: bool,
 }
 
 impl Service {
-    /// Trusts the clock at the start even if it is far from the last audit event: for an operator who has corrected a wrong
-    /// clock. A database's clock is compared with it all the same.
+    /// Trusts the clock at the start even if it is far from the last audit event: for an operator who has corrected a
+    /// wrong clock. The database's clock is still compared.
     pub fn trust_clock(&self) {
         self.clock.known().trusted = true;
     }
@@ -54,8 +57,8 @@ impl Service {
     /// Compares a reading with the database's clock or, without one, with the last audit event and the monotonic clock.
     ///
     /// # Errors
-    /// [`Fault::Clock`] if the clock is wrong: it is in the log, and nothing is swept. [`Fault::Store`] if the clock
-    /// that it is compared with could not be read.
+    /// [`Fault::Clock`] if the clock is wrong: the fault is logged, and nothing is swept. [`Fault::Store`]
+    /// if the reference could not be read.
     pub fn hold_clock(&self, reading: Reading) -> Result<(), Fault> {
         let outcome = match self.fresh.clock_ms() {
             Ok(Some(there_ms)) => Ok(compared("the database's", reading.wall_ms - there_ms)),
@@ -92,22 +95,22 @@ impl Service {
         outcome?.map_or(Ok(()), |wrong| Err(Fault::Clock(wrong)))
     }
 
-    /// The fault of the clock in the last comparison, if there was one.
+    /// What was wrong with the clock in the last comparison, if anything.
     pub fn clock_problem(&self) -> Option<String> {
         self.clock.known().wrong.clone()
     }
 
-    /// Compares a reading with the reference, and then does what is due by it: [`Service::run_housekeeping`].
+    /// Compares a reading with the reference, and then does what is due at that time: [`Service::run_housekeeping`].
     ///
     /// # Errors
-    /// As of [`Service::hold_clock`] and [`Service::run_housekeeping`].
+    /// Those of [`Service::hold_clock`] and [`Service::run_housekeeping`].
     pub fn sweep(&self, reading: Reading) -> Result<(), Fault> {
         self.hold_clock(reading)?;
         self.run_housekeeping(reading.wall_ms)
     }
 
-    /// Whether something may be swept at this time; false while the clock has not been judged yet. Before the first reading
-    /// the caller answers for the time.
+    /// Whether a sweep may run at this time; false after a reading failed the comparison, until one passes. Before
+    /// the first reading the caller vouches for the time.
     ///
     /// # Errors
     /// [`Fault::Clock`] if the clock is wrong, or this is not the time that was compared with the reference.
@@ -123,7 +126,7 @@ impl Service {
         Ok(held.monotonic_ms >= known.sweeps_from_ms)
     }
 
-    /// The fault of a reading, as far as a process alone can tell.
+    /// What is wrong with a reading, as far as this process can tell alone.
     fn compare_with_events(&self, reading: Reading) -> Result<Option<String>, Fault> {
         if let Some(agreed) = self.clock.known().agreed {
             let went_on = reading.monotonic_ms - agreed.monotonic_ms;
@@ -138,8 +141,8 @@ impl Service {
             return Ok(compared("the last audit event's", since));
         }
         if since > limits::CLOCK_TOLERANCE_MS {
-            // Either nobody used the server for so long, or the clock is ahead. The process cannot tell, so it gives the
-            // operator time to.
+            // Either nobody used the server for that long, or the clock is ahead. The process cannot tell, so it
+            // gives the operator time to.
             let wait = (since / limits::CLOCK_WAIT_SHARE).min(limits::MAX_CLOCK_WAIT_MS);
             known.sweeps_from_ms = reading.monotonic_ms + wait;
             tracing::warn!(
@@ -153,7 +156,7 @@ impl Service {
         Ok(None)
     }
 
-    /// Time of the last audit event, if it has one.
+    /// Time of the last audit event, if there is one.
     fn last_event_ms(&self) -> Result<Option<i64>, Fault> {
         let last = self.fresh.last_event()?;
         let events = self.fresh.events(last.saturating_sub(1), 1)?;
@@ -167,19 +170,19 @@ impl Service {
 
 impl State {
     fn known(&self) -> MutexGuard<'_, Known> {
-        // Every change is complete in itself.
+        // Every change leaves the state consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The fault of a clock that is so many milliseconds ahead of a reference; none within the tolerance.
+/// What is wrong with a clock that is so many milliseconds ahead of the reference; nothing within the tolerance.
 fn compared(reference: &str, ahead_ms: i64) -> Option<String> {
     let by = ahead_ms.saturating_abs();
     let side = if ahead_ms > 0 { "ahead of" } else { "behind" };
     (by > limits::CLOCK_TOLERANCE_MS).then(|| format!("it is {} {side} {reference}", span(by)))
 }
 
-/// A length of time in its two greatest units.
+/// A duration in its two largest units.
 fn span(ms: i64) -> String {
     let minutes = ms / 60_000;
     let (days, hours, minutes) = (minutes / 1440, minutes / 60 % 24, minutes % 60);

@@ -1,5 +1,5 @@
-//! Calls that are signed for services which are not here: the answer is in the form that their clients read, and says what to use
-//! instead. Nothing of such a call is believed or recorded.
+//! Calls that are signed for services which Outlast does not have: the answer has the form that their clients read,
+//! and says what to use instead. Such a call is neither authenticated nor recorded.
 //!
 //! IAM's errors: <https://docs.aws.amazon.com/IAM/latest/APIReference/CommonErrors.html>. S3's:
 //! <https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>.
@@ -8,12 +8,12 @@ use quick_xml::escape::escape;
 
 use super::Response;
 
-/// A service that clients may take this one for.
+/// A service that clients may expect here.
 struct Elsewhere {
     /// Its name in signatures.
     signing_name: &'static str,
     status: u16,
-    /// Its name of the error.
+    /// Its name for the error.
     code: &'static str,
     /// What to use instead.
     message: &'static str,
@@ -51,7 +51,7 @@ static SERVICES: &[Elsewhere] = &[
     },
 ];
 
-/// The answer to a call that is signed for this service, if it is one of those.
+/// The answer to a call that is signed for one of these services.
 pub(super) fn answer(signing_name: &str, path: &str) -> Option<Response> {
     let row = SERVICES.iter().find(|row| row.signing_name == signing_name)?;
     Some(Response {

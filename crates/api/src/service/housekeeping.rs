@@ -1,4 +1,4 @@
-//! Housekeeping: the service erases, rotates and forgets what is due.
+//! Housekeeping: erases, rotates and forgets what is due.
 
 use outlast_domain::work::{Done, Sweep, Swept, Work};
 use outlast_domain::{Fault, acm, acme, ca, identity, kms, limits};
@@ -40,12 +40,12 @@ pub(super) struct Round<'a> {
 
 impl Service {
     /// Erases keys, CAs and imported material whose time is over, rotates keys that are due, and forgets old
-    /// sessions, import parameters and idempotency tokens. What concerns a key or CA leaves its record in the
-    /// same durable step.
+    /// sessions, import parameters and idempotency tokens. Each change of a key or CA is committed together with its
+    /// audit event.
     ///
     /// # Errors
-    /// The first failure; everything else is done all the same, and what failed is tried again in the next round.
-    /// [`Fault::Clock`] if the clock is known to be wrong: then nothing is swept.
+    /// The first failure; everything else is done nevertheless, and what failed is tried again in the next
+    /// round. [`Fault::Clock`] if the clock is known to be wrong: then nothing is swept.
     pub fn run_housekeeping(&self, now_ms: i64) -> Result<(), Fault> {
         let mut round = Round::new(self, now_ms);
         if let Err(fault) = self.follow_events(now_ms) {
@@ -57,7 +57,7 @@ impl Service {
                 for (row, sweep) in SWEEPS {
                     round.sweep(row, sweep);
                 }
-                // Long work comes last, so that it delays nothing else.
+                // Slow work comes last, so that it delays nothing else.
                 round.sweep_in_steps(&ACM, &acm::renew::RENEW_DUE, limits::RENEWALS_AT_ONCE);
             }
             Ok(false) => {}
@@ -100,8 +100,8 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// One commit for all costs one sync of the disk. If it fails for any reason, each is committed by itself, so that a key of
-    /// one account does not delay the others.
+    /// One commit for all costs one sync of the disk. If it fails for any reason, each item is committed by itself,
+    /// so that a key of one account does not delay the others.
     fn handle_all(&mut self, row: &ServiceRow, sweep: &Sweep, record_keys: &[String]) {
         if record_keys.is_empty() {
             return;
@@ -130,7 +130,7 @@ impl<'a> Round<'a> {
     }
 }
 
-/// Logs what a sweep has done: each item that has an audit event, and the number of records without one.
+/// Logs the result of a sweep: each item that has an audit event, and the number of records without one.
 fn tell(row: &ServiceRow, record_keys: &[String], did: &Did<()>) {
     let (service, deleted) = (row.model.signing_name, did.deleted);
     for done in &did.swept.done {
@@ -139,7 +139,7 @@ fn tell(row: &ServiceRow, record_keys: &[String], did: &Did<()>) {
         tracing::info!(service, event, arn, account, region, "done because it was due");
     }
     if did.swept.done.is_empty() && deleted > 0 {
-        // The kind is what the keys of the records begin with.
+        // Record keys begin with the kind of the record.
         let kind = record_keys.first().map(String::as_str).unwrap_or_default();
         let kind = kind.match_indices('/').nth(1).map_or(kind, |(end, _)| &kind[..end]);
         tracing::info!(service, kind, deleted, "records were deleted because their time is over");

@@ -1,5 +1,5 @@
-//! What is served over plain HTTP: CRLs, OCSP, and certificates of authorities. Nothing else is known there, and
-//! nobody is asked who they are: all of it is signed, and meant for everybody.
+//! What is served over plain HTTP: CRLs, OCSP, and certificates of authorities. Nothing else is served there, and no
+//! client is authenticated: everything is signed and public.
 //!
 //! OCSP: RFC 6960, appendix A, and the profile of RFC 5019, which says what caches on the way may keep.
 

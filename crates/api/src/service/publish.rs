@@ -1,4 +1,4 @@
-//! What is written to buckets: audit reports that were asked for, and CRLs of authorities that name a bucket.
+//! What is written to buckets: requested audit reports, and CRLs of authorities that name a bucket.
 
 use outlast_domain::Fault;
 use outlast_domain::ca::{publish, report};
@@ -7,12 +7,12 @@ use outlast_store::StoreError;
 use super::Service;
 use crate::ops::ACM_PCA;
 
-/// Where buckets are. What goes wrong is said for the log.
+/// Writes to buckets. Its errors are texts for the log.
 pub trait Sink: Send + Sync {
-    /// Writes an object, or replaces it, for good. Bucket and key are as a caller gave them.
+    /// Writes or replaces an object, durably. Bucket and key are as a caller gave them.
     fn put(&self, bucket: &str, key: &str, content_type: &str, bytes: &[u8]) -> Result<(), String>;
 
-    /// Whether an account may have things written to a bucket. Asked before each.
+    /// Whether an account may have objects written to a bucket. Asked before each object.
     fn may_use(&self, account: &str, bucket: &str) -> bool {
         let _ = (account, bucket);
         true
@@ -21,14 +21,15 @@ pub trait Sink: Send + Sync {
 
 /// Records examined in one step.
 const PAGE: usize = 100;
-/// How often a report is tried before it has failed.
+/// Attempts to write a report before it has failed.
 const ATTEMPTS: u32 = 2;
 
 impl Service {
-    /// Writes what is waiting, for as long as `go_on` says so. Each object takes as long as `sink` does.
+    /// Writes what is waiting, as long as `go_on` returns true. Each object takes as long as `sink` does.
     ///
     /// # Errors
-    /// The first failure of the store. What `sink` refuses is noted there, and is no error here.
+    /// The first failure of the store. A refusal by `sink` is noted in the report or CRL, and is no error
+    /// here.
     pub fn publish(
         &self,
         sink: &dyn Sink,
@@ -133,8 +134,8 @@ impl Service {
                     publish::crl_written(work, &record_key, written)
                 });
                 match noted {
-                    // The CRL was made anew, or another server has noted that it wrote one. Whose was written last is not
-                    // known: it may be this one, which is the older. So the newest is written once more.
+                    // The CRL was remade, or another server has noted that it wrote one. It is not known which was
+                    // written last; it may be this older one. So the newest is written once more.
                     Err(Fault::Store(StoreError::Conflict)) if written => {
                         self.write_again(now_ms, &record_key)?;
                     }

@@ -1,5 +1,5 @@
-//! The audit log for others to read, below `/tlog/` (C2SP tlog-tiles): the signed head and the tiles of hashes for
-//! anybody, the entries for principals that the operator names.
+//! The audit log for readers, below `/tlog/` (C2SP tlog-tiles): the signed head and the tiles of hashes for anybody,
+//! the entries for principals that the operator names.
 
 use outlast_domain::arn::Scope;
 use outlast_domain::audit::{LogKey, cosigned, serve};
@@ -14,12 +14,12 @@ use crate::audit::{Event, Notes};
 use crate::wire::ApiError;
 use crate::wire::sigv4::Claim;
 
-/// Where the log is.
+/// Prefix of the log's paths.
 pub const PREFIX: &str = "/tlog/";
-/// What requests for entries are signed for.
+/// Service name that requests for entries are signed for.
 const SIGNING_NAME: &str = "outlast";
 
-/// What is served, and to whom.
+/// Whether the log is published, and its readers.
 #[derive(Default)]
 pub(super) struct Published {
     is_on: bool,
@@ -27,11 +27,11 @@ pub(super) struct Published {
     readers: Vec<String>,
 }
 
-/// What is found of a tile, or why its reader may not have it.
+/// A tile, if it exists, or why its reader may not have it.
 type Found = Result<Option<Vec<u8>>, ApiError>;
 
 impl Service {
-    /// Says whether the log is served, and who may read its entries.
+    /// Sets whether the log is published, and who may read its entries.
     pub fn publish_log(&self, is_on: bool, readers: Vec<String>) {
         let mut published =
             self.trail.published.write().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -83,12 +83,12 @@ impl Service {
     fn published_head(&self, now_ms: i64) -> Result<Option<Response>, ApiError> {
         let mut work = self.work(now_ms);
         let key = LogKey::read(&mut work)?;
-        // Every head covers nothing.
+        // Every head covers the empty range.
         let head = cosigned::best_head(&mut work, &key, 0)?.ok();
         Ok(head.map(|head| text(200, &head.to_string())))
     }
 
-    /// The entries of a tile, if there is one, and a transaction whose event says who read them.
+    /// The entries of a tile, if it exists, and a transaction whose event says who read them.
     fn published_entries(
         &self,
         published: &Published,
@@ -129,7 +129,7 @@ impl Service {
             Scope { account: caller.principal.account.clone(), region: claim.region.clone() };
         let keys = conditions(&caller, &scope, request);
         let arn = serve::arn(&caller.principal.account, &key.origin);
-        // The log holds the events of all accounts: an account's own policies do not suffice.
+        // The log holds the events of all accounts, so an account's own policies do not suffice.
         let permit: Result<Permit<action::outlast::GetAuditEntries>, ApiError> =
             if published.readers.contains(&principal) {
                 identity::authorize(&caller, &keys, action::outlast::GetAuditEntries, &arn)

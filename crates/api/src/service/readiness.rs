@@ -1,4 +1,4 @@
-//! Whether this server can do its work, and why not: what `/readyz` says.
+//! Whether this server can do its work, and if not, why: what `/readyz` says.
 //!
 //! A check reads the store and opens a secret, so it runs from time to time and not for each request: `crates/net` runs it
 //! and keeps the result. `docs/readiness.md` says what the reasons mean, and what to do.
@@ -13,15 +13,15 @@ use super::{Reading, Service};
 /// A reason why a server is not ready.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Reason {
-    /// Its name, with which its line begins.
+    /// Name of the reason, which begins its line.
     pub name: &'static str,
-    /// The rest of the line. No more than anybody may know; details are in the log.
+    /// The rest of the line. Strangers may read it; details are in the log.
     says: &'static str,
 }
 
-/// The log is not the one that was signed.
+/// The audit log differs from what was signed.
 pub static AUDIT: Reason = Reason { name: "audit", says: "the audit trail was tampered with" };
-/// No check has ended for a while.
+/// No check has finished for a while.
 pub static LOOK: Reason =
     Reason { name: "look", says: "the store and the root key have not been looked at for a while" };
 /// The store does not answer.
@@ -37,11 +37,11 @@ pub static TOKEN: Reason = Reason {
     name: "token",
     says: "secrets cannot be opened: the token of the root key does not answer",
 };
-/// The clock is far from the one that it is compared with.
+/// The clock is far from its reference.
 pub static CLOCK: Reason =
     Reason { name: "clock", says: "the clock is wrong, and nothing that is due is done" };
 
-/// All of them.
+/// All reasons.
 pub static REASONS: &[&Reason] = &[&AUDIT, &LOOK, &STORE, &ROOT_KEY, &TOKEN, &CLOCK];
 
 /// A reason with its details.
@@ -60,7 +60,7 @@ impl Problem {
     }
 }
 
-/// One line.
+/// The line that `/readyz` shows.
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.reason.name, self.reason.says)?;
@@ -69,8 +69,8 @@ impl fmt::Display for Problem {
 }
 
 impl Service {
-    /// Checks all that this server needs: reads the store, opens a secret, and compares the clock with the database's.
-    /// Returns every problem; details that strangers may not see go to the log.
+    /// Checks everything that this server needs: reads the store, opens a secret, and compares the clock with the
+    /// database's. Returns every problem; details that strangers must not see go to the log.
     pub fn look(&self, reading: Reading) -> Vec<Problem> {
         let mut problems = Vec::new();
         let outcomes = [self.open_a_secret(reading.wall_ms), self.hold_clock(reading)];
@@ -89,7 +89,7 @@ impl Service {
         problems
     }
 
-    /// Opens one sealed record as it is now, and unwraps the current root key.
+    /// Opens one sealed record from the store, past the cache, and unwraps the current root key.
     fn open_a_secret(&self, now_ms: i64) -> Result<(), Fault> {
         self.root.check_current(self.fresh.as_ref())?;
         migration::state(&mut self.work(now_ms)).map(drop)

@@ -1,4 +1,4 @@
-//! What revocation does by itself, within seconds: CRLs, the certificates of OCSP responders, answers that are due.
+//! Revocation's own work, every few seconds: CRLs, certificates of OCSP responders, responses to renew.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,24 +19,25 @@ use crate::ops::ACM_PCA;
 
 /// Records examined in one step.
 const PAGE: usize = 500;
-/// CRLs with slow signatures that are made in one round: others wait meanwhile.
+/// CRLs with slow signatures that are made in one round; others wait.
 const SLOW: usize = 8;
-/// Answers that are renewed in one round, and in one transaction.
+/// Responses that are renewed in one round, and in one transaction.
 const ANSWERS: usize = 512;
 const TOGETHER: usize = 32;
-/// How often a CRL is tried while its mark changes, before it is made of what there was meanwhile.
+/// Attempts to make a CRL while its mark changes; after them it is made of what is known by then.
 const ATTEMPTS: u32 = 3;
 
 impl Service {
-    /// Makes the CRLs and responders that are due, and renews answers that are asked for again and again. Cheap when
-    /// there is nothing. While the clock is wrong, nothing is made: a CRL by a clock that is ahead leaves out what has
-    /// not yet expired.
+    /// Makes the CRLs and responders that are due, and renews responses that are asked for repeatedly. Cheap when
+    /// nothing is due. While the clock is wrong nothing is made: by a clock that is ahead a CRL would leave out
+    /// certificates that have not expired yet.
     ///
     /// # Errors
-    /// The first failure. What can be done is done all the same, and the rest comes again at the next round.
+    /// The first failure. Everything else is done nevertheless, and what failed is tried again in the next
+    /// round.
     pub fn keep_revocation(&self, now_ms: i64) -> Result<(), Fault> {
         if self.may_sweep(now_ms).is_err() {
-            // It is in the log already, and this comes again within seconds.
+            // It is logged already, and the next round comes within seconds.
             return self.look_at_epochs(now_ms);
         }
         let mut round = Round::new(self, now_ms);
@@ -68,7 +69,7 @@ impl Service {
                     Ok(Some(reason)) => {
                         tracing::warn!(record_key, reason, "an authority does not answer OCSP");
                     }
-                    // Another server was quicker, or the authority changed just now.
+                    // Another server was first, or the authority changed just now.
                     Ok(None) | Err(Fault::Store(StoreError::Conflict)) => {}
                     Err(fault) => {
                         tracing::warn!(record_key, %fault, "an OCSP responder could not be made");
@@ -122,7 +123,7 @@ impl Service {
         }
     }
 
-    /// Other servers on the same database revoke, too.
+    /// Other servers on the same database revoke certificates, too.
     fn look_at_epochs(&self, now_ms: i64) -> Result<(), Fault> {
         let record_keys: Vec<_> = lock(&self.revocation.epochs).keys().cloned().collect();
         let work = self.work(now_ms);
@@ -138,7 +139,7 @@ impl Service {
         for together in due.chunks(TOGETHER) {
             match self.renew_together(together, now_ms) {
                 Ok(()) => {}
-                // One of them cannot be, or changed meanwhile: that is no reason for the others not to be.
+                // One response that cannot be renewed, or has just changed, does not stop the others.
                 Err(_) => {
                     for kept in together {
                         self.renew_alone(kept, now_ms);
@@ -150,7 +151,7 @@ impl Service {
 
     fn renew_alone(&self, kept: &Arc<Kept>, now_ms: i64) {
         match self.renew_together(std::slice::from_ref(kept), now_ms) {
-            // An answer that changes meanwhile is signed when a client asks for it.
+            // A response that changes in the meantime is signed when a client asks for it.
             Ok(()) | Err(Fault::Store(StoreError::Conflict)) => {}
             Err(fault) => {
                 tracing::warn!(of = kept.epoch_record_key, %fault, "an OCSP answer could not be renewed");
@@ -160,7 +161,7 @@ impl Service {
 
     fn renew_together(&self, due: &[Arc<Kept>], now_ms: i64) -> Result<(), Fault> {
         let mut renewed = Vec::with_capacity(due.len());
-        // Answers about several certificates are signed when they are asked for.
+        // Responses about several certificates are signed when clients ask for them.
         let terms = ocsp::Terms { validity_seconds: self.ocsp_validity(), admit: &|_| false };
         let mut work = self.work(now_ms);
         let mut swept = Swept::default();
@@ -190,8 +191,8 @@ fn logged(record_key: &str, outcome: Result<bool, Fault>) -> Result<bool, Fault>
     outcome
 }
 
-/// Those of the CRLs (places of their marks, in order) that are made in this round: one of each authority before the second
-/// of any, and first those that come after the one that was made `last`. So nobody waits for as long as others revoke.
+/// The CRLs to make in this round (record keys of their marks, in order): one of each authority before the second of
+/// any, beginning after the one that was made `last`. So nobody waits for as long as others keep revoking.
 fn whose_turn(mut record_keys: Vec<String>, last: &mut String) -> Vec<String> {
     let from = record_keys.partition_point(|record_key| record_key <= last);
     record_keys.rotate_left(from);
@@ -216,8 +217,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_waits_for_the_crls_of_somebody_who_revokes_all_the_time() {
-        // One authority has all of its partitions made anew in each round; the others come after it.
+    fn frequent_revocation_delays_no_other_account() {
+        // One authority is due with all its partitions in every round; the others follow it.
         let busy = |part: usize| format!("ca/crl-mark/1/eu/a/{part:02}");
         let others: Vec<_> =
             (0..20).map(|n| format!("ca/crl-mark/2/eu/b{n:02}/complete")).collect();

@@ -1,4 +1,4 @@
-//! Which operation a request is for, and answers that need no more than that.
+//! Which operation a request is for, and the answers that need no more than that.
 
 use http::{HeaderMap, Method};
 use outlast_domain::Fault;
@@ -9,7 +9,7 @@ use crate::table::{Row, ServiceRow};
 use crate::wire::sigv4::Claim;
 use crate::wire::{ApiError, Protocol, query, rest};
 
-/// Where a request goes, known from its head alone.
+/// The destination of a request, known from its head alone.
 #[derive(Clone, Copy)]
 pub struct Route {
     pub(super) service: &'static ServiceRow,
@@ -18,8 +18,8 @@ pub struct Route {
 }
 
 impl Route {
-    /// Finds the operation, or for a query service only the service: [`Route::resolve`] does the rest. The
-    /// error is ready to be sent.
+    /// Finds the operation or, for a query service, only the service; [`Route::resolve`] does the rest. The error is
+    /// ready to be sent.
     pub fn find(method: &Method, path: &str, headers: &HeaderMap) -> Result<Self, Response> {
         Self::find_among(SERVICES, method, path, headers)
     }
@@ -69,7 +69,7 @@ impl Route {
                 let row = service.operations.iter().find(|row| row.name == name)?;
                 Some(Self { service, row, protocol: Protocol::Json11 })
             }),
-            // A query service is known by the scope that the request is signed for.
+            // The scope that the request is signed for identifies a query service.
             None => scope.and_then(|name| {
                 let service = services.iter().find(|row| {
                     row.model.signing_name == name && row.model.protocols.contains(&Protocol::Query)
@@ -110,7 +110,7 @@ impl Route {
         })
     }
 
-    /// What the service is called in signatures, and the operation once it is resolved.
+    /// The service's name in signatures, and the operation's name once it is resolved.
     pub fn names(&self) -> (&'static str, &'static str) {
         (self.service.model.signing_name, self.row.name)
     }
@@ -120,7 +120,7 @@ impl Route {
         self.service.model.max_body
     }
 
-    /// The answer to a caller of whom too many calls that take long wait for their turn.
+    /// The answer when too many slow calls of one caller are waiting.
     pub fn throttled(&self) -> Response {
         let text = "Rate exceeded: too many calls of yours that take long wait for their turn.";
         self.failure(&ApiError::new("ThrottlingException", text))

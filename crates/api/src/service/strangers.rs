@@ -1,13 +1,13 @@
-//! What is signed for strangers: whoever asks OCSP a question that no kept answer fits. Each signature is announced in
-//! the audit log before it leaves the server, counted, and summed up by the minute.
+//! OCSP responses that are signed for strangers, because no response in the cache fits. Each signature is announced
+//! in the audit log before it leaves the server, counted, and summed up by the minute.
 //!
-//! An event for each would let anybody fill the disk. So one event announces that up to
-//! [`limits::OCSP_ANNOUNCED`] answers of an authority follow within a minute, and is durable before the first of them
-//! is sent. When the minute is over a second event says how many there were, when, and for whom. An announcement without
-//! one is of a server that did not end in order: it stands for as many signatures as it announces.
-//! `docs/decisions/0024-strangers-are-summed-up.md` has the reasons.
+//! An event for each would let anybody fill the disk. So one event announces that up to [`limits::OCSP_ANNOUNCED`]
+//! responses of an authority follow within a minute, and is durable before the first of them is sent. At the end of
+//! the minute a second event says how many there were, when, and for whom. An announcement without a sum comes from a
+//! server that was killed: it stands for as many signatures as it announces.
+//! `docs/decisions/0024-strangers-are-summed-up.md` gives the reasons.
 //!
-//! Nothing is counted here that was asked with credentials: such a call has an event of its own.
+//! Calls with credentials are not counted here: each has an event of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -29,12 +29,12 @@ use super::shared::lock;
 use crate::audit::service_event_with;
 use crate::ops::ACM_PCA;
 
-/// Says in the log that answers follow.
+/// Name of the event that announces responses.
 const ANNOUNCEMENT: &str = "AnnounceOCSPResponses";
-/// Says in the log how many there were.
+/// Name of the event that says how many there were.
 const SUM: &str = "SumUpOCSPResponses";
 
-/// How much strangers may have signed, and what they had.
+/// What strangers have had signed, and how much more they may.
 pub(super) struct Strangers {
     all: Mutex<Bucket>,
     peers: Mutex<LruCache<IpAddr, Bucket>>,
@@ -45,16 +45,16 @@ pub(super) struct Strangers {
 struct Windows {
     /// By the ARN of the authority.
     open: BTreeMap<String, Window>,
-    /// Those whose minute is over, and that no event sums up yet.
+    /// Windows that are over and not summed up yet.
     ended: Vec<Window>,
 }
 
-/// The answers of an authority in one minute.
+/// The responses of an authority in one minute.
 #[derive(Debug, Clone)]
 pub(super) struct Window {
     scope: Scope,
     arn: String,
-    /// Ids of the events that announce them: several if questions came at once, or more than one announces.
+    /// Ids of the events that announced them: several, if questions came at once or one announcement was not enough.
     announcements: Vec<String>,
     announced: u64,
     count: u64,
@@ -67,7 +67,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Announces answers, of which this is the first, and gives the event that must be durable before it is sent.
+    /// Announces responses, beginning with this one, and returns the event that must be durable before it is sent.
     pub(super) fn announce(
         scope: &Scope,
         arn: String,
@@ -109,7 +109,7 @@ impl Window {
         }
     }
 
-    /// Two announcements of answers at the same time are summed up together.
+    /// Joins two announcements that were made at the same time, to be summed up together.
     fn join(&mut self, other: Self) {
         self.announcements.extend(other.announcements);
         self.announced += other.announced;
@@ -158,22 +158,22 @@ impl Default for Strangers {
 }
 
 impl Strangers {
-    /// Whether something may be signed for this peer now.
+    /// Whether another response may be signed for this peer now.
     pub(super) fn admit(&self, peer: IpAddr, now_ms: i64) -> bool {
         let own = lock(&self.peers)
             .get_or_insert_mut(prefix(peer), || Bucket::new(limits::OCSP_SIGNINGS_OF_PEER))
             .take(now_ms);
-        // A peer that asks too much takes nothing from the others.
+        // A peer that asks too much takes nothing away from the others.
         own && lock(&self.all).take(now_ms)
     }
 
-    /// Whether [`Self::admit`] would say so now. Nothing is taken.
+    /// What [`Self::admit`] would answer now, without taking a token.
     pub(super) fn would_admit(&self, peer: IpAddr, now_ms: i64) -> bool {
         let has_one = |bucket: &Bucket| bucket.has_one(now_ms);
         lock(&self.peers).peek(&prefix(peer)).is_none_or(has_one) && has_one(&lock(&self.all))
     }
 
-    /// Counts an answer, if an event that is on disk has announced it.
+    /// Counts a response, if an event on disk has announced it.
     pub(super) fn count(&self, arn: &str, peer: IpAddr, now_ms: i64) -> bool {
         let mut windows = lock(&self.windows);
         let Some(window) = windows.open.get_mut(arn) else { return false };
@@ -188,7 +188,7 @@ impl Strangers {
         false
     }
 
-    /// An announcement is durable.
+    /// Opens a window whose announcement is durable.
     pub(super) fn open(&self, new: Window) {
         let mut windows = lock(&self.windows);
         match windows.open.get_mut(&new.arn) {
@@ -199,7 +199,7 @@ impl Strangers {
         windows.open.insert(new.arn.clone(), new);
     }
 
-    /// What is to be summed up, up to [`limits::OCSP_SUMS_AT_ONCE`].
+    /// The windows to sum up, at most [`limits::OCSP_SUMS_AT_ONCE`].
     fn ended(&self, now_ms: i64, at_end: bool) -> Vec<Window> {
         let mut windows = lock(&self.windows);
         let over = |window: &&Window| at_end || !window.covers(now_ms);
@@ -224,11 +224,11 @@ impl Windows {
 }
 
 impl Service {
-    /// Sums up in the audit log what was signed for strangers in the minutes that are over; at the end of the server, in
-    /// those that are not, too.
+    /// Sums up in the audit log what was signed for strangers in the minutes that are over; when the server ends,
+    /// also in the current one.
     ///
     /// # Errors
-    /// What could not be written is kept for the next time.
+    /// Sums that could not be written are kept for the next call.
     pub fn sum_up_strangers(&self, now_ms: i64, at_end: bool) -> Result<(), Fault> {
         loop {
             let ended = self.revocation.strangers.ended(now_ms, at_end);
@@ -243,7 +243,7 @@ impl Service {
     }
 }
 
-/// What one peer has: an address of IPv4, or the 64 bits of one of IPv6 that a network gives to a host.
+/// Identifies a peer: an IPv4 address, or the /64 network of an IPv6 address.
 fn prefix(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(v6) => {
@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_is_counted_than_was_announced_and_nothing_after_its_time() {
+    fn counts_are_bounded_and_expire() {
         let (strangers, peer) = (Strangers::default(), IpAddr::from([192, 0, 2, 1]));
         let scope = Scope { account: "123456789012".into(), region: "eu-west-1".into() };
         let announce =

@@ -1,5 +1,5 @@
-//! The audit log of a running server: its heads are signed, what was signed is gone over again, and calls are refused
-//! once it does not fit.
+//! The audit log of a running server: signs its heads, verifies signed parts again, and refuses calls once the log
+//! differs from what was signed.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -11,12 +11,12 @@ use outlast_domain::work::Work;
 use super::Service;
 use super::published::Published;
 
-/// Tiles of 256 events that one round of the first patrol goes over.
+/// Tiles of 256 events that one round of the first patrol verifies.
 const FIRST_ROUND: u64 = 64;
-/// Rounds in which a later patrol goes over the whole log: a day of rounds of two seconds.
+/// Rounds in which a later patrol verifies the whole log: one day, at a round every two seconds.
 const ROUNDS_A_DAY: u64 = 43_200;
 
-/// What a server knows of the log.
+/// What the server knows of the log.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) guard: Arc<Guard>,
@@ -25,23 +25,23 @@ pub(super) struct State {
 }
 
 impl Service {
-    /// Begins to watch over the log: from here on every event of this process must be in it. `head` is what
-    /// [`audit::check_start`] has found.
+    /// Starts to watch the log: from now on every event of this process must be in it. `head` comes from
+    /// [`audit::check_start`].
     pub fn watch_log(&self, head: &Head) -> Result<(), Fault> {
         self.trail.guard.watch(head.range()?);
         Ok(())
     }
 
-    /// Why calls are refused, if the audit trail does not fit any more.
+    /// Why calls are refused, if the audit log differs from what was signed.
     pub fn audit_alarm(&self) -> Option<String> {
         self.trail.guard.alarm()
     }
 
-    /// Signs the head of the log if that is due; with `at_end` also if only little has come.
+    /// Signs the head of the log if it is due; with `at_end` also if only few events are new.
     ///
     /// # Errors
-    /// [`Fault::Audit`] if somebody has changed the log: the alarm is raised then. After any other but that of the store
-    /// calls are refused until a head can be signed.
+    /// [`Fault::Audit`] if somebody has changed the log: the alarm is raised then. After any other error
+    /// except the store's, calls are refused until a head can be signed.
     pub fn sign_log(&self, now_ms: i64, at_end: bool) -> Result<(), Fault> {
         loop {
             let advance = |work: &mut Work<'_>| {
@@ -52,9 +52,9 @@ impl Service {
                 Err(fault) => {
                     match &fault {
                         Fault::Audit(reason) => self.raise_alarm(reason),
-                        // Then no event can be committed either.
+                        // While the store fails, no event can be committed either.
                         Fault::Store(_) => {}
-                        // The root key was rotated elsewhere, say, or somebody has changed its record.
+                        // For instance the root key was rotated elsewhere, or somebody has changed its record.
                         other => self.trail.guard.suspend(&other.to_string()),
                     }
                     return Err(fault);
@@ -69,10 +69,10 @@ impl Service {
         }
     }
 
-    /// Goes over some of the events that were signed before: the whole log soon after the start, then once a day.
+    /// Verifies some of the events that were signed before: the whole log soon after the start, then once a day.
     ///
     /// # Errors
-    /// As of [`Service::sign_log`].
+    /// Those of [`Service::sign_log`].
     pub fn patrol_log(&self, now_ms: i64) -> Result<(), Fault> {
         if self.audit_alarm().is_some() {
             return Ok(());
@@ -90,14 +90,14 @@ impl Service {
         outcome
     }
 
-    /// Stops signing, and with it every call, because the log is not the one that was signed.
+    /// Stops signing, and with it every call, because the log differs from what was signed.
     pub fn raise_alarm(&self, reason: &str) {
         if self.trail.guard.raise(reason) {
             tracing::error!(
                 reason,
                 "AUDIT ALARM: the log is not the one that was signed; nothing is signed any more, and calls are refused"
             );
-            // For the next server: what this one has seen may be known to nobody else.
+            // For the next server: nobody else may know what this one has seen.
             let mut work = self.work(0);
             let noted = audit::alarm::note(&mut work, reason).and_then(|()| {
                 Ok(self.store.commit_and_wait(work.into_transaction(Vec::new()))?)

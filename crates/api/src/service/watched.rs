@@ -1,8 +1,8 @@
-//! The store as a server sees it: events that are committed are remembered until a signed head covers them, and after an
-//! alarm none is committed. The stamps of records that are written are remembered, so that none is put back.
+//! The store as a server uses it: remembers committed events until a signed head covers them, and commits none after
+//! an alarm. Remembers the stamps of written records, so that no older one can be put back.
 //!
-//! It also counts the commits that may have changed what an OCSP answer says. Only this process commits to a store that is
-//! not remote, so that as long as the count is the same, so is every epoch.
+//! It also counts the commits that may have changed an OCSP response. Only this process commits to a store that is
+//! not remote; so as long as the count stays the same, every epoch does.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use outlast_domain::ca::ocsp::EPOCHS;
 use outlast_domain::seal::Stamps;
 use outlast_store::{Completion, Event, Item, Record, Store, StoreError, Transaction};
 
-/// A store that is watched over.
+/// A store that is watched.
 pub(super) struct Watched {
     inner: Arc<dyn Store>,
     watches: Watches,
@@ -76,7 +76,7 @@ impl Store for Watched {
             transaction,
             Box::new(move |outcome| {
                 guard.end(&leaves, outcome.is_ok());
-                // Before anybody learns the outcome, and whatever it is: it may be open.
+                // Before anybody learns the outcome, and also if the outcome is unknown.
                 if counts {
                     changes.fetch_add(1, Ordering::SeqCst);
                 }

@@ -1,8 +1,8 @@
-//! The limits of a service's model, and what AWS says when a request does not keep them.
+//! The limits of a service's model, and AWS's message for a request that breaks them.
 //!
-//! All of them are checked before anything else, and one `ValidationException` names all that do not hold: `2 validation errors
-//! detected: Value '...' at 'keyId' failed to satisfy constraint: Member must have ...; Value null at ...`. The value of a sensitive
-//! member is never repeated: `Value at 'plaintext' failed to satisfy constraint: ...`.
+//! All of them are checked before anything else, and one `ValidationException` names every violation: `2 validation
+//! errors detected: Value '...' at 'keyId' failed to satisfy constraint: Member must have ...; Value null at ...`.
+//! The value of a sensitive member is never repeated: `Value at 'plaintext' failed to satisfy constraint: ...`.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -12,10 +12,10 @@ use super::ApiError;
 use super::validate::member_name;
 use crate::aws::schema::{Kind, Shape};
 
-/// Characters of a value that an error repeats at most.
+/// Longest part of a value that an error repeats, in characters.
 const MAX_SHOWN: usize = 256;
 
-/// Checks what was read against its schema.
+/// Checks a request that has been read against its schema.
 pub fn check(value: &Value, shape: &'static Shape) -> Result<(), ApiError> {
     let mut found = Vec::new();
     inside(value, shape, &Path::Root, &mut found);
@@ -31,11 +31,11 @@ pub fn check(value: &Value, shape: &'static Shape) -> Result<(), ApiError> {
     )))
 }
 
-/// Where a value stands: put into words only where something is wrong, since every request is checked.
+/// The path of a value. It is put into words only for an error, since every request is checked.
 enum Path<'a> {
     Root,
     Member(&'a Path<'a>, &'static str),
-    /// By its place, from 1.
+    /// An item of a list, counted from 1.
     Item(&'a Path<'a>, usize),
 }
 
@@ -50,7 +50,7 @@ impl Display for Path<'_> {
     }
 }
 
-/// A member. Hashing the names of all that a request might have takes longer than to look through the few that it has.
+/// A member. A request has few members, so scanning them is quicker than hashing the names of all that it might have.
 fn get<'a>(given: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     match given.len() {
         0..=8 => given.iter().find_map(|(known, value)| (known == name).then_some(value)),
@@ -81,7 +81,7 @@ fn inside(value: &Value, shape: &'static Shape, path: &Path<'_>, found: &mut Vec
         }
         (Kind::List(of), Value::Array(items)) => {
             for (index, item) in items.iter().enumerate() {
-                // The items of a list of plain values are named with the list.
+                // AWS's errors name the items of a list of plain values together with the list.
                 if !is_plain(of) {
                     let path = Path::Item(path, index + 1);
                     own(item, of, &path, found);
@@ -93,12 +93,12 @@ fn inside(value: &Value, shape: &'static Shape, path: &Path<'_>, found: &mut Vec
     }
 }
 
-/// Whether a value has no values inside.
+/// Whether values of this shape have no values inside.
 fn is_plain(shape: &Shape) -> bool {
     !matches!(shape.kind, Kind::Structure(..) | Kind::List(_) | Kind::Map(..))
 }
 
-/// The constraints of a value itself, and of the plain values in a list or a map.
+/// Checks the constraints of a value itself, and of the plain values in a list or map.
 fn own(value: &Value, shape: &'static Shape, path: &Path<'_>, found: &mut Vec<String>) {
     let mut broken = violations(value, shape);
     match (shape.kind, value) {
@@ -139,7 +139,7 @@ fn has_sensitive(shape: &Shape) -> bool {
     }
 }
 
-/// The constraints that a value does not keep.
+/// The constraints that a value breaks.
 fn violations(value: &Value, shape: &Shape) -> Vec<String> {
     let size = match (shape.kind, value) {
         (_, Value::String(text)) => return violations_of_text(text, shape),
@@ -153,7 +153,7 @@ fn violations(value: &Value, shape: &Shape) -> Vec<String> {
     broken
 }
 
-/// The same of a text.
+/// The constraints that a text breaks.
 fn violations_of_text(text: &str, shape: &Shape) -> Vec<String> {
     let mut broken = Vec::new();
     if shape.max.is_some() || shape.min.is_some() {
@@ -175,7 +175,7 @@ fn violations_of_text(text: &str, shape: &Shape) -> Vec<String> {
     broken
 }
 
-/// Whether a size, if it is one, is within its limits.
+/// Whether a size, if there is one, is within the limits.
 fn sized(size: Option<i64>, shape: &Shape, broken: &mut Vec<String>) {
     let Some(size) = size else { return };
     if shape.max.is_some_and(|max| size > max) {
@@ -186,7 +186,7 @@ fn sized(size: Option<i64>, shape: &Shape, broken: &mut Vec<String>) {
     }
 }
 
-/// Every constraint of a plain value, as AWS lists them for the items of a list.
+/// All constraints of a plain value, as AWS lists them for the items of a list.
 fn all(shape: &Shape) -> Vec<String> {
     let mut out = Vec::new();
     if shape.max.is_some() {

@@ -1,4 +1,4 @@
-//! Errors as AWS sends them, and how the domain's become those.
+//! Errors as AWS sends them, and the mapping of the domain's errors.
 
 use outlast_crypto::CryptoError;
 use outlast_domain::Fault;
@@ -9,7 +9,7 @@ use outlast_domain::identity::session::AssumeError;
 use outlast_domain::kms::KmsError;
 use outlast_store::StoreError;
 
-/// The errors that AWS sends without a message. The text that we have for them goes into the log and the audit event.
+/// Errors that AWS sends without a message. Our text for them goes into the log and the audit event.
 const WITHOUT_MESSAGE: &[&str] =
     &["InvalidCiphertextException", "KMSInvalidMacException", "KMSInvalidSignatureException"];
 
@@ -21,19 +21,19 @@ pub struct ApiError {
     pub code: &'static str,
     /// HTTP status.
     pub status: u16,
-    /// Text for people.
+    /// Message for people.
     pub message: String,
-    /// The store's own reason, when the operation should be run again or an operator must act.
+    /// The store's own reason, if the operation must be repeated or an operator must act.
     pub fault: Option<Fault>,
 }
 
 impl ApiError {
-    /// An error that the caller can mend.
+    /// An error that the caller can correct.
     pub fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self { code, status: 400, message: message.into(), fault: None }
     }
 
-    /// `ValidationException`
+    /// A `ValidationException`.
     pub fn validation(message: impl Into<String>) -> Self {
         Self::new("ValidationException", message)
     }
@@ -43,22 +43,22 @@ impl ApiError {
         Self::new("SerializationException", message)
     }
 
-    /// The text that the caller gets; none where AWS has none.
+    /// The text that the caller gets; `None` where AWS sends none.
     pub fn told(&self) -> Option<&str> {
         (!WITHOUT_MESSAGE.contains(&self.code)).then_some(self.message.as_str())
     }
 
-    /// Whether the operation met another one and should be run again.
+    /// Whether the operation conflicted with another one and must be repeated.
     pub fn is_conflict(&self) -> bool {
         self.fault == Some(Fault::Store(StoreError::Conflict))
     }
 
-    /// Whether the operation takes longer than there is time for.
+    /// Whether the operation needs more time than it was given.
     pub fn takes_long(&self) -> bool {
         self.fault == Some(Fault::Crypto(CryptoError::TakesLong))
     }
 
-    /// An internal error under the service's own name for it. The reason goes to the log, not to the caller.
+    /// An internal error, under the service's own name for it. The reason goes to the log, not to the caller.
     pub fn internal(code: &'static str, fault: Fault) -> Self {
         let message = match &fault {
             Fault::Store(StoreError::Full) => {
@@ -177,7 +177,7 @@ impl From<AssumeError> for ApiError {
     fn from(error: AssumeError) -> Self {
         match error {
             AssumeError::Denied(denied) => denied.into(),
-            // STS has no name for it. Clients come again later after this one, and sessions end by themselves.
+            // STS has no error for a quota. After this one clients retry later, and by then sessions may have ended.
             AssumeError::TooMany(reached) => Self::new("Throttling", reached.to_string()),
             AssumeError::Fault(fault) => fault.into(),
         }

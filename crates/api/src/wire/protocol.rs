@@ -26,7 +26,7 @@ pub enum Protocol {
     RestJson1,
 }
 
-/// What an operation's members are read from.
+/// The parts of a request that an operation's members are read from.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Payload<'a> {
     /// Path, as sent.
@@ -38,13 +38,13 @@ pub struct Payload<'a> {
 }
 
 impl<'a> From<&'a [u8]> for Payload<'a> {
-    /// All of it in the body.
+    /// A request whose members are all in the body.
     fn from(body: &'a [u8]) -> Self {
         Self { path: "/", query: "", body }
     }
 }
 
-/// Deepest nesting of a CBOR body; `serde_json` has 128 built in.
+/// Deepest nesting of a CBOR body; `serde_json` limits JSON to 128 by itself.
 const MAX_DEPTH: usize = 32;
 
 impl Protocol {
@@ -66,7 +66,7 @@ impl Protocol {
         }
     }
 
-    /// Code and status of an error: the older query services have names of their own for what all share.
+    /// Code and status of an error: the older query services have names of their own for common errors.
     pub fn error_code(self, error: &ApiError) -> (&'static str, u16) {
         match self {
             Self::Query => query::error_code(error),
@@ -74,7 +74,7 @@ impl Protocol {
         }
     }
 
-    /// Puts the result of an operation into what the protocol has around it.
+    /// Wraps the result of an operation as the protocol requires.
     pub fn enclose(self, body: Vec<u8>, operation: &str, namespace: &str, id: &str) -> Vec<u8> {
         match self {
             Self::Query => query::enclose(&body, operation, namespace, id),
@@ -90,7 +90,7 @@ impl Protocol {
                 let body = if body.iter().all(u8::is_ascii_whitespace) { b"{}" } else { body };
                 serde_json::from_slice(body).map_err(|error| {
                     let message = error.to_string();
-                    // "... at line 1 column 5" says nothing when the body came from a program.
+                    // "... at line 1 column 5" is of no use when a program wrote the body.
                     let end = message.rfind(" at line ").unwrap_or(message.len());
                     explain(&message[..end])
                 })?
@@ -127,7 +127,7 @@ impl Protocol {
         serde_json::from_value(value).map_err(|error| explain(&error.to_string()))
     }
 
-    /// Writes an operation's output, whose times some protocols have as text.
+    /// Writes an operation's output; some protocols write times as text.
     pub fn encode_output<T: Serialize>(
         self,
         value: &T,
@@ -160,7 +160,7 @@ impl Protocol {
         match self {
             Self::Json11 => body(error.code, error.told()).to_string().into_bytes(),
             Self::Query => query::error(error, namespace),
-            // Its type is in a header.
+            // REST JSON sends the type in a header.
             Self::RestJson1 => {
                 let told = error.told().map(|message| json!({ "message": message }));
                 told.unwrap_or_else(|| json!({})).to_string().into_bytes()
@@ -173,7 +173,7 @@ impl Protocol {
     }
 }
 
-/// A request as its schema reads it.
+/// A request that is read by its schema.
 struct BySchema<O> {
     value: Value,
     refused: Option<Refused>,
@@ -204,12 +204,12 @@ fn explain(message: &str) -> ApiError {
     if let Some(name) = message.strip_prefix(read::UNKNOWN) {
         return read::unknown(name);
     }
-    // What our type asks for and the model does not.
+    // Our type requires the member and the model does not.
     let missing = message.strip_prefix("missing field `").and_then(|rest| rest.split('`').next());
     if let Some(name) = missing {
         return super::validate::missing(&shorten(name));
     }
-    // serde quotes the value that it did not expect, which may be a plaintext.
+    // serde quotes the unexpected value, which may be a plaintext.
     let message = match message.rfind(", expected ") {
         Some(at) => format!("a member has the wrong type{}", &message[at..]),
         None => message.to_owned(),

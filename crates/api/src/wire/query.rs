@@ -1,7 +1,7 @@
-//! The query protocol of AWS's older services: a form in, XML out.
+//! The query protocol of AWS's older services: requests are forms, answers are XML.
 //!
-//! Source: Smithy, "AWS query protocol". Members come as text, which the schema makes numbers of; results are made
-//! as JSON first and written as XML here.
+//! Source: Smithy, "AWS query protocol". Members arrive as text, and the schema says which are numbers; results are
+//! made as JSON first and written as XML here.
 
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ pub fn action(body: &[u8]) -> Option<Cow<'_, str>> {
         .find_map(|(name, value)| (name == "Action").then_some(value))
 }
 
-/// The members of a request but for `Action` and `Version`: `A.B` is a structure, `A.member.1` a list.
+/// The members of a request, except `Action` and `Version`: `A.B` is a structure, `A.member.1` a list.
 pub fn members(body: &[u8]) -> Result<Value, ApiError> {
     let malformed = |text: &str| ApiError::new("MalformedQueryString", text.to_owned());
     let mut root = Node::default();
@@ -53,7 +53,7 @@ struct Node {
 }
 
 impl Node {
-    /// Puts a member in its place; `false` if there is one already, or an item of a list has no number.
+    /// Inserts a member at its path; `false` if it exists already, or an item of a list has no number.
     fn insert(&mut self, path: &[&str], text: String) -> bool {
         if let ["member", number, ..] = path
             && number.parse::<u32>().is_err()
@@ -95,7 +95,7 @@ impl Node {
     }
 }
 
-/// An operation's result, which is JSON, as the XML document that is sent.
+/// The XML document for an operation's result, which is given as JSON.
 pub fn enclose(result: &[u8], operation: &str, namespace: &str, request_id: &str) -> Vec<u8> {
     let result: Value = serde_json::from_slice(result).unwrap_or_default();
     let root = format!("{operation}Response");
@@ -107,7 +107,7 @@ pub fn enclose(result: &[u8], operation: &str, namespace: &str, request_id: &str
     })
 }
 
-/// An error as the XML document that is sent.
+/// The XML document for an error.
 pub fn error(error: &ApiError, namespace: &str) -> Vec<u8> {
     let (code, status) = error_code(error);
     let kind = if status < 500 { "Sender" } else { "Receiver" };
@@ -115,19 +115,19 @@ pub fn error(error: &ApiError, namespace: &str) -> Vec<u8> {
     document("ErrorResponse", namespace, |writer| element(writer, "Error", &value))
 }
 
-/// An error's document with the id of the request, once that is known.
+/// Adds the request's id to an error document, once the id is known.
 pub fn identified(mut document: Vec<u8>, request_id: &str) -> Vec<u8> {
     const END: &[u8] = b"</ErrorResponse>";
     if document.ends_with(END) {
         document.truncate(document.len() - END.len());
-        // An id is a UUID: there is nothing to be escaped.
+        // An id is a UUID, so nothing needs to be escaped.
         document.extend_from_slice(format!("<RequestId>{request_id}</RequestId>").as_bytes());
         document.extend_from_slice(END);
     }
     document
 }
 
-/// What the query services call errors that have other names elsewhere, with their status.
+/// The query services' own names for errors that have other names elsewhere, with their status.
 pub fn error_code(error: &ApiError) -> (&'static str, u16) {
     match error.code {
         "UnrecognizedClientException" => ("InvalidClientTokenId", 403),
@@ -158,7 +158,7 @@ fn document(
         fill(&mut writer)?;
         writer.write_event(Event::End(BytesEnd::new(root)))
     };
-    // A vector takes everything.
+    // Writing to a vector cannot fail.
     let _ = write();
     writer.into_inner()
 }

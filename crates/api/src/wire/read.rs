@@ -1,7 +1,7 @@
-//! Reading a request by its schema: every member known, given once and of its type, at every depth.
+//! Reads a request by its schema: every member known, given once and of its type, at every depth.
 //!
-//! What comes out is JSON whatever the protocol was, with bytes in base64 and times in seconds, and nothing but members of the schema.
-//! Limits are the next step's ([`super::constraints`]).
+//! The result is JSON whatever the protocol was, with bytes in base64 and times in seconds, and has no members but
+//! the schema's. Limits are checked afterwards ([`super::constraints`]).
 
 use std::cell::Cell;
 use std::fmt;
@@ -16,21 +16,21 @@ use super::ApiError;
 use super::validate::{member_name, shorten};
 use crate::aws::schema::{Binding, Kind, Member, Shape};
 
-/// Reads a value of this shape. `null` is nothing.
+/// Reads a value of this shape. `null` counts as absent.
 #[derive(Clone, Copy)]
 pub struct Reader<'a> {
     shape: &'static Shape,
-    /// Where a refusal is noted: the name of the member, and why.
+    /// Receives the reason of a refusal: the member's name, and why.
     refused: &'a Cell<Option<Refused>>,
-    /// Whether bytes come as text: in JSON, not in CBOR.
+    /// Whether bytes arrive as text: they do in JSON, and do not in CBOR.
     is_text: bool,
 }
 
-/// A member that is known and not served: its name, and why.
+/// A member that the model has and the service refuses: its name, and why.
 pub type Refused = (&'static str, &'static str);
 
 impl<'a> Reader<'a> {
-    /// Reads a value of `shape`; a member that is refused is noted in `refused`.
+    /// A reader for values of `shape`; a refused member is noted in `refused`.
     pub fn new(shape: &'static Shape, refused: &'a Cell<Option<Refused>>) -> Self {
         Self { shape, refused, is_text: true }
     }
@@ -40,10 +40,10 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What is said of a member that the schema does not have, found in errors again.
+/// Begins the message about a member that the schema lacks; errors are recognised by it.
 pub const UNKNOWN: &str = "unknown member ";
 
-/// The member of this name in the body.
+/// Finds the member of this name among those in the body.
 fn in_body(members: &'static [Member], name: &str) -> Option<&'static Member> {
     find(members, name).filter(|member| member.binding == Binding::Payload)
 }
@@ -58,7 +58,7 @@ impl<'de> DeserializeSeed<'de> for Reader<'_> {
     fn deserialize<D: Deserializer<'de>>(mut self, deserializer: D) -> Result<Value, D::Error> {
         self.is_text = deserializer.is_human_readable();
         match self.shape.kind {
-            // CBOR's times have a tag (Smithy RPC v2, "Timestamp serialization").
+            // CBOR marks times with a tag (Smithy RPC v2, "Timestamp serialization").
             Kind::Timestamp if !self.is_text => {
                 let found: Option<Required<f64, 1>> =
                     serde::Deserialize::deserialize(deserializer)?;
@@ -173,7 +173,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        // Room for all that most requests have: growing looks every key up again.
+        // Room for the members of most requests: growing the map would hash every key again.
         let mut found = Map::with_capacity(entries.size_hint().unwrap_or(4).min(8));
         match self.shape.kind {
             Kind::Structure(_, members) => {
@@ -183,7 +183,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
                         return Err(A::Error::custom(format!("{UNKNOWN}{}", shorten(&name))));
                     };
                     let Some(shape) = member.shape else {
-                        // Its value is not looked at, but `null` is nothing.
+                        // The value is ignored, except that `null` counts as absent.
                         let value: Option<serde::de::IgnoredAny> = entries.next_value()?;
                         if value.is_some() {
                             self.refused.set(member.refused.map(|why| (member.name, why)));
@@ -215,7 +215,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
     }
 }
 
-/// "Expected ..." of a reader; the value itself, which may be a plaintext, is not told.
+/// "Expected ..." of a reader, without the value itself, which may be a plaintext.
 struct Mistyped<'a, 'b>(&'a Reader<'b>);
 
 impl fmt::Display for Mistyped<'_, '_> {
@@ -225,7 +225,7 @@ impl fmt::Display for Mistyped<'_, '_> {
     }
 }
 
-/// Reads members of a form, which are all text, as what the schema says.
+/// Converts the members of a form, which are all text, to the schema's types.
 pub fn from_text(
     value: Value,
     shape: &'static Shape,
@@ -248,7 +248,7 @@ pub fn from_text(
         (Kind::List(of), Value::Array(items)) => Value::Array(
             items.into_iter().map(|item| from_text(item, of, refused)).collect::<Result<_, _>>()?,
         ),
-        // A list without items comes as an empty text.
+        // A list without items arrives as an empty text.
         (Kind::List(_), Value::String(text)) if text.is_empty() => Value::Array(Vec::new()),
         (Kind::String, Value::String(text)) => Value::String(text),
         (Kind::Integer, Value::String(text)) => text.parse::<i64>().map_err(|_| wrong())?.into(),
@@ -260,7 +260,7 @@ pub fn from_text(
     })
 }
 
-/// The error for a member that no schema has.
+/// The error for a member that the schema lacks.
 pub fn unknown(name: &str) -> ApiError {
     ApiError::serialization(format!(
         "the member '{}' is not known to this version of outlast; it is refused rather than ignored",
@@ -268,12 +268,13 @@ pub fn unknown(name: &str) -> ApiError {
     ))
 }
 
-/// The error for a member that is known and not served.
+/// The error for a member that the model has and the service refuses.
 pub fn refusal(name: &str, why: &str, code: &'static str) -> ApiError {
     ApiError::new(code, format!("{name} is not supported: {why}"))
 }
 
-/// Times in an answer as text of RFC 3339 instead of seconds: `all`, as XML has them, or those that JSON has so, too.
+/// Writes times in an answer as text of RFC 3339 instead of seconds: `all` of them, as XML does, or those that JSON
+/// writes so, too.
 pub fn with_written_times(value: &mut Value, shape: &Shape, all: bool) {
     match (shape.kind, value) {
         (Kind::Structure(_, members), Value::Object(found)) => {
@@ -291,7 +292,7 @@ pub fn with_written_times(value: &mut Value, shape: &Shape, all: bool) {
         (kind @ (Kind::Timestamp | Kind::DateTime), value)
             if all || matches!(kind, Kind::DateTime) =>
         {
-            // The fraction of a second is left out.
+            // Fractions of a second are dropped.
             #[expect(
                 clippy::cast_possible_truncation,
                 reason = "times are in range where they are made"
@@ -305,7 +306,7 @@ pub fn with_written_times(value: &mut Value, shape: &Shape, all: bool) {
     }
 }
 
-/// The reverse of [`with_written_times`] for JSON: times that it has as text become seconds. What is no time stays.
+/// Reverses [`with_written_times`] for JSON: times that are text become seconds. A text that is no time stays.
 pub fn with_read_times(value: &mut Value, shape: &Shape) {
     match (shape.kind, value) {
         (Kind::Structure(_, members), Value::Object(found)) => {

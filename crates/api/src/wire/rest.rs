@@ -1,7 +1,7 @@
-//! AWS's REST JSON protocol: which operation a path is for, and the members that are not in the body.
+//! AWS's REST JSON protocol: finds the operation of a path, and reads the members that are not in the body.
 //!
-//! Source: Smithy, "AWS restJson1 protocol" and "HTTP bindings". Bodies are [`super::protocol`]'s. Bindings to headers are not
-//! served: no model here has them, and `cargo xtask gen` refuses one that does.
+//! Source: Smithy, "AWS restJson1 protocol" and "HTTP bindings". [`super::protocol`] reads and writes bodies.
+//! Bindings to headers are not supported: no model here has them, and `cargo xtask gen` refuses one that does.
 
 use std::cell::Cell;
 
@@ -14,10 +14,10 @@ use crate::aws::schema::{Binding, Kind, Member, Shape};
 
 /// Pairs of a query string at most.
 const MAX_PAIRS: usize = 1000;
-/// What a path or a query string has as it is: RFC 3986, section 2.3.
+/// Characters that paths and query strings leave unencoded: RFC 3986, section 2.3.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The labels of a path that is as `uri` says, with their names; none if it is not. They are still encoded.
+/// The labels of a path that matches `uri`, with their names, still encoded; `None` if it does not match.
 pub fn labels<'a>(uri: &'static str, path: &'a str) -> Option<Vec<(&'static str, &'a str)>> {
     let mut found = Vec::new();
     let (mut wanted, mut given) = (uri.split('/'), path.split('/'));
@@ -25,7 +25,7 @@ pub fn labels<'a>(uri: &'static str, path: &'a str) -> Option<Vec<(&'static str,
         match (wanted.next(), given.next()) {
             (None, None) => return Some(found),
             (Some(wanted), Some(given)) => match name(wanted) {
-                // An empty label would be another path.
+                // With an empty label it would be another path.
                 Some(name) if !given.is_empty() => found.push((name, given)),
                 None if wanted == given => {}
                 _ => return None,
@@ -35,17 +35,17 @@ pub fn labels<'a>(uri: &'static str, path: &'a str) -> Option<Vec<(&'static str,
     }
 }
 
-/// The member that stands in braces.
+/// The member's name in braces.
 fn name(segment: &'static str) -> Option<&'static str> {
     segment.strip_prefix('{')?.strip_suffix('}')
 }
 
-/// How many parts of a path are given: where several operations fit, the one that says more is meant.
+/// Number of literal segments: where several operations match, the most specific one wins.
 pub fn parts_given(uri: &'static str) -> usize {
     uri.split('/').filter(|segment| name(segment).is_none()).count()
 }
 
-/// The members of a request that are in its path and its query string, read by the schema.
+/// Reads the members of a request that are in its path and query string, by the schema.
 pub fn bound(
     http: &Http,
     shape: &'static Shape,
@@ -87,18 +87,19 @@ fn member(shape: &'static Shape, binding: Binding) -> Option<&'static Member> {
     shape.members().iter().find(|member| member.binding == binding)
 }
 
-/// A request as it is sent: path, query string and body.
+/// A request as it is sent, in its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
     /// Path, encoded.
     pub path: String,
     /// Query string, encoded, without the question mark.
     pub query: String,
-    /// What is left for the body.
+    /// Members that go into the body.
     pub body: Map<String, Value>,
 }
 
-/// Puts members where they belong. A label without a value is an error: it would be another operation's path.
+/// Distributes the members over path, query string and body. A label without a value is an error: the path would name
+/// another operation.
 pub fn write(
     http: &Http,
     shape: &'static Shape,

@@ -1,8 +1,8 @@
-//! AWS Signature Version 4: signing requests and checking those of others.
+//! AWS Signature Version 4: signs requests and verifies signatures.
 //!
-//! Source: "Create a signed AWS API request", AWS IAM user guide. Only the header form is served; presigned
-//! URLs, unsigned and chunked payloads are refused by name, because a service that holds keys must know that
-//! the whole request is what its caller sent.
+//! Source: "Create a signed AWS API request", AWS IAM user guide. Only the header form is accepted; presigned URLs,
+//! unsigned and chunked payloads are refused by name, because a service that holds keys must know that its caller
+//! sent the whole request.
 
 use http::{HeaderMap, HeaderValue};
 use outlast_crypto::{Secret, digests, hmac};
@@ -13,16 +13,16 @@ use time::macros::format_description;
 use super::ApiError;
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
-/// How far a request's clock may be off, in seconds either way.
+/// How far a request's clock may differ, in seconds either way.
 pub const MAX_SKEW_SECONDS: i64 = 300;
-/// Headers that must be signed when they are there: they decide what the request does.
+/// Headers that must be signed if they are present: they decide what the request does.
 const MUST_BE_SIGNED: &[&str] =
     &["x-amz-date", "x-amz-target", "x-amz-content-sha256", "x-amz-security-token"];
 /// `20261121T020000Z`
 const BASIC: &[BorrowedFormatItem<'static>] =
     format_description!("[year][month][day]T[hour][minute][second]Z");
 
-/// The request as it is signed.
+/// The request, as far as it is signed.
 pub struct Parts<'a> {
     /// Method.
     pub method: &'a str,
@@ -38,7 +38,7 @@ pub struct Parts<'a> {
     pub body: &'a [u8],
 }
 
-/// What an `Authorization` header says, before it is believed.
+/// The contents of an `Authorization` header, not verified yet.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Claim {
     /// Access key id.
@@ -62,7 +62,7 @@ fn mismatch(message: impl Into<String>) -> ApiError {
 }
 
 impl Claim {
-    /// Reads the signature's headers and checks everything that needs neither body nor secret: form, date,
+    /// Reads the signature's headers and checks everything that needs neither the body nor the secret: form, date,
     /// scope, kind of payload.
     pub fn parse(parts: &Parts<'_>, now: i64) -> Result<Self, ApiError> {
         let text = |name: &str| {
@@ -131,13 +131,13 @@ impl Claim {
         })
     }
 
-    /// The service that an `Authorization` header says its request is for.
+    /// The service in the credential scope of an `Authorization` header.
     pub fn service_of(authorization: &str) -> Option<&str> {
         let (_, rest) = authorization.split_once("Credential=")?;
         rest.split([',', ' ']).next()?.split('/').nth(3)
     }
 
-    /// Checks payload and signature with the access key's secret.
+    /// Verifies payload and signature with the access key's secret.
     pub fn verify(&self, parts: &Parts<'_>, secret: &Secret) -> Result<(), ApiError> {
         check_digest(parts)?;
         let wrong = || {
@@ -161,7 +161,7 @@ impl Claim {
     }
 }
 
-/// What a client signs with.
+/// The credentials of a client.
 pub struct Credentials {
     /// Access key id.
     pub access_key_id: String,
@@ -171,7 +171,7 @@ pub struct Credentials {
     pub token: Option<Secret>,
 }
 
-/// What a request that is to be signed is for.
+/// The request to be signed.
 pub struct Target<'a> {
     /// Path.
     pub path: &'a str,
@@ -195,7 +195,7 @@ pub fn sign(
     sign_as(headers, ("POST", ""), target, &canonical_path(target.path), credentials, now)
 }
 
-/// The same for any method, and with this query string.
+/// The same for any method, with this query string.
 pub fn sign_rest(
     headers: &mut HeaderMap,
     method: &str,
@@ -217,8 +217,8 @@ pub fn sign_get(
     sign_as(headers, ("GET", ""), target, &canonical_path(target.path), credentials, now)
 }
 
-/// The same for a PUT of S3, to a path that [`encode_path`] has made. S3 alone does not encode it once more, and
-/// wants `X-Amz-Content-SHA256`.
+/// The same for a PUT to S3, with a path from [`encode_path`]. Only S3 does not encode the path again, and it
+/// requires `X-Amz-Content-SHA256`.
 pub fn sign_object(
     headers: &mut HeaderMap,
     target: &Target<'_>,
@@ -371,7 +371,7 @@ pub fn encode_path(path: &str) -> String {
     percent_encode(path, b"/")
 }
 
-/// Every service but S3 encodes the path once more.
+/// Every service except S3 encodes the path again.
 fn canonical_path(path: &str) -> String {
     if path.is_empty() { "/".into() } else { percent_encode(path, b"/") }
 }

@@ -1,4 +1,4 @@
-//! The two AWS types that differ between JSON and CBOR, and what is read and forgotten.
+//! The two AWS types that differ between JSON and CBOR, and the type of members that are ignored.
 
 use std::fmt;
 
@@ -8,8 +8,7 @@ use ciborium::tag::Required;
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-/// Bytes: base64 in JSON, a byte string in CBOR. Its `Debug` tells the length only, because it may be a
-/// plaintext.
+/// Bytes: base64 in JSON, a byte string in CBOR. `Debug` shows only the length, because they may be a plaintext.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Blob(pub Vec<u8>);
 
@@ -40,13 +39,13 @@ impl<'de> Deserialize<'de> for Blob {
     }
 }
 
-/// PEM text as AWS's answers have it: without the newline at the end.
+/// PEM text as AWS sends it: without the last newline.
 pub fn pem(mut text: String) -> String {
     text.truncate(text.trim_end().len());
     text
 }
 
-/// A member that is not kept: a secret of something that is not served. Whatever comes is read and forgotten.
+/// A member that is read and dropped: the secret of a feature that is not served.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Discarded;
 

@@ -1,8 +1,8 @@
-//! Checks that AWS's model makes on members, with the wording of its validation errors.
+//! Checks of members that the generated constraints do not cover, with the wording of AWS's validation errors.
 
 use super::ApiError;
 
-/// `KeyId` as AWS's errors write it: `keyId`.
+/// `KeyId` as AWS's errors spell it: `keyId`.
 pub fn member_name(name: &str) -> String {
     let mut chars = name.chars();
     chars
@@ -10,7 +10,7 @@ pub fn member_name(name: &str) -> String {
         .map_or_else(String::new, |first| first.to_ascii_lowercase().to_string() + chars.as_str())
 }
 
-/// A value that must be one of an enumeration's.
+/// Checks that a value is one of an enumeration's.
 pub fn one_of(name: &str, value: &str, allowed: &[&str]) -> Result<(), ApiError> {
     if allowed.contains(&value) {
         return Ok(());
@@ -22,7 +22,7 @@ pub fn one_of(name: &str, value: &str, allowed: &[&str]) -> Result<(), ApiError>
     ))
 }
 
-/// A length (of a string in characters, of a blob in bytes, of a list in items) within bounds.
+/// Checks that a length (of a string in characters, of a blob in bytes, of a list in items) is within bounds.
 pub fn length(name: &str, found: usize, min: usize, max: usize) -> Result<(), ApiError> {
     if found < min {
         let constraint = format!("Member must have length greater than or equal to {min}");
@@ -35,13 +35,13 @@ pub fn length(name: &str, found: usize, min: usize, max: usize) -> Result<(), Ap
     Ok(())
 }
 
-/// The limit of a page: the member, if given, within AWS's bounds.
+/// Items on a page: the request's limit, within AWS's bounds.
 pub fn page_limit(name: &str, given: Option<i64>) -> Result<usize, ApiError> {
     use outlast_domain::limits::{DEFAULT_PAGE, MAX_PAGE};
     page_of(name, given, DEFAULT_PAGE, MAX_PAGE)
 }
 
-/// The same for a list with bounds of its own: `default` items if none are asked for, `max` at most.
+/// The same for a list with bounds of its own: `default` items if the request does not say, `max` at most.
 pub fn page_of(
     name: &str,
     given: Option<i64>,
@@ -63,7 +63,7 @@ pub fn page_of(
     }
 }
 
-/// A member that must be there and is not.
+/// The error for a required member that is missing.
 pub fn missing(name: &str) -> ApiError {
     ApiError::validation(format!(
         "1 validation error detected: Value null at '{}' failed to satisfy constraint: Member must \

@@ -1,4 +1,4 @@
-//! What an ACME client needs: keys, JWS, certificate requests. It has no part of the server's code for JWS.
+//! What an ACME client needs: keys, JWS, certificate requests. It shares no code with the server's JWS.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -55,7 +55,7 @@ impl Signer {
         Self::of(key, spec, name, kms)
     }
 
-    /// That of a certificate's key.
+    /// A signer with a certificate's key.
     pub fn of(key: Box<dyn Key>, spec: &'static KeySpec, name: &'static str, kms: &str) -> Self {
         let row = spec.signing_algorithm(kms).unwrap();
         let jwk = jwk(name, key.public_key().unwrap());
@@ -85,7 +85,7 @@ impl Signer {
         b64(outlast_crypto::digests::sha256(text.as_bytes()))
     }
 
-    /// A JWS with this protected header; the algorithm and who signs are added.
+    /// A JWS with this protected header, to which the algorithm and the signer are added.
     pub fn jws(&self, kid: Option<&str>, mut header: Value, payload: &str) -> Value {
         header["alg"] = self.algorithm.into();
         match kid {
@@ -103,7 +103,7 @@ impl Signer {
     }
 }
 
-/// The DER form of an ECDSA signature as two numbers of equal length.
+/// Converts a DER ECDSA signature to two numbers of equal length.
 fn side_by_side(der: &[u8], len: usize) -> Vec<u8> {
     let mut rest = if der[1] & 0x80 == 0 { &der[2..] } else { &der[3..] };
     let mut out = Vec::new();
@@ -117,7 +117,7 @@ fn side_by_side(der: &[u8], len: usize) -> Vec<u8> {
     out
 }
 
-/// Public keys have a fixed place at the end of a `SubjectPublicKeyInfo`.
+/// Public keys end a `SubjectPublicKeyInfo`, so their offset is fixed.
 fn jwk(algorithm: &str, spki: &[u8]) -> Value {
     let tail = |len: usize| &spki[spki.len() - len..];
     let ec = |crv: &str, len: usize| {

@@ -22,7 +22,7 @@ pub struct World {
     pub role: String,
 }
 
-/// An operation by anybody.
+/// Calls an operation as anybody.
 pub fn call(
     fixture: &Fixture,
     who: &Who,
@@ -43,7 +43,7 @@ pub fn call(
     Err(Refused { code: member("__type"), message: member("message"), status: response.status })
 }
 
-/// An active root CA: its ARN.
+/// Makes an active root CA and returns its ARN.
 pub fn root(fixture: &Fixture, algorithm: &str) -> String {
     let pca = |operation: &str, body: Value| {
         call(fixture, &Who::admin(), "acm-pca", operation, &body).unwrap()
@@ -88,7 +88,7 @@ pub fn root(fixture: &Fixture, algorithm: &str) -> String {
     arn
 }
 
-/// A role that ACME may act as.
+/// A role that ACME may assume.
 pub fn role(fixture: &Fixture, name: &str, actions: &[&str]) -> String {
     let trust = policy(json!([{
         "Effect": "Allow",
@@ -99,7 +99,7 @@ pub fn role(fixture: &Fixture, name: &str, actions: &[&str]) -> String {
 }
 
 impl World {
-    /// An endpoint that asks for challenges.
+    /// A world with an endpoint that requires challenges.
     pub fn new() -> Self {
         Self::with("CHALLENGE", json!({}))
     }
@@ -108,7 +108,7 @@ impl World {
         Self::on(Fixture::new(), authorization, public)
     }
 
-    /// The same at the time and on the store of a fixture.
+    /// The same, at the time and on the store of a fixture.
     pub fn on(fixture: Fixture, authorization: &str, public: Value) -> Self {
         let authority = root(&fixture, "EC_prime256v1");
         let role = role(&fixture, "acme", ROLE);
@@ -202,7 +202,7 @@ impl World {
         header(&response, "replay-nonce").unwrap().to_owned()
     }
 
-    /// A signed request: by account if `kid` is there, else by key.
+    /// A signed request: by account if `kid` is given, else by key.
     pub fn post(&self, signer: &Signer, kid: Option<&str>, url: &str, payload: &str) -> Response {
         let jws = signer.jws(kid, json!({ "nonce": self.nonce(), "url": url }), payload);
         self.post_jws(url, &jws)
@@ -224,7 +224,7 @@ impl World {
         Account { world: self, signer, url }
     }
 
-    /// Takes on what is due and says what was found, as the server's other half does.
+    /// Takes on the attempts that are due and records outcomes, as `net` does.
     pub fn look(&self, queue: Queue, found: impl Fn(&Job) -> Outcome) -> usize {
         let now_ms = self.fixture.now.get() * 1000;
         let lane = Mutex::new(Lane::new(8000));
@@ -310,7 +310,7 @@ pub fn json_of(response: &Response) -> Value {
     serde_json::from_slice(&response.body).unwrap()
 }
 
-/// The type of the problem that an answer is, and its status.
+/// Type and status of a problem document.
 #[track_caller]
 pub fn problem(response: &Response) -> (String, u16) {
     assert_eq!(

@@ -1,18 +1,18 @@
-//! What callers do wrong and what AWS says, a table for each service.
+//! Mistakes of callers and AWS's answers, a table for each service.
 
 pub mod acm;
 pub mod kms;
 pub mod private_ca;
 pub mod sts;
 
-/// What is known of a text.
+/// What is known of AWS's text.
 #[derive(Debug, Clone, Copy)]
 pub enum Text {
-    /// AWS sends none.
+    /// AWS sends no text.
     None,
-    /// AWS's own.
+    /// AWS's own text.
     Aws(&'static str),
-    /// AWS's is not known, or says less: ours, which has these words.
+    /// AWS's text is unknown, or says less: ours contains these words.
     Ours(&'static str),
 }
 

@@ -120,7 +120,7 @@ pub fn subordinate(
     algorithms: (&str, &str),
     template: &str,
 ) -> String {
-    // What has its issuer's name is refused.
+    // A certificate with its issuer's name would be refused.
     let name = format!("Sub of {}", &root[root.len() - 12..]);
     let arn = create(fixture, "SUBORDINATE", &name, algorithms);
     let request = ca_request(fixture, &arn);
@@ -168,7 +168,7 @@ pub const ML_DSA: (&str, &str) = ("ML_DSA_65", "ML_DSA_65");
 
 pub const EC: (&str, &str) = ("EC_prime256v1", "SHA256WITHECDSA");
 
-/// As [`leaf_request`], with extensions.
+/// The same as [`leaf_request`], with extensions.
 pub fn request_with(
     spec: &str,
     subject: &str,
@@ -190,7 +190,7 @@ pub fn request_with(
 }
 
 impl Fixture {
-    /// An operation of Private CA, untyped.
+    /// Calls an operation of Private CA, untyped.
     pub fn pca_as(&self, who: &Who, operation: &str, body: Value) -> Answer {
         let mut headers = HeaderMap::new();
         headers.insert("content-type", "application/x-amz-json-1.1".parse().unwrap());
@@ -213,7 +213,7 @@ pub fn leaf_body(authority: &str, request: &[u8], algorithm: &str, template: &st
     })
 }
 
-/// A root that is not the service's, and is bound by nothing but this.
+/// A root outside the service, which restricts nothing by itself.
 pub struct External {
     key: Box<dyn Key>,
     algorithm: &'static SignatureAlgorithm,
@@ -221,7 +221,7 @@ pub struct External {
 }
 
 impl External {
-    /// A root below which so many CAs may follow.
+    /// A root that allows so many CAs below it.
     pub fn root(path_len: Option<u8>, not_before: i64) -> Self {
         let spec = KeySpec::by_name("ECC_NIST_P256").unwrap();
         let key = spec.load(&spec.generate().unwrap()).unwrap();
@@ -233,8 +233,8 @@ impl External {
         Self { key, algorithm: spec.signing[0], certificate: Certificate::parse(&der).unwrap() }
     }
 
-    /// Gives an authority, which waits for it, a certificate from `not_before` on, with these extensions besides the usual
-    /// ones. A CA's path length is not limited by it.
+    /// Installs a certificate in an authority that is waiting for one, valid from `not_before` on, with these
+    /// extensions besides the usual ones. It does not limit a CA's path length.
     pub fn certify(&self, fixture: &Fixture, arn: &str, more: Vec<Extension>, not_before: i64) {
         let request = ca_request(fixture, arn);
         let request = csr::CertificateRequest::parse_and_verify(request.as_bytes()).unwrap();

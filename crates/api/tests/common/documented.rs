@@ -1,4 +1,4 @@
-//! The errors that AWS documents for each operation: every answer of every test is held against them.
+//! The errors that AWS documents for each operation: every answer in every test is compared with them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -8,7 +8,8 @@ use outlast_api::ops::SERVICES;
 use outlast_api::service::Response;
 use serde_json::Value;
 
-/// What any operation may answer: AWS's Common Errors, and what its front ends say before an operation is known.
+/// Errors that any operation may return: AWS's Common Errors, and those of its front ends, before an operation is
+/// known.
 const COMMON: &[&str] = &[
     "AccessDeniedException",
     "ExpiredTokenException",
@@ -25,7 +26,7 @@ const COMMON: &[&str] = &[
     "ValidationException",
 ];
 
-/// What we answer although AWS's page of the operation does not list it, with the reason.
+/// Errors that we return although AWS's page of the operation does not list them, with the reason.
 const BEYOND: &[(&str, &str, &str)] = &[
     ("CreateAlias", "NotAuthorizedException", "AWS's answer to names below alias/aws/"),
     ("Decrypt", "UnsupportedOperationException", "Recipient: see docs/aws-parity.md"),
@@ -51,7 +52,7 @@ fn table() -> &'static BTreeMap<&'static str, BTreeMap<String, BTreeSet<String>>
     })
 }
 
-/// Fails if AWS's operation never answers like this.
+/// Fails if AWS's operation never returns this error.
 #[track_caller]
 pub fn is_documented(headers: &HeaderMap, response: &Response) {
     let Some(code) = response.error.filter(|_| response.status != 200) else { return };

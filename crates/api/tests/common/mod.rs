@@ -163,7 +163,7 @@ impl Fixture {
         response
     }
 
-    /// A signed request with any body for any operation.
+    /// A signed request for any operation, with any body.
     pub fn raw(&self, service: &str, target: &str, body: &[u8]) -> http::Request<Vec<u8>> {
         let mut headers = HeaderMap::new();
         headers.insert("content-type", "application/x-amz-json-1.1".parse().unwrap());
@@ -203,7 +203,7 @@ impl Fixture {
     pub fn events(&self) -> Vec<Value> {
         let events = self.store.events(0, 100_000).unwrap();
         let events = events.iter().map(|event| serde_json::from_slice(&event.body).unwrap());
-        // What the fixture does to users and roles has no event of its own.
+        // The fixture's changes of users and roles have no events of their own.
         events.filter(|event: &Value| event["eventName"] != "RecordsChanged").collect()
     }
 }
@@ -221,7 +221,7 @@ pub fn error_code(response: &Response) -> String {
 pub const OTHER_ACCOUNT: &str = "210987654321";
 pub const REGION: &str = "eu-west-1";
 
-/// A caller as the untyped calls below have it.
+/// A caller for the untyped calls below.
 #[derive(Clone)]
 pub struct Who {
     pub id: String,
@@ -306,7 +306,7 @@ pub fn key_arn(account: &str, region: &str, id: &str) -> String {
 }
 
 impl Fixture {
-    /// Any request by anybody.
+    /// A request by anybody.
     pub fn request(
         &self,
         who: &Who,
@@ -426,7 +426,7 @@ impl Fixture {
         Who::new(&id)
     }
 
-    /// A role that whoever `trust` names may assume: its ARN.
+    /// A role that the principals in `trust` may assume; returns its ARN.
     pub fn role(&self, account: &str, name: &str, trust: &Value, policies: &[Value]) -> String {
         self.directory(|work| {
             let trust = trust.to_string();
@@ -438,7 +438,7 @@ impl Fixture {
         })
     }
 
-    /// The session that `who` gets of a role.
+    /// The session of a role that `who` starts.
     #[track_caller]
     pub fn session(&self, who: &Who, role: &str, more: &[(&str, &str)]) -> Who {
         let mut form =
@@ -456,7 +456,7 @@ impl Fixture {
     }
 }
 
-/// The text of an element that comes once.
+/// The text of an element that occurs once.
 #[track_caller]
 pub fn element(xml: &str, name: &str) -> String {
     let (open, close) = (format!("<{name}>"), format!("</{name}>"));
@@ -499,19 +499,19 @@ pub fn key_policy(more: Value) -> String {
 }
 
 impl Fixture {
-    /// What a record says.
+    /// The contents of a record.
     pub fn record(&self, record_key: &str) -> Value {
         says(&self.store.read(record_key).unwrap().unwrap().value)
     }
 
-    /// Writes a record as the service would, behind its back.
+    /// Writes a record as the service would, without the service's knowledge.
     pub fn put_record(&self, record_key: &str, value: &Value) {
         let mut work = self.service.work(self.now.get() * 1000);
         work.put(record_key, value).unwrap();
         self.store.commit_and_wait(work.into_transaction(Vec::new())).unwrap();
     }
 
-    /// All records but those that every use writes.
+    /// All records, except those that every use writes.
     pub fn store_without_uses(&self) -> Vec<(String, Vec<u8>)> {
         let found = self.store.scan("", "", 100_000).unwrap();
         let kept = found.into_iter().filter(|(record_key, _)| {

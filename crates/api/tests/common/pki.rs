@@ -1,4 +1,4 @@
-//! Authorities that issue and revoke, by calls of the service, and what is said of that.
+//! Authorities that issue and revoke by calls of the service, and checks of CRLs and OCSP.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::ops::Deref;
@@ -29,7 +29,7 @@ pub const URL: &str = "http://pki.example:8444";
 pub const EC: (&str, &str) = ("EC_prime256v1", "SHA256WITHECDSA");
 pub const ML_DSA: (&str, &str) = ("ML_DSA_65", "ML_DSA_65");
 
-/// A service that has a listener for plain HTTP.
+/// A service with a listener for plain HTTP.
 pub struct World(pub Fixture);
 
 impl Deref for World {
@@ -301,7 +301,7 @@ impl World {
         self.pca("RestoreCertificateAuthority", &restore).unwrap();
     }
 
-    /// What OCSP calls a certificate that was never issued.
+    /// The OCSP status of a certificate that was never issued.
     pub fn other_serial(&self, authority: &Authority) -> CertId {
         let hash = outlast_pki::ocsp::cert_id::hashes().last().unwrap();
         let key = authority.certificate.public_key().unwrap();
@@ -340,7 +340,7 @@ pub fn plain(
     plain_from(fixture, [192, 0, 2, 1].into(), (method, path), headers, body)
 }
 
-/// The same by somebody else.
+/// The same, from another peer.
 pub fn plain_from(
     fixture: &Fixture,
     peer: std::net::IpAddr,
@@ -360,7 +360,7 @@ pub fn post(fixture: &Fixture, request: &Request) -> Result<Ocsp, OcspError> {
     Ocsp::parse(response.body())
 }
 
-/// The same by somebody else.
+/// The same, from another peer.
 pub fn post_from(
     fixture: &Fixture,
     peer: std::net::IpAddr,
@@ -371,7 +371,7 @@ pub fn post_from(
     Ocsp::parse(response.body())
 }
 
-/// What OCSP says of a certificate, by somebody who checks it.
+/// The OCSP status of a certificate, from a client that verifies the response.
 #[track_caller]
 pub fn status(fixture: &Fixture, authority: &Authority, leaf: &Leaf) -> Status {
     let request = Request::new(&authority.certificate, leaf, None).unwrap();

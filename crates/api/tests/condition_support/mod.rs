@@ -1,4 +1,4 @@
-//! Calls that a `Deny` with a condition stops or does not, each with what the condition keys are about.
+//! Calls that a `Deny` with a condition refuses or not, each with the resources that the condition keys describe.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,7 +10,7 @@ use crate::acme_support::world::{World, call};
 use crate::common::authorities::{leaf_body, leaf_request};
 use crate::common::{ACCOUNT, Answer, NOW, Refused, Who, b64, element, policy, with};
 
-/// Whether a `Deny` with this condition stops a call.
+/// Whether a `Deny` with this condition refuses a call.
 pub type Denied = fn(&World, &Value) -> bool;
 
 static NUMBER: AtomicUsize = AtomicUsize::new(0);
@@ -19,12 +19,12 @@ pub fn number() -> usize {
     NUMBER.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Everything is allowed but what the condition denies.
+/// A policy that allows everything except what the condition denies.
 pub fn but(condition: &Value) -> Value {
     but_for("*", condition)
 }
 
-/// The same, where it denies this action only.
+/// The same, if the condition denies this action only.
 pub fn but_for(action: &str, condition: &Value) -> Value {
     policy(json!([
         { "Effect": "Allow", "Action": "*", "Resource": "*" },
@@ -114,7 +114,7 @@ pub fn list_keys_over_tls(world: &World, condition: &Value) -> bool {
     response.status != 200
 }
 
-/// What every import of key material is asked before its token is.
+/// Conditions of every import of key material, checked before its token.
 pub fn import_material(world: &World, condition: &Value) -> bool {
     let key = world.fixture.key(json!({ "Origin": "EXTERNAL" }));
     let body = json!({
@@ -209,12 +209,12 @@ pub fn request_certificate(world: &World, condition: &Value) -> bool {
     request_certificate_as(world, &user(world, condition))
 }
 
-/// What Certificate Manager asks Private CA with the caller's rights.
+/// Calls of Private CA that Certificate Manager makes with the caller's rights.
 pub fn forwarded(world: &World, condition: &Value) -> bool {
     request_certificate_as(world, &user_for(world, "acm-pca:IssueCertificate", condition))
 }
 
-/// The same where an endpoint is made, and where it gets another CA.
+/// The same when an endpoint is made, and when it gets another CA.
 pub fn forwarded_for_acme(world: &World, condition: &Value) -> bool {
     let who = user_for(world, "acm-pca:IssueCertificate", condition);
     let authority = json!({
@@ -255,7 +255,7 @@ pub fn bind_for_service(world: &World, condition: &Value) -> bool {
     }
 }
 
-/// Assumes a role with all that can be given.
+/// Assumes a role with every option that the call has.
 pub fn assume(world: &World, condition: &Value) -> bool {
     let trust =
         policy(json!([{ "Effect": "Allow", "Principal": { "AWS": ACCOUNT }, "Action": "sts:*" }]));

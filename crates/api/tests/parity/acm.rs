@@ -12,7 +12,7 @@ use super::set;
 pub(super) fn enumerations() -> Vec<(&'static str, BTreeSet<String>)> {
     let named = EXTENDED_KEY_USAGES.iter().map(|(name, _)| *name);
     let algorithms = outlast_crypto::keys::KEY_SPECS.iter().filter_map(|row| row.pca_name);
-    // Private CA has names for these; Certificate Manager has none.
+    // Private CA has names for these; Certificate Manager does not.
     let beyond = ["ML_DSA_65_ECDSA_P256", "SLH_DSA_SHA2_128S", "SLH_DSA_SHA2_256S"];
     let algorithms = algorithms.filter(|name| !beyond.contains(name));
     vec![

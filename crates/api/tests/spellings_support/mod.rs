@@ -1,4 +1,4 @@
-//! Something of every kind that a name can name, and the table of the members that name it.
+//! A resource of every kind that a member can name, and the table of those members.
 
 pub mod spell;
 pub mod table;
@@ -28,12 +28,12 @@ pub struct Key {
     pub alias: String,
 }
 
-/// Everything that there is.
+/// All resources of the test.
 pub struct Scene {
     pub world: World,
     /// May do everything, unless a policy of hers denies it.
     pub eve: Who,
-    /// May do everything but what the policies of keys, CAs and roles deny him: all.
+    /// May do everything that the policies of keys, CAs and roles allow, and all of them deny him.
     pub mallory: Who,
     pub symmetric: Key,
     pub signing: Key,

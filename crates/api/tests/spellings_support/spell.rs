@@ -1,6 +1,6 @@
-//! Other spellings of names: what a sloppy comparison takes for the same.
+//! Other spellings of names: what a careless comparison takes for the same.
 
-/// How a name is made.
+/// The form of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// `arn:partition:service:region:account:resource`
@@ -33,7 +33,7 @@ pub fn spellings(name: &str, form: Form) -> Vec<String> {
     all
 }
 
-/// Something before or after it.
+/// Text before or after it.
 fn around(name: &str) -> Vec<String> {
     let after = [
         "/", "//", "/x", ":", ":x", "?", "?x=y", "#", "#x", "*", " ", "\t", "\n", "\r\n", "\0",
@@ -113,7 +113,7 @@ fn letters(name: &str) -> Vec<String> {
     ]
 }
 
-/// Other parts of an ARN.
+/// Other components of an ARN.
 fn parts(arn: &str) -> Vec<String> {
     let parts: Vec<_> = arn.splitn(6, ':').map(str::to_owned).collect();
     let with = |at: usize, text: &str| {

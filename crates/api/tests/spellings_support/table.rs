@@ -19,15 +19,15 @@ pub struct Case {
     pub names: Vec<(String, Form)>,
     /// `Action`, `Resource` and perhaps `Condition` of the statement that denies.
     pub deny: Value,
-    /// Whether the policy of a key, a CA or a role can deny, too.
+    /// Whether the policy of a key, CA or role can deny the call, too.
     pub has_policy: bool,
-    /// Another spelling may be the right name of another thing: then what is denied must not come up.
+    /// Another spelling may be the right name of another resource: then the denied one must not occur.
     pub names_others: bool,
-    /// The request fails for another reason in the end, but only for who is allowed.
+    /// The request fails for another reason in the end, but only for a principal who is allowed.
     pub fails: bool,
 }
 
-/// Members that have the name of an identifier and need no row: of which operation (`*` for all), which, and why.
+/// Members that have the name of an identifier and need no row: operation (`*` for all), member, and reason.
 pub static EXEMPT: &[(&str, &str, &str)] = &[
     ("CreateKey", "MultiRegion", "true or false"),
     ("*", "CustomKeyStoreId", "there are no custom key stores: it is refused or not found"),
@@ -92,7 +92,7 @@ pub fn cases(scene: &Scene) -> Vec<Case> {
     all
 }
 
-/// What has no Region is the same in each partition.
+/// A resource without a Region is the same in each partition.
 fn foreign(arn: &str) -> String {
     arn.replacen("arn:aws:", "arn:aws-cn:", 1)
 }
@@ -216,7 +216,7 @@ fn kms(s: &Scene) -> Vec<Case> {
         let case = key_case(operation, "/KeyMaterialId", &s.imported, operation, &more);
         all.push(Case { names: material.clone(), ..case });
     }
-    // The listing is of the account; the key only chooses.
+    // The list belongs to the account; the key only selects.
     let case = key_case("ListAliases", "/KeyId", &s.symmetric, "ListAliases", &none);
     let deny = json!({ "Action": "kms:ListAliases", "Resource": "*" });
     all.push(Case { deny, has_policy: false, ..case });
@@ -403,7 +403,7 @@ fn pca(s: &Scene) -> Vec<Case> {
             authority_case(operation, member, authority, more)
         })
         .collect();
-    // One is being written: that is said only to who may ask for another.
+    // A report is being written: only a principal who may request one is told so.
     let report = |case: &&mut Case| case.operation == "CreateCertificateAuthorityAuditReport";
     all.iter_mut().filter(report).for_each(|case| case.fails = true);
     all.push(authority_case("GetPolicy", "/ResourceArn", &s.authority, &none));
@@ -465,7 +465,7 @@ fn acm(s: &Scene) -> Vec<Case> {
         .iter()
         .map(|(operation, more)| acm_case(operation, "/CertificateArn", &s.certificate, more))
         .collect();
-    // It is too early: that is said only to who may renew.
+    // It is too early: only a principal who may renew is told so.
     let renewal = |case: &&mut Case| case.operation == "RenewCertificate";
     all.iter_mut().filter(renewal).for_each(|case| case.fails = true);
     let email = json!({ "Domain": "a.example", "ValidationDomain": "a.example" });

@@ -462,7 +462,7 @@ pub struct AttributeMapping {
     pub mapping_rules: Option<Vec<MappingRule>>,
 }
 
-/// What [`CreateProfile`] is asked.
+/// Request of [`CreateProfile`].
 #[derive(Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateProfileRequest {
@@ -496,7 +496,7 @@ pub struct CreateProfileRequest {
     pub alias_name: Option<String>,
 }
 
-/// What [`CreateTrustAnchor`] is asked.
+/// Request of [`CreateTrustAnchor`].
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateTrustAnchorRequest {
@@ -584,7 +584,7 @@ pub struct CrlDetail {
     pub previous_alias_name: Option<String>,
 }
 
-/// What [`DeleteCrl`] answers.
+/// Response of [`DeleteCrl`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CrlDetailResponse {
@@ -592,7 +592,7 @@ pub struct CrlDetailResponse {
     pub crl: CrlDetail,
 }
 
-/// What [`DeleteAttributeMapping`] is asked.
+/// Request of [`DeleteAttributeMapping`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DeleteAttributeMappingRequest {
@@ -605,7 +605,7 @@ pub struct DeleteAttributeMappingRequest {
     pub specifiers: Option<Vec<String>>,
 }
 
-/// What [`DeleteAttributeMapping`] answers.
+/// Response of [`DeleteAttributeMapping`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeleteAttributeMappingResponse {
@@ -613,7 +613,7 @@ pub struct DeleteAttributeMappingResponse {
     pub profile: ProfileDetail,
 }
 
-/// What [`ImportCrl`] is asked.
+/// Request of [`ImportCrl`].
 #[derive(Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ImportCrlRequest {
@@ -649,7 +649,7 @@ pub struct InstanceProperty {
     pub failed: Option<bool>,
 }
 
-/// What [`ListCrls`] answers.
+/// Response of [`ListCrls`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct ListCrlsResponse {
@@ -661,7 +661,7 @@ pub struct ListCrlsResponse {
     pub crls: Option<Vec<CrlDetail>>,
 }
 
-/// What [`ListProfiles`] answers.
+/// Response of [`ListProfiles`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct ListProfilesResponse {
@@ -673,7 +673,7 @@ pub struct ListProfilesResponse {
     pub profiles: Option<Vec<ProfileDetail>>,
 }
 
-/// What [`ListCrls`] is asked.
+/// Request of [`ListCrls`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListRequest {
@@ -685,7 +685,7 @@ pub struct ListRequest {
     pub page_size: Option<i64>,
 }
 
-/// What [`ListSubjects`] answers.
+/// Response of [`ListSubjects`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct ListSubjectsResponse {
@@ -697,7 +697,7 @@ pub struct ListSubjectsResponse {
     pub next_token: Option<String>,
 }
 
-/// What [`ListTagsForResource`] is asked.
+/// Request of [`ListTagsForResource`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListTagsForResourceRequest {
@@ -705,7 +705,7 @@ pub struct ListTagsForResourceRequest {
     pub resource_arn: String,
 }
 
-/// What [`ListTagsForResource`] answers.
+/// Response of [`ListTagsForResource`].
 #[derive(Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct ListTagsForResourceResponse {
@@ -714,7 +714,7 @@ pub struct ListTagsForResourceResponse {
     pub tags: Option<Vec<Tag>>,
 }
 
-/// What [`ListTrustAnchors`] answers.
+/// Response of [`ListTrustAnchors`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct ListTrustAnchorsResponse {
@@ -837,7 +837,7 @@ pub struct ProfileDetail {
     pub previous_alias_name: Option<String>,
 }
 
-/// What [`CreateProfile`] answers.
+/// Response of [`CreateProfile`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct ProfileDetailResponse {
@@ -846,7 +846,7 @@ pub struct ProfileDetailResponse {
     pub profile: Option<ProfileDetail>,
 }
 
-/// What [`PutAttributeMapping`] is asked.
+/// Request of [`PutAttributeMapping`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PutAttributeMappingRequest {
@@ -858,7 +858,7 @@ pub struct PutAttributeMappingRequest {
     pub mapping_rules: Vec<MappingRule>,
 }
 
-/// What [`PutAttributeMapping`] answers.
+/// Response of [`PutAttributeMapping`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PutAttributeMappingResponse {
@@ -866,7 +866,7 @@ pub struct PutAttributeMappingResponse {
     pub profile: ProfileDetail,
 }
 
-/// What [`PutNotificationSettings`] is asked.
+/// Request of [`PutNotificationSettings`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PutNotificationSettingsRequest {
@@ -876,7 +876,7 @@ pub struct PutNotificationSettingsRequest {
     pub notification_settings: Vec<NotificationSetting>,
 }
 
-/// What [`PutNotificationSettings`] answers.
+/// Response of [`PutNotificationSettings`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PutNotificationSettingsResponse {
@@ -884,7 +884,7 @@ pub struct PutNotificationSettingsResponse {
     pub trust_anchor: TrustAnchorDetail,
 }
 
-/// What [`ResetNotificationSettings`] is asked.
+/// Request of [`ResetNotificationSettings`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ResetNotificationSettingsRequest {
@@ -894,7 +894,7 @@ pub struct ResetNotificationSettingsRequest {
     pub notification_setting_keys: Vec<NotificationSettingKey>,
 }
 
-/// What [`ResetNotificationSettings`] answers.
+/// Response of [`ResetNotificationSettings`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResetNotificationSettingsResponse {
@@ -902,7 +902,7 @@ pub struct ResetNotificationSettingsResponse {
     pub trust_anchor: TrustAnchorDetail,
 }
 
-/// What [`DeleteCrl`] is asked.
+/// Request of [`DeleteCrl`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ScalarCrlRequest {
@@ -910,7 +910,7 @@ pub struct ScalarCrlRequest {
     pub crl_id: String,
 }
 
-/// What [`DeleteProfile`] is asked.
+/// Request of [`DeleteProfile`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ScalarProfileRequest {
@@ -918,7 +918,7 @@ pub struct ScalarProfileRequest {
     pub profile_id: String,
 }
 
-/// What [`GetSubject`] is asked.
+/// Request of [`GetSubject`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ScalarSubjectRequest {
@@ -926,7 +926,7 @@ pub struct ScalarSubjectRequest {
     pub subject_id: String,
 }
 
-/// What [`DeleteTrustAnchor`] is asked.
+/// Request of [`DeleteTrustAnchor`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ScalarTrustAnchorRequest {
@@ -991,7 +991,7 @@ pub struct SubjectDetail {
     pub instance_properties: Option<Vec<InstanceProperty>>,
 }
 
-/// What [`GetSubject`] answers.
+/// Response of [`GetSubject`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct SubjectDetailResponse {
@@ -1037,7 +1037,7 @@ pub struct Tag {
     pub value: String,
 }
 
-/// What [`TagResource`] is asked.
+/// Request of [`TagResource`].
 #[derive(Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TagResourceRequest {
@@ -1089,7 +1089,7 @@ pub struct TrustAnchorDetail {
     pub previous_alias_name: Option<String>,
 }
 
-/// What [`CreateTrustAnchor`] answers.
+/// Response of [`CreateTrustAnchor`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TrustAnchorDetailResponse {
@@ -1097,7 +1097,7 @@ pub struct TrustAnchorDetailResponse {
     pub trust_anchor: TrustAnchorDetail,
 }
 
-/// What [`UntagResource`] is asked.
+/// Request of [`UntagResource`].
 #[derive(Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UntagResourceRequest {
@@ -1107,7 +1107,7 @@ pub struct UntagResourceRequest {
     pub tag_keys: Vec<String>,
 }
 
-/// What [`UpdateCrl`] is asked.
+/// Request of [`UpdateCrl`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UpdateCrlRequest {
@@ -1124,7 +1124,7 @@ pub struct UpdateCrlRequest {
     pub alias_name: Option<String>,
 }
 
-/// What [`UpdateProfile`] is asked.
+/// Request of [`UpdateProfile`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UpdateProfileRequest {
@@ -1153,7 +1153,7 @@ pub struct UpdateProfileRequest {
     pub alias_name: Option<String>,
 }
 
-/// What [`UpdateTrustAnchor`] is asked.
+/// Request of [`UpdateTrustAnchor`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UpdateTrustAnchorRequest {

@@ -1,4 +1,4 @@
-//! What the clock may do to backups that there are, and what is no backup.
+//! What the clock can do to existing backups, and which files are not backups.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -22,7 +22,7 @@ fn names_are_read_back() {
     }
 }
 
-/// A data folder, a folder for backups that are kept for a day, and a schedule of one a day.
+/// A data folder, a folder for backups that are kept for a day, and a schedule of one backup a day.
 struct Setting {
     folder: tempfile::TempDir,
     schedule: Schedule,
@@ -51,13 +51,13 @@ impl Setting {
         Self { folder, schedule, has_new: false }
     }
 
-    /// A server that has just been started.
+    /// A server that has just started.
     fn start(&self) -> Data {
         let data = self.folder.path().join("data");
         Data::open(&StoreLocation::in_folder(&data), &Provider::default_in(&data)).unwrap()
     }
 
-    /// A look at this time; gives how many backups there are then.
+    /// Runs the check at this time; returns the number of backups afterwards.
     fn round(&mut self, data: &Data, now_ms: i64) -> usize {
         self.schedule.round(data, now_ms, &mut self.has_new).unwrap();
         std::fs::read_dir(self.folder.path().join("backups")).unwrap().count()
@@ -74,12 +74,12 @@ fn a_wrong_clock_removes_no_backup() {
     };
     hold(begin_ms, 0).unwrap();
     assert_eq!(setting.round(&data, begin_ms), 1);
-    // The clock jumps by three days: a backup is due by it, and the first one too old.
+    // The clock jumps by three days: by it a backup is due, and the first one is too old.
     let ahead_ms = begin_ms + 3 * DAY_MS;
     assert!(hold(ahead_ms, 1000).is_err());
     assert_eq!(setting.round(&data, ahead_ms), 2);
     assert_eq!(setting.round(&data, ahead_ms + 1000), 2);
-    // It is right again, and then three days have passed: what was not removed then is removed now.
+    // The clock is right again, and then three days pass: what was kept before is removed now.
     hold(begin_ms + 2000, 2000).unwrap();
     hold(ahead_ms + 2000, 3 * DAY_MS + 2000).unwrap();
     assert_eq!(setting.round(&data, ahead_ms + 2000), 1);
@@ -92,12 +92,12 @@ fn a_clock_that_is_not_judged_yet_removes_no_backup() {
     let data = setting.start();
     data.service.hold_clock(Reading { wall_ms: begin_ms, monotonic_ms: 0 }).unwrap();
     assert_eq!(setting.round(&data, begin_ms), 1);
-    // Something went on then.
+    // At that time the store was in use.
     let event = data::store_event(begin_ms, "Sample", &serde_json::json!({})).unwrap();
     let transaction = Transaction { events: vec![event.into()], ..Transaction::default() };
     data.store().commit_and_wait(transaction).unwrap();
     drop(data);
-    // Started after eight days, or with a clock that is ahead by them: nobody can tell.
+    // Started after eight days, or with a clock that is eight days ahead: nobody can tell.
     let data = setting.start();
     let now_ms = begin_ms + 8 * DAY_MS;
     let hold = |passed_ms: i64| {
@@ -108,7 +108,7 @@ fn a_clock_that_is_not_judged_yet_removes_no_backup() {
     assert_eq!(setting.round(&data, now_ms), 2);
     hold(HOUR_MS);
     assert_eq!(setting.round(&data, now_ms + HOUR_MS), 2);
-    // After an eighth of the gap, of a day at most, the clock is believed.
+    // After an eighth of the gap, or a day, the clock is trusted.
     hold(DAY_MS - HOUR_MS);
     assert_eq!(setting.round(&data, now_ms + DAY_MS - HOUR_MS), 2);
     hold(DAY_MS + HOUR_MS);

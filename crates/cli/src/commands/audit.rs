@@ -18,7 +18,7 @@ use crate::data::{Data, StoreArguments};
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Events that are read at once.
+/// Events that one read returns.
 const PAGE: usize = 1000;
 
 /// Arguments of `audit`.
@@ -30,22 +30,22 @@ pub(crate) struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Verify the audit log of a store, an export of it, or a proof of one event. What came after the last signed
-    /// head, which is at most a minute old while a server runs, is not signed yet.
+    /// Verify the audit log of a store, an export of it, or a proof of one event. Events after the last signed head,
+    /// which is at most a minute old while a server runs, are not signed yet.
     Verify(verify::Arguments),
-    /// Prove that one event is in the log: writes a file that anybody can verify with the log's policy.
+    /// Prove that an event is in the log: write a file that anybody can verify with the log's policy.
     Prove(prove::Arguments),
-    /// Print the policy that proofs and exports are verified by: the log's key, and the witnesses of the settings.
+    /// Print the policy for verifying proofs and exports: the log's key, and the witnesses of the settings.
     Policy(policy::Arguments),
     /// Show the last events.
     Tail(tail::Arguments),
-    /// Write events, and what proves that they are those of the log, to a file.
+    /// Export events to a file, with what proves that they are those of the log.
     Export(export::Arguments),
-    /// Delete old events after writing them to an export. What proves later ones stays.
+    /// Export old events to a file, and then delete them. What proves later ones stays.
     Prune(prune::Arguments),
-    /// Let servers start again after an alarm, once you have looked into it.
+    /// Let servers start again after an alarm that you have investigated.
     ClearAlarm(clear_alarm::Arguments),
-    /// Be a witness for others' logs: cosign their heads, each only if it continues the one before.
+    /// Be a witness for others' logs: cosign a head only if it continues the previous one.
     Witness(witness::Arguments),
 }
 
@@ -56,7 +56,7 @@ impl Arguments {
     }
 }
 
-/// Does it.
+/// Runs the command.
 pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     match &arguments.command {
         Command::Verify(arguments) => verify::run(arguments, output),
@@ -74,7 +74,7 @@ fn open(arguments: &StoreArguments) -> Result<Data, Failure> {
     Data::open_read_only(&arguments.location()?, &arguments.provider()?)
 }
 
-/// The log's keys, and the head to prove events by: with cosignatures if it covers `size` events.
+/// The log's keys, and the head to prove events by: a cosigned one if it covers `size` events.
 fn head(work: &mut Work<'_>, size: u64) -> Result<(LogKey, SignedCheckpoint), Failure> {
     let key = LogKey::read(work)?;
     let head = cosigned::best_head(work, &key, size)?.map_err(|signed| {

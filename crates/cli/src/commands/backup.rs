@@ -1,4 +1,4 @@
-//! `outlast backup`: the whole store as of one point in time, in one sealed file.
+//! `outlast backup`: copies the whole store, as of one point in time, into one encrypted file.
 
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -19,20 +19,20 @@ use crate::root_key::Provider;
 pub(crate) struct Arguments {
     #[command(flatten)]
     store: StoreArguments,
-    /// File to make, or - for standard output.
+    /// File to create, or - for standard output.
     #[arg(long)]
     out: PathBuf,
-    /// Key of the backup: file:PATH (made unless it exists), passphrase:SOURCE or pkcs11:URI
-    /// [default: what wraps the store's own root key].
+    /// Key of the backup: file:PATH (created unless it exists), passphrase:SOURCE or pkcs11:URI [default: what wraps
+    /// the store's own root key].
     #[arg(long, env = "OUTLAST_BACKUP_KEY", hide_env_values = true)]
     backup_key: Option<String>,
-    /// Put the store's root key into the backup, too: then --backup-key alone opens everything, even when what
-    /// wraps the root key is lost. Without this a backup holds no root key, and restoring it needs --root-key.
+    /// Include the store's root key: then --backup-key alone opens everything, even if what wraps the root key is
+    /// lost. Otherwise the backup has no root key, and restoring it needs --root-key.
     #[arg(long, requires = "backup_key")]
     include_root_key: bool,
 }
 
-/// Writes the backup and tells what is in it.
+/// Writes the backup and prints its contents.
 pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let provider = arguments.store.provider()?;
     let data = Data::open_read_only(&arguments.store.location()?, &provider)?;
@@ -98,7 +98,7 @@ pub(crate) fn describe(counts: Counts) -> String {
     format!("{} records, {} audit events", counts.records, counts.events)
 }
 
-/// A backup's errors with what to do about them.
+/// The hint for each error of a backup.
 pub(crate) fn failure(path: &Path, error: BackupError) -> Failure {
     match error {
         BackupError::Io(error) => files::io_failure(path, &error),

@@ -1,4 +1,4 @@
-//! `outlast cert`: looks at certificates, requests, CRLs and keys, whoever made them. Needs no service.
+//! `outlast cert`: works with certificates, requests, CRLs and keys from any source. Needs no service.
 
 mod convert;
 mod lint;
@@ -26,11 +26,11 @@ enum Command {
     Request(request::Arguments),
     /// Validate a certificate: path, purpose, name and revocation.
     Verify(verify::Arguments),
-    /// Hold certificates against the rules of RFC 5280 and the post-quantum profiles.
+    /// Check certificates against the rules of RFC 5280 and the post-quantum profiles.
     Lint(lint::Arguments),
-    /// Tell what a chain costs: bytes in the handshake, round trips, and headers behind proxies.
+    /// Show what a chain costs: bytes in the handshake, round trips, and headers behind proxies.
     Whatif(whatif::Arguments),
-    /// Write certificates, requests, CRLs and keys in another form.
+    /// Convert certificates, requests, CRLs and keys to another form.
     Convert(convert::Arguments),
 }
 

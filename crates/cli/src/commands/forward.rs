@@ -1,4 +1,4 @@
-//! `outlast forward`: a local port for clients that cannot do post-quantum themselves, hybrid from here to the far side.
+//! `outlast forward`: a local port for clients without post-quantum TLS, which it carries on to a remote server.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -26,25 +26,25 @@ use crate::{files, output, values};
 /// Arguments of `forward`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The far side: https://HOST:PORT or tls://HOST:PORT.
+    /// Remote server: https://HOST:PORT or tls://HOST:PORT.
     #[arg(long, env = "OUTLAST_TO", value_name = "URL")]
     to: String,
-    /// Local address and port [default: 127.0.0.1:0, which takes a free port].
+    /// Local address and port [default: 127.0.0.1:0, which picks a free port].
     #[arg(long, env = "OUTLAST_LISTEN", value_parser = values::address)]
     listen: Option<SocketAddr>,
-    /// Listen at an address that other machines reach, too: what comes there is not encrypted.
+    /// Listen at an address that other machines can reach: their connections are not encrypted.
     #[arg(long)]
     allow_remote: bool,
-    /// What is spoken: tcp, http or postgres. tcp leaves HTTP as it is, signatures of AWS included [default: tcp].
+    /// Protocol: tcp, http or postgres. tcp leaves HTTP as it is, signatures of AWS included [default: tcp].
     #[arg(long)]
     protocol: Option<String>,
-    /// CAs below which the far side's certificate must be, PEM [default: those of the system].
+    /// Trusted CAs for the remote server's certificate, PEM [default: those of the system].
     #[arg(long = "ca-bundle", alias = "ca", value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// Name in the far side's certificate [default: the host].
+    /// Name in the remote server's certificate [default: the host].
     #[arg(long)]
     name: Option<String>,
-    /// Certificate chain to show to a far side that asks for one, PEM.
+    /// Certificate chain to show if the remote server asks for one, PEM.
     #[arg(long = "client-cert", alias = "cert", value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
     /// Its private key, PEM.
@@ -53,16 +53,16 @@ pub(crate) struct Arguments {
     /// Security policy: see `outlast policy list` [default: 2026-11].
     #[arg(long, env = "OUTLAST_POLICY", value_name = "NAME", value_parser = values::tls_policies(), hide_possible_values = true)]
     policy: Option<String>,
-    /// Whether the far side must do post-quantum key exchange: require, or prefer [default: require].
+    /// Whether the remote server must do post-quantum key exchange: require, or prefer [default: require].
     #[arg(long, env = "OUTLAST_MODE", value_parser = ["require", "prefer"])]
     mode: Option<String>,
-    /// Speak TLS on the local side, too, with a certificate that is made now; its CA is written to this file.
+    /// Speak TLS on the local side, too, with a certificate made at the start; its CA is written to this file.
     #[arg(long, value_name = "FILE")]
     local_ca: Option<PathBuf>,
-    /// Do not look at the far side before the first client comes.
+    /// Do not connect to the remote server before the first client comes.
     #[arg(long)]
     lazy: bool,
-    /// Seconds that a connection may be open without a byte in either direction [default: 3600].
+    /// Idle timeout of a connection, in seconds [default: 3600].
     #[arg(long, value_name = "SECONDS")]
     idle_timeout: Option<f64>,
     /// What to log to stderr: error, warn, info, debug, or directives such as outlast_net=debug [default: warn].
@@ -102,7 +102,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             output::line(&format!("listening on {address}"));
         }
         while signals.next().await {
-            // Another certificate of this client, other CAs.
+            // Changes to this client's certificate, or to the trusted CAs.
             let destination = Destination::parse(&arguments.to)?;
             let read = tokio::task::block_in_place(|| {
                 arguments.settings(destination, listen, door.as_ref())
@@ -125,7 +125,7 @@ impl Arguments {
         self.protocol.as_ref().map_or(Ok(Protocol::Tcp), |name| row(PROTOCOLS, "protocol", name))
     }
 
-    /// Made once: clients have its CA.
+    /// Made once: clients trust its CA.
     fn local_door(&self) -> Result<Option<Arc<Door>>, Failure> {
         let Some(path) = &self.local_ca else { return Ok(None) };
         Ok(Some(Arc::new(local_door(self.protocol()?, path)?)))
@@ -155,10 +155,10 @@ impl Arguments {
         let backend = Backend { address: destination.address, tls: Some(Arc::new(tls)) };
         let mut settings = Settings::new("forward", listen, vec![backend]);
         settings.protocol = protocol;
-        // It is on the client's side, and speaks for it.
+        // The forwarder belongs to the client and speaks for it.
         settings.transparent = true;
         settings.idle = self.idle_timeout.map_or(Ok(settings.idle), duration)?;
-        // A web page whose name leads here must not speak through it.
+        // A web page whose host name resolves to this address must not be able to use it.
         settings.hosts = (!self.allow_remote).then_some(hosts);
         settings.door = door.cloned();
         // All clients are on this machine.
@@ -173,7 +173,7 @@ impl Arguments {
         let requires = self.mode.as_deref().is_none_or(|mode| mode == "require");
         let hint = match error.kind() {
             ErrorKind::ConnectionRefused => "is it running, at this port?",
-            // rustls names the alerts of RFC 8446, section 6.2, so.
+            // rustls's texts for the alerts of RFC 8446, section 6.2.
             _ if requires
                 && (text.contains("HandshakeFailure") || text.contains("ProtocolVersion")) =>
             {
@@ -198,13 +198,13 @@ fn told(to: &str, negotiated: &Negotiated) -> String {
     format!("{to}: {version} {group} {cipher_suite} ({kind})")
 }
 
-/// TLS for clients on this machine, below a CA that lives as long as this process.
+/// TLS for clients on this machine, with a CA that lives as long as this process.
 fn local_door(protocol: Protocol, ca: &Path) -> Result<Door, Failure> {
     let (store, root) = (MemoryStore::new(), RootKey::generate()?);
     let mut work = Work::new(&store, &root, system_clock());
     let made = ensure(&mut work, &KINDS[0], &default_names())?;
     files::write(ca, made.root_pem.as_bytes(), 0o644)?;
-    // What is within is the client's business: HTTP of version 1.1, if it is that.
+    // The protocol inside is the client's choice: HTTP/1.1, if it is HTTP.
     let alpn = match protocol {
         Protocol::Postgres => protocol.alpn(),
         Protocol::Tcp | Protocol::Http => &["http/1.1"],

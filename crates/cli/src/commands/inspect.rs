@@ -1,5 +1,5 @@
-//! `outlast inspect`: what is in any certificate, request, CRL, OCSP response, key or CMS signature. Verifies nothing but a
-//! request's own signature and that a private key is sound; never shows key material.
+//! `outlast inspect`: shows the contents of any certificate, request, CRL, OCSP response, key or CMS signature.
+//! Verifies only a request's own signature and that a private key is valid; never shows key material.
 
 use std::path::{Path, PathBuf};
 
@@ -30,18 +30,18 @@ const MAX_ENTRIES: usize = 100;
 /// Arguments of `inspect`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Files: PEM, with one or several objects, or DER; CMS signatures in BER, too.
+    /// Files in PEM, with one or several objects, or in DER; CMS signatures also in BER.
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Where the passphrase of encrypted keys is: env:NAME, file:PATH, or "" to be asked.
+    /// Source of the passphrase for encrypted keys: env:NAME, file:PATH, or "" to be asked.
     #[arg(long, value_parser = objects::source, value_name = "SOURCE")]
     passphrase: Option<Source>,
-    /// Show every entry of a CRL, however many there are.
+    /// Show every entry of a CRL.
     #[arg(long)]
     all: bool,
 }
 
-/// Prints what was found in each file.
+/// Prints the contents of each file.
 pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let now = system_clock().div_euclid(1000);
     let limit = if arguments.all { usize::MAX } else { MAX_ENTRIES };
@@ -93,7 +93,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     }
 }
 
-/// The objects of a file. The BER that some signers write is no DER, and so known by its whole only.
+/// The objects of a file. Some signers write BER, which is not DER, so such a file is only recognised as a whole.
 fn read(path: &Path) -> Result<Vec<Object>, Failure> {
     let refused = match objects::read(path) {
         Ok(found) => return Ok(found),

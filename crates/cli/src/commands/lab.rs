@@ -1,4 +1,4 @@
-//! `outlast lab` and `outlast siege`: both are `outlast-lab`, a program of its own, which is started in place of this one.
+//! `outlast lab` and `outlast siege`: start `outlast-lab`, a program of its own, in place of this one.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -12,7 +12,7 @@ use crate::output::Output;
 /// Arguments of `lab` and `siege`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// What the lab is to do: `outlast lab --help` tells.
+    /// Arguments of the lab: see `outlast lab --help`.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
     arguments: Vec<OsString>,
 }
@@ -20,8 +20,8 @@ pub(crate) struct Arguments {
 /// File name of the program.
 const PROGRAM: &str = "outlast-lab";
 
-/// Becomes the lab, whose exit code is this program's. It is the one beside this program, as builds and archives have it, or else the one
-/// in `PATH`.
+/// Replaces this process by the lab, whose exit code becomes this program's: the one in the same folder, as in builds
+/// and archives, or else the one in `PATH`.
 pub(crate) fn run(first: &[&str], arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let program = beside().unwrap_or_else(|| PathBuf::from(PROGRAM));
     let mut command = Command::new(&program);

@@ -1,4 +1,4 @@
-//! `outlast ledger`: who connects how, who is left behind, and what another policy would break.
+//! `outlast ledger`: who connects how, who is left behind, and whom another policy would break.
 
 mod dry_run;
 mod export;
@@ -21,7 +21,7 @@ use crate::output::{self, Output};
 use crate::settings::Settings;
 use crate::tables::Table;
 
-/// What is said where there is nothing to say anything about.
+/// The text of a report on no connections.
 const EMPTY: &str =
     "no connection is recorded: the ledger is empty, or was at the times and listener asked for";
 
@@ -34,40 +34,40 @@ pub(crate) struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Sum up who connected how: by client, principal, listener and group. Exits with 5 if a client advertised
-    /// post-quantum groups and got a classical one although neither mode nor policy says so.
+    /// Sum up who connected how: by client, principal, listener and group. Exits with 5 if a client offered a
+    /// post-quantum group and got a classical one, against mode and policy.
     Summary(summary::Arguments),
-    /// Show the clients that never offer a post-quantum group, and what to do about each. Exits with 5 if there
-    /// are any, or more clients than a report holds.
+    /// Show the clients that never offer a post-quantum group, and what to do about each. Exits with 5 if there are
+    /// any, or if there are more clients than a report can list.
     Laggards(laggards::Arguments),
-    /// Write one record a connection, with IANA's names, as JSON lines or CSV.
+    /// Export one record per connection, with IANA's names, as JSON lines or CSV.
     Export(export::Arguments),
-    /// Replay what clients offered under another policy: who would break, who would change. Exits with 5 if
-    /// somebody would break, or that is not known of all.
+    /// Replay the clients' offers under another policy: who would break, who would change. Exits with 5 if a client
+    /// would break, or if the outcome is not known for all.
     DryRun(dry_run::Arguments),
 }
 
-/// Which lines of which ledger.
+/// The ledger to read, and which lines of it.
 #[derive(clap::Args)]
 pub(crate) struct Source {
     /// The ledger's folder.
     #[arg(long, value_name = "DIR")]
     ledger: Option<PathBuf>,
-    /// Data folder, made by `outlast init`, whose ledger is read.
+    /// Data folder, made by `outlast init`, whose ledger to read.
     #[arg(long, env = "OUTLAST_DATA")]
     data: Option<PathBuf>,
-    /// Handshakes from this time on: 2026-11-21, 2026-11-21T08:00:00Z, or 7d, 12h, 30m ago.
+    /// Only handshakes from this time on: 2026-11-21, 2026-11-21T08:00:00Z, or 7d, 12h, 30m ago.
     #[arg(long, value_name = "TIME", value_parser = time_or_age)]
     since: Option<i64>,
-    /// Handshakes before this time.
+    /// Only handshakes before this time.
     #[arg(long, value_name = "TIME", value_parser = time_or_age)]
     until: Option<i64>,
-    /// Handshakes at this listener: api, or the proxy's name for it.
+    /// Only handshakes at this listener: api, or the proxy's name for it.
     #[arg(long)]
     listener: Option<String>,
 }
 
-/// How much of a report is shown.
+/// How much of a report to show.
 #[derive(clap::Args)]
 pub(super) struct Columns {
     /// Show every column, however wide: JA4, whole ARNs, all networks, retries, resumptions and bytes.
@@ -97,7 +97,7 @@ impl Columns {
         both.filter(|(column, _)| self.wide || !column.only_wide).map(|(_, cell)| cell).collect()
     }
 
-    /// A principal: its ARN or, where there is little room, the part that names it.
+    /// A principal: its ARN or, in a narrow table, its name.
     fn principal(&self, principal: Option<&str>) -> String {
         match principal {
             None => "-".to_owned(),
@@ -108,7 +108,7 @@ impl Columns {
         }
     }
 
-    /// The networks that a client comes from; where there is little room, one whole and how many more.
+    /// The networks of a client; in a narrow table, the first one and the number of others.
     fn networks(&self, row: &ClientRow) -> String {
         let more = if row.more_networks { " ..." } else { "" };
         match row.networks.as_slice() {
@@ -170,7 +170,7 @@ impl Source {
                 .hint("give --data with a data folder, or --ledger with a ledger's"));
         };
         let settings = Settings::load(None, data)?.ledger;
-        // One that is off now may have been written before.
+        // A ledger that is off now may have been written before.
         let folder = ledger_options::folder(settings.ledger.as_ref(), data);
         Ok(folder.unwrap_or_else(|| ledger_options::default_folder(data)))
     }
@@ -179,7 +179,7 @@ impl Source {
         Filter { since_ms: self.since, until_ms: self.until, listener: self.listener.clone() }
     }
 
-    /// Gives each line to `take`, with progress on a terminal.
+    /// Passes each line to `take`, with progress on a terminal.
     fn read(
         &self,
         filter: &Filter,
@@ -211,7 +211,7 @@ impl Source {
         Ok(reader.skipped)
     }
 
-    /// Counts.
+    /// Counts the lines.
     fn tally(&self) -> Result<(Tally, Skipped), Failure> {
         let filter = self.filter();
         let mut tally = Tally::new(filter.clone());
@@ -248,7 +248,7 @@ fn parse_time(text: &str, now_ms: i64) -> Result<i64, String> {
         now_ms.checked_sub(count.checked_mul(unit_ms)?)
     };
     let day = || {
-        // The format takes what follows a day, too, and leaves it out.
+        // The parser ignores everything after a day, so that is refused here.
         let text = Some(text).filter(|text| !text.contains('T'))?;
         let date = Date::parse(text, &Iso8601::DATE).ok()?;
         Some(date.midnight().assume_utc().unix_timestamp() * 1000)

@@ -1,4 +1,4 @@
-//! `outlast man`: manual pages, and the page of settings.
+//! `outlast man`: prints or writes the manual pages and the page of settings.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ use crate::{files, output, settings};
 /// Arguments of `man`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Folder to write the pages of all commands to, such as /usr/local/share/man/man1 [default: one page, to stdout].
+    /// Folder for the pages of all commands, such as /usr/local/share/man/man1 [default: one page, to stdout].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Print the settings of the server as Markdown instead.
+    /// Print the server's settings as Markdown.
     #[arg(long, conflicts_with = "out")]
     markdown: bool,
 }
@@ -35,11 +35,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     std::fs::create_dir_all(folder)
         .and_then(|()| clap_mangen::generate_to(crate::Arguments::command(), folder))
         .map_err(|error| files::io_failure(folder, &error))?;
-    // The first page has more than `clap_mangen` knows.
+    // The first page has sections that `clap_mangen` does not make.
     files::write(&folder.join("outlast.1"), &page, 0o644)
 }
 
-/// The page of the program, with the settings.
+/// The program's page, with the settings.
 fn page(command: Command) -> io::Result<Vec<u8>> {
     let man = Man::new(command);
     let mut page = Vec::new();

@@ -1,4 +1,4 @@
-//! `outlast policy`: shows, compares and explains security policies, and what a client would get under one.
+//! `outlast policy`: shows, compares and explains security policies, and what a client gets under one.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -35,23 +35,23 @@ pub(crate) struct Arguments {
 enum Command {
     /// List the policies that a listener can have.
     List {
-        /// Those for SSH alone, too, which no listener speaks yet.
+        /// Include those for SSH, which no listener speaks yet.
         #[arg(long)]
         all: bool,
     },
-    /// Show all that a policy has, and where it comes from.
+    /// Show the contents of a policy, and its source.
     Show {
         /// Name of the policy.
         name: String,
     },
-    /// Show what the second policy has otherwise than the first, and which usual clients notice.
+    /// Show how the second policy differs from the first, and which common clients are affected.
     Diff {
-        /// Name of the policy that is used now.
+        /// Name of the present policy.
         from: String,
-        /// Name of the other.
+        /// Name of the other policy.
         to: String,
     },
-    /// Say what a policy means and who is served; with a client's offer, what exactly it would get and why.
+    /// Explain what a policy means and whom it serves; given a client's offer, exactly what it would get and why.
     Explain(Box<Explain>),
 }
 
@@ -59,28 +59,28 @@ enum Command {
 struct Explain {
     /// Name of the policy.
     name: String,
-    /// How its post-quantum groups are applied: require, prefer, allow or off [default: the policy's own].
+    /// How to apply its post-quantum groups: require, prefer, allow or off [default: the policy's own].
     #[arg(long, value_parser = values::modes(), hide_possible_values = true)]
     mode: Option<String>,
-    /// File with a ClientHello, as TLS records or a handshake message, in binary or hexadecimal.
+    /// File with a ClientHello, as TLS records or handshake message, in binary or hexadecimal.
     #[arg(long, conflicts_with_all = ["groups", "shares", "suites", "schemes", "tls"])]
     client: Option<PathBuf>,
-    /// Groups that the client names, in its order: IANA names or code points as 0x11ec.
+    /// Groups that the client offers, in its order: IANA names, or code points such as 0x11ec.
     #[arg(long, value_delimiter = ',')]
     groups: Option<Vec<String>>,
-    /// Groups that it sends shares of [default: the first of --groups].
+    /// Groups that it sends key shares for [default: the first of --groups].
     #[arg(long, value_delimiter = ',')]
     shares: Option<Vec<String>>,
-    /// Cipher suites that it names [default: all that are known].
+    /// Cipher suites that it offers [default: all known ones].
     #[arg(long, value_delimiter = ',')]
     suites: Option<Vec<String>>,
-    /// Signature schemes that it names [default: all that are known].
+    /// Signature schemes that it offers [default: all known ones].
     #[arg(long, value_delimiter = ',')]
     schemes: Option<Vec<String>>,
-    /// Versions that it speaks: TLSv1.3, TLSv1.2 [default: both].
+    /// Versions that it offers: TLSv1.3, TLSv1.2 [default: both].
     #[arg(long, value_delimiter = ',')]
     tls: Option<Vec<String>>,
-    /// The handshake is one of QUIC.
+    /// Explain a handshake over QUIC.
     #[arg(long)]
     quic: bool,
     /// Signature scheme of the server's certificate; may be repeated, the preferred one first [default: a certificate of
@@ -89,7 +89,7 @@ struct Explain {
     certificates: Vec<String>,
 }
 
-/// Does it.
+/// Runs the command.
 pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     match &arguments.command {
         Command::List { all } => list(*all, output),
@@ -103,7 +103,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     Ok(())
 }
 
-/// The policy that an argument names.
+/// The policy with this name.
 fn named(name: &str) -> Result<&'static SecurityPolicy, Failure> {
     tls::policy(name).map_err(|failure| failure.code(USAGE))
 }
@@ -185,7 +185,7 @@ fn show(row: &SecurityPolicy, output: Output) {
     output.result(&text, &value);
 }
 
-/// What a name is, where the name does not say it.
+/// Explains a name that does not explain itself.
 fn note(name: &str) -> Option<String> {
     if let Some(row) = Group::by_name(name) {
         let strength = match row.strength {
@@ -302,7 +302,7 @@ fn outcome_text(rules: &Rules, found: &Outcome) -> String {
     text
 }
 
-/// What the client offers, if that was given in any way.
+/// The client's offer, if the options describe one.
 fn offer(arguments: &Explain) -> Result<Option<Offer>, Failure> {
     let transport = if arguments.quic { Transport::Quic } else { Transport::Tcp };
     if let Some(path) = &arguments.client {
@@ -354,7 +354,7 @@ fn offer(arguments: &Explain) -> Result<Option<Offer>, Failure> {
 }
 
 fn read_offer(path: &Path, transport: Transport) -> Result<Offer, Failure> {
-    // Hexadecimal with line breaks, and the headers of records.
+    // Room for hexadecimal with line breaks, and for the headers of records.
     let bytes = files::read(path, 4 * MAX_CLIENT_HELLO)?;
     let wrong = |error: &str| {
         Failure::file(path, &error)
@@ -386,7 +386,7 @@ fn certificates(names: &[String]) -> Result<Vec<CertificateFacts>, Failure> {
     names.iter().map(row).collect()
 }
 
-/// Names that may be given on the command line, and their code points.
+/// A kind of name on the command line, and the code points.
 struct Known {
     what: &'static str,
     all: fn() -> Vec<(&'static str, u16)>,
@@ -411,7 +411,7 @@ const VERSION: Known = Known {
 fn codes(known: &Known, names: &[String]) -> Result<Vec<u16>, Failure> {
     let all = (known.all)();
     let mut codes = Vec::new();
-    // A list as `openssl -groups` takes it has colons.
+    // Lists for `openssl -groups` have colons.
     for name in names.iter().flat_map(|name| name.split(':')) {
         // OpenSSL writes X25519, IANA x25519.
         let by_name = all.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));

@@ -1,4 +1,4 @@
-//! `outlast proxy`: the door in front of any other server.
+//! `outlast proxy`: puts TLS in front of any other server.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +17,8 @@ use crate::proxy_config::{Common, File, Listener, duration};
 use crate::settings::{self, Located};
 use crate::{ledger_options, metrics_options, output};
 
-/// The options of one listener. Beside a settings file, which says the same of each, they would mean nothing.
+/// The options of one listener. They are refused together with a settings file, which has the same ones for each
+/// listener.
 fn of_one_listener() -> Vec<Id> {
     let command = Listener::augment_args(clap::Command::new(""));
     command.get_arguments().map(|argument| argument.get_id().clone()).collect()
@@ -26,7 +27,7 @@ fn of_one_listener() -> Vec<Id> {
 /// Arguments of `proxy`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Settings file with `[[listener]]` tables, instead of the flags of one listener. SIGHUP reads it again.
+    /// Settings file with `[[listener]]` tables, instead of the options of one listener. SIGHUP reads it again.
     #[arg(long, env = "OUTLAST_CONFIG", conflicts_with_all = of_one_listener())]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -35,7 +36,7 @@ pub(crate) struct Arguments {
     ledger: settings::Ledger,
     #[command(flatten)]
     metrics: settings::Metrics,
-    /// Seconds that open connections have after the signal to stop [default: 20].
+    /// Seconds for open connections to finish after the signal to stop [default: 20].
     #[arg(long, value_name = "SECONDS")]
     grace: Option<f64>,
     /// What to log to stderr: error, warn, info, debug, or directives such as outlast_net=debug [default: info].
@@ -43,14 +44,14 @@ pub(crate) struct Arguments {
     log: Option<String>,
 }
 
-/// Where listeners are written down.
+/// Source of the listeners' settings.
 enum Source {
     File(PathBuf),
     Flags(Box<Listener>),
 }
 
 impl Source {
-    /// Reads all that they say and name.
+    /// Reads the settings and the files that they name.
     fn read(&self, common: &Common) -> Result<Vec<Settings>, Failure> {
         match self {
             Self::Flags(listener) => Ok(vec![listener.settings(Path::new(""), common)?]),
@@ -60,7 +61,7 @@ impl Source {
                 let several = file.listener.len() > 1;
                 let settings = file.listener.into_iter().map(|mut listener| {
                     if let (true, None, Some(listen)) = (several, &listener.name, listener.listen) {
-                        // Names tell listeners apart, also where nobody has thought of one.
+                        // Listeners are told apart by name, so one without gets a name.
                         listener.name = Some(format!("proxy-{listen}"));
                     }
                     listener.settings(folder, common)
@@ -91,7 +92,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         ledger_bytes: file.ledger_bytes,
     };
     let mut ledger = arguments.ledger.or(from_file);
-    // There is no data folder that it could be in.
+    // Without a data folder there is no default folder for it.
     ledger.ledger.get_or_insert_with(|| Located::from(ledger_options::OFF.to_owned()));
     let ledger = ledger_options::choose(ledger, Path::new(""));
     let ledger_told = ledger.told();
@@ -153,7 +154,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     })
 }
 
-/// Where a listener's connections go, and under which policy they come.
+/// The destination of a listener's connections, and their policy.
 fn forwards(settings: &Settings) -> String {
     let to: Vec<String> = settings
         .backends
@@ -170,7 +171,7 @@ fn forwards(settings: &Settings) -> String {
     format!("{} forwards to {} {policy}", settings.name, to.join(", "))
 }
 
-/// Lets what is open end, unless a second signal says that it is enough.
+/// Lets open connections finish, until a second signal.
 pub(crate) async fn finish(proxy: Proxy, signals: &mut Signals, grace: Duration) {
     tracing::info!("stopping: open connections may finish");
     tokio::select! {
@@ -179,7 +180,7 @@ pub(crate) async fn finish(proxy: Proxy, signals: &mut Signals, grace: Duration)
     }
 }
 
-/// Signals to the process.
+/// Signals to this process.
 pub(crate) struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -187,7 +188,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Receives them from now on.
+    /// Starts to receive signals.
     pub(crate) fn new() -> Result<Self, Failure> {
         let receive = |kind| {
             signal(kind)
@@ -200,7 +201,7 @@ impl Signals {
         })
     }
 
-    /// Waits for the next: true to read the settings again, false to stop.
+    /// Waits for the next signal: true to read the settings again, false to stop.
     pub(crate) async fn next(&mut self) -> bool {
         tokio::select! {
             _ = self.terminate.recv() => false,
@@ -214,7 +215,7 @@ impl Signals {
     }
 }
 
-/// What keeps listeners from being opened, with what to do about it.
+/// Errors of opening listeners, with hints.
 pub(crate) fn failure(error: ProxyError) -> Failure {
     let failure = Failure::new(error.to_string());
     match error {
@@ -227,7 +228,7 @@ pub(crate) fn failure(error: ProxyError) -> Failure {
 mod tests {
     use super::*;
 
-    /// None is ignored.
+    /// No option is ignored.
     #[test]
     fn flags_of_a_listener_are_not_given_beside_a_file() {
         let listener = Listener::augment_args(clap::Command::new("proxy"));
@@ -239,7 +240,7 @@ mod tests {
             }
             let whole = Arguments::augment_args(clap::Command::new("proxy"));
             let error = whole.try_get_matches_from(given).unwrap_err();
-            // That a value is not one of its kind is said first.
+            // A value of the wrong kind is reported first.
             let kinds = [
                 clap::error::ErrorKind::ArgumentConflict,
                 clap::error::ErrorKind::ValueValidation,

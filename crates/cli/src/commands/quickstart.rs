@@ -1,7 +1,7 @@
-//! `outlast quickstart`: the main job from nothing, by a real server and an ordinary client.
+//! `outlast quickstart`: the main use case from scratch, with a real server and an ordinary client.
 //!
 //! A root CA, a subordinate CA, a code-signing key and its certificate; a detached signature of a file; its
-//! verification without the service; and three attacks that must fail. What exists is used again.
+//! verification without the service; and three attacks that must fail. Existing resources are used again.
 
 use std::path::{Path, PathBuf};
 
@@ -46,10 +46,10 @@ const SUBORDINATE_NAME: &str = "Outlast Quickstart Code Signing CA";
 const SIGNER_NAME: &str = "Outlast Quickstart Code Signer";
 const ALIAS: &str = "alias/outlast-quickstart";
 const ALGORITHM: &str = "ML_DSA_65";
-/// A certificate with less left than this is not used again, in seconds.
+/// A certificate that ends within this time is not used again, in seconds.
 const MIN_LEFT: i64 = 86_400;
 
-/// A CA with less left than this is not used again, in seconds: it issues for a year.
+/// A CA that ends within this time is not used again, in seconds: it issues for a year.
 const MIN_AUTHORITY_LEFT: i64 = 370 * 86_400;
 
 /// Arguments of `quickstart`.
@@ -62,7 +62,7 @@ pub(crate) struct Arguments {
     out: PathBuf,
 }
 
-/// Does it all and prints what was done.
+/// Runs all steps and reports them.
 pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let file = match &arguments.file {
         Some(file) => file.clone(),
@@ -110,7 +110,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     report.finish(&file, &out, &folder, output)
 }
 
-/// Everything between the start and the stop of the server.
+/// All steps between the start and the stop of the server.
 async fn work(
     folder: &Path,
     out: &Path,
@@ -236,7 +236,7 @@ fn flip_a_byte(from: &Path, to: &Path) -> Result<(), Failure> {
     file.write_all(&[byte[0] ^ 1]).map_err(failed)
 }
 
-/// A root of somebody else: made on the spot, trusted by nobody.
+/// Another root, made on the spot, that nobody trusts.
 fn another_root() -> Result<Vec<u8>, Failure> {
     use outlast_crypto::signatures::Message;
     use outlast_pki::certificate::{Content, SERIAL_LEN};
@@ -263,7 +263,7 @@ fn another_root() -> Result<Vec<u8>, Failure> {
     Ok(unsigned.assemble(&signature)?)
 }
 
-/// The ARN of an active CA of this name; makes it if there is none.
+/// The ARN of an active CA with this name, which is made if there is none.
 async fn authority(
     endpoint: &mut Endpoint,
     kind: &str,
@@ -349,7 +349,7 @@ async fn find_authority(
         for found in page.certificate_authorities {
             let configuration = &found.certificate_authority_configuration;
             let named = configuration.subject.common_name.as_deref() == Some(name);
-            // It must outlive what it is to issue.
+            // It must outlive the certificates that it will issue.
             let end = found.not_after.map_or(0, |time| time.ms.div_euclid(1000));
             let lasts = end - system_clock().div_euclid(1000) > MIN_AUTHORITY_LEFT;
             let fits = found.status == "ACTIVE" && found.kind == kind && named && lasts;
@@ -387,7 +387,7 @@ async fn issue(
         .certificate_arn)
 }
 
-/// The signing key and its certificate with all CAs up to the root; makes what is missing.
+/// The signing key and its certificate with all CAs up to the root; what is missing is made.
 async fn signing_key(
     endpoint: &mut Endpoint,
     subordinate: &str,
@@ -470,7 +470,7 @@ async fn create_signing_key(endpoint: &mut Endpoint) -> Result<String, Failure> 
 
 type Handshake = (Negotiated, HandshakeBytes);
 
-/// What was done, in order.
+/// The steps, in order.
 #[derive(Default)]
 struct Report {
     steps: Vec<(&'static str, String)>,

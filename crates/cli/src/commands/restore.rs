@@ -28,14 +28,14 @@ use crate::{files, shell};
 /// Arguments of `restore`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The backup.
+    /// Backup file.
     file: PathBuf,
-    /// Folder to make.
+    /// Folder to create.
     #[arg(long, env = "OUTLAST_DATA", required_unless_present = "verify_only")]
     data: Option<PathBuf>,
-    /// Make nothing: look whether the backup is whole, every record in it opens, everything fits together and the audit
-    /// log is the one that was signed. Needs as much room in the temporary folder as the store has; what is put there is
-    /// sealed as in the store, and goes again.
+    /// Only check the backup: it is complete, every record in it can be opened and matches the others, and the audit
+    /// log is as it was signed. Needs as much space in the temporary folder as the store; what is written there is
+    /// sealed as in the store, and is removed.
     #[arg(long)]
     verify_only: bool,
     /// What wraps the store's root key: file:PATH, passphrase:SOURCE or pkcs11:URI. If the root key is in the
@@ -45,14 +45,14 @@ pub(crate) struct Arguments {
     /// Key of the backup, if it was made with one.
     #[arg(long, env = "OUTLAST_BACKUP_KEY", hide_env_values = true)]
     backup_key: Option<String>,
-    /// Region that the AWS profile names; every other region works as well.
+    /// Region in the AWS profile; the server accepts every other Region as well.
     #[arg(long, default_value = "us-east-1")]
     region: String,
     /// Where to keep the records: sqlite, or the URL of an empty PostgreSQL database
     /// [default: sqlite, in the data folder].
     #[arg(long, env = "OUTLAST_STORE", hide_env_values = true)]
     store: Option<String>,
-    /// Port that the AWS profile names.
+    /// Port in the AWS profile.
     #[arg(long, default_value_t = PORT)]
     port: u16,
 }
@@ -65,7 +65,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let (header, head) = backup::header(&mut file).map_err(|error| failure(path, error))?;
     let here = std::env::current_dir().map_err(|error| Failure::new(error.to_string()))?;
     let parse = |text: &Option<String>| match text {
-        // Absolute, since it is written down in the settings.
+        // Absolute, because it is written into the settings file.
         Some(text) => Provider::parse(text, &here).map(Some),
         None => Ok(None),
     };
@@ -86,7 +86,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let provider = keep_root_keys(store, restored, root_key.as_ref(), folder, build.path())?;
     let (root, state) = data::unlock(store, &provider)?;
     if !state.is_authenticated {
-        // What an earlier version has backed up is authentic as a whole.
+        // The backup of an earlier version is authentic as a whole.
         data::bring_up_to_date(store, &root, state)?;
     }
     finish(store, &root, &header, arguments, build.path(), &location)?;
@@ -115,12 +115,12 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     Ok(())
 }
 
-/// The option that serves the folder at the port of its profile.
+/// The option that makes the server listen at the port in its profile.
 fn listen(port: u16) -> String {
     if port == PORT { String::new() } else { format!(" --listen 127.0.0.1:{port}") }
 }
 
-/// A backup that is read.
+/// An open backup.
 struct Input<'a> {
     path: &'a Path,
     header: &'a Header,
@@ -129,7 +129,7 @@ struct Input<'a> {
 }
 
 impl Input<'_> {
-    /// Fills an empty store with what follows the header.
+    /// Fills an empty store from the backup after its header.
     fn restore(
         &self,
         file: &mut dyn Read,
@@ -147,7 +147,7 @@ impl Input<'_> {
     }
 }
 
-/// Looks at the backup as `store check` looks at a store.
+/// Checks the backup as `store check` checks a store.
 fn verify(
     input: &Input<'_>,
     file: &mut dyn Read,
@@ -188,7 +188,7 @@ fn verify(
         .hint("keep an older backup that verifies, and look at the store: outlast store check"))
 }
 
-/// Which key opens the backup.
+/// The key that opens the backup.
 fn opener<'a>(
     header: &Header,
     root_key: Option<&'a Provider>,
@@ -211,7 +211,7 @@ fn opener<'a>(
     Ok(opener)
 }
 
-/// Where the root keys of the restored store are: where they were, or where those that came along are put.
+/// The provider of the restored store's root keys: the previous one, or the one that keeps those in the backup.
 fn keep_root_keys(
     store: &dyn Store,
     restored: Restored,
@@ -250,7 +250,7 @@ fn finish(
 ) -> Result<(), Failure> {
     let now_ms = system_clock();
     let mut work = Work::new(store, root, now_ms);
-    // Nothing of this work is committed: the server renews what it needs when it starts.
+    // Only read: the server renews what it needs when it starts.
     let chain = certificate::ensure(&mut work, &KINDS[0], &default_names())?;
     if let Some(id) = administrator(&work)?
         && let Some(secret) = identity::access_key_secret(&mut work, &id)?
@@ -269,7 +269,7 @@ fn finish(
     store.commit_and_wait(transaction).map_err(store_failure)
 }
 
-/// The access key that `outlast init` made: the oldest of an administrator.
+/// The access key that `outlast init` made: an administrator's oldest.
 fn administrator(work: &Work<'_>) -> Result<Option<String>, Failure> {
     let mut oldest: Option<AccessKey> = None;
     let mut after = String::new();

@@ -1,4 +1,4 @@
-//! `outlast root-key`: replaces the root key while a server goes on serving, and shows how that stands.
+//! `outlast root-key`: replaces the root key beside a running server, and shows its state.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,9 +20,9 @@ use crate::location::StoreLocation;
 use crate::output::{self, Output};
 use crate::root_key::{Made, Provider};
 
-/// Records that one transaction looks at.
+/// Records that one transaction covers.
 const BATCH: usize = 256;
-/// The server gets its turn between two batches.
+/// Longest pause between two batches, in which the server gets its turn.
 const MAX_PAUSE: Duration = Duration::from_millis(50);
 
 /// Arguments of `root-key`.
@@ -34,10 +34,10 @@ pub(crate) struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Make a new root key, and seal every secret and authenticate every record again under it; a server may go on serving meanwhile. If it
-    /// is interrupted, the same command goes on.
+    /// Make a new root key, and seal or authenticate every record again under it; a server may run meanwhile. If
+    /// interrupted, run the same command again to continue.
     Rotate(Rotate),
-    /// Show the root keys and how many records are sealed or authenticated under each; needs no key.
+    /// Show the root keys, and how many records are sealed or authenticated under each; needs no key.
     Status(StoreArguments),
 }
 
@@ -45,17 +45,17 @@ enum Command {
 struct Rotate {
     #[command(flatten)]
     store: StoreArguments,
-    /// What wraps the root key from now on: file:PATH, passphrase:SOURCE or pkcs11:URI; a file or a
-    /// token's key is made unless it exists. The server must be stopped for that.
+    /// What wraps the root key from now on: file:PATH, passphrase:SOURCE or pkcs11:URI; a file or a token's key is
+    /// created unless it exists. Stop the server first.
     #[arg(long)]
     to: Option<String>,
-    /// With --to and a database: no server on it runs, since one that did would not be able to read its secrets any
-    /// more. The servers' signs of life in the database are watched before anything is changed.
+    /// With --to and a database: confirm that no server runs on it, since a running one could no longer read its
+    /// secrets. The servers' heartbeats in the database are watched before anything is changed.
     #[arg(long, requires = "to")]
     servers_are_stopped: bool,
 }
 
-/// Rotates or shows.
+/// Runs the command.
 pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     match &arguments.command {
         Command::Rotate(arguments) => rotate(arguments, output),
@@ -74,7 +74,7 @@ fn rotate(arguments: &Rotate, output: Output) -> Result<(), Failure> {
         Some(text) => Some(Provider::parse(text, Path::new(""))?),
         None => None,
     };
-    // Another provider's key is nothing that a running server could unwrap: none may start before this ends.
+    // A running server could not unwrap another provider's key, so none may start before this ends.
     let _lock = match to {
         Some(_) => {
             location.require_initialised()?;
@@ -85,7 +85,7 @@ fn rotate(arguments: &Rotate, output: Output) -> Result<(), Failure> {
     };
     let (data, provider, record) = open(&location, given, to.as_ref())?;
     let resumed = record.as_ref().is_some_and(|record| record.previous.is_some());
-    // An earlier version has made the new provider's key current before it sealed anything under it.
+    // An earlier version made the new provider's key current before it sealed anything under it.
     let to = to.filter(|to| !(resumed && to.to_string() == provider.to_string()));
     if to.is_some() && location.is_shared() {
         heartbeat::require_stopped(&data)?;
@@ -126,8 +126,8 @@ fn rotate(arguments: &Rotate, output: Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Opens the store with the provider that keeps its root keys. After an earlier version's rotation to another one was
-/// interrupted, that is the one rotated to.
+/// Opens the store with the provider of its root keys. After an earlier version was interrupted in a rotation to
+/// another provider, that is the new one.
 fn open(
     location: &StoreLocation,
     given: Provider,
@@ -136,7 +136,7 @@ fn open(
     let (data, provider) = match (Data::open_beside(location, &given), to) {
         (Ok(data), _) => (data, given),
         (Err(failure), None) => return Err(failure),
-        // The same command again, after it was interrupted: the first failure is the one to tell.
+        // Run again after an interruption: the first failure is the one to report.
         (Err(failure), Some(to)) if under_way(location, to) => {
             (Data::open_beside(location, to).map_err(|_| failure)?, to.clone())
         }
@@ -146,7 +146,7 @@ fn open(
     Ok((data, provider, record))
 }
 
-/// Whether a rotation to this kind of provider was begun and not finished.
+/// Whether a rotation to this kind of provider was started and not finished.
 fn under_way(location: &StoreLocation, to: &Provider) -> bool {
     location
         .open_read_only()
@@ -155,7 +155,7 @@ fn under_way(location: &StoreLocation, to: &Provider) -> bool {
         .is_some_and(|record| record.previous.is_some() && record.provider == to.name())
 }
 
-/// The new provider's key, tried out: nothing is changed if it does not work.
+/// Makes the new provider's key and tries it out: nothing is changed if it does not work.
 fn made(to: &Provider) -> Result<Made, Failure> {
     let (kek, parameters) = to.create()?;
     rotation::try_out(kek.as_ref()).map_err(|fault| {
@@ -165,7 +165,7 @@ fn made(to: &Provider) -> Result<Made, Failure> {
     Ok((kek, parameters))
 }
 
-/// Looks whether every record can be sealed or authenticated again, so that no rotation begins that cannot end.
+/// Checks that every record can be sealed or authenticated again, so that no rotation starts that cannot finish.
 fn survey(data: &Data) -> Result<(), Failure> {
     let bar = output::spinner("looking whether every record can be read");
     let unreadable = walk(data, &bar, |work, from| rotation::survey(work, from, BATCH))?.unreadable;
@@ -196,13 +196,13 @@ fn finish(data: &Data, resealed: usize, new: Option<&NewKek<'_>>) -> Result<Root
             "provider": record.provider,
             "resealed": resealed,
         });
-        // Another process may have finished it already, and then has recorded it.
+        // Another process may have finished it already, and recorded that.
         let event = work.writes_anything().then_some(("FinishRootKeyRotation", parameters));
         Ok((record, event))
     })
 }
 
-/// Walks over the whole store; gives the number of records that were sealed again.
+/// Walks over the whole store; returns the number of records that were sealed again.
 fn reseal(store: &dyn Store, data: &Data) -> Result<usize, Failure> {
     let bar = output::spinner("sealing the store's records again");
     let done = walk(data, &bar, |work, from| rotation::reseal(work, from, BATCH))?;
@@ -220,7 +220,7 @@ fn reseal(store: &dyn Store, data: &Data) -> Result<usize, Failure> {
     Ok(done.resealed)
 }
 
-/// Takes steps over the whole store; gives all that they did.
+/// Takes steps over the whole store; returns their total.
 fn walk(
     data: &Data,
     bar: &indicatif::ProgressBar,
@@ -243,7 +243,7 @@ fn walk(
     Ok(all)
 }
 
-/// What to say of a rotation that has met what it cannot read.
+/// The failure of a rotation that met unreadable records.
 fn stopped(store: &dyn Store, places: &[String], left: &str) -> Failure {
     let first = places.first().map(|location| records::title(store, location)).unwrap_or_default();
     let more = match places.len() {
@@ -256,7 +256,7 @@ fn stopped(store: &dyn Store, places: &[String], left: &str) -> Failure {
 
 type Noted = Option<(&'static str, Value)>;
 
-/// Carries out one unit of work with the event that records it, again if others came in between.
+/// Commits one unit of work with the event that records it; repeats it after a conflict.
 fn step<T>(
     opened: &Data,
     run: impl Fn(&mut Work<'_>) -> Result<(T, Noted), Failure>,
@@ -273,14 +273,14 @@ fn step<T>(
     })
 }
 
-/// How many records are sealed under which key.
+/// Numbers of records by the key that they are sealed under.
 struct Census {
     current: Option<String>,
     record: Option<RootRecord>,
     records: BTreeMap<String, u64>,
 }
 
-/// What those are said to be under that are sealed as the first layout does.
+/// Name for the key of records that are sealed in the first layout.
 const DIRECT: &str = "file";
 
 fn census(store: &dyn Store) -> Result<Census, Failure> {

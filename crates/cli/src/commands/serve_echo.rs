@@ -1,4 +1,4 @@
-//! `outlast serve-echo`: an endpoint with nothing behind it, for measuring handshakes and transport.
+//! `outlast serve-echo`: an endpoint that only echoes, for measuring handshakes and transport.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -22,26 +22,26 @@ use crate::{files, listeners, output, reload, settings, values};
 /// Arguments of `serve-echo`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Address and port; port 0 takes a free one.
+    /// Address and port; port 0 picks a free one.
     #[arg(long, default_value = "127.0.0.1:0", value_parser = values::address)]
     listen: SocketAddr,
-    /// What to serve; both are at the same port.
+    /// Transports to serve, both at the same port.
     #[arg(long, value_enum, default_value_t = Transport::Both)]
     transport: Transport,
     #[command(flatten)]
     tls: settings::Tls,
-    /// Where to write the root of the certificate, which is made anew each time, in PEM.
+    /// File for the root of the certificate, in PEM; the certificate is new at each start.
     #[arg(long, value_name = "FILE")]
     ca_out: Option<PathBuf>,
-    /// Threads that serve; one QUIC listener has all its packets on one [default: one for each processor].
+    /// Worker threads; all packets of a QUIC listener are handled by one [default: one per processor].
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Concurrent connections over QUIC, and concurrent handshakes above which clients get a Retry.
+    /// Concurrent connections over QUIC; with more concurrent handshakes, clients get a Retry.
     #[arg(long, default_value_t = 65_536)]
     max_connections: usize,
 }
 
-/// What is served.
+/// Transports to serve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Transport {
     /// TLS over TCP.
@@ -99,7 +99,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     })
 }
 
-/// A door with a certificate that nobody has seen before.
+/// A door with a new certificate.
 fn door(tls: &Tls, ca_out: Option<&Path>) -> Result<Door, Failure> {
     let failed = |error: &dyn std::fmt::Display| {
         Failure::new(format!("the certificate cannot be made: {error}"))

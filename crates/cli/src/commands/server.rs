@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// What options and variables say, and for the rest what the settings file says.
+    /// Options and variables, completed by the settings file.
     pub(crate) fn settings(&self) -> Result<Settings, Failure> {
         let file = Settings::load(self.config.as_deref(), &self.data)?;
         Ok(self.settings.clone().or(file))
@@ -95,7 +95,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         };
         let mut terminate = receive(SignalKind::terminate())?;
         let mut interrupt = receive(SignalKind::interrupt())?;
-        // Who sends it wants files read again. It ends nothing, also where there are none and before they are watched.
+        // SIGHUP asks for files to be read again. It must not end the process, even before files are watched or if
+        // there are none.
         let _hang_up = receive(SignalKind::hangup())?;
         let running =
             Running::start(data, network, tls, revocation, metrics, ledger, upkeep).await?;
@@ -135,7 +136,7 @@ fn ocsp_validity(seconds: i64) -> Result<i64, Failure> {
     .about("ocsp_validity"))
 }
 
-/// A URL that paths are appended to, which a setting gives.
+/// A base URL from a setting, which paths are appended to.
 fn base_url(url: &str, scheme: &str, setting: &'static str) -> Result<String, Failure> {
     let rest = url.strip_prefix(scheme).map(|rest| rest.trim_end_matches('/'));
     let odd = |c: char| !c.is_ascii_graphic() || "?#@\"<>\\^`{|}".contains(c);

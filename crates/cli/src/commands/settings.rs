@@ -1,4 +1,4 @@
-//! `outlast settings`: what a server would be started with, and where each value comes from. Opens no store.
+//! `outlast settings`: shows the settings that a server would start with, and the source of each. Opens no store.
 
 use clap::ArgMatches;
 use serde_json::{Value, json};
@@ -9,10 +9,10 @@ use crate::output::Output;
 use crate::settings::{Settings, from};
 use crate::tables::Table;
 
-/// What is shown in the place of a value that may hold a password or a PIN.
+/// Shown instead of a value that may hold a password or a PIN.
 const HIDDEN: &str = "(set; it may hold a secret)";
 
-/// Shows them. The arguments are those of `server`, and `matches` the command's own.
+/// Runs the command. The arguments are those of `server`, and `matches` the command's own.
 pub(crate) fn run(
     arguments: &Arguments,
     matches: Option<&ArgMatches>,
@@ -43,10 +43,10 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// Characters of a value that are shown at most.
+/// Longest value that is shown, in characters.
 const MAX_VALUE: usize = 80;
 
-/// Whether the value may hold a secret: the help does not show that of its variable either.
+/// Whether the value may hold a secret: then the help hides its variable's value, too.
 fn is_secret(key: &str) -> bool {
     let command = <Settings as clap::Args>::augment_args(clap::Command::new(""));
     let argument = command.get_arguments().find(|argument| argument.get_id() == key);

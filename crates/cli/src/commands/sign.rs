@@ -16,7 +16,7 @@ use crate::output::{self, Output};
 use crate::profile::Connection;
 use crate::signing::{SigningIdentity, file_digest, signature_path};
 
-/// Files that are signed at the same time at most; each takes a few MiB and one connection.
+/// Files that are signed at the same time; each takes a few MiB and one connection.
 const MAX_PARALLEL: usize = 4;
 
 /// Arguments of `sign`.
@@ -28,14 +28,14 @@ pub(crate) struct Arguments {
     /// KMS key: alias/NAME, key id or ARN.
     #[arg(long)]
     key: String,
-    /// PEM file with the signer's certificate and the CAs above it [default: what the key's tag
-    /// outlast:certificate-arn names].
+    /// PEM file with the signer's certificate and the CAs above it [default: from the key's tag
+    /// outlast:certificate-arn].
     #[arg(long)]
     certificate: Option<PathBuf>,
-    /// Digest over the file: sha512, shake256 or another that suits the key [default: sha512].
+    /// Digest of the file: sha512, shake256 or another that suits the key [default: sha512].
     #[arg(long, value_parser = digest)]
     digest: Option<&'static Digest>,
-    /// Folder for the signatures [default: beside the files].
+    /// Folder for the signatures [default: next to the files].
     #[arg(long)]
     output_dir: Option<PathBuf>,
     #[command(flatten)]
@@ -46,7 +46,7 @@ fn digest(name: &str) -> Result<&'static Digest, String> {
     Digest::by_name(name).ok_or_else(|| "not a digest: use sha512 or shake256".to_owned())
 }
 
-/// Signs all files; those that cannot be signed do not keep the others from it.
+/// Signs all files; a file that cannot be signed does not stop the others.
 pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let digest = arguments.digest;
     let certificate = match &arguments.certificate {
@@ -57,7 +57,8 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let progress = output::byte_bar(0);
     let outcomes = runtime.block_on(async {
         let mut endpoint = Endpoint::new(arguments.connection.settings()?, &Policy::default())?;
-        // The first file is read while the service is asked for the key: its digest is SHA-512 but for few keys.
+        // The first file is read while the service is asked about the key: its digest is SHA-512 for all but a few
+        // keys.
         let likely = digest.or_else(|| Digest::by_name("sha512"));
         let early = arguments.files.first().cloned().zip(likely).map(|(path, row)| {
             let progress = progress.clone();
@@ -70,7 +71,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         sign_all(arguments, Arc::new(identity), endpoint, early, &progress).await
     });
     progress.finish_and_clear();
-    // A digest that nobody waits for any more must not hold the program up.
+    // A digest that is no longer needed must not keep the program waiting.
     runtime.shutdown_background();
     let outcomes = outcomes?;
     report(&arguments.files, outcomes, output)
@@ -78,7 +79,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
 
 type Outcome = Result<PathBuf, Failure>;
 
-/// The first file's digest, begun before it was certain that it is the right one.
+/// The first file's digest, started before it is certain that its algorithm is the right one.
 struct EarlyDigest {
     row: &'static Digest,
     task: tokio::task::JoinHandle<Result<Vec<u8>, Failure>>,

@@ -1,4 +1,4 @@
-//! `outlast store`: looks at the store itself.
+//! `outlast store`: checks the store, and shows its limits.
 
 mod limits;
 
@@ -18,15 +18,14 @@ pub(crate) struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Look whether everything in the store opens, fits together and works; changes nothing, and a server may
-    /// go on serving meanwhile. Exit code 1 if something is wrong.
+    /// Check that everything in the store can be opened, matches and works; changes nothing, and a server may run
+    /// meanwhile. Exits with 1 if something is wrong.
     Check(StoreArguments),
-    /// Show how many of something an account may have ([limits] of outlast.toml), and how many there are; a server may go
-    /// on serving meanwhile.
+    /// Show the quotas of accounts ([limits] of outlast.toml) and their use; a server may run meanwhile.
     Limits(StoreArguments),
 }
 
-/// Checks.
+/// Runs the command.
 pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     match &arguments.command {
         Command::Check(arguments) => check(arguments, output),
@@ -40,7 +39,8 @@ fn check(arguments: &StoreArguments, output: Output) -> Result<(), Failure> {
     let provider = arguments.provider()?;
     let store = location.open_read_only()?;
     let store = store.as_ref();
-    // What tells a wrong root key may itself be damaged: then the look goes on, as long as anything opens.
+    // The record that detects a wrong root key may itself be damaged: the check goes on as long as other records can
+    // be opened.
     let (root, wrong_key) = match data::unlock(store, &provider) {
         Ok((root, _)) => (root, None),
         Err(failure) => {

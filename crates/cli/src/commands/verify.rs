@@ -1,4 +1,4 @@
-//! `outlast verify`: checks detached signatures without any service.
+//! `outlast verify`: verifies detached signatures without any service.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use crate::{files, trust, values};
 /// Arguments of `verify`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Files that were signed.
+    /// Signed files.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Trusted roots: a PEM or DER file, or a folder of them.
@@ -25,16 +25,16 @@ pub(crate) struct Arguments {
     /// Signature, for a single file [default: FILE.p7s].
     #[arg(long)]
     signature: Option<PathBuf>,
-    /// Further certificates that the signature does not carry: a file or a folder.
+    /// More certificates, if the signature lacks some: a file or a folder.
     #[arg(long)]
     certificates: Option<PathBuf>,
-    /// When the certificates must be valid: signing-time (as the signer claims it), now, or a time such as
+    /// Time at which the certificates must be valid: signing-time (as the signer claims), now, or a time such as
     /// 2026-11-21T12:00:00Z.
     #[arg(long, default_value = "signing-time", value_parser = At::parse)]
     at: At,
 }
 
-/// Verifies all files; prints each outcome.
+/// Verifies all files; prints each result.
 pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     if arguments.signature.is_some() && arguments.files.len() > 1 {
         return Err(Failure::new("--signature is for a single file")
@@ -97,7 +97,7 @@ fn finish(count: usize, mut failures: Vec<Failure>) -> Result<(), Failure> {
     Err(Failure::new(format!("{} of {count} files were not verified", failures.len())).code(code))
 }
 
-/// When certificates must be valid, as an argument of clap.
+/// The time at which certificates must be valid, as an argument.
 #[derive(Debug, Clone, Copy)]
 enum At {
     SigningTime,

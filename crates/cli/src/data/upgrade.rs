@@ -1,5 +1,5 @@
-//! What a store must be before it is served: its audit log and the records that decide are those that were signed; one of
-//! an earlier build is brought up to date first.
+//! Requirements before a store is served: its audit log and the records that decide are as they were signed; a store
+//! of an earlier build is upgraded first.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::files;
 
 impl Data {
-    /// Looks whether the records that decide who may do what are those that the audit events tell of.
+    /// Checks that the records that decide who may do what are those of the audit events.
     pub(super) fn check_register(&self) -> Result<(), Failure> {
         if !register::holds(&mut self.service.work(system_clock()))? {
             return Err(Failure::new(
@@ -29,8 +29,8 @@ impl Data {
         Ok(self.service.follow_events(system_clock())?)
     }
 
-    /// Looks whether the audit log can be gone on with, and watches over it from here on. The hash chain of a store of an
-    /// earlier build becomes a log first.
+    /// Checks that the audit log can be continued, and starts to watch it. The hash chain of an earlier build's store
+    /// becomes a log first.
     pub(super) fn open_log(&self) -> Result<(), Failure> {
         self.change(|work| {
             if !audit::legacy::is_old(work)? {
@@ -69,7 +69,7 @@ impl Data {
     }
 }
 
-/// A name for an audit log that nobody else has.
+/// A unique name for an audit log.
 pub(super) fn random_origin() -> Result<String, Failure> {
     Ok(format!("audit.outlast.internal/{}", ids::hex::<8>()?))
 }
@@ -84,7 +84,7 @@ fn log_failure(fault: Fault) -> Failure {
     }
 }
 
-/// Authenticates the records of a store that an earlier version has left.
+/// Authenticates the records of a store of an earlier version.
 pub(crate) fn bring_up_to_date(
     store: &dyn Store,
     root: &RootKey,
@@ -110,8 +110,8 @@ pub(crate) fn bring_up_to_date(
     Ok(())
 }
 
-/// File in the data folder that says that the store's records are authenticated: whoever writes to the database cannot
-/// take it away with the record that says the same.
+/// Name of a file in the data folder which says that the store's records are authenticated: somebody who can write to
+/// the database cannot remove it together with the record that says the same.
 pub(super) const AUTHENTICATED: &str = "records-authenticated";
 
 pub(super) fn note_authenticated(folder: &Path) -> Result<(), Failure> {
@@ -126,7 +126,7 @@ pub(super) fn note_authenticated(folder: &Path) -> Result<(), Failure> {
     )
 }
 
-/// Records that one transaction of [`bring_up_to_date`] looks at.
+/// Records that one transaction of [`bring_up_to_date`] covers.
 const MIGRATED_AT_ONCE: usize = 2000;
 
 fn commit_step<T>(
@@ -137,9 +137,9 @@ fn commit_step<T>(
     let prepare = || {
         let mut work = Work::new(store, root, system_clock());
         match run(&mut work) {
-            // No event tells of it: the log begins with the records as they are then.
+            // No event records it: the log begins with the records as they are then.
             Ok(done) => Attempt::Commit(work.into_first_transaction(), done),
-            // Another server on the same database does it, too.
+            // Another server on the same database may be doing it, too.
             Err(fault) if fault.is_conflict() => Attempt::Again,
             Err(fault) => Attempt::Done(Err(fault.into())),
         }

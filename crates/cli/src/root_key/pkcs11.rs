@@ -1,8 +1,7 @@
-//! A key-encryption key inside a token: AES-256, made there and never outside it.
+//! A key-encryption key in a token: AES-256, generated there and never outside of it.
 //!
-//! Root keys are wrapped by the token with AES-GCM, with their place in the store as associated data. The
-//! token is asked only when a root key is unwrapped for the first time, so it may be slow. Layout:
-//! `nonce (12) ‖ ciphertext ‖ tag (16)`.
+//! The token wraps root keys with AES-GCM, with their record key as associated data. It is needed only when a root
+//! key is unwrapped for the first time, so it may be slow. Layout: `nonce (12) ‖ ciphertext ‖ tag (16)`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -29,7 +28,7 @@ pub(super) const PROVIDER: &str = "pkcs11";
 const NONCE_LEN: usize = 12;
 const TAG_BITS: u64 = 128;
 
-/// The parts of a PKCS #11 URI (RFC 7512) that Outlast understands.
+/// The parts of a PKCS #11 URI (RFC 7512) that are supported.
 #[derive(Clone)]
 pub(crate) struct Uri {
     token: Option<String>,
@@ -68,7 +67,7 @@ impl fmt::Display for Uri {
 }
 
 impl Uri {
-    /// Reads what follows `pkcs11:`.
+    /// Parses the text after `pkcs11:`.
     pub(super) fn parse(text: &str, base: &Path) -> Result<Self, Failure> {
         let wrong = |what: String| {
             Failure::new(format!("the PKCS #11 URI is not understood: {what}")).hint(
@@ -81,7 +80,7 @@ impl Uri {
         let attributes = path.split(';').map(|part| (part, true));
         let attributes = attributes.chain(query.split('&').map(|part| (part, false)));
         for (part, in_path) in attributes.filter(|(part, _)| !part.is_empty()) {
-            // The value may be a PIN: only names are repeated.
+            // The value may be a PIN: only names are quoted.
             let (name, value) =
                 part.split_once('=').ok_or_else(|| wrong("a part has no =".into()))?;
             let value = decode(value).ok_or_else(|| wrong(format!("the value of {name}")))?;
@@ -111,12 +110,12 @@ impl Uri {
         })
     }
 
-    /// Whether the PIN itself is in it.
+    /// Whether it contains the PIN itself.
     pub(super) fn holds_pin(&self) -> bool {
         matches!(self.pin, Pin::Value(_))
     }
 
-    /// What the store keeps for those who look for the key.
+    /// Parameters that the store keeps, by which the key is found again.
     pub(super) fn parameters(&self) -> Value {
         json!({ "token": self.token, "serial": self.serial, "object": self.object })
     }
@@ -139,17 +138,17 @@ pub(super) struct Token {
     pin: AuthPin,
 }
 
-/// The module, while one works with it.
+/// The loaded module.
 struct Library {
     context: Pkcs11,
     /// Whether the token has refused the PIN. It is not tried again: tokens lock after a few wrong ones.
     pin_refused: bool,
 }
 
-/// What the token is to encrypt or decrypt.
+/// A message that the token encrypts or decrypts.
 #[derive(Clone, Copy)]
 struct Message<'a> {
-    /// The record that it is for.
+    /// The record key that it is bound to.
     place: &'a str,
     nonce: &'a [u8],
     bytes: &'a [u8],
@@ -162,15 +161,15 @@ enum What {
     Open,
 }
 
-/// What a token says when it is away, has been away, or has lost what it knew of its user: to begin anew with its library
-/// may help. (PKCS #11 v3.1, section 5.1)
+/// Errors of a token that is absent, was absent, or has lost its session: reloading its library may help. (PKCS #11
+/// v3.1, section 5.1)
 static DEVICE: &[RvError] = &[
     RvError::CryptokiNotInitialized,
     RvError::DeviceError,
     RvError::DeviceMemory,
     RvError::DeviceRemoved,
     RvError::FunctionFailed,
-    // SoftHSM says this of everything, of a wrong tag, too.
+    // SoftHSM returns this for everything, even for a wrong tag.
     RvError::GeneralError,
     RvError::KeyHandleInvalid,
     RvError::ObjectHandleInvalid,
@@ -184,11 +183,11 @@ static DEVICE: &[RvError] = &[
     RvError::UserNotLoggedIn,
 ];
 
-/// A library is the process's: who begins anew with it must not do so below somebody else.
+/// The library belongs to the process: it must not be reloaded while another thread uses it.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What it holds is replaced whole.
+    // The value is only replaced as a whole.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -202,9 +201,9 @@ impl Library {
         Ok(Self { context, pin_refused: false })
     }
 
-    /// Begins anew: the library looks for its tokens, and knows no session any more.
+    /// Reloads the library, which then looks for its tokens and has no sessions.
     fn restart(&mut self, module: &Path) -> Result<(), Problem> {
-        // Whatever it says: it may have lost that it was ever begun with.
+        // The result does not matter: the library may have forgotten that it was initialised.
         let _ = self.context.clone().finalize();
         self.context = Self::load(module)?.context;
         Ok(())
@@ -212,7 +211,7 @@ impl Library {
 }
 
 impl Token {
-    /// Logs in and looks for the key; makes it if it is not there and may be made.
+    /// Logs in and finds the key; creates it if it does not exist and `make` is set.
     pub(super) fn open(uri: &Uri, make: bool) -> Result<Self, Failure> {
         let library = Library::load(&uri.module).map_err(|error| match error {
             Error::Pkcs11(..) => Failure::file(&uri.module, &error),
@@ -235,7 +234,7 @@ impl Token {
         Ok(token)
     }
 
-    /// Does something with the library when it is one's turn.
+    /// Uses the library when it is this thread's turn.
     fn in_turn<T>(
         &self,
         run: impl FnOnce(&mut Library) -> Result<T, Problem>,
@@ -331,7 +330,7 @@ impl Token {
         }
     }
 
-    /// Encrypts or decrypts. Tries a token that seems to be away once more, with its library loaded anew.
+    /// Encrypts or decrypts. If the token seems to be absent, reloads its library and tries once more.
     fn crypt(&self, message: Message<'_>) -> Result<Vec<u8>, Problem> {
         self.in_turn(|library| match self.attempt(library, message) {
             Err(problem) if problem.is_of_device() => {
@@ -358,7 +357,7 @@ impl Token {
         })
     }
 
-    /// Whether the token encrypts and decrypts: what it refuses otherwise is not of this key then.
+    /// Whether the token encrypts and decrypts now: if so, a refusal concerns the ciphertext.
     fn works(&self) -> bool {
         let trial = || -> Result<bool, Fault> {
             let secret = Secret::new(random::bytes::<NONCE_LEN>()?.to_vec());
@@ -399,7 +398,7 @@ impl Kek for Token {
                 RvError::EncryptedDataInvalid | RvError::EncryptedDataLenRange,
                 _,
             ))) => Err(damaged()),
-            // What SoftHSM says of a tag that is wrong, and any token of anything else.
+            // SoftHSM's error for a wrong tag, and any other token's for anything else.
             Err(Problem::Library(Error::Pkcs11(RvError::GeneralError, _))) if self.works() => {
                 Err(damaged())
             }
@@ -408,7 +407,7 @@ impl Kek for Token {
     }
 }
 
-/// What can be wrong with a token.
+/// Why a token fails.
 #[derive(Debug)]
 enum Problem {
     NoToken,
@@ -419,7 +418,7 @@ enum Problem {
 }
 
 impl Problem {
-    /// Whether it is the token's, and may pass.
+    /// Whether the token is the cause, and it may pass.
     fn is_of_device(&self) -> bool {
         match self {
             Self::NoToken | Self::NoKey => true,

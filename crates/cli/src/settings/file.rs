@@ -16,13 +16,13 @@ const NAME: &str = "outlast.toml";
 /// Largest file that is read, in bytes.
 const MAX_FILE: usize = 1 << 20;
 
-/// The settings file of a data folder, unless another was given.
+/// The given settings file, or that of a data folder.
 pub(super) fn path(given: Option<&Path>, folder: &Path) -> PathBuf {
     given.map_or_else(|| folder.join(NAME), Path::to_path_buf)
 }
 
 impl Settings {
-    /// Reads the file that was given, or that of the folder if there is one. Unknown keys are errors.
+    /// Reads the given file, or the folder's if there is one. Unknown keys are errors.
     pub(crate) fn load(given: Option<&Path>, folder: &Path) -> Result<Self, Failure> {
         let path = path(given, folder);
         if given.is_none() && !files::exists(&path)? {
@@ -37,7 +37,7 @@ impl Settings {
         let table = DeTable::parse(&text).map_err(wrong)?.into_inner();
         look_for_unknown(&table, &path, &text)?;
         let settings = Self::read(&text, folder).map_err(wrong)?;
-        // A section without it would be backups that are never made.
+        // Without it the section would be backups that are never made.
         if table.keys().any(|key| key.get_ref() == "backup") && settings.backup.folder.is_none() {
             return Err(Failure::file(&path, &"[backup] has no folder")
                 .hint("name the folder that backups are written to"));
@@ -46,13 +46,13 @@ impl Settings {
     }
 }
 
-/// Fails if there is a key that no row has.
+/// Fails if any key has no row.
 fn look_for_unknown(table: &DeTable<'_>, path: &Path, text: &str) -> Result<(), Failure> {
     let unknown = |name: &str, at: usize| {
         let line = text.get(..at).unwrap_or_default().matches('\n').count() + 1;
         let error = format!("line {line}: there is no setting that is called {name}");
         let names: Vec<String> = Settings::rows().map(Row::name).collect();
-        // Options have no sections: somebody who has read --acme-dns may write acme_dns.
+        // Options have no sections: somebody who knows --acme-dns may write acme_dns.
         let all = "outlast settings --data DIR shows all";
         let hint = match nearest(name, names.iter().map(String::as_str)) {
             Some(meant) => format!("did you mean {meant}? {all}"),

@@ -1,4 +1,4 @@
-//! Where a setting's value came from: its option, its variable, the settings file, or nowhere.
+//! The source of a setting's value: its option, its variable, the settings file, or the default.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use super::row::Row;
 use super::table::Settings;
 use crate::failure::{Failure, USAGE};
 
-/// Where it came from, if the command line and its variables say.
+/// The source, if it is the command line or a variable.
 fn given(row: &Row, matches: &ArgMatches) -> Option<String> {
     let (option, variable) = row.given_by?;
     if !matches.ids().any(|id| id.as_str() == row.key) {
@@ -25,7 +25,7 @@ fn given(row: &Row, matches: &ArgMatches) -> Option<String> {
     }
 }
 
-/// Where the value of a row came from that has one, for whoever asks.
+/// The source of a row's value, which must have one, for messages.
 pub(crate) fn from(row: &Row, matches: &ArgMatches) -> String {
     let in_file = || settings_file(matches).map(|path| path.display().to_string());
     given(row, matches).or_else(in_file).unwrap_or_default()
@@ -41,8 +41,8 @@ fn settings_file(matches: &ArgMatches) -> Option<PathBuf> {
     }
 }
 
-/// A failure with the place that the refused value came from: an option or a variable, whose values are the command
-/// line's, or the settings file.
+/// A failure with the source of the refused value: an option or a variable, for values from the command line, or the
+/// settings file.
 pub(crate) fn located(failure: Failure, matches: &ArgMatches) -> Failure {
     let Some(name) = failure.setting() else { return failure };
     let mut matches = matches;
@@ -52,7 +52,7 @@ pub(crate) fn located(failure: Failure, matches: &ArgMatches) -> Failure {
     let row = Settings::rows().find(|row| row.name() == name);
     match row.and_then(|row| given(row, matches)) {
         Some(name) => {
-            // A file that is not what it should be is no misuse of the option that names it.
+            // A file with wrong contents is no misuse of the option that names it.
             let is_path = row.is_some_and(|row| row.kind.contains("path"));
             let failure = if is_path { failure } else { failure.code(USAGE) };
             if failure.message().contains(&name) { failure } else { failure.prefixed(&name) }
@@ -69,7 +69,7 @@ fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Names the variable in an error about a value that a variable gave: `clap` speaks of the option only.
+/// Names the variable in an error about its value: `clap` only names the option.
 pub(crate) fn name_variable(error: &mut Error) {
     let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return };
     let option = argument.split(' ').next().unwrap_or_default().to_owned();

@@ -8,7 +8,7 @@ use outlast_domain::quotas::QUOTAS;
 use super::row::{Group, Row, help};
 use super::table::Settings;
 
-/// What is to be known of all settings, paragraph by paragraph.
+/// Paragraphs about settings in general.
 const ABOUT: [&str; 4] = [
     "An option goes before its variable, a variable before the settings file, and the file before the default. The file is \
      outlast.toml in the data folder, unless --config or OUTLAST_CONFIG names another. A key that is not known is refused, and a \
@@ -23,7 +23,7 @@ const ABOUT: [&str; 4] = [
      the URL of a database has a password in it, give it by the variable or in the settings file, which is for its owner only.",
 ];
 
-/// What stands at the head of a group.
+/// Heading of a group.
 fn heading(group: &Group) -> String {
     let about = help(group.lines, None);
     match group.section {

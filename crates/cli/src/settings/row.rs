@@ -1,10 +1,10 @@
-//! A row of the table of settings, and the macro that rows are written with.
+//! A row of the table of settings, and the macro that defines rows.
 
 /// Settings that belong together.
 pub(crate) struct Group {
-    /// What they are for, line by line.
+    /// Their purpose, line by line.
     pub(crate) lines: &'static [&'static str],
-    /// Their section of the settings file; empty for its top.
+    /// Their section of the settings file; empty for the top.
     pub(crate) section: &'static str,
     /// The settings.
     pub(crate) rows: &'static [Row],
@@ -12,19 +12,19 @@ pub(crate) struct Group {
 
 /// A setting.
 pub(crate) struct Row {
-    /// Section of the settings file; empty for its top.
+    /// Section of the settings file; empty for the top.
     pub(crate) section: &'static str,
-    /// Key in that section. Where there is an option, it is also the option's id for `clap`.
+    /// Key in that section. If there is an option, also the option's id for `clap`.
     pub(crate) key: &'static str,
-    /// Long option without dashes, and variable; `None` where the settings file alone can say it.
+    /// Long option without dashes, and variable; `None` for a setting of the file alone.
     pub(crate) given_by: Option<(&'static str, &'static str)>,
-    /// What it means, line by line. `{}` stands for the default.
+    /// Its meaning, line by line. `{}` stands for the default.
     pub(crate) lines: &'static [&'static str],
-    /// The default, where it is a value; else the lines say it in words.
+    /// The default, if it is a value; otherwise the lines describe it.
     pub(crate) default: Option<fn() -> String>,
     /// Kind of its values.
     pub(crate) kind: &'static str,
-    /// Whether the files that it names are read again when they change, and at SIGHUP.
+    /// Whether the files that it names are reloaded when they change, and at SIGHUP.
     pub(crate) reread: bool,
 }
 
@@ -37,7 +37,7 @@ impl Row {
         }
     }
 
-    /// What it means and what its default is, in two texts.
+    /// Its meaning and its default, as two texts.
     pub(crate) fn meaning_and_default(&self) -> (String, String) {
         let text = help(self.lines, self.default);
         match text
@@ -50,7 +50,7 @@ impl Row {
     }
 }
 
-/// The text of lines of documentation: as `clap` makes it of a doc comment, with the default in it.
+/// The text of lines of documentation: as `clap` forms it from a doc comment, with the default in it.
 pub(crate) fn help(lines: &[&str], default: Option<fn() -> String>) -> String {
     let lines: Vec<&str> = lines.iter().map(|line| line.trim()).collect();
     let text = lines.join(" ");
@@ -61,11 +61,12 @@ pub(crate) fn help(lines: &[&str], default: Option<fn() -> String>) -> String {
     }
 }
 
-/// A group of settings: a struct with a field for each row, which is absent until somebody sets it.
+/// A group of settings: a struct with a field for each row, which is `None` until it is set.
 ///
-/// `key: Type = default, "option", "OUTLAST_VARIABLE", reread;` has all that a row can have. The default may be left out, and
-/// `reread`, which says that the files it names are followed. A group that begins with `file` is of the settings file alone,
-/// and its rows have neither option nor variable. Where there is a default, a method of the key's name gives the value.
+/// `key: Type = default, "option", "OUTLAST_VARIABLE", reread;` is a full row. The default may be left out, and so
+/// may `reread`, which says that the files it names are watched. A group that begins with `file` belongs to the
+/// settings file alone, and its rows have neither option nor variable. If there is a default, a method with the key's
+/// name returns the value.
 macro_rules! settings {
     (@default) => { None };
     (@default $default:expr) => { Some((|| ToString::to_string(&$default)) as fn() -> String) };
@@ -73,17 +74,17 @@ macro_rules! settings {
     (@reread reread) => { true };
     (@methods $name:ident $section:literal $($key:ident: $type:ty $(= $default:expr)?;)+) => {
         impl $name {
-            /// What is set here, and for the rest what is set there.
+            /// The values set here, completed by those of `other`.
             pub(crate) fn or(self, other: Self) -> Self {
                 Self { $($key: self.$key.or(other.$key),)+ }
             }
 
-            /// As the settings file of this data folder says it.
+            /// The group as the settings file of this data folder sets it.
             pub(crate) fn below(self, folder: &std::path::Path) -> Self {
                 Self { $($key: self.$key.map(|value| $crate::settings::value::Value::below(value, folder)),)+ }
             }
 
-            /// Reads the group in the text of a settings file, and ignores the rest.
+            /// Reads the group from the text of a settings file, and ignores the rest.
             pub(super) fn read(text: &str) -> Result<Self, toml::de::Error> {
                 #[derive(serde::Deserialize)]
                 struct Whole {

@@ -1,4 +1,4 @@
-//! The settings, one row each. To add one: its row here, and its use where it counts.
+//! The settings, one row each. To add one: its row here, and the code that uses it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -14,11 +14,11 @@ use super::row::{Group, Row, help};
 use super::value::Located;
 use crate::values::{self, ListenAddress};
 
-/// Port of the APIs unless one says otherwise.
+/// Default port of the APIs.
 pub(crate) const PORT: u16 = 8443;
 
 settings! {
-    /// Where the records are, and what opens them: for all commands that work on a store.
+    /// Where the records are and what opens them: for all commands that work on a store.
     Store in "" {
         /// Where the records are: sqlite, or a URL such as postgres://USER@HOST/DATABASE, which several servers may
         /// share [default: sqlite, in the data folder].
@@ -32,34 +32,34 @@ settings! {
 }
 
 settings! {
-    /// Where the APIs are served.
+    /// Address of the APIs.
     Api in "" {
-        /// Address, or host's name, and port [default: {}]; port 0 takes a free one.
+        /// Address, or host name, and port [default: {}]; port 0 picks a free one.
         listen: ListenAddress = ListenAddress(SocketAddr::from(([127, 0, 0, 1], PORT))), "listen", "OUTLAST_LISTEN";
     }
 }
 
 settings! {
-    /// How a server shows itself and what it negotiates.
+    /// Certificates of the server, and what it negotiates.
     Tls in "" {
         /// Security policy: see `outlast policy list` [default: {}].
         #[arg(value_name = "NAME", value_parser = values::tls_policies(), hide_possible_values = true)]
         policy: String = Rules::default().policy.name.to_owned(), "policy", "OUTLAST_POLICY";
-        /// How the policy's post-quantum groups are applied: require, prefer, allow or off [default: the policy's
-        /// own, which is prefer for most].
+        /// How to apply the policy's post-quantum groups: require, prefer, allow or off [default: the policy's own,
+        /// which is prefer for most].
         #[arg(value_parser = values::modes(), hide_possible_values = true)]
         mode: String, "mode", "OUTLAST_MODE";
-        /// Kind of the TLS certificate: ecdsa-p256, ecdsa-p384, ml-dsa-44, ml-dsa-65 or ml-dsa-87 for closed worlds, or dual:
-        /// ML-DSA-65 for clients that offer it, and ECDSA for the others [default: ecdsa-p256].
+        /// Kind of the TLS certificate: ecdsa-p256, ecdsa-p384, ml-dsa-44, ml-dsa-65 or ml-dsa-87 for closed worlds,
+        /// or dual: ML-DSA-65 for clients that offer it, and ECDSA for the others [default: ecdsa-p256].
         tls_cert: String, "tls-cert", "OUTLAST_TLS_CERT";
         /// Certificate chain to show instead of one of the service's own, leaf first; twice for two, the preferred first. Read
         /// again when the files change, and at SIGHUP.
         #[arg(value_name = "FILE", value_delimiter = ',')]
         tls_cert_file: Vec<PathBuf>, "tls-cert-file", "OUTLAST_TLS_CERT_FILE", reread;
-        /// Its private key, not encrypted; as often as --tls-cert-file.
+        /// Its private key, not encrypted; once for each --tls-cert-file.
         #[arg(value_name = "FILE", value_delimiter = ',')]
         tls_key_file: Vec<PathBuf>, "tls-key-file", "OUTLAST_TLS_KEY_FILE", reread;
-        /// Further DNS name or address in the TLS certificate; may be repeated.
+        /// Another DNS name or address in the TLS certificate; may be repeated.
         #[arg(value_delimiter = ',')]
         tls_names: Vec<String>, "tls-name", "OUTLAST_TLS_NAMES";
     }
@@ -78,13 +78,12 @@ settings! {
         /// Address and port of plain HTTP for CRLs and OCSP, or off [default: the next port at the same address].
         #[arg(value_name = "ADDRESS|off")]
         revocation_listen: String, "revocation-listen", "OUTLAST_REVOCATION_LISTEN";
-        /// URL of that in certificates, such as http://pki.example.com [default: the address,
-        /// or localhost].
+        /// URL of plain HTTP in certificates, such as http://pki.example.com [default: the address, or localhost].
         revocation_url: String, "revocation-url", "OUTLAST_REVOCATION_URL";
-        /// Validity of an OCSP answer, in seconds [default: {}].
+        /// Validity of an OCSP response, in seconds [default: {}].
         #[arg(value_name = "SECONDS")]
         ocsp_validity: i64 = limits::OCSP_VALIDITY_SECONDS, "ocsp-validity", "OUTLAST_OCSP_VALIDITY";
-        /// URL by which clients reach this server, such as https://outlast.example.com [default: the address].
+        /// URL at which clients reach this server, such as https://outlast.example.com [default: the address].
         service_url: String, "service-url", "OUTLAST_SERVICE_URL";
     }
 }
@@ -95,21 +94,21 @@ settings! {
         /// DNS server for ACME's challenges and domain validations [default: the system's].
         #[arg(value_name = "ADDRESS")]
         dns: SocketAddr, "acme-dns", "OUTLAST_ACME_DNS";
-        /// Port of http-01 at the hosts to validate [default: {}].
+        /// Port of http-01 on the hosts to validate [default: {}].
         #[arg(value_name = "PORT")]
         http_port: u16 = acme::Settings::default().http_port, "acme-http-port", "OUTLAST_ACME_HTTP_PORT";
-        /// Port of tls-alpn-01 at the hosts to validate [default: {}].
+        /// Port of tls-alpn-01 on the hosts to validate [default: {}].
         #[arg(value_name = "PORT")]
         tls_port: u16 = acme::Settings::default().tls_port, "acme-tls-port", "OUTLAST_ACME_TLS_PORT";
-        /// Network that hosts to validate must be in, such as 10.0.0.0/8; may be repeated [default: any
-        /// but this machine's own, such as 127.0.0.0/8, which must be named].
+        /// Network in which hosts to validate must be, such as 10.0.0.0/8; may be repeated [default: any but this
+        /// machine's own, such as 127.0.0.0/8, which must be named].
         #[arg(value_name = "ACME_NETWORKS", value_delimiter = ',')]
         networks: Vec<String>, "acme-network", "OUTLAST_ACME_NETWORKS";
     }
 }
 
 settings! {
-    /// What is logged.
+    /// The log.
     Log in "" {
         /// What to log to stderr: error, warn, info, debug, or directives such as outlast_net=debug
         /// [default: {}].
@@ -118,82 +117,82 @@ settings! {
 }
 
 settings! {
-    /// Whose client certificates are believed.
+    /// Client certificates that are accepted.
     Clients in "" {
-        /// Ask clients for certificates, and believe those below the CAs in this PEM file or folder.
+        /// Ask clients for certificates, and accept those issued below the CAs in this PEM file or folder.
         #[arg(value_name = "FILE")]
         client_ca: PathBuf, "client-ca", "OUTLAST_CLIENT_CA", reread;
         /// Whether a client must have a certificate: require or request [default: require].
         #[arg(value_name = "MODE")]
         client_auth: String, "client-auth", "OUTLAST_CLIENT_AUTH";
-        /// CRL to look clients' certificates up in; may be repeated. Read again when the file changes.
+        /// CRL for client certificates; may be repeated. Read again when the file changes.
         #[arg(value_name = "FILE", value_delimiter = ',')]
         client_crls: Vec<PathBuf>, "client-crl", "OUTLAST_CLIENT_CRLS", reread;
     }
 }
 
 settings! {
-    /// Where metrics are read.
+    /// Outlets of metrics.
     Metrics in "" {
-        /// Address and port where Prometheus reads /metrics over plain HTTP, such as 127.0.0.1:9464, or off
-        /// [default: off]. Metrics are also pushed by OTLP where OTEL_EXPORTER_OTLP_ENDPOINT says.
+        /// Address and port where Prometheus reads /metrics over plain HTTP, such as 127.0.0.1:9464, or off [default:
+        /// off]. Metrics are also pushed by OTLP if OTEL_EXPORTER_OTLP_ENDPOINT is set.
         #[arg(value_name = "ADDRESS|off")]
         metrics_listen: String, "metrics-listen", "OUTLAST_METRICS_LISTEN";
     }
 }
 
 settings! {
-    /// Where the ledger of connections is written.
+    /// The ledger of connections.
     Ledger in "" {
         /// Folder for the ledger of connections, or off [default: ledger in the data folder].
         #[arg(value_name = "DIR|off")]
         ledger: Located, "ledger", "OUTLAST_LEDGER";
-        /// Days for which the ledger is kept [default: {}].
+        /// Days to keep the ledger [default: {}].
         #[arg(value_name = "DAYS")]
         ledger_days: u32 = ledger_limits::KEEP_DAYS, "ledger-days", "OUTLAST_LEDGER_DAYS";
-        /// Bytes that the ledger may take, after which the oldest goes [default: {}].
+        /// Largest size of the ledger in bytes, above which the oldest records are deleted [default: {}].
         #[arg(value_name = "BYTES")]
         ledger_bytes: u64 = ledger_limits::TOTAL_BYTES, "ledger-bytes", "OUTLAST_LEDGER_BYTES";
     }
 }
 
 settings! {
-    /// What Private CA claims of the keys of authorities.
+    /// What Private CA claims about the storage of authorities' keys.
     file KeyStorage in "" {
-        /// What the token with the root key is certified to: a KeyStorageSecurityStandard of Private CA, such as
-        /// FIPS_140_2_LEVEL_3_OR_HIGHER [default: nothing is claimed].
+        /// Standard that the token with the root key is certified for: a KeyStorageSecurityStandard of Private CA,
+        /// such as FIPS_140_2_LEVEL_3_OR_HIGHER [default: nothing is claimed].
         key_storage_standard: String;
     }
 }
 
 settings! {
-    /// Witnesses of the audit log, who may read it, and how long events stay.
+    /// Witnesses of the audit log, its readers, and its retention.
     file Audit in "audit" {
-        /// Witnesses that cosign the log's heads, each a verifier key and a URL with a space between.
+        /// Witnesses that cosign the log's heads, each a verifier key and a URL, separated by a space.
         witnesses: Vec<String>;
-        /// How many of them must cosign a head for verifiers to believe it [default: all].
+        /// Number of them that must cosign a head for verifiers to accept it [default: all].
         quorum: usize;
         /// PEM file with the roots of witnesses at https://.
         witness_ca: PathBuf;
-        /// Whether heads and tiles of hashes are served to anybody below /tlog/ [default: {}].
+        /// Whether to serve heads and tiles of hashes to anybody below /tlog/ [default: {}].
         publish: bool = false;
         /// ARNs of the users and roles that may read entries there; each needs the permission outlast:GetAuditEntries, too.
         readers: Vec<String>;
-        /// Days after which events are exported and pruned; needs archive [default: never].
+        /// Days after which events are exported and pruned; requires archive [default: never].
         retention_days: u32;
-        /// Folder that they are exported to; it must exist.
+        /// Folder for the exports; it must exist.
         archive: PathBuf;
     }
 }
 
 settings! {
-    /// Backups that the server makes by itself.
+    /// Backups that the server makes regularly.
     file Backup in "backup" {
-        /// Folder that backups are written to; it must exist.
+        /// Folder for the backups; it must exist.
         folder: PathBuf;
         /// Hours between two backups [default: {}].
         every_hours: u32 = 24;
-        /// How many are kept at most [default: all].
+        /// Most backups to keep [default: all].
         keep: usize;
         /// Days after which a backup is removed [default: never].
         keep_days: u32;
@@ -201,29 +200,29 @@ settings! {
 }
 
 settings! {
-    /// Where audit reports and CRLs are written: to folders, or to buckets behind an endpoint that speaks S3.
+    /// Storage of audit reports and CRLs: folders, or buckets behind an S3 endpoint.
     file Buckets in "buckets" {
-        /// Folder that buckets are in [default: buckets in the data folder].
+        /// Folder with the buckets [default: buckets in the data folder].
         folder: PathBuf;
-        /// URL of what speaks S3, such as https://s3.example.com; instead of a folder.
+        /// URL of an S3 endpoint, such as https://s3.example.com, instead of a folder.
         endpoint: String;
-        /// Region that requests to it are signed for [default: {}].
+        /// Region to sign requests to it for [default: {}].
         region: String = "us-east-1".to_owned();
-        /// Access key id that they are signed with.
+        /// Access key id to sign them with.
         access_key_id: String;
-        /// File with its secret access key [default: what OUTLAST_BUCKETS_SECRET_ACCESS_KEY holds].
+        /// File with its secret access key [default: the value of OUTLAST_BUCKETS_SECRET_ACCESS_KEY].
         secret_access_key_file: PathBuf;
         /// PEM file with the certificates to trust.
         ca_bundle: PathBuf;
-        /// Whether plain HTTP may leave this machine [default: {}].
+        /// Whether to allow plain HTTP beyond this machine [default: {}].
         allow_plain: bool = false;
-        /// Buckets that the authorities of an account may write to, by account: { "123456789012" = ["reports"] }. An account
-        /// that is not there may use none [default: any account, any bucket].
+        /// Buckets that the authorities of an account may write to, by account: { "123456789012" = ["reports"] }.
+        /// Accounts that are not listed may use none [default: any account, any bucket].
         allow: BTreeMap<String, BTreeSet<String>>;
     }
 }
 
-/// Section whose keys are the names of limits (`outlast_domain::quotas`).
+/// Section whose keys are the names of quotas (`outlast_domain::quotas`).
 pub(super) const LIMITS: &str = "limits";
 
 macro_rules! groups {
@@ -232,19 +231,19 @@ macro_rules! groups {
         #[derive(clap::Args, Clone, Default)]
         pub(crate) struct Settings {
             $(#[$before] pub(crate) $first: $one,)+
-            /// Believe the clock though it is far from the last audit event: after it was wrong and has been set right. Without, a
-            /// server on SQLite erases nothing by a clock that is behind that event, and waits up to a day if it is ahead.
-            // It is said for one start, and so has no key in the settings file.
+            /// Trust the clock even if it is far from the last audit event, after a wrong clock was corrected. Otherwise a
+            /// server on SQLite erases nothing while the clock is behind that event, and waits up to a day if it is ahead.
+            // It applies to one start, so it has no key in the settings file.
             #[arg(long, env = "OUTLAST_TRUST_CLOCK")]
             pub(crate) trust_clock: bool,
             $(#[$after] pub(crate) $second: $two,)+
-            /// How many of something an account may have, by the names of limits.
+            /// Quotas of accounts, by name.
             #[arg(skip)]
             pub(crate) limits: BTreeMap<String, u64>,
         }
 
         impl Settings {
-            /// What is set here, and for the rest what is set there.
+            /// The values set here, completed by those of `other`.
             pub(crate) fn or(self, other: Self) -> Self {
                 Self {
                     trust_clock: self.trust_clock || other.trust_clock,
@@ -254,7 +253,7 @@ macro_rules! groups {
                 }
             }
 
-            /// Reads the text of the settings file of a data folder. Unknown keys are somebody else's to find.
+            /// Parses the text of the settings file of a data folder. Does not look for unknown keys.
             pub(super) fn read(text: &str, folder: &Path) -> Result<Self, toml::de::Error> {
                 #[derive(Deserialize)]
                 struct Limits {
@@ -269,7 +268,7 @@ macro_rules! groups {
                 })
             }
 
-            /// Each row with the value that is set, if one is.
+            /// Each row with its value, if it is set.
             pub(crate) fn shown(&self) -> Vec<(&'static Row, Option<String>)> {
                 let values = [$(self.$first.shown(),)+ $(self.$second.shown()),+];
                 Self::rows().zip(values.into_iter().flatten()).collect()

@@ -1,4 +1,4 @@
-//! Kinds of values that settings have.
+//! Kinds of values of settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -10,15 +10,15 @@ use crate::values::ListenAddress;
 
 /// A kind of value.
 pub(crate) trait Value: Sized {
-    /// Its name in the documentation.
+    /// Name in the documentation.
     const KIND: &'static str;
 
-    /// The value as it stands in a settings file: relative paths are below the data folder.
+    /// The value as read from a settings file: relative paths are below the data folder.
     fn below(self, _folder: &Path) -> Self {
         self
     }
 
-    /// The value in words.
+    /// The value as text.
     fn shown(&self) -> String;
 }
 
@@ -69,7 +69,7 @@ impl Value for Vec<String> {
     }
 }
 
-/// Names of something by what it belongs to.
+/// Sets of names by their owner.
 impl Value for BTreeMap<String, BTreeSet<String>> {
     const KIND: &'static str = "table of lists";
 
@@ -82,13 +82,13 @@ impl Value for BTreeMap<String, BTreeSet<String>> {
     }
 }
 
-/// Text in which a path may stand, and the folder that the path is relative to.
+/// Text that may contain a path, and the folder that the path is relative to.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(from = "String")]
 pub(crate) struct Located {
-    /// What was said.
+    /// The text, as given.
     pub(crate) text: String,
-    /// Folder that relative paths are below; empty for the working folder.
+    /// Folder for relative paths; empty for the working folder.
     pub(crate) base: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! ACME clients as their users have them: lego, certbot, Caddy.
+//! ACME clients as their users run them: lego, certbot, Caddy.
 
 use outlast_testing::PATIENCE;
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use super::dns::Dns;
 use super::peers::checkout;
 use super::succeed;
 
-/// What a client has to be told, and where it may write.
+/// Settings for a client, and where it may write.
 pub struct Site {
     /// URL of the directory.
     pub directory: String,
@@ -26,7 +26,7 @@ pub struct Site {
     pub folder: PathBuf,
 }
 
-/// How a client proves that a name is its own.
+/// The way in which a client proves a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Challenge {
     Http,
@@ -34,7 +34,7 @@ pub enum Challenge {
     Dns,
 }
 
-/// What a client got: files of PEM.
+/// The files that a client got, in PEM.
 pub struct Got {
     /// Leaf and chain.
     pub chain: PathBuf,
@@ -42,7 +42,7 @@ pub struct Got {
 }
 
 impl Site {
-    /// lego with what every call of it needs.
+    /// lego with the options that every call needs.
     pub fn lego(&self, peer: &Path, domain: &str, challenge: Challenge) -> Command {
         let mut command = Command::new(peer.join("bin/lego"));
         command.env("LEGO_CA_CERTIFICATES", &self.ca).arg("--path").arg(self.folder.join("lego"));
@@ -68,7 +68,7 @@ impl Site {
         command
     }
 
-    /// Where lego has what it got.
+    /// The files that lego got.
     pub fn lego_got(&self, domain: &str) -> Got {
         let folder = self.folder.join("lego/certificates");
         let domain = domain.replace('*', "_");
@@ -78,7 +78,7 @@ impl Site {
         }
     }
 
-    /// certbot with what every call of it needs.
+    /// certbot with the options that every call needs.
     pub fn certbot(&self, peer: &Path, verb: &str) -> Command {
         let mut command = Command::new(peer.join("bin/certbot"));
         command.arg(verb).args(["--non-interactive", "--server", &self.directory]);
@@ -89,7 +89,7 @@ impl Site {
         command
     }
 
-    /// certbot with what it needs for a new certificate.
+    /// certbot with the options for a new certificate.
     pub fn certbot_new(&self, peer: &Path, domain: &str, challenge: Challenge) -> Command {
         let mut command = self.certbot(peer, "certonly");
         command.args(["--agree-tos", "--email", "b@example.com", "--domain", domain]);
@@ -109,7 +109,7 @@ impl Site {
         command
     }
 
-    /// Where certbot has what it got.
+    /// The files that certbot got.
     pub fn certbot_got(&self, domain: &str) -> Got {
         let folder = self.folder.join("certbot/c/live").join(domain);
         Got { chain: folder.join("fullchain.pem"), key: folder.join("privkey.pem") }
@@ -195,7 +195,7 @@ impl Got {
         succeed(show.arg(&self.chain)).trim().trim_start_matches("serial=").to_owned()
     }
 
-    /// A folder as `tests/interop/pki/STEPS.md` wants it, without CRLs and OCSP responses.
+    /// A folder for `tests/interop/pki/STEPS.md`, without CRLs and OCSP responses.
     pub fn material(&self, root: &Path, folder: &Path) {
         const END: &str = "-----END CERTIFICATE-----\n";
         std::fs::create_dir_all(folder).unwrap();
@@ -206,7 +206,7 @@ impl Got {
         std::fs::copy(root, folder.join("root.pem")).unwrap();
     }
 
-    /// Holds if the leaf is for the name and the key, and its chain ends at `root`.
+    /// Checks that the leaf is for the name and the key, and that its chain ends at `root`.
     pub fn check(&self, openssl: &Path, root: &Path, domain: &str) {
         let run = |arguments: &[&str], file: &Path| {
             succeed(super::peers::openssl(openssl, arguments).arg(file))
@@ -227,7 +227,7 @@ fn hook() -> PathBuf {
     checkout().join("tests/interop/acme/dns-hook.sh")
 }
 
-/// A port of this machine that is free now.
+/// A free port of this machine.
 pub fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

@@ -1,4 +1,4 @@
-//! Certificate authorities of a server, by the calls that a client makes.
+//! Certificate authorities of a server, made by a client's calls.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use super::{Session, succeed};
 /// An active authority.
 pub struct Authority {
     pub arn: String,
-    /// `SigningAlgorithm`
+    /// Its `SigningAlgorithm`.
     pub signing: &'static str,
     /// Its certificate, PEM.
     pub certificate: String,
@@ -23,7 +23,7 @@ pub struct Authority {
     pub chain: String,
 }
 
-/// What `issue` is to make.
+/// Parameters of `issue`.
 pub struct Order<'a> {
     pub template: &'a str,
     pub csr: &'a [u8],
@@ -40,7 +40,7 @@ pub struct Issued {
     pub chain: String,
 }
 
-/// An authority without a certificate, and its request. `revocation` is a `RevocationConfiguration`.
+/// An authority without a certificate, and its request. `revocation` is its `RevocationConfiguration`.
 pub async fn pending(
     session: &mut Session,
     kind: &str,
@@ -66,7 +66,7 @@ pub async fn pending(
     (Authority { arn, signing, certificate: String::new(), chain: String::new() }, csr)
 }
 
-/// A root that is in use.
+/// An active root.
 pub async fn root(
     session: &mut Session,
     algorithms: (&str, &'static str),
@@ -76,7 +76,7 @@ pub async fn root(
     root_by(session, algorithms, name, revocation, "RootCACertificate", None).await
 }
 
-/// A root of this template.
+/// An active root from this template.
 pub async fn root_by(
     session: &mut Session,
     algorithms: (&str, &'static str),
@@ -92,7 +92,7 @@ pub async fn root_by(
     root
 }
 
-/// A subordinate of `issuer` that is in use.
+/// An active subordinate of `issuer`.
 pub async fn subordinate(
     session: &mut Session,
     issuer: &Authority,
@@ -149,7 +149,7 @@ impl Authority {
 }
 
 impl Authority {
-    /// Revokes the certificate with this serial number, which is in hexadecimal.
+    /// Revokes the certificate with this serial number, in hexadecimal.
     pub async fn revoke(&self, session: &mut Session, serial: &str, reason: &str) {
         let request = json!({
             "CertificateAuthorityArn": self.arn, "CertificateSerial": serial,
@@ -159,12 +159,12 @@ impl Authority {
     }
 }
 
-/// A member of a request that is bytes.
+/// A binary member of a request.
 pub fn blob(bytes: &[u8]) -> Value {
     serde_json::to_value(Blob(bytes.to_vec())).unwrap()
 }
 
-/// A new key of OpenSSL's and a request for it; gives the request's PEM. The key is in `NAME.key`.
+/// Makes a key and a request for it with OpenSSL; returns the request in PEM. The key is in `NAME.key`.
 pub fn request(
     peer: &Path,
     folder: &Path,
@@ -185,7 +185,7 @@ pub fn request(
     std::fs::read(out).unwrap()
 }
 
-/// A folder as `tests/interop/pki/STEPS.md` wants it, without CRLs and OCSP responses.
+/// A folder for `tests/interop/pki/STEPS.md`, without CRLs and OCSP responses.
 pub fn material(folder: &Path, issued: &Issued) -> PathBuf {
     std::fs::create_dir_all(folder).unwrap();
     let mut chain: Vec<_> = issued.chain.split_inclusive("-----END CERTIFICATE-----").collect();

@@ -22,7 +22,7 @@ impl Cluster {
         Postgres::shared().map(Self::on)
     }
 
-    /// On a new database of a server of its own, which may be stopped.
+    /// On a new database of its own server, which may be stopped.
     pub fn alone() -> Option<Self> {
         Postgres::start().map(|postgres| Self::on(Arc::new(postgres)))
     }
@@ -52,12 +52,12 @@ impl Cluster {
         cluster
     }
 
-    /// Where the store's root key is.
+    /// Where the store's root key is kept.
     pub fn root_key(&self) -> String {
         format!("file:{}", self.temporary.path().join("root.key").display())
     }
 
-    /// Starts the server of a folder. What it says of a database that is gone is not shown.
+    /// Starts the server of a folder. Its messages about a database that is gone are hidden.
     pub fn serve(&self, number: usize) -> Server {
         self.serve_with(number, &[])
     }

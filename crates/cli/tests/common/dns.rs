@@ -59,7 +59,7 @@ fn by_tcp(mut stream: TcpStream, records: &Path) -> Option<()> {
     }
 }
 
-/// RFC 1035, section 4.1: one question, and what there is to it.
+/// RFC 1035, section 4.1: one question, and the records for it.
 fn answer(query: &[u8], records: &Path) -> Option<Vec<u8>> {
     let mut at = 12;
     let mut labels = Vec::new();
@@ -87,13 +87,13 @@ fn answer(query: &[u8], records: &Path) -> Option<Vec<u8>> {
         other => (other, Vec::new()),
     };
     let mut out = query[..2].to_vec();
-    // A response, recursion desired and available, no error; authority and additional records are none.
+    // A response with recursion desired and available, without an error, authority or additional records.
     out.extend([0x81, 0x80, 0, 1]);
     out.extend(u16::try_from(values.len()).ok()?.to_be_bytes());
     out.extend([0; 4]);
     out.extend(question);
     for value in values {
-        // The question's name; class IN; not to be kept.
+        // The question's name; class IN; time to live 0.
         out.extend([0xc0, 12]);
         out.extend(kind.to_be_bytes());
         out.extend([0, 1, 0, 0, 0, 0]);

@@ -41,19 +41,19 @@ pub const SECRET: &str = "a-secret-of-the-tests-0123456789";
 
 pub use outlast_testing::program::{run, stderr, stdout, succeed};
 
-/// The command, with nothing of AWS or Outlast in its environment.
+/// The program, without variables of AWS or Outlast in its environment.
 pub fn outlast() -> Command {
     outlast_testing::program::command(env!("CARGO_BIN_EXE_outlast"))
 }
 
-/// Runs a command that must fail with this exit code, and gives its stderr.
+/// Runs a command that must fail with this exit code, and returns its stderr.
 pub fn fail(command: &mut Command, code: i32) -> String {
     let text = outlast_testing::program::fail(command, code);
     assert!(!text.contains(SECRET), "the secret is in the message: {text}");
     text
 }
 
-/// A data folder in a temporary place.
+/// A temporary data folder.
 pub struct Folder {
     pub temporary: tempfile::TempDir,
     pub data: PathBuf,
@@ -107,16 +107,16 @@ pub struct Server {
     data: PathBuf,
 }
 
-/// What a server writes to standard error.
+/// A server's standard error.
 pub struct Log(PathBuf);
 
 impl Log {
-    /// How often it says this by now.
+    /// How many times it contains this.
     pub fn count(&self, what: &str) -> usize {
         std::fs::read_to_string(&self.0).unwrap().matches(what).count()
     }
 
-    /// Waits until it has said this more than `before` times.
+    /// Waits until it contains this more than `before` times.
     pub fn until(&self, what: &str, before: usize) {
         outlast_testing::until(what, || self.count(what) > before);
     }
@@ -127,7 +127,7 @@ impl Server {
         Self::start_by(outlast(), data, arguments)
     }
 
-    /// With its log, which is beside the data.
+    /// Starts a server with a log, which is next to the data.
     pub fn start_logged(data: &Path, arguments: &[&str]) -> (Self, Log) {
         let place = data.with_extension("log");
         let mut command = outlast();
@@ -135,7 +135,7 @@ impl Server {
         (Self::start_by(command, data, arguments), Log(place))
     }
 
-    /// With what `command` has in its environment.
+    /// Starts a server with the environment of `command`.
     pub fn start_by(mut command: Command, data: &Path, arguments: &[&str]) -> Self {
         let mut child = command
             .args(["server", "--listen", "127.0.0.1:0", "--log", "warn", "--data"])
@@ -162,7 +162,7 @@ impl Server {
         let _ = self.child.wait();
     }
 
-    /// SIGTERM, and the exit code.
+    /// Sends SIGTERM, and returns the exit code.
     pub fn terminate(&mut self) -> Option<i32> {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
@@ -189,11 +189,11 @@ impl Drop for Server {
     }
 }
 
-/// What a caller has.
+/// A caller's access key.
 pub struct Identity {
     pub id: String,
     pub secret: String,
-    /// Only temporary ones have a token.
+    /// Session token, for temporary credentials.
     pub token: Option<String>,
 }
 
@@ -202,14 +202,14 @@ impl Identity {
         Self { id: ACCESS_KEY.into(), secret: SECRET.into(), token: None }
     }
 
-    /// From what `principal --output json` prints.
+    /// Parses the output of `principal --output json`.
     pub fn printed(value: &serde_json::Value) -> Self {
         let text = |name: &str| value[name].as_str().unwrap().to_owned();
         Self { id: text("access_key_id"), secret: text("secret_access_key"), token: None }
     }
 }
 
-/// One connection and a caller's key.
+/// A connection, and a caller's key.
 pub struct Session {
     client: Client,
     pub connection: Connection,
@@ -251,7 +251,7 @@ impl Session {
         Ok(Client::response::<O>(status, &body))
     }
 
-    /// Calls STS as its clients do, with a form; gives the status and the XML.
+    /// Calls STS as its clients do, with a form; returns the status and the XML.
     pub async fn sts(&mut self, form: &str) -> (u16, String) {
         let body = format!("{form}&Version=2011-06-15").into_bytes();
         let Client { host, region, credentials } = &self.client;
@@ -286,7 +286,7 @@ impl Session {
         })
     }
 
-    /// A GET that is signed for the audit log.
+    /// A GET that is signed for reading the audit log.
     pub async fn get_signed(&mut self, path: &str) -> (u16, Vec<u8>) {
         let Client { host, region, credentials } = &self.client;
         let mut headers = http::HeaderMap::new();
@@ -310,7 +310,7 @@ impl Session {
     }
 }
 
-/// Data keys that a server has handed out: ciphertext in base 64, and plaintext.
+/// Data keys from a server: ciphertext in base64, and plaintext.
 #[derive(Default)]
 pub struct Load {
     pub acknowledged: Mutex<Vec<(String, Vec<u8>)>>,
@@ -319,7 +319,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Makes keys and data keys until told to stop.
+    /// Makes keys and data keys until it is told to stop.
     pub async fn run(self: Arc<Self>, mut session: Session) {
         while !self.stop.load(Ordering::SeqCst) {
             if let Err(failure) = self.step(&mut session).await {
@@ -350,7 +350,7 @@ impl Load {
     }
 }
 
-/// How many of these data keys the server does not decrypt to what they were.
+/// How many of these data keys the server does not decrypt to their plaintexts.
 pub async fn lost(session: &mut Session, pairs: &[(String, Vec<u8>)]) -> usize {
     let mut lost = 0;
     for (blob, plaintext) in pairs {

@@ -1,4 +1,4 @@
-//! The peers, and what their programs say.
+//! The peers, and their output.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -19,17 +19,18 @@ pub fn java(peer: &Path, class: &str, arguments: &[&str]) -> Command {
     command
 }
 
-/// A program of `tests/interop/pki`, which says what others hold of certificates, CRLs and OCSP responses.
+/// A program of `tests/interop/pki`, which verifies certificates, CRLs and OCSP responses with another
+/// implementation.
 pub struct Verifier {
     pub name: &'static str,
     start: Vec<OsString>,
 }
 
-/// What a verifier says of one step.
+/// A verifier's verdict on one step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     Accepted,
-    /// Nothing is wrong but that the certificate is revoked.
+    /// Valid, except that the certificate is revoked.
     Revoked,
     Refused(String),
 }
@@ -56,7 +57,7 @@ pub fn verifiers() -> Option<Vec<Verifier>> {
 }
 
 impl Verifier {
-    /// Its verdicts on a folder, one for each step, in their order.
+    /// Its verdicts on a folder, one for each step, in order.
     pub fn verdicts(&self, folder: &Path, steps: &[&str]) -> Vec<Verdict> {
         let mut command = Command::new(&self.start[0]);
         command.args(&self.start[1..]).arg(folder).args(steps);

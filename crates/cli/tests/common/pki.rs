@@ -1,4 +1,4 @@
-//! A hierarchy whose keys the test has: authorities, certificates, CRLs and OCSP responses, with the crates' own parts.
+//! A hierarchy whose keys the test has: authorities, certificates, CRLs and OCSP responses, made with the crates.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
@@ -25,7 +25,7 @@ pub struct Party {
     pub certificate: Certificate,
 }
 
-/// What differs from one certificate to the next.
+/// Properties of a certificate that differ between tests.
 pub struct New<'a> {
     pub template: &'a str,
     pub name: &'a str,
@@ -158,7 +158,7 @@ impl Party {
         unsigned.assemble(&signature).unwrap()
     }
 
-    /// What this issuer says by OCSP of a certificate.
+    /// This issuer's OCSP response about a certificate.
     pub fn ocsp(&self, certificate: &Certificate, status: ocsp::Status, now: i64) -> Vec<u8> {
         let key = self.certificate.public_key().unwrap();
         let hash = &outlast_crypto::digests::SHA1_FOR_IDENTIFIERS;

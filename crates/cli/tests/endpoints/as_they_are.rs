@@ -1,5 +1,5 @@
-//! Clients as they are, told nothing of groups: what each negotiates under which policy. The table in `docs/interop.md` is
-//! compared with what comes of it; `OUTLAST_BLESS=1` writes it.
+//! Clients with their defaults: what each negotiates under which policy. The table in `docs/interop.md` is compared
+//! with the results; `OUTLAST_BLESS=1` writes it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,7 +22,7 @@ use crate::endpoints::{in_thread, scenes};
 const POLICIES: &[&str] =
     &["2026-11", "2026-11-require-pq", "fips-2026-11", "bsi-2026-11", "cnsa2-2026-11"];
 
-/// What is needed to start the clients.
+/// Paths of the clients.
 struct Peers {
     openssl: PathBuf,
     old_openssl: PathBuf,
@@ -98,7 +98,7 @@ fn plain(name: &str) -> PathBuf {
     checkout().join("tests/interop/endpoints/plain").join(name)
 }
 
-/// rustls as an application has it that chooses nothing.
+/// rustls in an application that leaves everything at its defaults.
 fn config(world: &World) -> ClientConfig {
     ClientConfig::builder_with_provider(aws_lc_rs::default_provider().into())
         .with_safe_default_protocol_versions()
@@ -148,7 +148,7 @@ async fn connect(
     }
 }
 
-/// What the table says, if client and listener agree.
+/// A cell of the table, if client and listener agree.
 async fn cell(listener: &Listener, name: &str, report: &Report) -> String {
     let recorded = listener.recorded(name, 1).await.unwrap();
     match recorded.outcome {

@@ -18,7 +18,7 @@ use crate::endpoints::matrix::{Report, Stack};
 pub const TLS13_SUITES: &[&str] =
     &["TLS_AES_256_GCM_SHA384", "TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256"];
 
-/// Every suite that there is a row for.
+/// Every suite in the table of suites.
 pub const ALL_SUITES: &[&str] = &[
     "TLS_AES_256_GCM_SHA384",
     "TLS_AES_128_GCM_SHA256",
@@ -102,7 +102,7 @@ fn said_by_s_client(text: &str, errors: &str, success: bool) -> Report {
     }
 }
 
-/// OpenSSL's and Go's names of groups that IANA calls something else.
+/// Names of groups in OpenSSL and Go that differ from IANA's.
 pub fn iana_group(name: &str) -> String {
     let name = match name {
         "prime256v1" | "P-256" => "secp256r1",
@@ -148,7 +148,7 @@ impl Program {
         Self { path, arguments }
     }
 
-    /// Runs the cases, each a JSON object, and gives what was said of each, in their order.
+    /// Runs the cases, each a JSON object, and returns the reports in the same order.
     pub fn run(&self, cases: &[Value]) -> Vec<Report> {
         let mut child = Command::new(&self.path)
             .args(self.arguments)
@@ -166,7 +166,7 @@ impl Program {
                 format!("{case}\n")
             })
             .collect();
-        // It answers while it still reads.
+        // It answers while it is still reading.
         let writing = std::thread::spawn(move || stdin.write_all(lines.as_bytes()));
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success(), "{}: {}", self.path.display(), output.status);

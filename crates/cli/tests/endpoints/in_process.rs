@@ -1,4 +1,4 @@
-//! Clients of this process: rustls over TCP, and over QUIC by quinn.
+//! Clients in this process: rustls over TCP, and over QUIC by quinn.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub const QUINN: Stack = Stack {
     certificate_schemes: None,
 };
 
-/// Decides which share the client sends, and remembers nothing.
+/// Decides which share the client sends, and stores nothing.
 #[derive(Debug)]
 struct Hint(NamedGroup);
 
@@ -61,7 +61,7 @@ impl ClientSessionStore for Hint {
     }
 }
 
-/// A group that is offered and never used: of a draft before the standard.
+/// A group that is offered and never used: from a draft before the standard.
 #[derive(Debug)]
 struct Draft;
 
@@ -102,16 +102,16 @@ impl ActiveKeyExchange for DraftShare {
     }
 }
 
-/// What a client's groups were used for.
+/// Records how a client's groups were used.
 #[derive(Debug, Default)]
 pub struct Trace {
-    /// Shares that were made: one more after a HelloRetryRequest.
+    /// Number of shares that were made: one more after a HelloRetryRequest.
     shares: AtomicUsize,
-    /// Code point of the group that the secret is of.
+    /// Code point of the group of the secret.
     used: AtomicU16,
 }
 
-/// A group that leaves a trace.
+/// A group that records its use.
 #[derive(Debug)]
 struct Traced {
     group: &'static dyn SupportedKxGroup,
@@ -167,8 +167,8 @@ impl ActiveKeyExchange for TracedShare {
     }
 }
 
-/// What a rustls client sends shares of, if told to begin with `share`: a hybrid brings its curve along, if the client has
-/// that, too.
+/// The groups for which a rustls client sends shares, if it begins with `share`: a hybrid group adds its curve, if
+/// the client has that, too.
 pub fn rustls_shares(groups: &[&'static str], share: &'static str) -> Vec<&'static str> {
     let halves = [
         ("X25519MLKEM768", "x25519"),
@@ -189,11 +189,11 @@ pub fn rustls_config(
     client_config(world, versions, share, groups.iter().map(|name| row(name)).collect())
 }
 
-/// The same, with a trace of its groups.
+/// The same, recording the use of its groups.
 pub fn traced_config(world: &World, groups: &[&str], share: &str) -> (ClientConfig, Arc<Trace>) {
     let trace = Arc::new(Trace::default());
     let traced = |name: &&str| -> &'static dyn SupportedKxGroup {
-        // rustls wants groups that live for ever.
+        // rustls requires groups with a static lifetime.
         Box::leak(Box::new(Traced { group: row(name), trace: trace.clone() }))
     };
     let rows = groups.iter().map(traced).collect();
@@ -266,7 +266,7 @@ pub async fn quinn(
     match connect.await {
         Ok(connection) => {
             connection.close(0u32.into(), b"");
-            // quinn does not say.
+            // quinn does not report it.
             let code = trace.used.load(Ordering::SeqCst);
             Report {
                 ok: true,
@@ -291,14 +291,14 @@ pub async fn quinn(
     }
 }
 
-/// A client of its own, whose groups leave no trace.
+/// A client whose groups do not record their use.
 pub async fn quinn_as_it_is(address: SocketAddr, name: &str, config: ClientConfig) -> Report {
     let endpoint = quinn::Endpoint::client(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
     let report = quinn(&endpoint, address, name, (config, Arc::default())).await;
     Report { group: None, hello_retry: None, ..report }
 }
 
-/// From what rustls says of a connection.
+/// The report from rustls's view of a connection.
 pub fn report(negotiated: &Negotiated) -> Report {
     Report {
         ok: true,
@@ -311,7 +311,7 @@ pub fn report(negotiated: &Negotiated) -> Report {
     }
 }
 
-/// From how a handshake of rustls failed.
+/// The report of a failed handshake of rustls.
 pub fn failure(error: Option<&Error>, text: &str) -> Report {
     let alert = match error {
         Some(Error::AlertReceived(alert)) => alert.as_str().map(snake_case),
@@ -320,7 +320,7 @@ pub fn failure(error: Option<&Error>, text: &str) -> Report {
     Report { error: Some(text.to_owned()), alert, ..Report::default() }
 }
 
-/// `HandshakeFailure` is `handshake_failure` to IANA.
+/// `HandshakeFailure` is `handshake_failure` in IANA's registry.
 fn snake_case(name: &str) -> String {
     let mut out = String::new();
     for letter in name.chars() {

@@ -1,4 +1,4 @@
-//! A case of the matrix: what a client is known to offer, and whether all who know the outcome agree on it.
+//! A case of the matrix: what a client offers, and whether everybody agrees on the outcome.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::endpoints::world::Listener;
 
-/// What a client says of its connection; see `tests/interop/endpoints/PROTOCOL.md`.
+/// A client's report on its connection; see `tests/interop/endpoints/PROTOCOL.md`.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Report {
     #[serde(default)]
@@ -28,24 +28,24 @@ pub struct Report {
     pub alert: Option<String>,
 }
 
-/// A client stack: what all of its clients offer.
+/// A client stack: what all its clients offer.
 pub struct Stack {
     pub name: &'static str,
-    /// IANA names; what matters for the choice is there, other things may be offered, too.
+    /// IANA names; those that matter for the choice. The client may offer others, too.
     pub suites: &'static [&'static str],
     pub schemes: &'static [&'static str],
     /// `signature_algorithms_cert`
     pub certificate_schemes: Option<&'static [&'static str]>,
 }
 
-/// Groups that are offered though no policy has them.
+/// Groups that are offered and that no policy has.
 const OTHERS: &[(&str, u16)] = &[
     ("secp521r1", 0x0019),
     ("x448", 0x001e),
     ("ffdhe2048", 0x0100),
     ("ffdhe3072", 0x0101),
     ("MLKEM512", 0x0200),
-    // Of the drafts before the standard: X25519Kyber768Draft00.
+    // From the drafts before the standard: X25519Kyber768Draft00.
     ("X25519Kyber768Draft00", 0x6399),
 ];
 
@@ -57,7 +57,7 @@ pub fn group(name: &str) -> u16 {
 }
 
 impl Stack {
-    /// What a client of this stack sends with these groups and shares.
+    /// The offer of a client of this stack with these groups and shares.
     pub fn offer(
         &self,
         transport: Transport,
@@ -80,7 +80,7 @@ impl Stack {
                 .collect(),
             groups: codes(groups),
             shares: is_13.then(|| codes(shares)),
-            // Those of ML-DSA are for TLS 1.3; not everybody leaves them out when that is not offered.
+            // The ML-DSA schemes are for TLS 1.3; not every client leaves them out when it does not offer that.
             schemes: schemes(self.schemes)
                 .into_iter()
                 .filter(|code| is_13 || Scheme::by_code_point(*code).unwrap().kind != Kind::MlDsa)
@@ -94,7 +94,7 @@ impl Stack {
     }
 }
 
-/// What came of cases, by client stack.
+/// Results of cases, by client stack.
 #[derive(Default)]
 pub struct Tally {
     rows: BTreeMap<String, Row>,
@@ -111,7 +111,7 @@ struct Row {
 }
 
 impl Tally {
-    /// Counts a case, or what is wrong with it.
+    /// Counts a case, or records what is wrong with it.
     pub fn add(&mut self, stack: &str, label: &str, outcome: Result<Decision, String>) {
         let row = self.rows.entry(stack.to_owned()).or_default();
         row.cases += 1;
@@ -126,12 +126,12 @@ impl Tally {
         }
     }
 
-    /// How many cases a stack had.
+    /// Number of cases of a stack.
     pub fn cases(&self, stack: &str) -> usize {
         self.rows.get(stack).map_or(0, |row| row.cases)
     }
 
-    /// Prints the counts, and fails with what is wrong.
+    /// Prints the counts, and fails if anything is wrong.
     pub fn settle(self) {
         println!(
             "\n{:<24} {:>6} {:>13} {:>16} {:>9} {:>7} {:>9}",
@@ -150,7 +150,7 @@ impl Tally {
     }
 }
 
-/// Whether the policy, the client and the listener's report agree.
+/// Checks that the policy, the client and the listener's report agree.
 pub fn agree(
     listener: &Listener,
     known: &Offer,
@@ -165,7 +165,7 @@ pub fn agree(
             wrong.push(format!("{what} is {found}, not {expected}"));
         }
     };
-    // The model of the client must be right, or the decision is about another one.
+    // The model of the client must match, or the decision would be about another client.
     let offer = recorded.offer.as_ref().ok_or("no offer was recorded")?;
     same("transport", &known.transport, &offer.transport);
     same("versions offered", &known.versions, &offer.versions);
@@ -215,7 +215,7 @@ pub fn agree(
             same("outcome recorded", &Outcome::Refused(refusal), &recorded.outcome);
         }
     }
-    // The rule itself, in case the decision has forgotten it.
+    // The rule itself, in case the decision breaks it.
     let mode = listener.rules.mode;
     let named = |row: &&Group| known.groups.contains(&row.code_point);
     let newest = known.versions.contains(&Version::Tls13.code_point())
@@ -225,7 +225,7 @@ pub fn agree(
     let did = match decision {
         Decision::Serve(choice) => Some(choice.group.strength.is_post_quantum()),
         Decision::Refuse(Refusal::Group | Refusal::Classical) => Some(false),
-        // For other reasons, which say nothing of groups.
+        // For other reasons, which have nothing to do with groups.
         Decision::Refuse(_) => None,
     };
     if mode != Mode::Allow && did.is_some_and(|did| did != could) {
@@ -234,7 +234,7 @@ pub fn agree(
     if wrong.is_empty() { Ok(decision) } else { Err(wrong.join("; ")) }
 }
 
-/// IANA's name of what the client must read.
+/// IANA's name of the alert that the client must receive.
 pub fn alert(refusal: Refusal) -> &'static str {
     match refusal.alert() {
         40 => "handshake_failure",

@@ -1,7 +1,7 @@
 //! The negotiation matrix: orders of groups, shares sent, policies and modes, with clients of several stacks.
 //!
-//! For each case the policy says what must come of the client's offer; the client's own report and the listener's record
-//! must be the same. The test prints the counts.
+//! In each case the policy determines the outcome of the client's offer; the client's own report and the listener's
+//! record must match. The test prints the counts.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -38,9 +38,9 @@ use in_process::{QUINN, RUSTLS, quinn, rustls, rustls_config, rustls_shares, tra
 use matrix::{Report, Tally, agree, orders};
 use world::{DOMAIN, Listener, World};
 
-/// Clients of this process at once.
+/// Clients in this process that run at once.
 const AT_ONCE: usize = 8;
-/// Processes at once.
+/// Processes that run at once.
 const PROCESSES: usize = 4;
 
 const BOTH: &[Version] = &[Version::Tls13, Version::Tls12];
@@ -63,7 +63,7 @@ async fn listeners(world: &World) -> Vec<Arc<Listener>> {
     out
 }
 
-/// A client that is to connect: what it offers, and which server name makes it known.
+/// A client: its offer, and the server name that identifies it.
 struct Case {
     listener: Arc<Listener>,
     known: Offer,
@@ -77,15 +77,15 @@ impl Case {
         Self { listener: listener.clone(), known, label, name: format!("c{id}.{DOMAIN}") }
     }
 
-    /// Whether everybody agrees with what the client says.
+    /// Whether everybody agrees with the client's report.
     async fn judge(&self, report: &Report) -> Result<Decision, String> {
         let recorded = self.listener.recorded(&self.name, 1).await?;
         agree(&self.listener, &self.known, report, &recorded)
     }
 }
 
-/// All of the long cases for the first listener, which is the default policy as it is by default, and for each of the others
-/// a part of the short ones, another each time.
+/// All of the long cases for the first listener, which has the default policy and mode, and for each of the others a
+/// part of the short ones, a different part each time.
 fn spread<T: Clone>(
     listeners: &[Arc<Listener>],
     long: &[T],
@@ -174,9 +174,9 @@ async fn quic_clients_get_what_the_policy_says() {
     tally.settle();
 }
 
-/// What OpenSSL's `-groups` can say: the text, the groups, and those of which a share is sent.
+/// Values of OpenSSL's `-groups`: the text, the groups, and those with a share.
 fn openssl_groups() -> Vec<(String, Vec<&'static str>, Vec<&'static str>)> {
-    // One that no policy has is among them.
+    // One of them is in no policy.
     let names: Vec<_> = GROUPS.iter().map(|row| row.name).chain(["ffdhe2048"]).collect();
     let mut out = Vec::new();
     for (index, groups) in orders(&names, 3).into_iter().enumerate() {
@@ -196,7 +196,7 @@ fn openssl_groups() -> Vec<(String, Vec<&'static str>, Vec<&'static str>)> {
             1 => groups[groups.len() - 1..].to_vec(),
             _ => groups.clone(),
         };
-        // Tuples matter to servers of OpenSSL only; a client's offer is the same.
+        // Only OpenSSL's servers distinguish tuples; a client's offer is the same.
         let separator = if index % 5 == 4 { "/" } else { ":" };
         out.push((starred(&marks, separator), groups, shares));
     }
@@ -237,7 +237,7 @@ async fn openssl_clients_get_what_the_policy_says() {
     tally.settle();
 }
 
-/// `s_client`, while others go on.
+/// Runs `s_client` in a thread of its own.
 async fn in_thread(
     peer: &Path,
     address: SocketAddr,
@@ -253,7 +253,7 @@ async fn in_thread(
     tokio::task::spawn_blocking(wait).await.unwrap()
 }
 
-/// What Go sends for a set of groups: it has an order of its own, and sends a share of the first and of its curve.
+/// Go's offer for a set of groups: it has an order of its own, and sends a share of the first and of its curve.
 fn go_groups() -> Vec<(Vec<&'static str>, Vec<&'static str>)> {
     let order = [
         "X25519MLKEM768",

@@ -1,4 +1,4 @@
-//! s2n-tls as a client: its security policies by name, and what each of them is known to offer.
+//! s2n-tls as a client: its security policies by name, and the offer of each.
 
 use std::sync::Arc;
 
@@ -275,7 +275,7 @@ async fn s2n_clients_get_what_the_policy_says() {
             cases.push(case);
         }
     }
-    // It does one after the other: so there are two of it.
+    // It handles one case after the other, so there are two of it.
     let program = Arc::new(program);
     let (first, second) = lines.split_at(lines.len() / 2);
     let run = |lines: &[serde_json::Value]| {

@@ -1,4 +1,4 @@
-//! Single scenes with real clients: refusals, old drafts, certificates of ML-DSA, client certificates, resumption.
+//! Single scenes with real clients: refusals, old drafts, ML-DSA certificates, client certificates, resumption.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -40,14 +40,14 @@ fn go() -> Option<Program> {
     Some(Program::new(peer("go127")?.join("bin/endpoints"), &[]))
 }
 
-/// The folder of the machine's own OpenSSL, if that is older than ML-KEM.
+/// The folder of the machine's own OpenSSL, if it is older than ML-KEM.
 pub fn old_openssl() -> Option<PathBuf> {
     let output = std::process::Command::new("/usr/bin/openssl").arg("version").output().ok()?;
     let is_old = String::from_utf8_lossy(&output.stdout).starts_with("OpenSSL 3.0.");
     is_old.then(|| PathBuf::from("/usr"))
 }
 
-/// Shows 2 of the endpoints: classical first, and a classical share only, ends hybrid.
+/// A client that names the classical group first and only sends a classical share ends up hybrid.
 #[tokio::test(flavor = "multi_thread")]
 async fn openssl_with_classical_first_ends_hybrid_over_tcp() {
     let Some(peer) = peer("openssl") else { return };
@@ -82,7 +82,7 @@ async fn a_quic_client_with_classical_first_ends_hybrid() {
     is_upgraded(&listener, &name, &report).await;
 }
 
-/// Every policy with each kind of client: what it names itself, classical groups only, TLS 1.2 only.
+/// Every policy with each kind of client: its own groups, classical groups only, TLS 1.2 only.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_policy_serves_or_refuses_as_it_says() {
     let (openssl, go) = (peer("openssl"), go());
@@ -148,7 +148,7 @@ async fn every_policy_serves_or_refuses_as_it_says() {
     tally.settle();
 }
 
-/// What must be so whatever the catalogue says.
+/// What must hold whatever the catalogue says.
 fn check_refusal(who: &str, mode: Mode, listener: &Listener, outcome: &Result<Decision, String>) {
     let Ok(decision) = outcome else { return };
     let served = matches!(decision, Decision::Serve(_));
@@ -200,7 +200,7 @@ async fn clients_take_certificates_of_ml_dsa() {
             in_thread(&openssl, listener.address, &name("openssl"), &world.ca, extra).await;
         assert_eq!(report.signature.as_deref(), Some(*scheme), "{report:?}");
         reports.push(("openssl", report));
-        // Go as it is, and for TLS 1.3 only: what it names for certificates differs.
+        // Go with its defaults, and with TLS 1.3 only: its offers for certificates differ.
         let case = |who: &str| line(&world, &listener, &name(who));
         let mut newest = case("go13");
         newest["version"] = json!("TLSv1.3");
@@ -218,7 +218,7 @@ async fn clients_take_certificates_of_ml_dsa() {
             assert_eq!(served.certificate.as_deref(), Some(*kind));
             taken.push(format!("{who} {kind}"));
         }
-        // Who does not know ML-DSA is told so.
+        // A client without ML-DSA is told so.
         let mut old = line(&world, &listener, &name("old"));
         old["policy"] = json!("default");
         let report = s2n.run(&[old]).remove(0);
@@ -252,7 +252,7 @@ async fn clients_show_certificates_of_ml_dsa_and_ecdsa() {
         case["key"] = json!(key);
         shown(&listener, &name, &who, &go.run(&[case])[0]).await;
     }
-    // Without one there is no connection, and the client learns why.
+    // Without a certificate there is no connection, and the client learns why.
     let name = format!("none.{DOMAIN}");
     let report = s_client(&openssl, listener.address, &name, &world.ca, &[]);
     assert!(!report.ok);
@@ -339,7 +339,7 @@ async fn of_two_certificates_each_client_is_shown_its_own() {
     let case = |who: &str| line(&world, &listener, &name(who));
     let mut newest = case("go13");
     newest["version"] = json!("TLSv1.3");
-    // Go takes ML-DSA, but leaves it out of `signature_algorithms_cert`.
+    // Go accepts ML-DSA, but leaves it out of `signature_algorithms_cert`.
     let expected = [("go", "ecdsa-p256"), ("go13", "ecdsa-p256")];
     for ((who, expected), report) in expected.into_iter().zip(go.run(&[case("go"), newest])) {
         shown.push((who, report, expected));

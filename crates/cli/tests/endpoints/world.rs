@@ -1,5 +1,5 @@
-//! Certificates, and listeners of this process under any policy: each records what it saw by the name that the client asked
-//! for, so that many clients can come at once.
+//! Certificates, and listeners in this process under any policy: each records connections by the server name that the
+//! client asked for, so that many clients can connect at once.
 
 use std::collections::HashMap;
 use std::net::{SocketAddr, UdpSocket};
@@ -26,7 +26,7 @@ use tokio::net::TcpListener;
 
 use crate::common::pki::{New, Party, issue};
 
-/// What the ledger calls a certificate, the type of its key, and the scheme that it signs with.
+/// Name of the kind in the ledger, key type, and signature scheme.
 pub const KINDS: &[(&str, &str, &str)] = &[
     ("ecdsa-p256", "ECC_NIST_P256", "ecdsa_secp256r1_sha256"),
     ("ecdsa-p384", "ECC_NIST_P384", "ecdsa_secp384r1_sha384"),
@@ -35,10 +35,10 @@ pub const KINDS: &[(&str, &str, &str)] = &[
     ("ml-dsa-87", "ML_DSA_87", "mldsa87"),
 ];
 
-/// ALPN name of what is spoken over QUIC here.
+/// ALPN name of the protocol over QUIC here.
 pub const PROTOCOL: &[u8] = b"matrix";
 
-/// The names below which each client has its own.
+/// Domain below which each client has its own name.
 pub const DOMAIN: &str = "matrix.test";
 
 /// Roots and leaves of every kind.
@@ -47,9 +47,9 @@ pub struct World {
     leaves: HashMap<&'static str, ServerCertificate>,
     /// All roots, for clients of this process.
     pub roots: RootCertStore,
-    /// The same in a file.
+    /// The same roots in a file.
     pub ca: PathBuf,
-    /// Whose certificates listeners take from clients.
+    /// Issuers of client certificates.
     authorities: Vec<Party>,
 }
 
@@ -90,12 +90,12 @@ impl World {
         world
     }
 
-    /// A place for a file.
+    /// Path of a file.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// A certificate for a client, by the root of this kind: the files with it and its key.
+    /// A certificate for a client, from the root of this kind: the files with it and its key.
     pub fn client(&self, kind: &str, name: &str) -> (PathBuf, PathBuf) {
         let index = KINDS.iter().position(|row| row.0 == kind).unwrap();
         let now = system_clock().div_euclid(1000);
@@ -137,7 +137,7 @@ impl World {
                 tokio::spawn(async move {
                     let Ok(accepted) = door.accept(stream, Some(peer)).await else { return };
                     let mut stream = accepted.stream;
-                    // Something to read, with the tickets before it, and an end.
+                    // Data to read, after the tickets, and an end.
                     let _ = stream.write_all(b"x").await;
                     let _ = stream.shutdown().await;
                     let rest = async { while let Ok(1..) = stream.read(&mut [0; 512]).await {} };
@@ -148,7 +148,7 @@ impl World {
         Listener { address, rules, facts: kinds.iter().map(|kind| facts(kind)).collect(), recorder }
     }
 
-    /// A QUIC listener, which says something on each stream that the client opens.
+    /// A QUIC listener, which sends data on each stream that the client opens.
     pub fn listen_quic(&self, rules: Rules, kinds: &[&str]) -> Listener {
         let recorder = Arc::new(Recorder::default());
         let settings = Settings {
@@ -178,7 +178,7 @@ impl World {
         Listener { address, rules, facts: kinds.iter().map(|kind| facts(kind)).collect(), recorder }
     }
 
-    /// The kind of certificate that a policy can do with: the first whose scheme it has.
+    /// The first kind of certificate whose scheme the policy has.
     pub fn kind_for(rules: &Rules) -> &'static str {
         let fits =
             |row: &&(_, _, &str)| rules.handshake_schemes().any(|scheme| scheme.name == row.2);
@@ -186,7 +186,7 @@ impl World {
     }
 }
 
-/// What is known of a certificate of this kind.
+/// Facts about a certificate of this kind.
 pub fn facts(kind: &str) -> CertificateFacts {
     let scheme = KINDS.iter().find(|row| row.0 == kind).unwrap().2;
     let scheme = Scheme::by_name(scheme).unwrap();
@@ -209,7 +209,7 @@ impl Listener {
         format!("{} {}", self.rules.policy.name, self.rules.mode)
     }
 
-    /// What was reported of the `count`th connection for this name.
+    /// The record of the `count`th connection with this name.
     pub async fn recorded(&self, name: &str, count: usize) -> Result<Handshake, String> {
         let begun = tokio::time::Instant::now();
         loop {
@@ -224,7 +224,7 @@ impl Listener {
     }
 }
 
-/// Keeps what is reported, by server name.
+/// Keeps the records, by server name.
 #[derive(Default)]
 pub struct Recorder(Mutex<HashMap<String, Vec<Handshake>>>);
 

@@ -1,13 +1,13 @@
-//! A hybrid group that rustls does not ship, composed from two that it does.
+//! A hybrid group that rustls does not ship, composed from two groups that it does.
 //!
-//! No cryptography of its own: it splits and joins key shares as RFC 10024 lays them out.
+//! It contains no cryptography: it splits and joins key shares as RFC 10024 lays them out.
 
 use rustls::crypto::aws_lc_rs::kx_group;
 use rustls::crypto::{ActiveKeyExchange, CompletedKeyExchange, SharedSecret, SupportedKxGroup};
 use rustls::ffdhe_groups::FfdheGroup;
 use rustls::{Error, NamedGroup, PeerMisbehaved, ProtocolVersion};
 
-/// SecP384r1MLKEM1024 (0x11ed), RFC 10024: the curve's part comes first in shares and in the secret.
+/// SecP384r1MLKEM1024 (0x11ed), RFC 10024: the curve's part comes first in the key shares and in the shared secret.
 pub static SECP384R1_MLKEM1024: CurveFirst = CurveFirst {
     name: NamedGroup::Unknown(0x11ed),
     curve: || kx_group::SECP384R1,
@@ -17,16 +17,16 @@ pub static SECP384R1_MLKEM1024: CurveFirst = CurveFirst {
     server_kem_len: 1568,
 };
 
-/// A hybrid whose elliptic-curve part precedes the ML-KEM part.
+/// A hybrid with the elliptic-curve part before the ML-KEM part.
 pub struct CurveFirst {
     name: NamedGroup,
     curve: fn() -> &'static dyn SupportedKxGroup,
-    /// Bytes of an uncompressed point.
+    /// Length of an uncompressed point in bytes.
     curve_share_len: usize,
     kem: fn() -> &'static dyn SupportedKxGroup,
-    /// Bytes of an encapsulation key.
+    /// Length of an ML-KEM encapsulation key in bytes.
     client_kem_len: usize,
-    /// Bytes of a ciphertext.
+    /// Length of an ML-KEM ciphertext in bytes.
     server_kem_len: usize,
 }
 
@@ -42,7 +42,7 @@ impl CurveFirst {
             return Err(PeerMisbehaved::InvalidKeyShare.into());
         }
         let (point, kem) = share.split_at(self.curve_share_len);
-        // SEC 1, 2.3.3: only the uncompressed form (0x04) is allowed in TLS 1.3 (RFC 8446, 4.2.8.2).
+        // SEC 1, 2.3.3: TLS 1.3 allows only the uncompressed form (0x04) (RFC 8446, 4.2.8.2).
         if point.first() != Some(&0x04) {
             return Err(PeerMisbehaved::InvalidKeyShare.into());
         }

@@ -11,11 +11,11 @@ use rustls::{Error, NamedGroup, PeerMisbehaved};
 /// secp521r1 (0x0019), RFC 8446 (section 4.2.8.2) and RFC 8422.
 pub static SECP521R1: P521 = P521;
 
-/// The group.
+/// Key exchange on P-521.
 #[derive(Debug)]
 pub struct P521;
 
-/// Bytes of an uncompressed point.
+/// Length of an uncompressed point in bytes.
 const POINT_LEN: usize = 1 + 2 * 66;
 
 impl SupportedKxGroup for P521 {
@@ -35,7 +35,7 @@ impl SupportedKxGroup for P521 {
     }
 
     fn fips(&self) -> bool {
-        // SP 800-56A (revision 3), appendix D names P-521; whether the module is one, only AWS-LC knows.
+        // SP 800-56A (revision 3), appendix D names P-521; only AWS-LC knows whether its module is validated.
         aws_lc_rs::try_fips_mode().is_ok()
     }
 }
@@ -47,8 +47,8 @@ struct Active {
 
 impl ActiveKeyExchange for Active {
     fn complete(self: Box<Self>, peer: &[u8]) -> Result<SharedSecret, Error> {
-        // AWS-LC takes compressed points, too, which TLS 1.3 does not have (RFC 8446, section 4.2.8.2); that the point is
-        // on the curve it verifies itself.
+        // AWS-LC also takes compressed points, which TLS 1.3 forbids (RFC 8446, section 4.2.8.2). AWS-LC checks that
+        // the point is on the curve.
         if peer.len() != POINT_LEN || peer.first() != Some(&0x04) {
             return Err(PeerMisbehaved::InvalidKeyShare.into());
         }

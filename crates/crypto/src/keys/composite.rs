@@ -1,5 +1,5 @@
-//! ML-DSA-65 with ECDSA P-256 (draft-ietf-lamps-pq-composite-sigs, `id-MLDSA65-ECDSA-P256-SHA512`): both
-//! signatures must hold. Joins and splits bytes; the signatures are those of the two algorithms.
+//! ML-DSA-65 with ECDSA P-256 (draft-ietf-lamps-pq-composite-sigs, `id-MLDSA65-ECDSA-P256-SHA512`): both signatures
+//! must verify. This file only joins and splits bytes; the two algorithms make the signatures.
 //!
 //! Stored form and private key in PKCS #8: ML-DSA seed (32) ‖ `ECPrivateKey` without a public key (51).
 
@@ -26,15 +26,15 @@ use crate::{CryptoError, Secret, random};
 
 /// id-MLDSA65-ECDSA-P256-SHA512; public key 1952 + 65 bytes, signature 3309 and a DER `ECDSA-Sig-Value`.
 pub(crate) const OID: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.6.45");
-/// Begins every message representative.
+/// Start of every message representative.
 const PREFIX: &[u8] = b"CompositeAlgorithmSignatures2025";
-/// Names the pair; ML-DSA gets it as context.
+/// Label of the pair, which ML-DSA also gets as its context.
 const LABEL: &[u8] = b"COMPSIG-MLDSA65-ECDSA-P256-SHA512";
 /// The pre-hash PH.
 const DIGEST: &str = "sha512";
 const ML_DSA_PUBLIC_LEN: usize = 1952;
 const ML_DSA_SIGNATURE_LEN: usize = 3309;
-/// An uncompressed point.
+/// Length of an uncompressed point in bytes.
 const EC_PUBLIC_LEN: usize = 65;
 
 pub(super) fn generate() -> Result<Secret, CryptoError> {
@@ -60,7 +60,7 @@ pub(super) fn import(material: &[u8]) -> Result<Imported, CryptoError> {
     Ok(Imported { stored: encode(key.seed.expose(), &key.ec)?, form: Form::Pkcs8 })
 }
 
-/// Both signatures, without an application context.
+/// Verifies both signatures, without an application context.
 pub(crate) fn verify(
     _: &SignatureAlgorithm,
     spki: &[u8],
@@ -70,8 +70,8 @@ pub(crate) fn verify(
     verify_in_context(spki, b"", message, signature)
 }
 
-/// Both signatures, with an application context of at most 255 bytes. `spki` is the DER `SubjectPublicKeyInfo`
-/// of the composite key.
+/// Verifies both signatures, with an application context of at most 255 bytes. `spki` is the DER
+/// `SubjectPublicKeyInfo` of the composite key.
 pub fn verify_in_context(
     spki: &[u8],
     context: &[u8],
@@ -92,7 +92,7 @@ pub fn verify_in_context(
     ) else {
         return Ok(false);
     };
-    // A bare point of this length, for AWS-LC takes other forms of a key, too.
+    // Requires an uncompressed point of this length, because AWS-LC also takes other forms of a key.
     if ec_key.len() != EC_PUBLIC_LEN {
         return Ok(false);
     }
@@ -106,7 +106,7 @@ pub fn verify_in_context(
 struct CompositeKey {
     seed: Secret,
     ec: EcdsaKeyPair,
-    /// ML-DSA's ‖ the uncompressed point.
+    /// ML-DSA public key ‖ uncompressed point.
     public_key: Vec<u8>,
     spki: Vec<u8>,
 }
@@ -114,7 +114,7 @@ struct CompositeKey {
 impl CompositeKey {
     fn new(private: &[u8]) -> Result<Self, CryptoError> {
         let (seed, ec) = private.split_at_checked(SEED_LEN).ok_or(CryptoError::InvalidKey)?;
-        // AWS-LC would let bytes follow the structure.
+        // AWS-LC would accept bytes after the structure.
         EcPrivateKey::from_der(ec).map_err(|_| CryptoError::InvalidKey)?;
         let ec = EcdsaKeyPair::from_private_key_der(&ECDSA_P256_SHA256_ASN1_SIGNING, ec)?;
         let ml_dsa = PqdsaKeyPair::from_seed(&ML_DSA_65_SIGNING, seed)?;
@@ -161,7 +161,7 @@ fn representative(context: &[u8], message: Message<'_>) -> Result<Vec<u8>, Crypt
     Ok([PREFIX, LABEL, &[context_len], context, &digest].concat())
 }
 
-/// The stored form.
+/// Encodes the stored form.
 fn encode(seed: &[u8], ec: &EcdsaKeyPair) -> Result<Secret, CryptoError> {
     let scalar: EcPrivateKeyBin<'_> = ec.private_key().as_be_bytes()?;
     let library = |_| CryptoError::Library;

@@ -1,4 +1,4 @@
-//! ECDSA and ECDH on the NIST curves and ECDSA on secp256k1, by AWS-LC.
+//! ECDSA and ECDH on the NIST curves, and ECDSA on secp256k1, by AWS-LC.
 
 use aws_lc_rs::agreement::{
     self, ECDH_P256, ECDH_P384, ECDH_P521, ParsedPublicKey, ParsedPublicKeyFormat,
@@ -19,7 +19,7 @@ use super::pkcs8;
 use crate::signatures::algorithm::{Family, Message, SignatureAlgorithm};
 use crate::{CryptoError, Secret};
 
-/// A curve with the one hash that goes with it (FIPS 186-5 strengths, as KMS pairs them).
+/// A curve with its one hash (FIPS 186-5 strengths, paired as KMS pairs them).
 pub struct Curve {
     algorithm: &'static EcdsaSigningAlgorithm,
     digest: &'static str,
@@ -44,7 +44,7 @@ pub static P521: Curve = Curve {
     digest: "sha512",
     agreement: Some(&ECDH_P521),
 };
-/// secp256k1 (SEC 2) with SHA-256; KMS has no agreement on it.
+/// secp256k1 (SEC 2) with SHA-256; KMS offers no key agreement on it.
 pub static P256K1: Curve =
     Curve { algorithm: &ECDSA_P256K1_SHA256_ASN1_SIGNING, digest: "sha256", agreement: None };
 
@@ -62,7 +62,7 @@ impl Curve {
         Ok(Box::new(EcKey { curve: self, pair, spki, pkcs8 }))
     }
 
-    /// AWS-LC checks the curve, that the public point is on it, and that it belongs to the private key.
+    /// AWS-LC checks the curve, that the public point is on it and that it belongs to the private key.
     pub(super) fn import(&'static self, material: &[u8]) -> Result<Imported, CryptoError> {
         pkcs8::parse(material, const_oid::db::rfc5912::ID_EC_PUBLIC_KEY)?;
         let pair = EcdsaKeyPair::from_pkcs8(self.algorithm, material)?;
@@ -102,7 +102,7 @@ impl Key for EcKey {
     fn derive_shared_secret(&self, peer_spki: &[u8]) -> Result<Secret, CryptoError> {
         let agreement = self.curve.agreement.ok_or(CryptoError::UnsupportedAlgorithm)?;
         let own = agreement::PrivateKey::from_private_key_der(agreement, self.pkcs8.expose())?;
-        // AWS-LC takes a bare point, too, and lets bytes follow the structure.
+        // AWS-LC also takes a raw point, and accepts bytes after the structure.
         SubjectPublicKeyInfoRef::from_der(peer_spki).map_err(|_| CryptoError::InvalidKey)?;
         let peer = ParsedPublicKey::try_from(UnparsedPublicKey::new(agreement, peer_spki))?;
         if peer.format() != ParsedPublicKeyFormat::X509 {

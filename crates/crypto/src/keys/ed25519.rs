@@ -1,5 +1,5 @@
-//! Ed25519 by AWS-LC, and Ed25519ph (RFC 8032, section 5.1) by `ed25519-dalek`: AWS-LC's safe interface
-//! lacks the prehash variant.
+//! Ed25519 by AWS-LC, and Ed25519ph (RFC 8032, section 5.1) by `ed25519-dalek`, because AWS-LC's safe interface lacks
+//! the prehash variant.
 
 use aws_lc_rs::encoding::{AsBigEndian, AsDer, Curve25519SeedBin, PublicKeyX509Der};
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
@@ -39,7 +39,7 @@ pub(super) fn import(material: &[u8]) -> Result<Imported, CryptoError> {
     Ok(Imported { stored: Secret::new(pair.to_pkcs8v1()?.as_ref().to_vec()), form: Form::Pkcs8 })
 }
 
-/// Ed25519ph without a context; a key of small order verifies nothing.
+/// Verifies Ed25519ph without a context; a key of small order verifies nothing.
 pub(crate) fn verify_prehashed(
     _: &SignatureAlgorithm,
     spki: &[u8],
@@ -95,7 +95,7 @@ impl Ed25519Key {
     }
 }
 
-/// SHA-512 of the message, or the digest as it came.
+/// SHA-512 of the message, or the digest that the caller passed.
 fn prehash(message: Message<'_>) -> Result<Finished, CryptoError> {
     let bytes = match message {
         Message::Raw(message) => {
@@ -107,7 +107,7 @@ fn prehash(message: Message<'_>) -> Result<Finished, CryptoError> {
     bytes.try_into().map(Finished).map_err(|_| CryptoError::InvalidLength)
 }
 
-/// A finished SHA-512 in the form that `ed25519-dalek` takes; there is nothing left to update.
+/// A finished SHA-512 digest in the type that `ed25519-dalek` takes; it cannot be updated.
 struct Finished([u8; 64]);
 
 impl Default for Finished {

@@ -1,13 +1,13 @@
-//! A key that is in use, and the forms that keys come in.
+//! A loaded key, and the forms of key material.
 
 use crate::signatures::algorithm::{Message, SignatureAlgorithm};
 use crate::{CryptoError, Secret};
 
 /// Key material that [`super::KeySpec::import`] has accepted.
 pub struct Imported {
-    /// What [`super::KeySpec::load`] takes.
+    /// Stored form, which [`super::KeySpec::load`] takes.
     pub stored: Secret,
-    /// The form that it came in.
+    /// Form in which it was imported.
     pub form: Form,
 }
 
@@ -18,16 +18,16 @@ pub enum Form {
     Raw,
     /// PKCS #8 with the one form that its type has.
     Pkcs8,
-    /// PKCS #8 with the seed alone (RFC 9881, RFC 9935).
+    /// PKCS #8 with only the seed (RFC 9881, RFC 9935).
     Seed,
-    /// PKCS #8 with the expanded key alone: its seed is not known.
+    /// PKCS #8 with only the expanded key; its seed is not known.
     Expanded,
     /// PKCS #8 with the seed and the expanded key.
     Both,
 }
 
 impl Form {
-    /// A lower-case name: `raw`.
+    /// Lower-case name: `raw`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Raw => "raw",
@@ -39,7 +39,7 @@ impl Form {
     }
 }
 
-/// A key that has been loaded for use. An operation that its type lacks is
+/// A key that has been loaded for use. Operations that its type does not have fail with
 /// [`CryptoError::UnsupportedAlgorithm`].
 pub trait Key: Send + Sync {
     /// DER `SubjectPublicKeyInfo`; `None` for a symmetric key.
@@ -47,12 +47,12 @@ pub trait Key: Send + Sync {
         None
     }
 
-    /// Signs. The signature has X.509's form: a DER `ECDSA-Sig-Value` for ECDSA, raw bytes otherwise.
+    /// Signs. The signature is encoded as X.509 requires: a DER `ECDSA-Sig-Value` for ECDSA, raw bytes otherwise.
     fn sign(&self, _: &SignatureAlgorithm, _: Message<'_>) -> Result<Vec<u8>, CryptoError> {
         Err(CryptoError::UnsupportedAlgorithm)
     }
 
-    /// Encrypts under the KMS algorithm name given, which must be one of the row's `encryption`.
+    /// Encrypts with the given KMS algorithm, which must be one of the row's `encryption`.
     fn encrypt(&self, _: &str, _aad: &[u8], _: &[u8]) -> Result<Vec<u8>, CryptoError> {
         Err(CryptoError::UnsupportedAlgorithm)
     }
@@ -62,24 +62,24 @@ pub trait Key: Send + Sync {
         Err(CryptoError::UnsupportedAlgorithm)
     }
 
-    /// The authentication code of a message under the KMS algorithm name given.
+    /// Message authentication code of a message with the given KMS algorithm.
     fn mac(&self, _: &str, _message: &[u8]) -> Result<Vec<u8>, CryptoError> {
         Err(CryptoError::UnsupportedAlgorithm)
     }
 
-    /// Compares with [`Key::mac`] in constant time; a difference is [`CryptoError::InvalidMac`].
+    /// Verifies a message authentication code in constant time; a difference is [`CryptoError::InvalidMac`].
     fn verify_mac(&self, _: &str, _message: &[u8], _mac: &[u8]) -> Result<(), CryptoError> {
         Err(CryptoError::UnsupportedAlgorithm)
     }
 
-    /// Raw ECDH with the key in a DER `SubjectPublicKeyInfo`: the x coordinate, as long as the field (32, 48 or
-    /// 66 bytes). A point that is not on this key's curve is [`CryptoError::InvalidKey`].
+    /// ECDH with the public key in a DER `SubjectPublicKeyInfo`: the x coordinate, as long as the field (32, 48 or 66
+    /// bytes). A point that is not on this key's curve is [`CryptoError::InvalidKey`].
     fn derive_shared_secret(&self, _peer_spki: &[u8]) -> Result<Secret, CryptoError> {
         Err(CryptoError::UnsupportedAlgorithm)
     }
 
-    /// A shared secret of 32 bytes, and the ciphertext that [`Key::decapsulate`] makes it from: 768, 1088 or
-    /// 1568 bytes.
+    /// Generates a shared secret of 32 bytes and its ciphertext of 768, 1088 or 1568 bytes, from which
+    /// [`Key::decapsulate`] recovers it.
     fn encapsulate(&self) -> Result<(Secret, Vec<u8>), CryptoError> {
         Err(CryptoError::UnsupportedAlgorithm)
     }

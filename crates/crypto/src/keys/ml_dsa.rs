@@ -1,7 +1,7 @@
 //! ML-DSA (FIPS 204): AWS-LC for messages, the `ml-dsa` crate for external mu.
 //!
-//! AWS-LC's safe interface takes no message representative (mu) from outside; a signature made from mu is
-//! an ordinary ML-DSA signature and verifies with either library, which the tests show.
+//! AWS-LC's safe interface does not take a message representative (mu). A signature over mu is an ordinary ML-DSA
+//! signature and verifies with either library; the tests show this.
 
 use aws_lc_rs::encoding::AsRawBytes;
 use aws_lc_rs::signature::{
@@ -30,12 +30,12 @@ pub const SEED_LEN: usize = 32;
 /// Length of the message representative mu, in bytes.
 pub const MU_LEN: usize = 64;
 
-/// (seed or expanded key, mu) to signature
+/// (seed or expanded key, mu) → signature
 type SignMu = fn(&[u8], &[u8]) -> Result<Vec<u8>, CryptoError>;
-/// (public key, mu, signature) to validity
+/// (public key, mu, signature) → validity
 type VerifyMu = fn(&[u8], &[u8], &[u8]) -> Result<bool, CryptoError>;
 
-/// One parameter set of ML-DSA.
+/// A parameter set of ML-DSA.
 pub struct ParameterSet {
     oid: ObjectIdentifier,
     algorithm: &'static PqdsaSigningAlgorithm,
@@ -65,7 +65,7 @@ pub static ML_DSA_87: ParameterSet = ParameterSet {
     verify_mu: verify_mu::<ml_dsa::MlDsa87>,
 };
 
-/// A new seed; all three parameter sets take the same.
+/// Generates a seed; it has the same length for all three parameter sets.
 pub(super) fn generate() -> Result<Secret, CryptoError> {
     random::secret(SEED_LEN)
 }
@@ -85,7 +85,7 @@ pub fn external_mu_in_context(
     mu(raw_public_key(spki)?, context, message)
 }
 
-/// As [`external_mu_in_context`], with the raw public key.
+/// Like [`external_mu_in_context`], with the raw public key.
 pub(super) fn mu(
     public_key: &[u8],
     context: &[u8],
@@ -145,8 +145,8 @@ impl ParameterSet {
         })
     }
 
-    /// The key pair of a seed or of an expanded key. Of the latter AWS-LC checks the ranges of s1 and s2, and
-    /// that t0 and tr are what the rest makes them.
+    /// Loads the key pair from a seed or an expanded key. For an expanded key AWS-LC checks the ranges of s1 and s2
+    /// and recomputes t0 and tr.
     fn pair(&self, stored: &[u8]) -> Result<PqdsaKeyPair, CryptoError> {
         Ok(if stored.len() == SEED_LEN {
             PqdsaKeyPair::from_seed(self.algorithm, stored)?
@@ -219,7 +219,7 @@ pub(super) fn sign_mu<P: MlDsaParams>(stored: &[u8], mu: &[u8]) -> Result<Vec<u8
     Ok(signature.encode().to_vec())
 }
 
-/// Only for a key that AWS-LC has found valid: `ml-dsa` may panic on others.
+/// Only for a key that AWS-LC accepted: `ml-dsa` may panic on others.
 #[expect(deprecated, reason = "the expanded form of RFC 9881 has no seed to start from")]
 fn from_expanded<P: MlDsaParams>(key: &[u8]) -> Result<ExpandedSigningKey<P>, CryptoError> {
     let key = ExpandedSigningKeyBytes::<P>::try_from(key).map_err(|_| CryptoError::InvalidKey)?;

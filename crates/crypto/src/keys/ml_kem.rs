@@ -1,7 +1,7 @@
 //! ML-KEM (FIPS 203): AWS-LC encapsulates and decapsulates, the `ml-kem` crate expands the seed.
 //!
-//! AWS-LC's safe interface loads no seed, and gives no public key for a private one that it has loaded; both
-//! are in the expanded key that `ml-kem` makes, which the tests hold against each other.
+//! AWS-LC's safe interface cannot load a seed and cannot return the public key of a private key that it has loaded.
+//! `ml-kem` makes the expanded key, which contains both; the tests compare the two libraries.
 
 use aws_lc_rs::kem::{self, AlgorithmId, Ciphertext, DecapsulationKey, EncapsulationKey};
 use const_oid::ObjectIdentifier;
@@ -18,13 +18,13 @@ pub const SEED_LEN: usize = 64;
 /// Length of the shared secret, in bytes.
 pub const SHARED_SECRET_LEN: usize = 32;
 
-/// One parameter set of ML-KEM.
+/// A parameter set of ML-KEM.
 pub struct ParameterSet {
     oid: ObjectIdentifier,
     algorithm: &'static kem::Algorithm<AlgorithmId>,
-    /// Bytes of the encapsulation key ek.
+    /// Length of the encapsulation key ek in bytes.
     public_len: usize,
-    /// Bytes of the expanded decapsulation key: dk_PKE ‖ ek ‖ H(ek) ‖ z (FIPS 203, algorithm 16, line 3).
+    /// Length of the expanded decapsulation key in bytes: dk_PKE ‖ ek ‖ H(ek) ‖ z (FIPS 203, algorithm 16, line 3).
     expanded_len: usize,
     ciphertext_len: usize,
     expand_seed: fn(&[u8]) -> Result<Secret, CryptoError>,
@@ -64,12 +64,12 @@ pub static ML_KEM_1024: ParameterSet = ParameterSet {
 
 static SETS: &[&ParameterSet] = &[&ML_KEM_512, &ML_KEM_768, &ML_KEM_1024];
 
-/// A new seed; all three parameter sets take the same.
+/// Generates a seed; it has the same length for all three parameter sets.
 pub(super) fn generate() -> Result<Secret, CryptoError> {
     random::secret(SEED_LEN)
 }
 
-/// Encapsulates to the key in `spki`, a DER `SubjectPublicKeyInfo`, for whoever has no private key.
+/// Encapsulates to the public key in `spki`, a DER `SubjectPublicKeyInfo`. Needs no private key.
 pub fn encapsulate(spki: &[u8]) -> Result<(Secret, Vec<u8>), CryptoError> {
     let spki = SubjectPublicKeyInfoRef::from_der(spki).map_err(|_| CryptoError::InvalidKey)?;
     // RFC 9935, section 3: the parameters are absent.
@@ -79,7 +79,7 @@ pub fn encapsulate(spki: &[u8]) -> Result<(Secret, Vec<u8>), CryptoError> {
         .ok_or(CryptoError::InvalidKey)?;
     let key = spki.subject_public_key.as_bytes().ok_or(CryptoError::InvalidKey)?;
     let key = EncapsulationKey::new(set.algorithm, key)?;
-    // FIPS 203, section 7.2: the only thing that can fail is the check of the key.
+    // FIPS 203, section 7.2: only the check of the encapsulation key can fail.
     encapsulate_to(&key).map_err(|_| CryptoError::InvalidKey)
 }
 
@@ -107,7 +107,7 @@ impl ParameterSet {
         let imported = pkcs8::import_seed_or_expanded(material, self.oid, SEED_LEN, |stored| {
             self.expand(stored)
         })?;
-        // FIPS 203, section 7.1, pair-wise consistency: an expanded key may hold halves of two keys.
+        // FIPS 203, section 7.1, pair-wise consistency: an expanded key may combine halves of two keys.
         let key = self.load(&imported.stored)?;
         let (secret, ciphertext) = key.encapsulate()?;
         if hmac::equal(key.decapsulate(&ciphertext)?.expose(), secret.expose()) {
@@ -188,7 +188,7 @@ mod expanded {
         Ok(Secret::new(K::from(*seed).to_expanded_bytes().to_vec()))
     }
 
-    /// FIPS 203, section 7.3: the length, and that the hash of ek is the one beside it.
+    /// FIPS 203, section 7.3: checks the length, and that the stored hash is the hash of ek.
     pub(super) fn check_expanded<K: ExpandedKeyEncoding>(key: &[u8]) -> Result<(), CryptoError> {
         let key = Array::try_from(key).map_err(|_| CryptoError::InvalidKey)?;
         K::from_expanded_bytes(&key).map(|_| ()).map_err(|_| CryptoError::InvalidKey)

@@ -1,7 +1,7 @@
-//! PKCS #8 (RFC 5958), checked on the way in and written for the types whose stored form is another.
+//! PKCS #8 (RFC 5958): checked on import, and written for the types that are stored in another form.
 //!
-//! Only the envelope and the choice of private-key forms that ML-DSA and ML-KEM share; what is inside an
-//! RSA or EC key is AWS-LC's business.
+//! Handles only the outer structure and the choice of private-key forms that ML-DSA and ML-KEM share; AWS-LC parses
+//! the contents of RSA and EC keys.
 
 use const_oid::ObjectIdentifier;
 use der::asn1::{AnyRef, OctetStringRef};
@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 use super::key::{Form, Imported};
 use crate::{CryptoError, Secret, hmac};
 
-/// Reads the envelope; the algorithm must be `oid`. Whatever follows the structure is an error.
+/// Parses the outer structure; the algorithm must be `oid`. Trailing bytes are an error.
 pub(super) fn parse(
     material: &[u8],
     oid: ObjectIdentifier,
@@ -22,7 +22,7 @@ pub(super) fn parse(
     if info.algorithm.oid == oid { Ok(info) } else { Err(CryptoError::InvalidKey) }
 }
 
-/// As [`parse`], for algorithms whose parameters must be absent (RFC 9881, RFC 9909, RFC 9935).
+/// Like [`parse`], for algorithms whose parameters must be absent (RFC 9881, RFC 9909, RFC 9935).
 pub(super) fn parse_without_parameters(
     material: &[u8],
     oid: ObjectIdentifier,
@@ -31,12 +31,12 @@ pub(super) fn parse_without_parameters(
     if info.algorithm.parameters.is_none() { Ok(info) } else { Err(CryptoError::InvalidKey) }
 }
 
-/// Whether the optional public key of `info` is `public_key`, or there is none.
+/// Whether the optional public key of `info` is absent or equals `public_key`.
 pub(super) fn public_key_fits(info: &PrivateKeyInfoRef<'_>, public_key: &[u8]) -> bool {
     info.public_key.is_none_or(|key| key.as_bytes() == Some(public_key))
 }
 
-/// Writes version 1 without parameters; `private_key` is the content of the OCTET STRING.
+/// Writes version 1 without parameters; `private_key` becomes the content of the OCTET STRING.
 pub(super) fn encode(oid: ObjectIdentifier, private_key: &[u8]) -> Result<Secret, CryptoError> {
     let library = |_| CryptoError::Library;
     let info = PrivateKeyInfoRef::new(
@@ -57,7 +57,7 @@ pub(super) fn spki(oid: ObjectIdentifier, public_key: &[u8]) -> Result<Vec<u8>, 
     .map_err(library)
 }
 
-/// What a stored seed or expanded key stands for.
+/// Key pair of a stored seed or expanded key.
 pub(super) struct Expanded {
     /// The expanded private key.
     pub private_key: Secret,
@@ -66,7 +66,7 @@ pub(super) struct Expanded {
 }
 
 /// Imports one of the three forms of RFC 9881, section 6, and RFC 9935, section 6. `expand` takes a seed of
-/// `seed_len` bytes or an expanded key, and refuses one that is not valid.
+/// `seed_len` bytes or an expanded key, and returns an error if it is not valid.
 pub(super) fn import_seed_or_expanded(
     material: &[u8],
     oid: ObjectIdentifier,
@@ -75,7 +75,7 @@ pub(super) fn import_seed_or_expanded(
 ) -> Result<Imported, CryptoError> {
     let invalid = |_| CryptoError::InvalidKey;
     let info = parse_without_parameters(material, oid)?;
-    // AnyRef and not Choice: one element, and nothing behind it.
+    // AnyRef instead of Choice: exactly one element and no trailing bytes.
     let any = AnyRef::from_der(info.private_key.as_bytes()).map_err(invalid)?;
     let (stored, form, claimed) = match any.tag() {
         Tag::ContextSpecific { constructed: false, number: TagNumber(0) } => {
@@ -92,7 +92,7 @@ pub(super) fn import_seed_or_expanded(
         return Err(CryptoError::InvalidKey);
     }
     let expanded = expand(stored)?;
-    // RFC 9881, section 8.2: whoever reads both forms makes sure that they are the same key.
+    // RFC 9881, section 8.2: if both forms are present, the reader checks that they are the same key.
     if claimed.is_some_and(|claimed| !hmac::equal(claimed, expanded.private_key.expose()))
         || !public_key_fits(&info, &expanded.public_key)
     {
@@ -101,7 +101,7 @@ pub(super) fn import_seed_or_expanded(
     Ok(Imported { stored: Secret::new(stored.to_vec()), form })
 }
 
-/// The seed form: `seed` under `[0] IMPLICIT OCTET STRING`.
+/// Encodes the seed form: `seed` in a `[0] IMPLICIT OCTET STRING`.
 pub(super) fn encode_seed(oid: ObjectIdentifier, seed: &[u8]) -> Result<Secret, CryptoError> {
     let len = u8::try_from(seed.len()).map_err(|_| CryptoError::InvalidKey)?;
     if len > 0x7f {
@@ -110,13 +110,13 @@ pub(super) fn encode_seed(oid: ObjectIdentifier, seed: &[u8]) -> Result<Secret, 
     encode(oid, &Zeroizing::new([&[0x80, len], seed].concat()))
 }
 
-/// The expanded form: `key` as OCTET STRING.
+/// Encodes the expanded form: `key` in an OCTET STRING.
 pub(super) fn encode_expanded(oid: ObjectIdentifier, key: &[u8]) -> Result<Secret, CryptoError> {
     let inner = OctetStringRef::new(key).and_then(|key| key.to_der());
     encode(oid, &Zeroizing::new(inner.map_err(|_| CryptoError::Library)?))
 }
 
-/// The form with the seed and the expanded key that it stands for.
+/// Encodes the form with both the seed and its expanded key.
 pub(super) fn encode_both(
     oid: ObjectIdentifier,
     seed: &[u8],
@@ -130,8 +130,8 @@ pub(super) fn encode_both(
     encode(oid, &Zeroizing::new(both.to_der().map_err(library)?))
 }
 
-/// Writes `stored` (a seed of `seed_len` bytes, or an expanded key) in a form of RFC 9881 or RFC 9935. There is no way
-/// from an expanded key to its seed.
+/// Writes `stored` (a seed of `seed_len` bytes or an expanded key) in a form of RFC 9881 or RFC 9935. An expanded key
+/// cannot be turned back into its seed.
 pub(super) fn encode_form(
     oid: ObjectIdentifier,
     stored: &[u8],

@@ -32,7 +32,7 @@ pub(super) fn load(pkcs8: &Secret) -> Result<Box<dyn Key>, CryptoError> {
     Ok(Box::new(RsaKey { pair, spki, decryptor, encryptor }))
 }
 
-/// AWS-LC checks that the numbers of the key belong together.
+/// AWS-LC checks that the numbers of the key are consistent.
 pub(super) fn import(material: &[u8], bits: usize) -> Result<Imported, CryptoError> {
     pkcs8::parse(material, const_oid::db::rfc5912::RSA_ENCRYPTION)?;
     let pair = RsaKeyPair::from_pkcs8(material)?;
@@ -50,7 +50,7 @@ struct RsaKey {
     encryptor: OaepPublicEncryptingKey,
 }
 
-/// AWS-LC's encoding for each signature row.
+/// AWS-LC's encoding of each signature row.
 const ENCODINGS: &[(&SignatureAlgorithm, &dyn RsaEncoding)] = &[
     (&signatures::RSA_PSS_SHA_256, &RSA_PSS_SHA256),
     (&signatures::RSA_PSS_SHA_384, &RSA_PSS_SHA384),

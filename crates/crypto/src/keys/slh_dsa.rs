@@ -1,4 +1,4 @@
-//! SLH-DSA (FIPS 205), the small parameter sets with SHA-2, by the `slh-dsa` crate: AWS-LC has none.
+//! SLH-DSA (FIPS 205), the small parameter sets with SHA-2, by the `slh-dsa` crate, because AWS-LC does not have it.
 //!
 //! Stored form: SK.seed ‖ SK.prf ‖ PK.seed ‖ PK.root (FIPS 205, figure 15).
 
@@ -15,12 +15,12 @@ use crate::random::AwsLcRng;
 use crate::signatures::algorithm::{Family, Message, SignatureAlgorithm};
 use crate::{CryptoError, Secret, hmac, random};
 
-/// (private key, message) to signature
+/// (private key, message) → signature
 type Sign = fn(&[u8], &[u8]) -> Result<Vec<u8>, CryptoError>;
-/// (public key, message, signature) to validity
+/// (public key, message, signature) → validity
 type Verify = fn(&[u8], &[u8], &[u8]) -> Result<bool, CryptoError>;
 
-/// One parameter set of SLH-DSA.
+/// A parameter set of SLH-DSA.
 pub struct ParameterSet {
     oid: ObjectIdentifier,
     /// n of FIPS 205, table 2, in bytes.
@@ -54,7 +54,7 @@ impl ParameterSet {
     }
 
     pub(super) fn load(&'static self, stored: &Secret) -> Result<Box<dyn Key>, CryptoError> {
-        // RFC 9909, section 4: the public key is PK.seed ‖ PK.root, the parameters are absent.
+        // RFC 9909, section 4: the public key is PK.seed ‖ PK.root; the parameters are absent.
         let public_key = self.public_key(stored.expose())?;
         let spki = pkcs8::spki(self.oid, public_key)?;
         Ok(Box::new(SlhDsaKey { set: self, private: Secret::new(stored.expose().to_vec()), spki }))
@@ -62,7 +62,7 @@ impl ParameterSet {
 
     pub(super) fn to_pkcs8(&'static self, stored: &Secret) -> Result<Secret, CryptoError> {
         self.public_key(stored.expose())?;
-        // RFC 9909, section 6: the bytes themselves, in no structure of their own.
+        // RFC 9909, section 6: the raw bytes without an inner structure.
         pkcs8::encode(self.oid, stored.expose())
     }
 
@@ -72,7 +72,7 @@ impl ParameterSet {
         if !pkcs8::public_key_fits(&info, self.public_key(private)?) {
             return Err(CryptoError::InvalidKey);
         }
-        // FIPS 205, section 3.1: PK.root is computed again, or signatures might verify with no key.
+        // FIPS 205, section 3.1: recomputes PK.root, because with a wrong one no signature would verify.
         let made = (self.from_seeds)(private, self.n);
         if !hmac::equal(made.expose(), private) {
             return Err(CryptoError::InvalidKey);
@@ -136,19 +136,19 @@ impl Key for SlhDsaKey {
     }
 }
 
-/// FIPS 205, algorithm 18, from seeds of `n` bytes each; what follows them is not read.
+/// FIPS 205, algorithm 18, from seeds of `n` bytes each; trailing bytes are ignored.
 fn from_seeds<P: slh_dsa::ParameterSet>(seeds: &[u8], n: usize) -> Secret {
     let key =
         SigningKey::<P>::slh_keygen_internal(&seeds[..n], &seeds[n..2 * n], &seeds[2 * n..3 * n]);
     Secret::new(Zeroizing::new(key.to_bytes()).to_vec())
 }
 
-/// The hedged form (FIPS 205, algorithm 22) without a context.
+/// Signs in the hedged form (FIPS 205, algorithm 22) without a context.
 fn sign<P: slh_dsa::ParameterSet>(private: &[u8], message: &[u8]) -> Result<Vec<u8>, CryptoError> {
     let key = SigningKey::<P>::try_from(private).map_err(|_| CryptoError::InvalidKey)?;
     let signature =
         key.try_sign_with_rng(&mut AwsLcRng, message).map_err(|_| CryptoError::Library)?;
-    // A tree of hashes has many places for a fault to give the key away (FIPS 205, section 3.1).
+    // In a tree of hashes many faults can reveal the key (FIPS 205, section 3.1).
     key.verifying_key().verify(message, &signature).map_err(|_| CryptoError::Library)?;
     Ok(signature.to_vec())
 }

@@ -5,22 +5,22 @@ use aws_lc_rs::hmac as aws;
 use super::key::{Form, Imported, Key};
 use crate::{CryptoError, Secret, aead, random};
 
-/// A kind of symmetric key: so many bytes, and what is made of them.
+/// A kind of symmetric key: its length and its algorithm.
 pub struct Kind {
     len: usize,
     /// KMS `MacAlgorithm`; `None` for encryption.
     mac: Option<(&'static str, aws::Algorithm)>,
 }
 
-/// 32 bytes for [`aead`].
+/// Key of 32 bytes for [`aead`].
 pub static AES_256: Kind = Kind { len: aead::KEY_LEN, mac: None };
-/// 28 bytes; codes of 28.
+/// Key of 28 bytes; codes of 28 bytes.
 pub static HMAC_224: Kind = Kind { len: 28, mac: Some(("HMAC_SHA_224", aws::HMAC_SHA224)) };
-/// 32 bytes; codes of 32.
+/// Key of 32 bytes; codes of 32 bytes.
 pub static HMAC_256: Kind = Kind { len: 32, mac: Some(("HMAC_SHA_256", aws::HMAC_SHA256)) };
-/// 48 bytes; codes of 48.
+/// Key of 48 bytes; codes of 48 bytes.
 pub static HMAC_384: Kind = Kind { len: 48, mac: Some(("HMAC_SHA_384", aws::HMAC_SHA384)) };
-/// 64 bytes; codes of 64.
+/// Key of 64 bytes; codes of 64 bytes.
 pub static HMAC_512: Kind = Kind { len: 64, mac: Some(("HMAC_SHA_512", aws::HMAC_SHA512)) };
 
 impl Kind {
@@ -85,7 +85,7 @@ impl Key for Hmac {
 mod tests {
     use super::*;
 
-    /// RFC 4231, test case 2. Its key is shorter than KMS's.
+    /// RFC 4231, test case 2. Its key is shorter than KMS allows.
     const WHAT: &[u8] = b"what do ya want for nothing?";
     const ANSWERS: &[(&Kind, &str)] = &[
         (&HMAC_224, "a30e01098bc6dbbf45690f3a7e9e6d0f8bbea2a39e6148008fd05e44"),

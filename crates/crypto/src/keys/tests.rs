@@ -1,4 +1,4 @@
-//! Every key type with everything that its row promises.
+//! Tries everything that the row of each key type promises.
 
 use std::collections::HashSet;
 
@@ -158,7 +158,8 @@ fn every_row_imports_what_it_exports_and_nothing_else() {
             assert_eq!(spec.import(bad).map(|_| ()), Err(CryptoError::InvalidKey), "{}", spec.name);
         }
         for other in KEY_SPECS.iter().filter(|other| other.name != spec.name) {
-            // Bare bytes have no type: any 32 are an HMAC_256, and an Ed25519 key in PKCS #8 is as long as an HMAC_384.
+            // Raw bytes have no type: any 32 bytes are an HMAC_256 key, and an Ed25519 key in PKCS #8 is as long as
+            // an HMAC_384 key.
             if other.is_symmetric() && other.generate().unwrap().len() == material.len() {
                 continue;
             }

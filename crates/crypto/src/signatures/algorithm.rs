@@ -1,4 +1,4 @@
-//! What a row of the table of signature algorithms says, and verification by it.
+//! A row of the table of signature algorithms, and verification with it.
 
 use aws_lc_rs::digest as aws_digest;
 use aws_lc_rs::signature::{UnparsedPublicKey, VerificationAlgorithm};
@@ -7,12 +7,12 @@ use const_oid::ObjectIdentifier;
 use crate::CryptoError;
 use crate::digests::Digest;
 
-/// What is signed.
+/// Message, or a digest of it, to sign or verify.
 #[derive(Clone, Copy)]
 pub enum Message<'a> {
     /// The message itself.
     Raw(&'a [u8]),
-    /// Its digest, made with the algorithm's own hash.
+    /// Digest of the message, computed with the algorithm's own hash.
     Digest(&'a [u8]),
     /// The 64-byte message representative of ML-DSA (FIPS 204, algorithm 7, line 6).
     ExternalMu(&'a [u8]),
@@ -25,20 +25,21 @@ pub enum Parameters {
     Absent,
     /// ASN.1 NULL: RSA PKCS #1 v1.5 (RFC 4055, section 5).
     Null,
-    /// `RSASSA-PSS-params` with the row's hash, MGF1 with the same, and a salt as long (RFC 4055, section 3.1).
+    /// `RSASSA-PSS-params` with the row's hash, MGF1 with the same hash, and a salt of the hash's length (RFC 4055,
+    /// section 3.1).
     Pss,
 }
 
-/// The kind of key that an algorithm signs with.
+/// Kind of key of a signature algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
-    /// ML-DSA of one parameter set.
+    /// ML-DSA with one parameter set.
     MlDsa,
-    /// SLH-DSA of one parameter set.
+    /// SLH-DSA with one parameter set.
     SlhDsa,
-    /// ML-DSA joined with another.
+    /// ML-DSA combined with a classical algorithm.
     Composite,
-    /// ECDSA on a curve of NIST or secp256k1.
+    /// ECDSA on a NIST curve or secp256k1.
     Ec,
     /// Ed25519.
     Ed25519,
@@ -46,38 +47,37 @@ pub enum Family {
     Rsa,
 }
 
-/// One signature algorithm.
+/// A signature algorithm.
 pub struct SignatureAlgorithm {
     /// KMS `SigningAlgorithm`. The three ML-DSA parameter sets share one.
     pub kms_name: &'static str,
-    /// Private CA `SigningAlgorithm`, where certificates can be signed with it.
+    /// Private CA `SigningAlgorithm`, if certificates can be signed with it.
     pub pca_name: Option<&'static str>,
-    /// OID and parameters in X.509 and CMS; `None` for those that Outlast does not put in certificates.
+    /// OID in X.509 and CMS; `None` for algorithms that Outlast does not use in certificates.
     pub oid: Option<ObjectIdentifier>,
-    /// Parameters that go with `oid`.
+    /// Parameters that belong to `oid`.
     pub parameters: Parameters,
     /// Kind of key.
     pub family: Family,
-    /// The hash inside; `None` for those that have no digest form: ML-DSA (HashML-DSA is not used, RFC 9881,
-    /// section 2) and Ed25519.
+    /// Hash of the algorithm; `None` if it cannot sign a digest: ML-DSA (HashML-DSA is not used, RFC 9881, section 2)
+    /// and Ed25519.
     pub digest: Option<&'static str>,
-    /// Digests that CMS may use with it: the first is what Outlast prefers.
-    /// For ML-DSA: RFC 9882, section 3.3, table 1.
+    /// Digests that CMS allows with it; Outlast prefers the first. For ML-DSA: RFC 9882, section 3.3, table 1.
     pub cms_digests: &'static [&'static str],
-    /// Whether a signature takes so long that others must not wait for it: SLH-DSA's up to half a second.
+    /// Whether signing takes so long (up to half a second for SLH-DSA) that other requests must not wait for it.
     pub slow: bool,
     pub(super) verify: Verify,
-    /// What AWS-LC verifies it with, one for each size of key.
+    /// AWS-LC's verifiers, one for each key size.
     pub(super) verifiers: &'static [&'static dyn VerificationAlgorithm],
-    /// Verifies over ML-DSA's message representative.
+    /// Verifies a signature over ML-DSA's message representative.
     pub(super) verify_mu: Option<VerifyMu>,
 }
 
-/// (row, public key, message, signature) to validity
+/// (row, public key, message, signature) → validity
 pub(super) type Verify =
     fn(&SignatureAlgorithm, &[u8], Message<'_>, &[u8]) -> Result<bool, CryptoError>;
 
-/// (public key, mu, signature) to validity
+/// (public key, mu, signature) → validity
 pub(super) type VerifyMu = fn(&[u8], &[u8], &[u8]) -> Result<bool, CryptoError>;
 
 impl std::fmt::Debug for SignatureAlgorithm {
@@ -97,7 +97,7 @@ impl Eq for SignatureAlgorithm {}
 impl SignatureAlgorithm {
     /// Verifies `signature` over `message` with the key in `spki`, a DER `SubjectPublicKeyInfo`.
     ///
-    /// A key of another kind is an invalid signature, too: whoever asks wants to know whether this key made it.
+    /// A key of another kind is an invalid signature too: callers ask whether this key made the signature.
     pub fn verify(
         &self,
         spki: &[u8],
@@ -111,12 +111,12 @@ impl SignatureAlgorithm {
         }
     }
 
-    /// Length in bytes of the digest that [`Message::Digest`] takes, if the algorithm has one.
+    /// Length in bytes of the digest in [`Message::Digest`], if the algorithm can sign digests.
     pub fn digest_len(&self) -> Option<usize> {
         self.digest.and_then(Digest::by_name).map(|row| row.output_len)
     }
 
-    /// Wraps a finished digest for AWS-LC.
+    /// Turns a finished digest into AWS-LC's type.
     pub(crate) fn import_digest(&self, bytes: &[u8]) -> Result<aws_digest::Digest, CryptoError> {
         let algorithm = match self.digest {
             Some("sha256") => &aws_digest::SHA256,
@@ -129,7 +129,7 @@ impl SignatureAlgorithm {
     }
 }
 
-/// Verifies with what AWS-LC has for the row.
+/// Verifies with the row's AWS-LC verifiers.
 pub(super) fn by_aws_lc(
     row: &SignatureAlgorithm,
     spki: &[u8],

@@ -1,4 +1,4 @@
-//! The parameters of RSASSA-PSS in X.509 (RFC 4055, section 3.1): both ways, for the hashes of the rows.
+//! Parameters of RSASSA-PSS in X.509 (RFC 4055, section 3.1): encoded and parsed, for the hashes of the rows.
 
 use const_oid::ObjectIdentifier;
 use der::asn1::AnyRef;
@@ -11,7 +11,7 @@ use crate::digests::Digest;
 /// `id-RSASSA-PSS`
 pub(super) const OID: ObjectIdentifier = const_oid::db::rfc5912::ID_RSASSA_PSS;
 
-/// RSASSA-PSS-params. What is absent means SHA-1, MGF1 with SHA-1, 20 and 1; of these only the last fits a row.
+/// RSASSA-PSS-params. Absent fields mean SHA-1, MGF1 with SHA-1, 20 and 1; only the last of these fits a row.
 #[derive(Sequence)]
 struct Params<'a> {
     #[asn1(context_specific = "0", tag_mode = "EXPLICIT", optional = "true")]
@@ -24,11 +24,11 @@ struct Params<'a> {
     trailer: Option<u8>,
 }
 
-/// The parameters with this hash inside and in MGF1, and a salt as long as the hash.
+/// Parameters with this hash, MGF1 with the same hash, and a salt of the hash's length.
 pub(super) fn encode(digest: &str) -> Result<Vec<u8>, CryptoError> {
     let digest = Digest::by_name(digest).ok_or(CryptoError::UnsupportedAlgorithm)?;
     let failed = |_| CryptoError::UnsupportedAlgorithm;
-    // RFC 4055, section 2.1: both NULL and absent are legal; NULL is what its own identifiers have.
+    // RFC 4055, section 2.1: both NULL and absent are legal; the RFC's own identifiers use NULL.
     let hash = AlgorithmIdentifierRef { oid: digest.oid, parameters: Some(AnyRef::NULL) };
     let inner = hash.to_der().map_err(failed)?;
     let mask_generation = AlgorithmIdentifierRef {
@@ -46,7 +46,7 @@ pub(super) fn encode(digest: &str) -> Result<Vec<u8>, CryptoError> {
     .map_err(failed)
 }
 
-/// Whether the parameters say the same as [`encode`]'s.
+/// Whether the parameters mean the same as those of [`encode`].
 pub(super) fn fits(digest: &str, der: &[u8]) -> bool {
     let Some(row) = Digest::by_name(digest) else { return false };
     let Ok(params) = Params::from_der(der) else { return false };

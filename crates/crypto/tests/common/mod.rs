@@ -1,4 +1,4 @@
-//! DER by hand, so that the tests do not lean on the code under test, and JSON of hexadecimal.
+//! DER written by hand, so that the tests do not rely on the code under test, and hexadecimal in JSON.
 #![allow(dead_code, reason = "each test file takes what it needs")]
 
 use const_oid::ObjectIdentifier;
@@ -23,7 +23,7 @@ fn algorithm(oid: &str, parameters: &[u8]) -> Vec<u8> {
     der(0x30, &[&der(0x06, oid.as_bytes()), parameters].concat())
 }
 
-/// PKCS #8 around the content of its OCTET STRING.
+/// PKCS #8 structure around a private key.
 pub fn pkcs8(oid: &str, parameters: &[u8], private_key: &[u8]) -> Vec<u8> {
     let fields = [&der(0x02, &[0])[..], &algorithm(oid, parameters), &der(0x04, private_key)];
     der(0x30, &fields.concat())
@@ -48,7 +48,7 @@ pub fn both_form(oid: &str, seed: &[u8], key: &[u8]) -> Vec<u8> {
     pkcs8(oid, b"", &der(0x30, &[der(0x04, seed), der(0x04, key)].concat()))
 }
 
-/// Imports and loads.
+/// Imports key material and loads it.
 pub fn import(spec: &KeySpec, material: &[u8]) -> Result<(Imported, Box<dyn Key>), CryptoError> {
     let imported = spec.import(material)?;
     let key = spec.load(&imported.stored).expect("what was imported can be loaded");
@@ -64,7 +64,7 @@ pub fn array<'a>(value: &'a Value, name: &str) -> &'a [Value] {
     value[name].as_array().unwrap_or_else(|| panic!("no {name}"))
 }
 
-/// (KMS key spec, OID) of a parameter set's name in test vectors.
+/// KMS key spec and OID of a parameter set named in test vectors.
 pub fn parameter_set(name: &str) -> (&'static KeySpec, &'static str) {
     const SETS: &[(&str, &str)] = &[
         ("ML_DSA_44", "2.16.840.1.101.3.4.3.17"),

@@ -7,7 +7,7 @@ use crate::arn::Scope;
 use crate::identity::{Permit, action};
 use crate::work::Work;
 
-/// Days before the end of a certificate at which expiry events begin, when nobody has said.
+/// Default of [`Configuration::days_before_expiry`].
 const DEFAULT_DAYS: i64 = 45;
 
 /// An account's settings in a region.
@@ -17,7 +17,7 @@ pub struct Configuration {
     pub days_before_expiry: i64,
 }
 
-/// The settings that hold.
+/// The settings in force: the account's own, or the defaults.
 pub fn configuration(
     work: &mut Work<'_>,
     scope: &Scope,
@@ -28,7 +28,7 @@ pub fn configuration(
     Ok(stored.unwrap_or(Configuration { days_before_expiry: DEFAULT_DAYS }))
 }
 
-/// Replaces the settings; what is not given becomes the default. The same request with the same token does nothing
+/// Replaces the settings; what is left out becomes the default. The same request with the same token does nothing
 /// within the hour, whatever was set since.
 pub fn configure(
     work: &mut Work<'_>,

@@ -1,4 +1,4 @@
-//! The certificates that Certificate Manager keeps: their records, and what happens to all kinds of them.
+//! Certificates of Certificate Manager: their records, and the operations that all kinds of them share.
 
 use std::collections::BTreeMap;
 
@@ -48,10 +48,10 @@ impl Origin {
     }
 }
 
-/// `Status` of a certificate, as far as Outlast's have it: they are issued at once or not at all.
+/// `Status` of a certificate. Certificates here are issued at once or not at all, so AWS's other states do not occur.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
-    /// Its time is over.
+    /// Past its end.
     Expired,
     /// In force.
     Issued,
@@ -79,7 +79,7 @@ pub struct Revoked {
     pub reason: String,
 }
 
-/// Through which endpoint and account ACME has handed a certificate out.
+/// The endpoint and account through which ACME issued a certificate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Acme {
     /// `AcmeEndpointArn`
@@ -89,8 +89,8 @@ pub struct Acme {
     pub account_id: String,
 }
 
-/// The certificate that goes with another: for the same names, but with a classical key where that has a post-quantum
-/// one, or the other way round. Beyond AWS.
+/// The partner of a certificate: for the same names, with a classical key if the other is post-quantum, or the other
+/// way round. Beyond AWS.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Paired {
     /// ARN of its CA.
@@ -98,30 +98,30 @@ pub struct Paired {
     pub authority: String,
     /// Id of the private key.
     pub material: String,
-    /// What it says.
+    /// Contents of the certificate.
     pub details: Details,
 }
 
-/// A certificate as stored, without its text and its key.
+/// A certificate as stored, without its PEM text and its key.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Record {
     /// Id, a UUID.
     pub id: String,
-    /// Where it comes from.
+    /// Where certificate and key come from.
     pub origin: Origin,
     /// `DomainName`
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
-    /// `CertificateAuthorityArn`
+    /// `CertificateAuthorityArn`, for a certificate of a private CA.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(deserialize_with = "crate::arn::stored_option")]
     pub authority: Option<String>,
-    /// Id of the private key, if it is here.
+    /// Id of the private key, if the service keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub material: Option<String>,
-    /// What the certificate says.
+    /// Contents of the certificate.
     pub details: Details,
-    /// The certificate that goes with it, from the partner of its CA.
+    /// Its partner from the partner of its CA.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paired: Option<Paired>,
     /// Milliseconds since 1970.
@@ -138,28 +138,28 @@ pub struct Record {
     pub exported: bool,
     /// `Options.CertificateTransparencyLoggingPreference`: kept for display.
     pub transparency: bool,
-    /// If it is revoked.
+    /// Its revocation, if it was revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked: Option<Revoked>,
     /// `RenewalSummary`
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub renewal: Option<RenewalSummary>,
-    /// If ACME has handed it out.
+    /// Endpoint and account, if ACME issued it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acme: Option<Acme>,
     /// Tags.
     pub tags: BTreeMap<String, String>,
 }
 
-/// The text of a certificate.
+/// The PEM texts of a certificate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Text {
     /// PEM.
     pub certificate: String,
-    /// Issuer first, root last; PEM. Absent if it was imported without.
+    /// Issuer first, root last; PEM. Absent if it was imported without a chain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chain: Option<String>,
-    /// The certificate that goes with it, if there is one.
+    /// Those of its partner, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paired: Option<Box<Text>>,
 }
@@ -177,22 +177,22 @@ impl Certificate {
         arn(&self.scope, &self.record.id)
     }
 
-    /// Where it lives.
+    /// Account and Region.
     pub fn scope(&self) -> &Scope {
         &self.scope
     }
 
-    /// All that is known of it.
+    /// The stored record.
     pub fn record(&self) -> &Record {
         &self.record
     }
 
-    /// Its state at a time, milliseconds since 1970.
+    /// Its status at a time, milliseconds since 1970.
     pub fn status(&self, now_ms: i64) -> Status {
         self.record.status(now_ms)
     }
 
-    /// Its text.
+    /// Reads its PEM texts.
     pub fn text(
         &self,
         work: &mut Work<'_>,
@@ -202,7 +202,7 @@ impl Certificate {
         Ok(text(work, &self.scope, &self.record.id)?)
     }
 
-    /// Its text, if it was not deleted since it was found in a list.
+    /// Reads its PEM texts; `None` if it was deleted since a list found it.
     pub fn text_if_there(
         &self,
         work: &mut Work<'_>,
@@ -212,14 +212,14 @@ impl Certificate {
         Ok(work.get(&text_record_key(&self.scope, &self.record.id))?)
     }
 
-    /// Where the private keys are: its own, and that of the certificate that goes with it.
+    /// Record keys of the private keys: its own, and its partner's.
     pub(super) fn material_record_keys(&self) -> (Option<String>, Option<String>) {
         let at = |id: &String| material_record_key(&self.scope, &self.record.id, id);
         let paired = self.record.paired.as_ref().map(|paired| at(&paired.material));
         (self.record.material.as_ref().map(at), paired)
     }
 
-    /// Where it is found by its serial number, and the one that goes with it by its own.
+    /// Record keys of the index by serial number: its own, and its partner's.
     fn serial_record_keys(&self) -> impl Iterator<Item = String> {
         let record = &self.record;
         let own = record.authority.iter().map(|arn| (arn, &record.details.serial));
@@ -227,7 +227,7 @@ impl Certificate {
         own.chain(paired).map(|(arn, serial)| serial_record_key(arn, serial))
     }
 
-    /// Erases the keys, and that it is found by its serial number.
+    /// Erases the keys and the entries of the index by serial number.
     pub(super) fn release(&self, work: &mut Work<'_>) {
         let (own, paired) = self.material_record_keys();
         for record_key in own.into_iter().chain(paired).chain(self.serial_record_keys()) {
@@ -260,7 +260,7 @@ impl RenewalSummary {
 }
 
 impl Record {
-    /// Its state at a time, milliseconds since 1970.
+    /// Its status at a time, milliseconds since 1970.
     pub fn status(&self, now_ms: i64) -> Status {
         if self.revoked.is_some() {
             Status::Revoked
@@ -271,7 +271,7 @@ impl Record {
         }
     }
 
-    /// `DomainName`, and what else is in `SubjectAlternativeNames`.
+    /// `DomainName`, and the other `SubjectAlternativeNames`.
     pub fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = self.domain.as_deref().into_iter().collect();
         for name in &self.details.dns_names {
@@ -282,8 +282,8 @@ impl Record {
         names
     }
 
-    /// `RenewalEligibility`: whether Certificate Manager renews it by itself. AWS wants a private certificate to be
-    /// exported or in use first; here every one that it has the key of is renewed.
+    /// `RenewalEligibility`: whether Certificate Manager renews it. AWS renews private certificates only after they
+    /// were exported or used; here every certificate is renewed whose key the service has.
     pub fn is_renewable(&self) -> bool {
         self.origin == Origin::Managed && self.revoked.is_none()
     }
@@ -298,7 +298,7 @@ pub fn find(work: &mut Work<'_>, scope: &Scope, text: &str) -> Result<Certificat
     Ok(Certificate { scope: scope.clone(), record })
 }
 
-/// How the resource part of certificates' ARNs begins.
+/// Prefix of the resource part of a certificate's ARN.
 const PREFIX: &str = "certificate/";
 
 fn parse_arn(text: &str) -> Result<Arn, AcmError> {
@@ -308,7 +308,7 @@ fn parse_arn(text: &str) -> Result<Arn, AcmError> {
     })
 }
 
-/// Deletes a certificate with its key. It stays valid, and stays on record at its CA.
+/// Deletes a certificate with its key. The certificate stays valid, and its CA keeps a record of it.
 pub fn delete(
     work: &mut Work<'_>,
     certificate: &Certificate,
@@ -338,7 +338,7 @@ pub(super) fn erase(work: &mut Work<'_>, certificate: &Certificate) {
     work.delete(&record_key(scope, &record.id));
 }
 
-/// What of a certificate's options is to change.
+/// The options of a certificate that are to change.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
     /// `CertificateTransparencyLoggingPreference`
@@ -347,7 +347,7 @@ pub struct Options {
     pub exportable: Option<bool>,
 }
 
-/// Changes the options of a certificate that was requested. Whether it can be exported stays as it was.
+/// Changes the options of a requested certificate. Whether it can be exported cannot be changed.
 pub fn set_options(
     work: &mut Work<'_>,
     mut certificate: Certificate,
@@ -372,7 +372,7 @@ pub fn set_options(
     Ok(certificate.save(work)?)
 }
 
-/// The certificate that a record below `prefix` belongs to, which is filed as the certificate is.
+/// Finds the certificate that a record below `prefix` belongs to; both have the same suffix.
 pub(super) fn at(
     work: &mut Work<'_>,
     key: &str,
@@ -386,7 +386,7 @@ pub(super) fn at(
     Ok(record.map(|record| Certificate { scope, record }))
 }
 
-/// What Certificate Manager calls the reasons for a revocation, and what Private CA does.
+/// Reasons for a revocation: Certificate Manager's name and Private CA's.
 pub const REASONS: &[(&str, &str)] = &[
     ("UNSPECIFIED", "UNSPECIFIED"),
     ("KEY_COMPROMISE", "KEY_COMPROMISE"),
@@ -423,7 +423,7 @@ pub fn revoke(
     }
     let serial = certificate.record.details.serial.clone();
     match ca::revoke(work, authority, &serial, name, at) {
-        // Revoked there before it was noted here.
+        // Private CA revoked it before, and it was not noted here.
         Ok(()) | Err(CaError::AlreadyProcessed(_)) => {}
         Err(CaError::Fault(fault)) => return Err(fault.into()),
         Err(error) => return Err(AcmError::Conflict(error.to_string())),
@@ -439,13 +439,13 @@ fn mark_revoked(
 ) -> Result<(), Fault> {
     let at_ms = work.now_ms();
     certificate.record.revoked = Some(Revoked { at_ms, reason: reason.to_owned() });
-    // What is revoked is not renewed.
+    // A revoked certificate is not renewed.
     work.delete(&due_record_key(&certificate.scope, &certificate.record.id));
     certificate.save(work)
 }
 
-/// Notes that a private CA has revoked a certificate; nothing, if it is none of Certificate Manager's. `reason` is in
-/// Private CA's spelling, `serial` in lower-case hexadecimal.
+/// Notes that a private CA has revoked a certificate; does nothing if Certificate Manager does not have it. `reason`
+/// is in Private CA's spelling, `serial` in lower-case hexadecimal.
 pub fn note_revocation(
     work: &mut Work<'_>,
     authority: &Authority,
@@ -461,8 +461,8 @@ pub fn note_revocation(
     Ok(mark_revoked(work, &mut certificate, name)?)
 }
 
-/// The certificate that a private CA has issued under this serial number (in lower-case hexadecimal), if Certificate
-/// Manager has it. After a renewal it is found by the new number only.
+/// Certificate Manager's certificate with this serial number (lower-case hexadecimal) from a private CA, if there is
+/// one. After a renewal only the new number finds it.
 pub fn by_serial(
     work: &mut Work<'_>,
     authority: &Authority,
@@ -476,7 +476,7 @@ pub fn by_serial(
     Ok(record.map(|record| Certificate { scope, record }))
 }
 
-/// Writes a certificate, its text and where it is found by its serial number.
+/// Writes a certificate, its text and its entry in the index by serial number.
 pub(super) fn file(
     work: &mut Work<'_>,
     certificate: &Certificate,
@@ -495,7 +495,7 @@ pub(super) fn file(
     certificate.save(work)
 }
 
-/// Whose certificate a serial number is.
+/// Entry of the index by serial number.
 #[derive(Serialize, Deserialize)]
 struct Owner {
     account: String,
@@ -528,7 +528,7 @@ pub(super) fn material_record_key(scope: &Scope, id: &str, material: &str) -> St
     format!("acm/material/{}/{}/{id}/{material}", scope.account, scope.region)
 }
 
-/// By the authority's account, region and id.
+/// Record key of a serial number: by the authority's account, Region and id.
 pub(crate) fn serial_record_key(authority: &str, serial: &str) -> String {
     let arn = Arn::parse(authority);
     let (region, account, id) = arn.as_ref().map_or(("", "", ""), |arn| {
@@ -538,7 +538,7 @@ pub(crate) fn serial_record_key(authority: &str, serial: &str) -> String {
     format!("acm/serial/{account}/{region}/{id}/{serial}")
 }
 
-/// Where it is noted when certificates are to be renewed, by account and region.
+/// Prefix of the records that say when a certificate is to be renewed, by account and Region.
 pub(super) const DUE: &str = "acm/renewal/";
 
 pub(super) fn due_record_key(scope: &Scope, id: &str) -> String {

@@ -1,20 +1,19 @@
-//! What policies can ask about certificates.
+//! Condition keys about certificates.
 //!
 //! Source: "Use condition keys with ACM" of the Certificate Manager user guide, and "Condition keys for ACME
-//! certificate requests" there. Every key that applies is always set: `ForAllValues:` takes one that is absent as
-//! one that fits.
+//! certificate requests" there. Every key that applies is always set: `ForAllValues:` matches an absent key.
 
 use super::certificate::{Certificate, Origin};
 use super::tags::Tags;
 use crate::policy::ConditionKeys;
 
-/// A certificate that is asked for.
+/// A requested certificate.
 pub struct Wanted<'a> {
     /// `DomainName` and `SubjectAlternativeNames`.
     pub names: &'a [String],
-    /// Type of key that it will have.
+    /// Type of its key.
     pub key_algorithm: &'a str,
-    /// ARN of who is to issue it.
+    /// ARN of its issuer.
     pub authority: &'a str,
     /// Where the key comes from.
     pub origin: Origin,
@@ -38,7 +37,7 @@ impl Wanted<'_> {
     }
 }
 
-/// Sets the keys of a certificate that is there, with its tags.
+/// Sets the keys of an existing certificate, tags included.
 pub fn of_certificate(keys: &mut ConditionKeys, certificate: &Certificate) {
     let record = &certificate.record;
     names(keys, record.names());
@@ -56,7 +55,7 @@ pub fn resource_tags(keys: &mut ConditionKeys, tags: &Tags) {
     keys.set_tags("aws:ResourceTag", tags);
 }
 
-/// Domain names have no case: policies compare them in lower case.
+/// Domain names are compared without regard to case, so policies see them in lower case.
 pub(crate) fn names<'a>(keys: &mut ConditionKeys, names: impl IntoIterator<Item = &'a str>) {
     let names = names.into_iter().map(str::to_ascii_lowercase).collect();
     keys.set_many("acm:DomainNames", names);

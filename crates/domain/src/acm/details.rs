@@ -1,4 +1,4 @@
-//! What is read off a certificate once, so that lists and searches need not read it again.
+//! The contents of a certificate, extracted once so that lists and searches need not parse it again.
 
 use outlast_crypto::keys::KeySpec;
 use outlast_pki::ObjectIdentifier;
@@ -36,8 +36,8 @@ pub const EXTENDED_KEY_USAGES: &[(&str, &str)] = &[
     ("ANY", "2.5.29.37.0"),
 ];
 
-/// AWS's names of the key types that certificates have here, and what the table of public keys calls them. RSA's
-/// depends on its length.
+/// AWS's names of the key types that certificates have here, and their names in the table of public keys. RSA's
+/// depend on the length.
 const KEY_ALGORITHMS: &[(&str, &str)] = &[
     ("EC_prime256v1", "EC P-256"),
     ("EC_secp384r1", "EC P-384"),
@@ -47,7 +47,7 @@ const KEY_ALGORITHMS: &[(&str, &str)] = &[
     ("ML_DSA_87", "ML-DSA-87"),
 ];
 
-/// What is read off a certificate.
+/// The contents of a certificate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Details {
     /// Serial number in lower-case hexadecimal.
@@ -61,16 +61,16 @@ pub struct Details {
     pub not_before: i64,
     /// Seconds since 1970.
     pub not_after: i64,
-    /// AWS's name of the type of its key, or another name for a type that AWS lacks.
+    /// AWS's name of its key type, or our name for a type that AWS lacks.
     pub key_algorithm: String,
-    /// Names of [`KEY_USAGES`]; none if the certificate has no key usage.
+    /// Names of [`KEY_USAGES`]; empty if the certificate has no key usage.
     pub key_usages: Vec<String>,
     /// Names of [`EXTENDED_KEY_USAGES`] or `CUSTOM`, and identifiers.
     pub extended_key_usages: Vec<(String, String)>,
 }
 
 impl Details {
-    /// Reads them off.
+    /// Extracts the contents of a certificate.
     pub fn of(certificate: &Certificate) -> Self {
         let flags = certificate.key_usage().map(|(_, usage)| {
             [
@@ -113,13 +113,13 @@ impl Details {
     }
 }
 
-/// The first common name in a name.
+/// The first common name of a name.
 pub fn common_name(name: &Name) -> Option<String> {
     let found = attributes(name).into_iter().find(|(oid, _)| oid.to_string() == "2.5.4.3");
     found.map(|(_, value)| value)
 }
 
-/// All subject alternative names; none if they cannot be read.
+/// All subject alternative names; empty if they cannot be read.
 pub fn names(certificate: &Certificate) -> Vec<GeneralName> {
     certificate
         .extensions()
@@ -129,7 +129,7 @@ pub fn names(certificate: &Certificate) -> Vec<GeneralName> {
         .unwrap_or_default()
 }
 
-/// AWS's name of the type of the key in a DER `SubjectPublicKeyInfo`; for a type that AWS lacks, its own.
+/// AWS's name of the key type of a DER `SubjectPublicKeyInfo`, or our name for a type that AWS lacks.
 pub fn key_algorithm(spki: &[u8]) -> String {
     if let Some(bits) = rsa_bits(spki) {
         return format!("RSA_{bits}");
@@ -139,7 +139,7 @@ pub fn key_algorithm(spki: &[u8]) -> String {
     found.map_or(kind.name, |(name, _)| name).to_owned()
 }
 
-/// The key type with a name that [`key_algorithm`] gives, if certificates may be asked for with such keys.
+/// The key type with a name from [`key_algorithm`], if certificates can be requested for it.
 pub fn requestable(name: &str) -> Option<&'static KeySpec> {
     KeySpec::by_pca_name(name).filter(|spec| {
         name.starts_with("RSA_")

@@ -1,4 +1,4 @@
-//! Exporting a certificate with its key, which a passphrase protects.
+//! Exports a certificate with its key, encrypted under a passphrase.
 
 use outlast_crypto::keys::Form;
 use outlast_crypto::{Secret, encrypted};
@@ -11,20 +11,20 @@ use crate::identity::{Permit, action};
 use crate::work::Work;
 use crate::{Fault, limits};
 
-/// A certificate and its key.
+/// A certificate with its encrypted key.
 pub struct Exported {
     /// Certificate and chain.
     pub text: Text,
     /// PKCS #8 `EncryptedPrivateKeyInfo` in PEM.
     pub private_key: String,
-    /// The same of the certificate that goes with it.
+    /// The private key of its partner, in the same form.
     pub paired_private_key: Option<String>,
 }
 
-/// Exports a certificate that was requested from a private CA.
+/// Exports a requested certificate.
 ///
-/// Keys of ML-DSA have the form with both seed and expanded key (RFC 9881, section 6): AWS's Roles Anywhere helper
-/// reads no other, and who reads any form reads this one.
+/// ML-DSA keys have the form with both seed and expanded key (RFC 9881, section 6): AWS's Roles Anywhere helper reads
+/// no other, and every reader of another form reads this one, too.
 pub fn export(
     work: &mut Work<'_>,
     mut certificate: Certificate,
@@ -65,7 +65,7 @@ pub fn export(
     Ok(Exported { text, private_key, paired_private_key })
 }
 
-/// A private key under the passphrase.
+/// Encrypts a private key under the passphrase.
 fn key_pem(
     work: &mut Work<'_>,
     record_key: &str,
@@ -79,7 +79,7 @@ fn key_pem(
     Ok(pem::encrypted_private_key(&encrypted::encrypt_pbkdf2(&key, passphrase)?))
 }
 
-/// AWS: any ASCII character but `#`, `$` and `%`.
+/// AWS allows any ASCII character except `#`, `$` and `%`.
 fn check_passphrase(passphrase: &Secret) -> Result<(), AcmError> {
     let bytes = passphrase.expose();
     if !limits::EXPORT_PASSPHRASE.contains(&bytes.len()) {

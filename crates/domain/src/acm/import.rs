@@ -1,4 +1,4 @@
-//! Importing a certificate with its key and chain.
+//! Imports a certificate with its key and chain.
 
 use outlast_crypto::Secret;
 use outlast_pki::certificate::Certificate as X509;
@@ -15,7 +15,7 @@ use crate::identity::{Permit, action};
 use crate::work::Work;
 use crate::{ids, limits, quotas};
 
-/// What is imported. There is no `Debug`: it has a private key.
+/// The parts of an import. There is no `Debug`: one of them is a private key.
 pub struct Import<'a> {
     /// PEM.
     pub certificate: &'a [u8],
@@ -23,13 +23,13 @@ pub struct Import<'a> {
     pub private_key: &'a [u8],
     /// PEM, nearest issuer first.
     pub chain: Option<&'a [u8]>,
-    /// In place of this one.
+    /// The certificate to be replaced.
     pub replaces: Option<Certificate>,
     /// Tags of a new certificate.
     pub tags: Tags,
 }
 
-/// Imports a certificate, and gives its ARN.
+/// Imports a certificate, and returns its ARN.
 pub fn import(
     work: &mut Work<'_>,
     scope: &Scope,
@@ -107,11 +107,11 @@ pub fn import(
     Ok(certificate.arn())
 }
 
-/// Says that a certificate counts as an imported one.
+/// Marks a certificate as counted against the quota of imports.
 #[derive(Serialize, Deserialize)]
 struct Counted {}
 
-/// The first name, or the common name.
+/// The first DNS name, or else the common name.
 fn domain(details: &Details) -> Option<String> {
     details.dns_names.first().or(details.common_name.as_ref()).cloned()
 }
@@ -133,9 +133,9 @@ fn one_certificate(bytes: &[u8]) -> Result<X509, AcmError> {
     X509::parse(der).map_err(|error| AcmError::Validation(error.to_string()))
 }
 
-/// A private key with its public half.
+/// A private key with its public key.
 struct ImportedKey {
-    /// In its stored form.
+    /// The private key in its stored form.
     stored: Secret,
     public_key: Vec<u8>,
 }
@@ -145,7 +145,7 @@ fn private_key(bytes: &[u8]) -> Result<ImportedKey, AcmError> {
     if !object::is_pem(bytes) {
         return Err(refuse("The private key must be PEM-encoded."));
     }
-    // What is wrong inside is not repeated: it is a private key.
+    // The error must not quote the input: it is a private key.
     let objects = object::read(bytes).map_err(|_| refuse("The private key cannot be read."))?;
     let [object] = objects.as_slice() else {
         return Err(refuse("The private key field must contain one private key and nothing else."));
@@ -220,7 +220,7 @@ fn chain(bytes: &[u8], x509: &X509, now: i64) -> Result<Vec<Vec<u8>>, AcmError> 
     Ok(chain)
 }
 
-/// What must stay when a certificate is imported in place of another (AWS: "Reimporting a certificate").
+/// Properties that must stay the same when a certificate replaces another (AWS: "Reimporting a certificate").
 fn check_replacement(old: &Certificate, new: &Details, tags: &Tags) -> Result<(), AcmError> {
     let refuse = |text: &str| Err(AcmError::Validation(text.to_owned()));
     let before = &old.record.details;

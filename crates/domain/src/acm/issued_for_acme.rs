@@ -1,4 +1,4 @@
-//! Certificates that ACME hands out: the client has the key, and the record is kept for a year after the end.
+//! Certificates that ACME issues: the client has the key, and the record is kept for a year after the end.
 
 use std::collections::BTreeMap;
 
@@ -19,20 +19,20 @@ use crate::keyring::KeyRing;
 use crate::work::{Sweep, Work};
 use crate::{ids, limits};
 
-/// What an ACME client has ordered and proven to be its own.
+/// An order of an ACME client, whose names are proven.
 pub struct AcmeOrder<'a> {
-    /// Who issues it.
+    /// The CA that issues.
     pub authority: &'a Authority,
     /// The client's certificate request, PEM or DER.
     pub csr: &'a [u8],
-    /// Subject of the certificate. The request's counts for nothing: its holder has proven names, not who it is.
+    /// Subject of the certificate. The request's subject is ignored: its holder has proven names, not an identity.
     pub subject: Name,
-    /// Names of the order, which are the certificate's; the first becomes `DomainName`.
+    /// Names of the order and of the certificate; the first becomes `DomainName`.
     pub names: &'a [String],
     /// Seconds since 1970; an hour ago when absent.
     pub not_before: Option<i64>,
-    /// Seconds since 1970; as long as Certificate Manager's certificates last when absent. Cut to what the CA can
-    /// give.
+    /// Seconds since 1970; by default the lifetime of Certificate Manager's certificates. Limited to what the CA can
+    /// issue.
     pub not_after: Option<i64>,
     /// ARN of the endpoint.
     pub endpoint_arn: &'a str,
@@ -42,10 +42,10 @@ pub struct AcmeOrder<'a> {
     pub tags: BTreeMap<String, String>,
 }
 
-/// A certificate that ACME hands out.
+/// A certificate that ACME issues.
 #[derive(Debug, Clone)]
 pub struct AcmeIssued {
-    /// The certificate as kept.
+    /// The stored certificate.
     pub certificate: Certificate,
     /// Its text and chain.
     pub text: Text,
@@ -100,7 +100,7 @@ pub fn issue_for_acme(
     Ok(AcmeIssued { certificate, text })
 }
 
-/// Revokes a certificate that ACME has handed out. `reason` is in Private CA's spelling.
+/// Revokes a certificate that ACME issued. `reason` is in Private CA's spelling.
 pub fn revoke_for_acme(
     work: &mut Work<'_>,
     certificate: Certificate,
@@ -114,13 +114,13 @@ pub fn revoke_for_acme(
     revoke(work, certificate, authority, name, permit, at)
 }
 
-/// When the record of a certificate that ACME has handed out is to go.
+/// When the record of a certificate that ACME issued is to be deleted.
 #[derive(Serialize, Deserialize)]
 struct Ended {
     at_ms: i64,
 }
 
-/// Forgets certificates that ACME has handed out a year after their end.
+/// Forgets certificates that ACME issued, a year after their end.
 pub const FORGET_ENDED: Sweep = Sweep {
     find: |work, after, limit| {
         work.due("acm/ended/", after, limit, |ended: &Ended, now_ms| ended.at_ms <= now_ms)

@@ -1,4 +1,4 @@
-//! Keys that Certificate Manager makes, and having them certified by a private CA, or by two that are partners.
+//! Keys that Certificate Manager makes, and their certificates from a private CA, or from two that are partners.
 
 use outlast_crypto::Secret;
 use outlast_crypto::keys::KeySpec;
@@ -19,12 +19,12 @@ use crate::{Fault, ids, limits};
 
 type MayIssue = Permit<action::acm_pca::IssueCertificate>;
 
-/// Who issues a certificate, and who the one that goes with it, if there is one.
+/// The issuer of a certificate, and the issuer of its partner, if it has one.
 #[derive(Clone, Copy)]
 pub struct Issuers<'a> {
-    /// The authority, with the right to issue there.
+    /// The authority, with the permit to issue from it.
     pub authority: (&'a Authority, &'a MayIssue),
-    /// Its partner, with the right to issue there.
+    /// Its partner, with the permit to issue from it.
     pub partner: Option<(&'a Authority, &'a MayIssue)>,
 }
 
@@ -36,21 +36,21 @@ pub(super) struct Leaf {
     pub(super) text: Text,
 }
 
-/// A leaf and the one that goes with it, if there is one.
+/// A leaf and its partner, if it has one.
 pub(super) struct Leaves {
     pub(super) own: Leaf,
     pub(super) paired: Option<Leaf>,
 }
 
 impl Issuers<'_> {
-    /// When a certificate from these ends, seconds since 1970.
+    /// End of a new certificate from these issuers, seconds since 1970.
     pub(super) fn end(&self, work: &Work<'_>) -> i64 {
         let partner = self.partner.map(|(partner, _)| end(work, partner, None));
         let own = end(work, self.authority.0, None);
         partner.map_or(own, |partner| partner.min(own))
     }
 
-    /// Both can issue now.
+    /// Checks that both can issue now.
     pub(super) fn check_active(&self) -> Result<(), CaError> {
         let authority = self.authority.0;
         if authority.status() != ca::Status::Active {
@@ -64,7 +64,7 @@ impl Issuers<'_> {
         }
     }
 
-    /// Makes keys and has them certified for these names. The partner's is of the type `paired`.
+    /// Makes keys and has them certified for these names. The partner's key has the type `paired`.
     pub(super) fn certify(
         &self,
         work: &mut Work<'_>,
@@ -73,7 +73,7 @@ impl Issuers<'_> {
         names: &[String],
         account: &str,
     ) -> Result<Leaves, CaError> {
-        // Making keys takes long: not for nothing.
+        // Making keys takes long, so check before.
         self.check_active()?;
         let (authority, allowed) = self.authority;
         let until = Validity { value: self.end(work), kind: ValidityType::Absolute };
@@ -101,7 +101,7 @@ impl Issuers<'_> {
 }
 
 impl Certificate {
-    /// Replaces key and certificate by new ones, and files them.
+    /// Replaces key and certificate, and files the new ones.
     pub(super) fn take(
         &mut self,
         work: &mut Work<'_>,
@@ -138,8 +138,8 @@ impl Leaf {
     }
 }
 
-/// The type of key that goes with an authority when none is named: AWS's default with classical ones; from a
-/// post-quantum CA comes a post-quantum certificate.
+/// The default key type for certificates of an authority: AWS's default for a classical one, a post-quantum type for
+/// a post-quantum CA.
 pub fn default_key(authority: &Authority) -> &'static str {
     match authority.algorithm().family {
         Family::Rsa | Family::Ec => "RSA_2048",
@@ -148,13 +148,13 @@ pub fn default_key(authority: &Authority) -> &'static str {
     }
 }
 
-/// ARN of the template that Certificate Manager's certificates are made from: policies of a CA can ask for it.
+/// ARN of the template for Certificate Manager's certificates, which policies of a CA can name.
 pub fn template_arn() -> String {
     ca::template_arn(Template::default_row())
 }
 
-/// Has an authority issue a certificate for a request, under other names than the request's if there are any, and
-/// gives it with its chain.
+/// Has an authority issue a certificate for a request, with other names than the request's if any are given, and
+/// returns it with its chain.
 pub(super) fn issue(
     work: &mut Work<'_>,
     ring: &KeyRing,
@@ -195,8 +195,8 @@ fn requester<'a>(authority: &Authority, account: &'a str) -> Requester<'a> {
     }
 }
 
-/// When a certificate from this authority ends, seconds since 1970: as `asked` or in 13 months, but not after the
-/// authority, and as soon as it must where certificates are short-lived.
+/// End of a certificate from this authority, seconds since 1970: as `asked` or in 13 months, but not after the
+/// authority's own end, and within its limit if its certificates are short-lived.
 pub(super) fn end(work: &Work<'_>, authority: &Authority, asked: Option<i64>) -> i64 {
     let mut end = asked.unwrap_or(work.now() + limits::MANAGED_SECONDS);
     if authority.usage_mode() == "SHORT_LIVED_CERTIFICATE" {
@@ -205,7 +205,7 @@ pub(super) fn end(work: &Work<'_>, authority: &Authority, asked: Option<i64>) ->
     authority.certificate().map_or(end, |own| end.min(own.not_after()))
 }
 
-/// A certificate as its authority gave it.
+/// Parses a certificate that its authority has issued.
 pub(super) fn read(authority: &Authority, issued: Issued) -> Result<(X509, Text), Fault> {
     let certificate = X509::parse_one(issued.certificate.as_bytes())
         .map_err(|_| Fault::Damaged(authority.arn()))?;

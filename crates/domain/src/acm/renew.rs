@@ -1,7 +1,7 @@
-//! Managed renewal: a certificate gets a new key and a new end before its own comes, and keeps its ARN.
+//! Managed renewal: a certificate gets a new key and a new end before it expires, and keeps its ARN.
 //!
-//! The old certificate stays until the new one is there: both are one write. A renewal that fails changes nothing but
-//! the summary, and is tried again every hour until the certificate ends.
+//! The old certificate stays until the new one is there: one write replaces both. A failed renewal changes only the
+//! summary, and is tried again every hour until the certificate expires.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,15 +23,15 @@ use crate::policy::ConditionKeys;
 use crate::work::{Due, Sweep, Swept, Work};
 use crate::{Fault, limits};
 
-/// When a certificate is to be renewed: a small record, so that looking for what is due reads little.
+/// When a certificate is to be renewed: a small record, so that the search for due certificates reads little.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct RenewalDue {
     /// Milliseconds since 1970.
     at_ms: i64,
 }
 
-/// When a certificate with this validity is renewed, seconds since 1970: 60 days before its end, or at two thirds of a
-/// shorter life.
+/// When to renew a certificate with this validity, seconds since 1970: 60 days before its end, or after two thirds of
+/// a shorter lifetime.
 pub fn renewal_time(not_before: i64, not_after: i64) -> i64 {
     let two_thirds = not_before + (not_after - not_before) / 3 * 2;
     two_thirds.max(not_after - limits::RENEW_BEFORE_SECONDS)
@@ -44,8 +44,8 @@ pub(super) fn schedule(work: &mut Work<'_>, certificate: &Certificate) -> Result
     work.put(&due_record_key(&certificate.scope, &certificate.record.id), &RenewalDue { at_ms })
 }
 
-/// Renews a certificate now. Its CA must have permitted Certificate Manager to issue for the account, or be shared
-/// with it.
+/// Renews a certificate now. Its CA must permit Certificate Manager to issue for the account, or be shared with the
+/// account.
 pub fn renew(
     work: &mut Work<'_>,
     ring: &KeyRing,
@@ -62,7 +62,7 @@ pub fn renew(
     Err(AcmError::Validation(format!("The certificate was not renewed: {reason}: {text}")))
 }
 
-/// Whether a certificate can be renewed at all.
+/// Checks that a certificate can be renewed at all.
 pub fn check_renewable(certificate: &Certificate, now_ms: i64) -> Result<(), AcmError> {
     let refuse = |why: &str| {
         Err(AcmError::Validation(format!(
@@ -79,7 +79,7 @@ pub fn check_renewable(certificate: &Certificate, now_ms: i64) -> Result<(), Acm
     }
 }
 
-/// New keys and certificates in place of the old.
+/// Replaces keys and certificates.
 fn replace(
     work: &mut Work<'_>,
     ring: &KeyRing,
@@ -110,8 +110,9 @@ fn key_spec(details: &Details) -> Result<&'static KeySpec, Fault> {
     requestable(&details.key_algorithm).ok_or_else(|| Fault::Damaged(details.serial.clone()))
 }
 
-/// Renews what is due in all accounts and regions: up to [`limits::RENEWALS_PER_ROUND`] in a round, since making keys
-/// takes long. Accounts take turns, so that none waits for all of another's; what has waited longest comes first.
+/// Renews what is due in all accounts and Regions: up to [`limits::RENEWALS_PER_ROUND`] in a round, since making keys
+/// takes long. Accounts take turns, so that none waits for all of another's; within an account the longest overdue
+/// comes first.
 pub const RENEW_DUE: Sweep = Sweep { find: find_due, handle: renew_due };
 
 fn find_due(work: &Work<'_>, after: &str, limit: usize) -> Result<Due, Fault> {
@@ -157,11 +158,11 @@ fn renew_due(work: &mut Work<'_>, record_key: &str, swept: &mut Swept) -> Result
     }
     let found = certificate::at(work, record_key, DUE)?;
     let Some(mut certificate) = found.filter(|found| check_renewable(found, now_ms).is_ok()) else {
-        // Deleted, revoked or at its end: there is nothing to be renewed any more.
+        // It was deleted, revoked or has expired: there is nothing to renew.
         work.delete(record_key);
         return Ok(());
     };
-    // What is loaded for one renewal is not kept: the CA's key is used again in hours or days.
+    // An unsealed CA key is not kept in memory: it is next needed in hours or days.
     match attempt(work, &KeyRing::default(), &mut certificate) {
         Ok(()) => swept.done(&certificate.scope, certificate.arn(), "RenewCertificate"),
         Err(Failed::Authority(CaError::Fault(fault))) => return Err(fault),
@@ -176,7 +177,7 @@ fn renew_due(work: &mut Work<'_>, record_key: &str, swept: &mut Swept) -> Result
     Ok(())
 }
 
-/// Why a certificate was not renewed.
+/// Why a renewal failed.
 #[derive(Debug, thiserror::Error)]
 enum Failed {
     #[error(
@@ -204,7 +205,7 @@ impl From<Fault> for Failed {
     }
 }
 
-/// Renews with what the CA permits Certificate Manager to do for the certificate's account.
+/// Renews with what the CA permits Certificate Manager to do for the account of the certificate.
 fn attempt(
     work: &mut Work<'_>,
     ring: &KeyRing,
@@ -221,9 +222,9 @@ fn attempt(
     Ok(replace(work, ring, certificate, &issuers)?)
 }
 
-/// An authority, if it permits Certificate Manager to issue for the certificate's account and to get what it issued. In
-/// its own account a permission of Private CA says so; to other accounts it is shared by its policy, which is asked as
-/// for Certificate Manager's service-linked role there.
+/// The permit of an authority that lets Certificate Manager issue for the account of the certificate and retrieve
+/// what it issued. In the CA's own account a permission of Private CA grants it; for other accounts its policy does,
+/// which is evaluated for Certificate Manager's service-linked role there.
 fn permitted(
     work: &mut Work<'_>,
     certificate: &Certificate,
@@ -239,7 +240,7 @@ fn permitted(
         .ok_or(Failed::NotPermitted)
 }
 
-/// Whether Certificate Manager may do `action` with an authority for an account.
+/// Whether Certificate Manager may do `action` on an authority for an account.
 fn held<A: Action>(
     work: &mut Work<'_>,
     authority: &Authority,

@@ -1,4 +1,4 @@
-//! Requesting a certificate from a private CA: Certificate Manager makes the key and keeps it.
+//! Requests a certificate from a private CA: Certificate Manager makes the key and keeps it.
 
 use std::collections::BTreeMap;
 
@@ -17,9 +17,9 @@ use crate::keyring::KeyRing;
 use crate::work::Work;
 use crate::{ids, limits};
 
-/// What is asked for.
+/// The request.
 pub struct NewCertificate<'a> {
-    /// Who issues it.
+    /// The CAs that issue.
     pub issuers: Issuers<'a>,
     /// `DomainName`
     pub domain: String,
@@ -35,11 +35,11 @@ pub struct NewCertificate<'a> {
     pub tags: BTreeMap<String, String>,
     /// Idempotency token.
     pub token: Option<&'a str>,
-    /// Digest of the whole request, to tell apart two uses of a token.
+    /// Digest of the whole request; it tells two uses of a token apart.
     pub request_digest: String,
 }
 
-/// The partner of an authority, if its tag names one: then two certificates are made for each request.
+/// The partner of an authority, if its tag names one: then each request makes two certificates.
 pub fn partner(work: &mut Work<'_>, authority: &Authority) -> Result<Option<Authority>, AcmError> {
     if !authority.tags().contains_key(ca::PARTNER_TAG) {
         return Ok(None);
@@ -47,7 +47,7 @@ pub fn partner(work: &mut Work<'_>, authority: &Authority) -> Result<Option<Auth
     ca::partner(work, authority).map(Some).map_err(refused_by_authority)
 }
 
-/// Has a certificate issued, and gives its ARN.
+/// Has a certificate issued, and returns its ARN.
 pub fn request(
     work: &mut Work<'_>,
     ring: &KeyRing,
@@ -98,7 +98,7 @@ pub fn request(
     Ok(arn)
 }
 
-/// `DomainName` and the others, each once whatever its case.
+/// `DomainName` and the other names, each once, whatever its case.
 fn all_names(domain: &str, others: &[String]) -> Result<Vec<String>, AcmError> {
     if domain.len() > limits::MAX_COMMON_NAME {
         return Err(AcmError::InvalidParameter(format!(
@@ -126,7 +126,7 @@ fn all_names(domain: &str, others: &[String]) -> Result<Vec<String>, AcmError> {
     Ok(names)
 }
 
-/// The types of keys: of the one that is asked for, and of the one that goes with it.
+/// The key types of the certificate and of its partner.
 fn key_specs(
     issuers: &Issuers<'_>,
     asked: Option<&str>,

@@ -9,12 +9,12 @@ use crate::identity::{Permit, action};
 use crate::limits;
 use crate::work::Work;
 
-/// By what a list is sorted: any value as text or number. What has no value comes first.
+/// A sort key: text, number, or none, which comes first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SortKey {
     /// There is no value.
     None,
-    /// A number: a time, or yes and no.
+    /// A number: a time, or 0 and 1 for no and yes.
     Number(i64),
     /// A text.
     Text(String),
@@ -40,28 +40,28 @@ impl From<bool> for SortKey {
 
 /// A search.
 pub struct Search<'a> {
-    /// Whether a certificate is wanted.
+    /// Whether a certificate matches.
     pub matches: &'a dyn Fn(&Record) -> bool,
-    /// By what the wanted are sorted; those with the same value by their id.
+    /// Sort key of a match; those with equal keys are sorted by their id.
     pub key: &'a dyn Fn(&Record) -> SortKey,
-    /// From the last to the first.
+    /// Whether to sort in descending order.
     pub descending: bool,
-    /// The last of the page before: its key and id.
+    /// Sort key and id of the last match on the previous page.
     pub after: Option<(SortKey, String)>,
-    /// Most certificates of a page.
+    /// Most certificates on a page.
     pub limit: usize,
 }
 
-/// A page of a search.
+/// A page of results.
 pub struct Found {
-    /// The certificates.
+    /// The matches on this page.
     pub items: Vec<Certificate>,
-    /// Where the next page begins, if there is one: what [`Search::after`] takes.
+    /// Where the next page begins, if there is one: a value for [`Search::after`].
     pub next: Option<(SortKey, String)>,
 }
 
-/// Searches the certificates of an account in a region. However many there are, no more than a page of them is kept
-/// in memory.
+/// Searches the certificates of an account in a Region. Keeps no more than a page of matches in memory, however many
+/// certificates there are.
 pub fn search(
     work: &Work<'_>,
     scope: &Scope,

@@ -12,22 +12,22 @@ use crate::{limits, tags};
 /// Tags by key.
 pub type Tags = BTreeMap<String, String>;
 
-/// Finds the resource with an ARN: its ARN, by its record, and its tags.
+/// Finds the resource with an ARN, and returns the ARN from its record and its tags.
 pub type Find = fn(&mut Work<'_>, &Scope, &str) -> Result<(String, Tags), AcmError>;
 
 /// A kind of resource that has tags.
 pub struct Taggable {
-    /// How the resource part of its ARNs begins; the longest that fits counts.
+    /// Prefix of the resource part of its ARNs; the longest match decides.
     pub prefix: &'static str,
     /// CloudTrail's name of the type.
     pub kind: &'static str,
-    /// Finds the resource with this ARN: its ARN, by its record, and its tags.
+    /// Finds the resource with an ARN, and returns the ARN from its record and its tags.
     pub find: Find,
-    /// Replaces them.
+    /// Replaces the tags.
     pub set_tags: fn(&mut Work<'_>, &Scope, &str, Tags) -> Result<(), AcmError>,
 }
 
-/// Every kind.
+/// All kinds.
 pub static TAGGABLE: &[Taggable] = &[
     Taggable {
         prefix: "certificate/",
@@ -42,7 +42,7 @@ pub static TAGGABLE: &[Taggable] = &[
             Ok(found.save(work)?)
         },
     },
-    // An endpoint, and what is below it.
+    // An endpoint, and the resources below it.
     Taggable {
         prefix: "acme-endpoint/",
         kind: "AWS::CertificateManager::AcmeEndpoint",
@@ -84,7 +84,7 @@ pub fn add(
     (row.set_tags)(work, scope, arn, tags)
 }
 
-/// Takes tags away: each by its key, or only if it has the value that is given, too.
+/// Removes tags: each by its key, or only with the given value.
 pub fn remove(
     work: &mut Work<'_>,
     scope: &Scope,
@@ -103,7 +103,7 @@ pub fn remove(
     (row.set_tags)(work, scope, arn, tags)
 }
 
-/// A resource has so many tags at most.
+/// Checks the number of tags of a resource.
 pub fn check_tags(tags: &Tags) -> Result<(), AcmError> {
     if tags.len() > limits::MAX_TAGS {
         let limit = limits::MAX_TAGS;

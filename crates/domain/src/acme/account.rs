@@ -1,4 +1,4 @@
-//! ACME accounts: a key, and the role that its holder acts as.
+//! ACME accounts: a key, and the role that the account acts as.
 
 use std::collections::BTreeMap;
 
@@ -27,11 +27,11 @@ pub struct AccountKey {
 /// Whether an account may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AccountStatus {
-    /// `valid`
+    /// `valid`: may be used.
     Valid,
-    /// `deactivated`: by its holder.
+    /// `deactivated` by its holder.
     Deactivated,
-    /// `revoked`: by the endpoint's owner.
+    /// `revoked` by the endpoint's owner.
     Revoked,
 }
 
@@ -53,7 +53,7 @@ struct Record {
     status: AccountStatus,
     contacts: Vec<String>,
     binding: String,
-    /// `externalAccountBinding` as it was given: a JWS in JSON.
+    /// `externalAccountBinding` as the client sent it: a JWS in JSON.
     binding_jws: String,
     role: String,
     role_id: String,
@@ -73,7 +73,7 @@ impl Account {
         &self.record.id
     }
 
-    /// The endpoint that it is one of.
+    /// The account's endpoint.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
@@ -83,22 +83,22 @@ impl Account {
         &self.record.key
     }
 
-    /// Whether it may be used.
+    /// Whether the account may be used.
     pub fn status(&self) -> AccountStatus {
         self.record.status
     }
 
-    /// URLs of its holder.
+    /// Contact URLs.
     pub fn contacts(&self) -> &[String] {
         &self.record.contacts
     }
 
-    /// ARN of the binding that it was made with.
+    /// ARN of the binding that the account was made with.
     pub fn binding_arn(&self) -> String {
         binding_arn(&self.endpoint, &self.record.binding)
     }
 
-    /// The binding as the client gave it, a JWS in JSON.
+    /// The binding as the client sent it, a JWS in JSON.
     pub fn binding_jws(&self) -> &str {
         &self.record.binding_jws
     }
@@ -113,11 +113,11 @@ impl Account {
     }
 }
 
-/// What a new account shall be.
+/// Properties of a new account.
 pub struct NewAccount {
     /// Its key.
     pub key: AccountKey,
-    /// URLs of its holder.
+    /// Contact URLs.
     pub contacts: Vec<String>,
     /// The binding that was proved.
     pub binding: Binding,
@@ -125,7 +125,7 @@ pub struct NewAccount {
     pub binding_jws: String,
 }
 
-/// Makes an account for a client that has proved its binding.
+/// Makes an account for a client that has proved possession of the binding's key.
 pub fn create_account(
     work: &mut Work<'_>,
     endpoint: &Endpoint,
@@ -221,7 +221,7 @@ pub fn account_by_key(
     }
 }
 
-/// Accounts of an endpoint, beginning after the marker of the page before.
+/// Accounts of an endpoint, after the marker of the previous page.
 pub fn accounts(
     work: &Work<'_>,
     endpoint: &Endpoint,
@@ -247,7 +247,7 @@ pub fn set_contacts(
     Ok(account.save(work)?)
 }
 
-/// Gives the account another key. The old one stands for nobody from now on.
+/// Replaces the account's key. The old key identifies nobody from then on.
 pub fn change_key(
     work: &mut Work<'_>,
     account: &mut Account,
@@ -260,14 +260,14 @@ pub fn change_key(
     Ok(account.save(work)?)
 }
 
-/// The holder gives the account up.
+/// Deactivates the account on behalf of its holder.
 pub fn deactivate_account(work: &mut Work<'_>, account: &mut Account) -> Result<(), AcmeError> {
     account.record.status = AccountStatus::Deactivated;
     Ok(account.save(work)?)
 }
 
-/// The endpoint's owner ends the account, for good. It counts no more then. One that its holder gives up still does:
-/// otherwise a client could make and give up accounts without end.
+/// Revokes the account on behalf of the endpoint's owner, for good. It no longer counts against the binding's limit.
+/// A deactivated account still counts: otherwise a client could make and deactivate accounts without end.
 pub fn revoke_account(
     work: &mut Work<'_>,
     mut account: Account,
@@ -284,7 +284,7 @@ pub fn revoke_account(
             let endpoint = account.endpoint.id();
             let of_binding = binding_count_record_key(endpoint, &account.record.binding);
             for record_key in [count_record_key(endpoint), of_binding] {
-                // The binding may be gone, and its count with it.
+                // The binding may be deleted, and its count with it.
                 if let Some(count) = work.get::<u64>(&record_key)? {
                     work.put(&record_key, &count.saturating_sub(1))?;
                 }
@@ -294,7 +294,7 @@ pub fn revoke_account(
     }
 }
 
-/// Who acts when the account does: a session of its role.
+/// The principal that acts for the account: a session of its role.
 pub fn principal_of(account: &Account) -> Principal {
     Principal {
         account: account.endpoint.scope().account.clone(),
@@ -308,7 +308,7 @@ pub fn principal_of(account: &Account) -> Principal {
     }
 }
 
-/// The same with what the role may do. A role that is gone, or was made again, may do nothing.
+/// The same with the role's policies. A role that is gone, or was made again, has no permissions.
 pub fn find_caller(
     work: &mut Work<'_>,
     cache: &PolicyCache,

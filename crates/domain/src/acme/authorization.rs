@@ -11,7 +11,7 @@ use super::{Account, AcmeError, DnsName, Kind, StoredProblem, Validation, is_id,
 use crate::work::Work;
 use crate::{Fault, limits};
 
-/// Where an authorization stands.
+/// Status of an authorization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AuthorizationStatus {
     /// `pending`
@@ -47,7 +47,7 @@ struct Record {
     status: AuthorizationStatus,
     expires_ms: i64,
     challenges: Vec<Challenge>,
-    /// Whether a domain validation approved it, which must still be there when a certificate is issued.
+    /// Whether a domain validation approved it; the validation must still exist when a certificate is issued.
     pre_approved: bool,
 }
 
@@ -75,7 +75,7 @@ impl Authorization {
         &self.record.name
     }
 
-    /// Where it stands.
+    /// Status.
     pub fn status(&self) -> AuthorizationStatus {
         self.record.status
     }
@@ -105,7 +105,7 @@ impl Authorization {
     }
 }
 
-/// Makes the authorization for a name of an order: valid at once, if a domain validation covers it.
+/// Makes the authorization for a name of an order: valid at once if a domain validation covers the name.
 pub(super) fn create(
     work: &mut Work<'_>,
     order: &Order,
@@ -114,7 +114,7 @@ pub(super) fn create(
 ) -> Result<String, Fault> {
     let mut challenges = Vec::new();
     for (_, kind, proves_wildcards) in CHALLENGES {
-        // What DNS has proved beforehand reads as a DNS challenge that was met.
+        // A domain validation appears as a DNS challenge that was met.
         let wanted = match covering {
             Some(_) => *kind == ChallengeKind::Dns01,
             None => *proves_wildcards || !name.is_wildcard(),
@@ -152,7 +152,7 @@ pub(super) fn create(
     Ok(authorization.record.id)
 }
 
-/// An authorization of an account. One whose time is over reads as expired.
+/// Finds an authorization of an account. An authorization past its end reads as expired.
 pub fn find_authorization(
     work: &mut Work<'_>,
     endpoint: &str,
@@ -172,7 +172,7 @@ pub fn find_authorization(
     Ok(Some(Authorization { endpoint: endpoint.to_owned(), account: account.to_owned(), record }))
 }
 
-/// The client is ready for validation. A challenge that was validated already stays as it is.
+/// Notes that the client is ready for validation. A challenge that was validated already stays as it is.
 pub fn respond(
     work: &mut Work<'_>,
     account: &Account,
@@ -204,7 +204,7 @@ pub fn respond(
     Ok(queue::begin_challenge(work, endpoint, account.id(), authorization.id(), kind, now_ms)?)
 }
 
-/// The holder gives the authorization up; an open order that needs it fails.
+/// Deactivates the authorization on behalf of its holder; an open order that needs it fails.
 pub fn deactivate_authorization(
     work: &mut Work<'_>,
     authorization: &mut Authorization,
@@ -230,17 +230,17 @@ pub fn deactivate_authorization(
     )?)
 }
 
-/// What a look at the target has shown.
+/// The result of a validation attempt.
 pub(super) enum Look {
-    /// The challenge is met.
+    /// The target has what the challenge requires.
     Met,
-    /// Not yet; the next attempt may find it.
+    /// Not there yet; the next attempt may find it.
     NotYet(StoredProblem),
-    /// It has failed.
+    /// The challenge has failed.
     Failed(StoredProblem),
 }
 
-/// Notes what a look at the target of a challenge has shown. Gives the event to record.
+/// Records the result of an attempt to validate a challenge. Returns the event to log.
 pub(super) fn looked(
     work: &mut Work<'_>,
     mut authorization: Authorization,
@@ -254,7 +254,7 @@ pub(super) fn looked(
         .challenges
         .iter_mut()
         .find(|one| one.kind == kind && one.status == ChallengeStatus::Processing);
-    // It may have been given up, or met in another way, while the server looked.
+    // In the meantime it may have been deactivated, or met by another challenge.
     let (true, Some(challenge)) = (is_pending, challenge) else { return Ok(None) };
     let (status, failed, event) = match look {
         Look::NotYet(problem) => {
@@ -286,7 +286,7 @@ pub(super) fn looked(
     Ok(Some(event))
 }
 
-/// Carries what has become of an authorization over to its order.
+/// Updates the order of an authorization that has changed.
 fn carry_over(
     work: &mut Work<'_>,
     endpoint: &str,
@@ -326,7 +326,7 @@ pub(super) fn holds_all(
     account: &str,
     names: &[DnsName],
 ) -> Result<bool, Fault> {
-    /// Authorizations searched, at most.
+    /// Authorizations that are searched, at most.
     const MOST: usize = 10_000;
     let now_ms = work.now_ms();
     let found = work.scan::<Record>(&record_key(endpoint, account, ""), "", MOST)?;

@@ -1,8 +1,8 @@
 //! External account bindings (RFC 8555, section 7.3.4): a key that lets clients make ACME accounts which act as a
 //! role.
 //!
-//! As at AWS a binding may serve several accounts, until it expires or is revoked or deleted; accounts that it
-//! has made stay.
+//! As at AWS, a binding can serve several accounts until it expires, is revoked or deleted; accounts made with it
+//! stay.
 
 use std::collections::BTreeMap;
 
@@ -19,13 +19,14 @@ use crate::identity::{Entry, IdentityError, Permit, PolicyCache, Role, action};
 use crate::limits;
 use crate::work::{Page, Work};
 
-/// Bytes of a MAC key: HS256 wants at least 32 (RFC 7518, section 3.2).
+/// Length of a MAC key in bytes: HS256 requires at least 32 (RFC 7518, section 3.2).
 const KEY_LEN: usize = 32;
 
-/// Who acts as the roles of ACME's accounts (ACM user guide, "IAM for ACME certificate automation").
+/// The service principal that assumes the roles of ACME accounts (ACM user guide, "IAM for ACME certificate
+/// automation").
 pub const SERVICE_PRINCIPAL: &str = "acm-acme.amazonaws.com";
 
-/// What a new binding shall be.
+/// Properties of a new binding.
 pub struct NewBinding<'a> {
     /// ARN of the role that its accounts act as.
     pub role_arn: &'a Arn,
@@ -60,12 +61,12 @@ pub struct Binding {
 }
 
 impl Binding {
-    /// Id, which is the key id that clients name.
+    /// Id, which is the key id that clients send.
     pub fn id(&self) -> &str {
         &self.record.id
     }
 
-    /// The endpoint that it is for.
+    /// The binding's endpoint.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
@@ -134,7 +135,7 @@ pub(super) fn binding_arn(endpoint: &Endpoint, id: &str) -> String {
     format!("{}/acme-external-account-binding/{id}", endpoint.arn())
 }
 
-/// Makes a binding. The two permissions are to make one, and to pass the role on.
+/// Makes a binding. The permits allow making one and passing the role.
 pub fn create_binding(
     work: &mut Work<'_>,
     endpoint: &Endpoint,
@@ -152,7 +153,7 @@ pub fn create_binding(
     }
     let role = role(work, scope, new.role_arn)?;
     may_pass.opens(&role.arn())?;
-    // Which account it will be for is not known yet: a condition on it must allow any.
+    // The account is not known yet, so a condition on it must allow any.
     let asked = ServiceRequest {
         service: SERVICE_PRINCIPAL,
         source_arn: &endpoint.arn(),
@@ -203,7 +204,7 @@ pub fn parse_role_arn(text: &str) -> Result<Arn, AcmError> {
         .ok_or_else(|| AcmError::Validation(format!("{text} is not the ARN of a role")))
 }
 
-/// The role with this ARN, which must be one of the account.
+/// Finds the role with this ARN, in the account.
 fn role(work: &mut Work<'_>, scope: &Scope, arn: &Arn) -> Result<Role, AcmError> {
     let name = arn.of("iam", "role/").unwrap_or_default();
     if arn.account() != scope.account {
@@ -237,7 +238,7 @@ fn by_id(
     Ok(record.map(|record| Binding { endpoint: endpoint.clone(), record }))
 }
 
-/// Bindings of an endpoint, beginning after the marker of the page before.
+/// Bindings of an endpoint, after the marker of the previous page.
 pub fn bindings(
     work: &Work<'_>,
     endpoint: &Endpoint,
@@ -252,7 +253,7 @@ pub fn bindings(
     Ok(Page { items, next: page.next })
 }
 
-/// The MAC key.
+/// The MAC key of a binding.
 pub fn credentials(
     work: &mut Work<'_>,
     binding: &Binding,
@@ -263,7 +264,7 @@ pub fn credentials(
     Ok(work.secret(&record_key)?.ok_or(crate::Fault::Damaged(record_key))?)
 }
 
-/// Revokes a binding: no further account can be made with it.
+/// Revokes a binding: no account can be made with it any more.
 pub fn revoke_binding(
     work: &mut Work<'_>,
     mut binding: Binding,
@@ -316,7 +317,7 @@ pub fn prove(
     Ok(binding)
 }
 
-/// Notes that an account was made with it.
+/// Notes that an account was made with a binding.
 pub(super) fn used(work: &mut Work<'_>, mut binding: Binding) -> Result<(), crate::Fault> {
     binding.record.last_used_ms = Some(work.now_ms());
     binding.save(work)
@@ -334,7 +335,7 @@ fn secret_record_key(endpoint: &str, id: &str) -> String {
     format!("acme/binding-secret/{endpoint}/{id}")
 }
 
-/// Where the accounts are counted that a binding has made.
+/// Record key of the number of accounts made with a binding.
 pub(super) fn binding_count_record_key(endpoint: &str, binding: &str) -> String {
     format!("acme/binding-accounts/{endpoint}/{binding}")
 }

@@ -1,4 +1,4 @@
-//! Finalizing orders (RFC 8555, section 7.4), revoking what was issued (7.6), and when to renew it (RFC 9773).
+//! Finalizes orders (RFC 8555, section 7.4), revokes certificates (7.6), and says when to renew them (RFC 9773).
 
 use std::collections::BTreeSet;
 
@@ -34,10 +34,10 @@ use crate::policy::ConditionKeys;
 use crate::work::Work;
 use crate::{Fault, limits};
 
-/// A certificate that ACME issued; Certificate Manager has a record of its own.
+/// A certificate that ACME issued, as ACME records it; Certificate Manager has a record of its own.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Record {
-    /// Id of the account that it was issued to.
+    /// Id of the account that ordered it.
     account: String,
     /// ARN in Certificate Manager.
     #[serde(deserialize_with = "crate::arn::stored")]
@@ -50,20 +50,20 @@ pub(super) struct Record {
     names: Vec<DnsName>,
     not_before: i64,
     not_after: i64,
-    /// The certificate and those above it but for the root, PEM.
+    /// The certificate and those above it, without the root, PEM.
     chain: String,
-    /// Id of the order that is to replace it.
+    /// Id of the order that is to replace the certificate.
     replaced_by: Option<String>,
 }
 
 impl Record {
-    /// Whether nobody needs it any more: Certificate Manager forgets it then, too.
+    /// Whether it is long past its end: Certificate Manager forgets it then, too.
     pub fn is_old(&self, now_ms: i64) -> bool {
         self.not_after * 1000 + limits::KEEP_ENDED_ACME_MS <= now_ms
     }
 }
 
-/// Deletes the record at this place, if it is old.
+/// Deletes the record with this key, if it is old.
 pub(super) fn forget(work: &mut Work<'_>, at: &str) -> Result<(), Fault> {
     let now_ms = work.now_ms();
     let Some(record) = work.get::<Record>(at)?.filter(|record| record.is_old(now_ms)) else {
@@ -77,7 +77,7 @@ pub(super) fn forget(work: &mut Work<'_>, at: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A certificate that an endpoint has handed out.
+/// A certificate that an endpoint has issued.
 #[derive(Debug, Clone)]
 pub struct Certificate {
     endpoint: Endpoint,
@@ -86,12 +86,12 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Its id as RFC 9773, section 4.1 has it.
+    /// Its id by RFC 9773, section 4.1.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Id of the account that it was issued to.
+    /// Id of the account that ordered it.
     pub fn account(&self) -> &str {
         &self.record.account
     }
@@ -101,35 +101,35 @@ impl Certificate {
         &self.record.arn
     }
 
-    /// ARN of the authority that has issued it.
+    /// ARN of the CA that issued it.
     pub fn authority(&self) -> &str {
         &self.record.authority
     }
 
-    /// The certificate and those above it but for the root, PEM.
+    /// The certificate and those above it, without the root, PEM.
     pub fn chain(&self) -> &str {
         &self.record.chain
     }
 }
 
-/// What a client sends to finalize an order, and what decides on it.
+/// A client's request to finalize an order, and what the decision depends on.
 pub struct Finalize<'a> {
     /// PKCS #10 request in DER.
     pub csr: &'a [u8],
     /// The account's key, a DER `SubjectPublicKeyInfo`.
     pub account_key: &'a [u8],
-    /// Loaded keys.
+    /// Cache of unsealed keys.
     pub ring: &'a KeyRing,
-    /// Parsed policies.
+    /// Cache of parsed policies.
     pub policies: &'a PolicyCache,
-    /// Who acts.
+    /// The principal of the account.
     pub caller: &'a Caller,
-    /// What is known of the request.
+    /// Condition keys of the request.
     pub conditions: &'a ConditionKeys,
 }
 
-/// Issues the certificate of an order that is ready. The account's role must be allowed `acm:RequestCertificate`,
-/// as at AWS, and `acm-pca:IssueCertificate` on the CA.
+/// Issues the certificate of an order that is ready. The account's role needs `acm:RequestCertificate`, as at AWS,
+/// and `acm-pca:IssueCertificate` on the CA.
 pub fn finalize(
     work: &mut Work<'_>,
     account: &Account,
@@ -224,7 +224,7 @@ pub fn finalize(
     Ok(certificate)
 }
 
-/// Every name is still authorized: a domain validation may have been deleted since.
+/// Checks that every name is still authorized: a domain validation may have been deleted since.
 fn check_authorizations(
     work: &mut Work<'_>,
     endpoint: &Endpoint,
@@ -250,7 +250,7 @@ fn check_authorizations(
     Ok(())
 }
 
-/// The request is for the names of the order, all of them and no others (RFC 8555, section 7.4).
+/// Checks that the request is for exactly the names of the order (RFC 8555, section 7.4).
 fn check_request(order: &Order, given: &Finalize<'_>) -> Result<CertificateRequest, AcmeError> {
     let bad = |detail: String| AcmeError::new(Kind::BAD_CSR, detail);
     if given.csr.len() > limits::MAX_ACME_CSR {
@@ -258,7 +258,7 @@ fn check_request(order: &Order, given: &Finalize<'_>) -> Result<CertificateReque
     }
     let request =
         CertificateRequest::parse_and_verify(given.csr).map_err(|error| bad(error.to_string()))?;
-    // RFC 8555, section 11.1: an account key must not be a certificate's.
+    // RFC 8555, section 11.1: a certificate must not use an account key.
     if request.public_key == given.account_key {
         return Err(bad("The request has the key of the account; use another one.".into()));
     }
@@ -298,8 +298,8 @@ fn common_names(request: &CertificateRequest) -> impl Iterator<Item = String> {
     all.filter(|(oid, _)| oid.to_string() == "2.5.4.3").map(|(_, text)| text)
 }
 
-/// The subject of the certificate: the common name that the request asks for, if the order has it and it is short
-/// enough for one; otherwise nothing. Whatever else the request says of its holder was not proven.
+/// The subject of the certificate: the common name of the request, if the order contains it and it is short enough;
+/// otherwise empty. The request's other attributes were not proven.
 fn subject(order: &Order, request: &CertificateRequest) -> Result<Name, Fault> {
     let common = common_names(request)
         .filter_map(|common| DnsName::parse(&common).ok())
@@ -314,7 +314,7 @@ fn subject(order: &Order, request: &CertificateRequest) -> Result<Name, Fault> {
 }
 
 /// The certificate and those above it. Leaves out the root, which clients have already (RFC 8555, section 7.4.2),
-/// unless nothing would be left: clients such as certbot need one at least.
+/// unless nothing would be left above: clients such as certbot need at least one.
 fn chain(certificate: &str, above: Option<&str>) -> Result<String, Fault> {
     let mut out = certificate.to_owned();
     let above = above.map(|pem| pem::read_certificates(pem.as_bytes())).transpose()?;
@@ -358,7 +358,7 @@ pub fn find_certificate(
     Ok(record.map(|record| Certificate { endpoint: endpoint.clone(), id: id.to_owned(), record }))
 }
 
-/// The certificate of an endpoint that is these very bytes.
+/// The certificate of an endpoint with these bytes.
 pub fn find_certificate_by_der(
     work: &mut Work<'_>,
     endpoint: &Endpoint,
@@ -370,8 +370,7 @@ pub fn find_certificate_by_der(
     }
 }
 
-/// Whether an order of this account may say that it replaces a certificate, which it then does (RFC 9773,
-/// section 5).
+/// Lets an order of this account replace a certificate, if it may (RFC 9773, section 5).
 pub(super) fn check_replaceable(
     work: &mut Work<'_>,
     account: &Account,
@@ -401,7 +400,7 @@ pub(super) fn check_replaceable(
     Ok(work.put(&record_key(endpoint.id(), id), &record)?)
 }
 
-/// When a certificate should be renewed.
+/// When to renew a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RenewalWindow {
     /// Seconds since 1970.
@@ -410,8 +409,8 @@ pub struct RenewalWindow {
     pub end: i64,
 }
 
-/// When to renew a certificate: when two thirds of its life are over, give or take a sixtieth, so that not all come
-/// at once; one that was revoked at once.
+/// The renewal window of a certificate: around two thirds of its lifetime, give or take a sixtieth, so that not all
+/// renew at once; a revoked certificate is renewed at once.
 pub fn renewal(work: &mut Work<'_>, certificate: &Certificate) -> Result<RenewalWindow, AcmeError> {
     let record = &certificate.record;
     if is_revoked(work, certificate)? {
@@ -428,33 +427,33 @@ fn is_revoked(work: &mut Work<'_>, certificate: &Certificate) -> Result<bool, Ac
     match ca::find(work, scope, &certificate.record.authority) {
         Ok(authority) => Ok(ca::revoked(work, &authority, &certificate.record.serial)?.is_some()),
         Err(ca::CaError::Fault(fault)) => Err(fault.into()),
-        // What a CA that is gone has issued cannot be relied on.
+        // A certificate of a deleted CA cannot be relied on.
         Err(_) => Ok(true),
     }
 }
 
 /// The client that asks for a revocation.
 pub enum Holder<'a> {
-    /// An account, and who acts for it.
+    /// An account, and its principal.
     Account(&'a Account, &'a Caller),
-    /// Whoever has signed the request with this key, a DER `SubjectPublicKeyInfo`, which must be the certificate's own
-    /// (RFC 8555, section 7.6).
+    /// The holder of this key, a DER `SubjectPublicKeyInfo`, who has signed the request; it must be the certificate's
+    /// own key (RFC 8555, section 7.6).
     CertificateKey(&'a [u8]),
 }
 
-/// What is known of a request to revoke.
+/// A request to revoke.
 pub struct Revocation<'a> {
-    /// Who asks.
+    /// The client that asks.
     pub holder: Holder<'a>,
     /// The number of the reason (RFC 5280, section 5.3.1).
     pub reason: u8,
-    /// What is known of the request.
+    /// Condition keys of the request.
     pub conditions: &'a ConditionKeys,
     /// Parsed policies.
     pub policies: &'a PolicyCache,
 }
 
-/// Reasons as RFC 5280, section 5.3.1 numbers them, in Private CA's spelling. Certificates are not put on hold.
+/// Reason codes of RFC 5280, section 5.3.1, in Private CA's spelling. Certificates are never put on hold.
 const REASONS: &[(u8, &str)] = &[
     (0, "UNSPECIFIED"),
     (1, "KEY_COMPROMISE"),
@@ -466,12 +465,12 @@ const REASONS: &[(u8, &str)] = &[
     (10, "A_A_COMPROMISE"),
 ];
 
-/// The permit to revoke a certificate, and the one to do so at the authority, if that takes one.
+/// The permits to revoke a certificate in Certificate Manager and, where needed, at the CA.
 type MayRevoke =
     (Permit<action::acm::RevokeCertificate>, Option<Permit<action::acm_pca::RevokeCertificate>>);
 
-/// The permission of an account's role to revoke: as Certificate Manager's RevokeCertificate takes it, but that a CA of
-/// its own account needs to allow nothing more.
+/// The permits of an account's role to revoke: the same that Certificate Manager's RevokeCertificate takes, except
+/// that a CA of its own account needs no further permission.
 fn authorize_revocation(
     work: &mut Work<'_>,
     caller: &Caller,
@@ -482,7 +481,7 @@ fn authorize_revocation(
     let mut keys = revocation.conditions.clone();
     match acm::find(work, scope, certificate.arn()) {
         Ok(kept) => conditions::of_certificate(&mut keys, &kept),
-        // Certificate Manager has forgotten it.
+        // Certificate Manager no longer has a record of it.
         Err(AcmError::NotFound(_)) => {
             let names: Vec<_> = certificate.record.names.iter().map(DnsName::to_string).collect();
             conditions::names(&mut keys, names.iter().map(String::as_str));
@@ -504,14 +503,14 @@ fn authorize_revocation(
             };
             Some(ca::authorize(work, access, action::acm_pca::RevokeCertificate, &authority)?)
         }
-        // One that is gone revokes nothing.
+        // A CA that is gone cannot revoke.
         Ok(_) | Err(ca::CaError::NotFound(_)) => None,
         Err(error) => return Err(error.into()),
     };
     Ok((permit, at_authority))
 }
 
-/// Whether the account has the certificate, or valid authorizations for all its names.
+/// Whether the certificate is the account's, or the account has valid authorizations for all its names.
 pub fn may_revoke(
     work: &Work<'_>,
     account: &Account,
@@ -524,8 +523,8 @@ pub fn may_revoke(
     authorization::holds_all(work, endpoint, account.id(), &certificate.record.names)
 }
 
-/// Revokes a certificate. An account's role must be allowed `acm:RevokeCertificate`, as at AWS; the holder of the
-/// certificate's key needs no permission.
+/// Revokes a certificate. An account's role needs `acm:RevokeCertificate`, as at AWS; the holder of the certificate's
+/// key needs no permission.
 pub fn revoke(
     work: &mut Work<'_>,
     certificate: &Certificate,
@@ -567,20 +566,20 @@ pub fn revoke(
     let at = ca::RevokeAt { authority: &at_authority, partner: None };
     match acm::by_serial(work, &authority, &certificate.record.serial)? {
         Some(kept) => revoke_for_acme(work, kept, &authority, reason, &permit, at)?,
-        // Certificate Manager has forgotten it.
+        // Certificate Manager no longer has a record of it.
         None => ca::revoke(work, &authority, &certificate.record.serial, reason, at)?,
     }
     Ok(())
 }
 
-/// The account that a certificate was issued to, if it is there.
+/// The account that ordered a certificate.
 impl Certificate {
-    /// Finds it.
+    /// Finds the account, if it still exists.
     pub fn holder(&self, work: &mut Work<'_>) -> Result<Option<Account>, Fault> {
         account::find_account(work, &self.endpoint, &self.record.account)
     }
 
-    /// Its public key, a DER `SubjectPublicKeyInfo`.
+    /// The certificate's public key, a DER `SubjectPublicKeyInfo`.
     pub fn public_key(&self) -> Result<Vec<u8>, Fault> {
         let all = pem::read_certificates(self.record.chain.as_bytes())?;
         let leaf = all.first().ok_or_else(|| Fault::Damaged(self.record.arn.clone()))?;

@@ -15,7 +15,7 @@ pub enum ChallengeKind {
     TlsAlpn01,
 }
 
-/// Every kind with its name, and whether it proves wildcards (RFC 8555, section 7.1.3).
+/// All kinds with their names, and whether each proves wildcards (RFC 8555, section 7.1.3).
 pub static CHALLENGES: &[(&str, ChallengeKind, bool)] = &[
     ("http-01", ChallengeKind::Http01, false),
     ("dns-01", ChallengeKind::Dns01, true),
@@ -34,12 +34,12 @@ impl ChallengeKind {
     }
 }
 
-/// Where a challenge stands.
+/// Status of a challenge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ChallengeStatus {
     /// `pending`: the client has not said that it is ready.
     Pending,
-    /// `processing`: the server looks.
+    /// `processing`: the server is validating it.
     Processing,
     /// `valid`
     Valid,
@@ -62,14 +62,14 @@ impl ChallengeStatus {
 /// A challenge.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Challenge {
-    /// Which one.
+    /// Kind.
     pub kind: ChallengeKind,
     /// Token, in base64url.
     pub token: String,
-    /// Where it stands.
+    /// Status.
     pub status: ChallengeStatus,
     /// When it was met, milliseconds since 1970.
     pub validated_ms: Option<i64>,
-    /// What went wrong, at the last try or for good.
+    /// Why the last attempt, or the challenge, has failed.
     pub error: Option<StoredProblem>,
 }

@@ -16,7 +16,7 @@ use crate::{Fault, limits};
 /// How names are authorized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AuthorizationBehavior {
-    /// `PRE_APPROVED`: only names that a domain validation covers, at once.
+    /// `PRE_APPROVED`: only names that a domain validation covers, without a challenge.
     PreApproved,
     /// `CHALLENGE`, beyond AWS: other names are proved by the challenges of RFC 8555 and RFC 8737.
     Challenge,
@@ -28,7 +28,7 @@ pub static AUTHORIZATION_BEHAVIORS: &[(&str, AuthorizationBehavior)] = &[
     ("CHALLENGE", AuthorizationBehavior::Challenge),
 ];
 
-/// Whether accounts must say how to reach somebody.
+/// Whether accounts must have a contact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Contact {
     /// `REQUIRED`
@@ -41,25 +41,25 @@ pub enum Contact {
 pub static CONTACTS: &[(&str, Contact)] =
     &[("REQUIRED", Contact::Required), ("NOT_REQUIRED", Contact::NotRequired)];
 
-/// Which CA issues, and for which keys.
+/// The CA of an endpoint, and the key types that it certifies there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Authority {
     /// ARN of the private CA.
     #[serde(deserialize_with = "crate::arn::stored")]
     pub arn: String,
-    /// Whether a tag names it, and not the member `PrivateCertificateAuthority`.
+    /// Whether a tag names it, rather than the member `PrivateCertificateAuthority`.
     pub by_tag: bool,
-    /// `AllowedKeyAlgorithms`; empty for all that the CA takes.
+    /// `AllowedKeyAlgorithms`; empty for all that the CA accepts.
     pub key_algorithms: Vec<String>,
 }
 
-/// What a new endpoint shall be.
+/// Properties of a new endpoint.
 pub struct NewEndpoint {
     /// How names are authorized.
     pub authorization: AuthorizationBehavior,
     /// Whether accounts must have a contact.
     pub contact: Contact,
-    /// Who issues.
+    /// CA that issues.
     pub authority: Authority,
     /// Tags of the endpoint.
     pub tags: BTreeMap<String, String>,
@@ -69,14 +69,14 @@ pub struct NewEndpoint {
     pub token: Idempotency,
 }
 
-/// What is to be changed.
+/// Changes of an endpoint.
 #[derive(Default)]
 pub struct UpdateEndpoint {
     /// How names are authorized.
     pub authorization: Option<AuthorizationBehavior>,
     /// Whether accounts must have a contact.
     pub contact: Option<Contact>,
-    /// Who issues.
+    /// CA that issues.
     pub authority: Option<Authority>,
 }
 
@@ -92,7 +92,7 @@ struct Record {
     updated_ms: i64,
 }
 
-/// Where an endpoint is: its URL says its id only.
+/// Account and Region of an endpoint, whose URL has only its id.
 #[derive(Serialize, Deserialize)]
 struct Home {
     account: String,
@@ -107,12 +107,12 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Id, which its URLs carry.
+    /// Id, which is part of its URLs.
     pub fn id(&self) -> &str {
         &self.record.id
     }
 
-    /// Where it lives.
+    /// Account and Region.
     pub fn scope(&self) -> &Scope {
         &self.scope
     }
@@ -132,7 +132,7 @@ impl Endpoint {
         self.record.contact
     }
 
-    /// Who issues.
+    /// CA that issues.
     pub fn authority(&self) -> &Authority {
         &self.record.authority
     }
@@ -167,7 +167,7 @@ impl Endpoint {
     }
 }
 
-/// Finds the CA that an endpoint shall issue from: it must be there.
+/// Finds the CA for an endpoint.
 pub fn authority_of(
     work: &mut Work<'_>,
     scope: &Scope,
@@ -179,7 +179,7 @@ pub fn authority_of(
     })
 }
 
-/// Makes an endpoint and gives its ARN. The two permissions are to make one, and to issue from its CA.
+/// Makes an endpoint and returns its ARN. The permits allow making one and issuing from its CA.
 pub fn create_endpoint(
     work: &mut Work<'_>,
     scope: &Scope,
@@ -219,11 +219,11 @@ pub fn create_endpoint(
     Ok(Endpoint { scope: scope.clone(), record }.arn())
 }
 
-/// The ARN of an endpoint, or of something below it.
+/// The ARN of an endpoint, or of a resource below it.
 pub(super) struct AcmeArn(Arn);
 
 impl AcmeArn {
-    /// Reads one, which must be of this scope.
+    /// Reads an ARN of this scope.
     pub fn parse(scope: &Scope, text: &str) -> Result<Self, AcmError> {
         let arn =
             Arn::parse(text).filter(|arn| arn.of("acm", PREFIX).is_some()).ok_or_else(|| {
@@ -240,7 +240,7 @@ impl AcmeArn {
         self.parts().0
     }
 
-    /// What follows the endpoint; empty for an endpoint itself.
+    /// The part after the endpoint; empty for an endpoint itself.
     pub fn below(&self) -> &str {
         self.parts().1
     }
@@ -251,10 +251,10 @@ impl AcmeArn {
     }
 }
 
-/// How the resource part of their ARNs begins.
+/// Prefix of the resource part of these ARNs.
 const PREFIX: &str = "acme-endpoint/";
 
-/// The ARN of an ACME resource of this scope that was not found, as policies are asked for it.
+/// The canonical ARN of an ACME resource of this scope that was not found, for policies to be evaluated with.
 pub fn absent(scope: &Scope, text: &str) -> Result<String, AcmError> {
     let wrong = || AcmError::Validation(format!("{text} is not the ARN of an ACME resource here"));
     let arn = AcmeArn::parse(scope, text).map_err(|_| wrong())?;
@@ -265,7 +265,7 @@ pub fn absent(scope: &Scope, text: &str) -> Result<String, AcmError> {
     Ok(arn.0.to_string())
 }
 
-/// There is no such thing.
+/// The error for an ACME resource that does not exist.
 pub(super) fn missing(arn: &str) -> AcmError {
     AcmError::NotFound(format!("Could not find the ACME resource with ARN {arn}"))
 }
@@ -273,7 +273,7 @@ pub(super) fn missing(arn: &str) -> AcmError {
 /// Finds an endpoint by ARN.
 pub fn find_endpoint(work: &mut Work<'_>, scope: &Scope, arn: &str) -> Result<Endpoint, AcmError> {
     let parsed = AcmeArn::parse(scope, arn)?;
-    // A slash at the end is another name.
+    // With a trailing slash it is another name.
     if parsed.0.of("acm", PREFIX) != Some(parsed.endpoint()) {
         return Err(AcmError::Validation(format!("{arn} is not the ARN of an ACME endpoint")));
     }
@@ -293,7 +293,7 @@ pub(super) fn in_scope(
     Ok(record.map(|record| Endpoint { scope: scope.clone(), record }))
 }
 
-/// The endpoint with this id, wherever it is.
+/// The endpoint with this id, in any account and Region.
 pub fn endpoint_by_id(work: &mut Work<'_>, id: &str) -> Result<Option<Endpoint>, Fault> {
     if !is_id(id) {
         return Ok(None);
@@ -302,7 +302,7 @@ pub fn endpoint_by_id(work: &mut Work<'_>, id: &str) -> Result<Option<Endpoint>,
     in_scope(work, &Scope { account: home.account, region: home.region }, id)
 }
 
-/// Endpoints, beginning after the marker of the page before.
+/// Endpoints, after the marker of the previous page.
 pub fn endpoints(
     work: &Work<'_>,
     scope: &Scope,
@@ -316,7 +316,7 @@ pub fn endpoints(
     Ok(Page { items: items.collect(), next: page.next })
 }
 
-/// Changes an endpoint. Another CA needs the permission to issue from it.
+/// Changes an endpoint. Choosing another CA takes the permit to issue from it.
 pub fn update_endpoint(
     work: &mut Work<'_>,
     mut endpoint: Endpoint,
@@ -338,7 +338,7 @@ pub fn update_endpoint(
     Ok(work.put(&record_key(&endpoint.scope, &endpoint.record.id), &endpoint.record)?)
 }
 
-/// Deletes an endpoint. What is below it can be reached no more, and is cleaned up bit by bit.
+/// Deletes an endpoint. Resources below it become unreachable, and a sweep deletes them bit by bit.
 pub fn delete_endpoint(
     work: &mut Work<'_>,
     endpoint: &Endpoint,
@@ -352,14 +352,14 @@ pub fn delete_endpoint(
     Ok(work.put(&format!("acme/deleted/{id}"), &Deleted { deleted_ms })?)
 }
 
-/// An endpoint that is gone, with things below it left.
+/// A deleted endpoint with resources left below it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Deleted {
     deleted_ms: i64,
 }
 
 impl Deleted {
-    /// It is due at once.
+    /// Always due.
     pub fn is_due(&self, now_ms: i64) -> bool {
         self.deleted_ms <= now_ms
     }

@@ -1,4 +1,4 @@
-//! Why ACME refuses (RFC 8555, section 6.7): types as rows.
+//! Errors of ACME (RFC 8555, section 6.7): types as rows.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use crate::identity::Denied;
 /// A type of problem.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Kind {
-    /// What follows `urn:ietf:params:acme:error:`.
+    /// The type without its prefix `urn:ietf:params:acme:error:`.
     pub name: &'static str,
     /// HTTP status.
     pub status: u16,
@@ -22,7 +22,7 @@ macro_rules! kinds {
         impl Kind {
             $(#[doc = $doc] pub const $constant: &'static Self = &Self { name: $name, status: $status };)*
         }
-        /// Every type.
+        /// All types.
         pub static KINDS: &[&Kind] = &[$(Kind::$constant),*];
     };
 }
@@ -78,13 +78,13 @@ pub struct Problem {
     pub kind: &'static Kind,
     /// Text for people.
     pub detail: String,
-    /// For one name each.
+    /// Problems with single names.
     pub subproblems: Vec<Subproblem>,
-    /// HTTP status, where it is not the type's usual one.
+    /// Status code, where it differs from the type's usual one.
     pub status: Option<u16>,
 }
 
-/// A problem as it is kept with an order or a challenge.
+/// A problem as it is stored with an order or a challenge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredProblem {
     /// Name of the type.
@@ -93,10 +93,10 @@ pub struct StoredProblem {
     pub detail: String,
 }
 
-/// What a step of the protocol can end with.
+/// Why a step of the protocol fails.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AcmeError {
-    /// The client's to mend.
+    /// The client's fault.
     #[error("{}: {}", .0.kind.name, .0.detail)]
     Problem(Box<Problem>),
     /// An internal failure.
@@ -125,12 +125,12 @@ impl AcmeError {
         self
     }
 
-    /// There is nothing at this URL, or nothing of this account.
+    /// No resource has this URL, or it belongs to another account.
     pub fn not_found(what: &str) -> Self {
         Self::malformed(format!("There is no such {what}.")).with_status(404)
     }
 
-    /// One problem, or several as subproblems of one.
+    /// Makes one problem of several: a single one stays as it is, others become subproblems.
     pub fn from_subproblems(mut found: Vec<Subproblem>) -> Option<Self> {
         let first = found.first()?;
         let same = found.iter().all(|other| other.kind == first.kind);
@@ -161,7 +161,7 @@ impl From<CaError> for AcmeError {
         match error {
             CaError::Fault(fault) => Self::Fault(fault),
             CaError::MalformedCsr(detail) => Self::new(Kind::BAD_CSR, detail),
-            // What the CA cannot do now, or not for this request, a client cannot mend.
+            // A client cannot correct what the CA cannot do now, or not for this request.
             CaError::InvalidState(detail) => Self::new(Kind::SERVER_INTERNAL, detail),
             CaError::LimitExceeded(detail) => Self::new(Kind::RATE_LIMITED, detail),
             other => Self::new(Kind::UNAUTHORIZED, other.to_string()),

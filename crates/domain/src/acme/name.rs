@@ -1,4 +1,4 @@
-//! DNS names as ACME has them (RFC 8555, section 7.1.4): ASCII, lower case, perhaps a wildcard.
+//! DNS names in ACME (RFC 8555, section 7.1.4): ASCII, lower case, perhaps a wildcard.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct DnsName {
-    /// Without `*.`.
+    /// The name without `*.`.
     base: String,
     wildcard: bool,
 }
 
 impl DnsName {
-    /// Reads a name; capitals become small. The error says what is wrong.
+    /// Reads a name and converts it to lower case. The error says what is wrong.
     pub fn parse(text: &str) -> Result<Self, String> {
         let lower = text.to_ascii_lowercase();
         let (base, wildcard) = match lower.strip_prefix("*.") {
@@ -44,7 +44,7 @@ impl DnsName {
                     .into(),
             );
         }
-        // Otherwise it would be an address to others (WHATWG URL, "ends in a number checker").
+        // Other programs would read it as an IP address (WHATWG URL, "ends in a number checker").
         if base.rsplit('.').next().is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit())) {
             return Err("the last label is a number".into());
         }
@@ -56,12 +56,12 @@ impl DnsName {
         &self.base
     }
 
-    /// Whether it stands for every host below [`Self::base`].
+    /// Whether it is a wildcard for [`Self::base`].
     pub fn is_wildcard(&self) -> bool {
         self.wildcard
     }
 
-    /// The name and those above it: `a.b.c`, `b.c`, `c`.
+    /// The name and its parents: `a.b.c`, `b.c`, `c`.
     pub fn ancestors(&self) -> impl Iterator<Item = &str> {
         std::iter::successors(Some(self.base.as_str()), |name| Some(name.split_once('.')?.1))
     }

@@ -1,4 +1,4 @@
-//! New orders: what may be ordered, and the authorization for each name.
+//! New orders: which are accepted, and the authorization for each name.
 
 use std::collections::BTreeSet;
 
@@ -11,9 +11,9 @@ use super::{
 use crate::limits;
 use crate::work::Work;
 
-/// What a new order shall be.
+/// Properties of a new order.
 pub struct NewOrder {
-    /// The names.
+    /// The names to certify.
     pub names: Vec<DnsName>,
     /// Beginning of validity, seconds since 1970.
     pub not_before: Option<i64>,
@@ -93,7 +93,7 @@ pub fn create_order(
     Ok(order)
 }
 
-/// The period that is asked for is one that the endpoint's CA can give.
+/// Checks that the endpoint's CA can issue for the requested period.
 fn check_period(work: &mut Work<'_>, account: &Account, order: &Record) -> Result<(), AcmeError> {
     let now = work.now();
     let latest = now + limits::MANAGED_SECONDS;

@@ -1,8 +1,7 @@
 //! Nonces against replay (RFC 8555, section 6.5).
 //!
-//! A nonce says when it was made and carries a MAC under a key that all servers share: giving one out writes
-//! nothing. Its use is a record in the transaction of the request, so that of two uses, on whatever server, one
-//! fails.
+//! A nonce contains the time it was made and a MAC under a key that all servers share, so making one writes nothing.
+//! Using it writes a record in the transaction of the request, so that of two uses, on whichever servers, one fails.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -13,9 +12,9 @@ use super::{AcmeError, Kind};
 use crate::work::Work;
 use crate::{Fault, limits};
 
-/// Where the key is. It is made with the first endpoint.
+/// Record key of the MAC key, which is made with the first endpoint.
 const KEY: &str = "acme/nonce-key";
-/// Bytes of time, chance and MAC.
+/// Length in bytes: time, random bytes, MAC.
 const LEN: usize = 8 + 16 + 16;
 
 /// A nonce that was used.
@@ -31,10 +30,10 @@ impl Used {
     }
 }
 
-/// The clocks of several servers may differ.
+/// Tolerance for the clocks of several servers, in milliseconds.
 const SKEW_MS: i64 = 300_000;
 
-/// Makes the key, if there is none.
+/// Makes the MAC key, unless it exists.
 pub(super) fn prepare(work: &mut Work<'_>) -> Result<(), Fault> {
     if work.secret(KEY)?.is_none() {
         work.put_secret(KEY, &random::secret(32)?)?;
@@ -52,7 +51,7 @@ pub fn fresh(work: &mut Work<'_>, endpoint: &str) -> Result<String, Fault> {
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// Uses up a nonce; gives the place of its record, which must be written even if the request is refused.
+/// Uses a nonce up; returns the key of its record, which must be written even if the request is refused.
 pub fn consume(work: &mut Work<'_>, endpoint: &str, nonce: &str) -> Result<String, AcmeError> {
     let bad = |detail: &str| AcmeError::new(Kind::BAD_NONCE, detail);
     let bytes = (nonce.len() <= 2 * LEN)

@@ -1,4 +1,4 @@
-//! Orders (RFC 8555, section 7.1.3): names that a certificate is wanted for.
+//! Orders (RFC 8555, section 7.1.3): requests for a certificate for some names.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,14 +6,14 @@ use super::{Account, DnsName, Kind, StoredProblem, is_id};
 use crate::work::{Page, Work};
 use crate::{Fault, limits};
 
-/// Where an order stands.
+/// Status of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OrderStatus {
     /// `pending`: a name is not authorized yet.
     Pending,
-    /// `ready`: to be finalized.
+    /// `ready`: can be finalized.
     Ready,
-    /// `valid`: the certificate is there.
+    /// `valid`: the certificate is issued.
     Valid,
     /// `invalid`
     Invalid,
@@ -51,7 +51,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Whether nobody asks for it any more.
+    /// Whether it is long past its end.
     pub fn is_old(&self, now_ms: i64) -> bool {
         self.expires_ms + limits::KEEP_ENDED_ACME_ORDER_MS <= now_ms
     }
@@ -76,7 +76,7 @@ impl Order {
         &self.account
     }
 
-    /// Where it stands.
+    /// Status.
     pub fn status(&self) -> OrderStatus {
         self.record.status
     }
@@ -86,12 +86,12 @@ impl Order {
         &self.record.names
     }
 
-    /// The beginning that was asked for, seconds since 1970.
+    /// Requested start of validity, seconds since 1970.
     pub fn not_before(&self) -> Option<i64> {
         self.record.not_before
     }
 
-    /// The end that was asked for, seconds since 1970.
+    /// Requested end of validity, seconds since 1970.
     pub fn not_after(&self) -> Option<i64> {
         self.record.not_after
     }
@@ -125,7 +125,7 @@ impl Order {
         matches!(self.record.status, OrderStatus::Pending | OrderStatus::Ready)
     }
 
-    /// Saves it, and files it among the open ones or takes it away from them.
+    /// Saves the order and updates the list of open ones.
     pub(super) fn save(&self, work: &mut Work<'_>) -> Result<(), Fault> {
         let open = open_record_key(&self.endpoint, &self.account, self.id());
         if self.is_open() {
@@ -136,7 +136,7 @@ impl Order {
         work.put(&record_key(&self.endpoint, &self.account, self.id()), &self.record)
     }
 
-    /// It has failed.
+    /// Marks the order as failed.
     pub(super) fn fail(&mut self, kind: &'static Kind, detail: impl Into<String>) {
         self.record.status = OrderStatus::Invalid;
         self.record.error =
@@ -151,13 +151,13 @@ pub(super) struct Open {
 }
 
 impl Open {
-    /// Whether its time is over.
+    /// Whether it is past its end.
     pub fn is_over(&self, now_ms: i64) -> bool {
         self.expires_ms <= now_ms
     }
 }
 
-/// An order of an account. One whose time is over reads as invalid.
+/// Finds an order of an account. An open order past its end reads as invalid.
 pub fn find_order(
     work: &mut Work<'_>,
     endpoint: &str,
@@ -177,7 +177,7 @@ pub fn find_order(
     Ok(Some(order))
 }
 
-/// Ids of an account's orders that are not invalid, beginning after the marker of the page before.
+/// Ids of an account's orders that are not invalid, after the marker of the previous page.
 pub fn orders(
     work: &Work<'_>,
     account: &Account,

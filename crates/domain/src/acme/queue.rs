@@ -1,4 +1,4 @@
-//! Looks at targets of validations that wait for their time.
+//! Queues of validation attempts that wait for their time.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use super::challenge::ChallengeKind;
 use crate::Fault;
 use crate::work::{Due, Work};
 
-/// What waits for different lengths of time is kept apart, so that looking for what is urgent stays quick.
+/// Tasks with different waiting times have queues of their own, so that finding urgent ones stays quick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Queue {
     /// Challenges, whose clients wait.
@@ -15,7 +15,8 @@ pub enum Queue {
     Domains,
 }
 
-/// Whose a task is: its endpoint, and for challenges its account. The one begins with the other.
+/// Record keys of the owners of a task: its endpoint, and for a challenge its account. The second begins with the
+/// first.
 pub fn owners(record_key: &str) -> (&str, &str) {
     let nth = |count| {
         record_key.match_indices('/').nth(count).map_or(record_key, |(at, _)| &record_key[..at])
@@ -24,7 +25,7 @@ pub fn owners(record_key: &str) -> (&str, &str) {
 }
 
 impl Queue {
-    /// Every queue.
+    /// All queues.
     pub const ALL: &[Self] = &[Self::Challenges, Self::Domains];
 
     const fn prefix(self) -> &'static str {
@@ -35,21 +36,21 @@ impl Queue {
     }
 }
 
-/// What is to be validated.
+/// What a task validates.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum What {
     Challenge { endpoint: String, account: String, authorization: String, kind: ChallengeKind },
     Domain { endpoint: String, validation: String },
 }
 
-/// A look that some server has to take.
+/// A validation attempt that some server has to make.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Task {
     pub what: What,
-    /// When somebody has to look, milliseconds since 1970; while a server is at it, when its lease ends.
+    /// When the attempt is due, milliseconds since 1970; while a server makes it, when its lease ends.
     pub due_ms: i64,
     pub attempts: u32,
-    /// Counts the leases, so that whoever was too slow is known.
+    /// Counts the leases, so that a server whose lease has ended is recognised.
     pub lease: u64,
 }
 
@@ -102,7 +103,7 @@ fn domain_record_key(endpoint: &str, validation: &str) -> String {
     format!("{}{endpoint}/{validation}", Queue::Domains.prefix())
 }
 
-/// Tasks that are due, among up to so many after a place.
+/// Tasks that are due, among the next `limit` after a record key.
 pub fn due_tasks(work: &Work<'_>, queue: Queue, after: &str, limit: usize) -> Result<Due, Fault> {
     work.due(queue.prefix(), after, limit, |task: &Task, now_ms| task.due_ms <= now_ms)
 }

@@ -1,5 +1,4 @@
-//! What has to go by itself: used nonces, old tokens, orders whose time is over, and all that was below an endpoint
-//! that is gone.
+//! Sweeps: used nonces, old tokens, orders past their end, and the resources of deleted endpoints.
 
 use super::endpoint::Deleted;
 use super::nonce::Used;
@@ -12,7 +11,7 @@ use crate::work::{Sweep, Work};
 /// Forgets nonces that would be refused for their age.
 pub const FORGET_NONCES: Sweep = Sweep {
     find: |work, after, limit| work.due("acme/nonce/", after, limit, Used::is_old),
-    // It never changes: it need not be read again.
+    // Such a record never changes, so it need not be read again.
     handle: |work, record_key, _| {
         work.delete(record_key);
         Ok(())
@@ -37,7 +36,7 @@ pub const EXPIRE_ORDERS: Sweep = Sweep {
         let parts: Vec<_> = record_key.trim_start_matches("acme/open-order/").split('/').collect();
         if let [endpoint, account, id] = parts.as_slice() {
             match find_order(work, endpoint, account, id)? {
-                // It reads as invalid by now.
+                // By now it reads as invalid.
                 Some(order) if !order.is_open() => order.save(work)?,
                 Some(_) => {}
                 None => work.delete(&open_record_key(endpoint, account, id)),
@@ -61,7 +60,7 @@ pub const FORGET_CERTIFICATES: Sweep = Sweep {
     handle: |work, record_key, _| certificate::forget(work, record_key),
 };
 
-/// What is below an endpoint: the prefixes of the places.
+/// Prefixes of the records below an endpoint.
 const BELOW: &[&str] = &[
     "account",
     "account-key",
@@ -77,11 +76,11 @@ const BELOW: &[&str] = &[
     "validation",
     "validation-of",
 ];
-/// Records that go in one step.
+/// Records that are deleted in one step.
 const STEP: usize = 200;
 
-/// Clears away what was below endpoints that are gone, some of it each time. Certificates stay on record in
-/// Certificate Manager and at their CA.
+/// Deletes the resources of deleted endpoints, some in each round. Certificates stay in Certificate Manager and at
+/// their CA.
 pub const CLEAN_UP: Sweep = Sweep {
     find: |work, after, limit| work.due("acme/deleted/", after, limit, Deleted::is_due),
     handle: |work, record_key, _| {
@@ -93,7 +92,7 @@ pub const CLEAN_UP: Sweep = Sweep {
             left -= found.len().min(left);
             for (below, _) in found {
                 work.delete(&below);
-                // A key never outlives its binding.
+                // A MAC key never outlives its binding.
                 if *kind == "binding" {
                     work.delete(&below.replacen("acme/binding/", "acme/binding-secret/", 1));
                 }
@@ -108,7 +107,7 @@ pub const CLEAN_UP: Sweep = Sweep {
     },
 };
 
-/// Deletes the order at this place with its authorizations, if it is old.
+/// Deletes the order with this record key and its authorizations, if it is old.
 fn forget_order(work: &mut Work<'_>, at: &str) -> Result<(), Fault> {
     let now_ms = work.now_ms();
     let Some(record) = work.get::<Record>(at)?.filter(|record| record.is_old(now_ms)) else {

@@ -1,5 +1,4 @@
-//! Looks at targets of validations, which some server has to take: whoever has the lease does it, and if it dies
-//! another one takes over.
+//! Validation attempts. The server that holds the lease of one makes it; if that server dies, another takes over.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,7 +14,7 @@ use super::{
 use crate::work::{Done, Work};
 use crate::{Fault, limits};
 
-/// What to look at, and what must be found there.
+/// The target of an attempt, and what must be found there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// `http://host/.well-known/acme-challenge/token` must answer with `content`.
@@ -50,33 +49,33 @@ pub enum Target {
     },
 }
 
-/// A look that this server has to take.
+/// An attempt that this server has to make.
 #[derive(Debug, Clone)]
 pub struct Job {
-    /// Where the task is kept.
+    /// Record key of the task.
     pub record_key: String,
-    /// What to look at.
+    /// Target.
     pub target: Target,
     lease: u64,
 }
 
-/// What was found.
+/// Result of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// What must be there.
+    /// The target has what is required.
     Found,
-    /// Nothing, or something else, with the type of problem. `again` says that it may change soon.
+    /// It has nothing, or something else, with the type of problem. `again` says that this may change soon.
     Missing {
         /// Type of problem.
         kind: &'static Kind,
         /// Text for people.
         detail: String,
-        /// Whether to look again.
+        /// Whether to try again.
         again: bool,
     },
 }
 
-/// Takes a task on, if it is still due; one that is pointless by now is dropped.
+/// Takes a task on, if it is still due; drops one that is no longer needed.
 pub fn claim(work: &mut Work<'_>, record_key: &str) -> Result<Option<Job>, Fault> {
     let Some(mut task) = work.get::<Task>(record_key)? else { return Ok(None) };
     if task.due_ms > work.now_ms() {
@@ -97,7 +96,7 @@ fn target(work: &mut Work<'_>, what: &What) -> Result<Option<Target>, Fault> {
     match what {
         What::Challenge { endpoint, account, authorization, kind } => {
             let Some(owner) = endpoint_by_id(work, endpoint)? else { return Ok(None) };
-            // Nobody waits for what an account wanted that was ended.
+            // The account was deactivated or revoked, so nobody waits for the result.
             let holder = find_account(work, &owner, account)?
                 .filter(|holder| holder.status() == AccountStatus::Valid);
             let Some(holder) = holder else { return Ok(None) };
@@ -131,11 +130,11 @@ fn target(work: &mut Work<'_>, what: &What) -> Result<Option<Target>, Fault> {
     }
 }
 
-/// Notes what was found. Gives what is to be recorded.
+/// Records the result of an attempt. Returns the event to log.
 pub fn complete(work: &mut Work<'_>, job: &Job, outcome: Outcome) -> Result<Option<Done>, Fault> {
     let Some(mut task) = work.get::<Task>(&job.record_key)?.filter(|task| task.lease == job.lease)
     else {
-        // Another server has taken over, or nobody wants to know any more.
+        // Another server has taken over, or the result is no longer needed.
         return Ok(None);
     };
     let now_ms = work.now_ms();

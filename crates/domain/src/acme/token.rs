@@ -1,4 +1,4 @@
-//! Idempotency tokens of the operations that make something.
+//! Idempotency tokens of the operations that create resources.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,19 +12,19 @@ use crate::{Fault, limits};
 pub(super) struct Token {
     /// Digest of the whole request.
     request: String,
-    /// Id of what it made.
+    /// Id of the resource that the request created.
     id: String,
     used_ms: i64,
 }
 
 impl Token {
-    /// Whether it no longer counts.
+    /// Whether it is too old to count.
     pub fn is_old(&self, now_ms: i64) -> bool {
         self.used_ms + limits::ACME_TOKEN_MS < now_ms
     }
 }
 
-/// A token of a request, with the digest of all of it.
+/// A token of a request, with the digest of the whole request.
 #[derive(Debug, Clone)]
 pub struct Idempotency {
     /// `IdempotencyToken`, if there is one.
@@ -44,7 +44,7 @@ impl Idempotency {
         ))
     }
 
-    /// The id that the same request made before with the same token, if that is not too long ago.
+    /// The id that the same request created with the same token, if that was recently.
     pub(super) fn earlier(
         &self,
         work: &mut Work<'_>,

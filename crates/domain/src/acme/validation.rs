@@ -1,4 +1,4 @@
-//! Domain validations: proofs in DNS, made ahead, that an endpoint may issue for a domain.
+//! Domain validations: proofs in DNS, made in advance, that an endpoint may issue for a domain.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,17 +13,17 @@ use crate::identity::{Permit, action};
 use crate::work::{Page, Work};
 use crate::{Fault, ids, limits};
 
-/// Where the names end that CNAME records have to point at. Nothing is there: pointing at it is the proof.
+/// Suffix of the names that the CNAME records must point to. The names do not exist: the record itself is the proof.
 const TARGET: &str = "acm-validations.outlast.internal";
 
-/// Which names a validation covers.
+/// Names that a validation covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DomainScope {
     /// The domain itself.
     pub exact: bool,
-    /// What is below it, at any depth.
+    /// Names below it, at any depth.
     pub subdomains: bool,
-    /// Wildcards: of the domain, and with `subdomains` of what is below.
+    /// Wildcards: of the domain, and with `subdomains` of names below it.
     pub wildcards: bool,
 }
 
@@ -45,7 +45,7 @@ impl DomainScope {
     }
 }
 
-/// Where a validation stands.
+/// Status of a validation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ValidationStatus {
     /// `VALIDATING`
@@ -75,9 +75,9 @@ struct Record {
     record_name: String,
     record_value: String,
     status: ValidationStatus,
-    /// Why it is invalid, or why the last look was in vain.
+    /// Why it is invalid, or why the last attempt failed.
     message: Option<String>,
-    /// Since when no look has succeeded.
+    /// Since when every attempt has failed, milliseconds since 1970.
     failing_since_ms: i64,
     created_ms: i64,
     updated_ms: i64,
@@ -97,7 +97,7 @@ impl Validation {
         &self.record.id
     }
 
-    /// The endpoint that it is for.
+    /// The validation's endpoint.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
@@ -112,7 +112,7 @@ impl Validation {
         &self.record.domain
     }
 
-    /// What it covers.
+    /// The names that it covers.
     pub fn scope(&self) -> DomainScope {
         self.record.scope
     }
@@ -122,12 +122,12 @@ impl Validation {
         (format!("{}.", self.record.record_name), format!("{}.", self.record.record_value))
     }
 
-    /// Where it stands.
+    /// Status.
     pub fn status(&self) -> ValidationStatus {
         self.record.status
     }
 
-    /// What is wrong, if something is.
+    /// Why it is invalid, or why the last attempt failed.
     pub fn message(&self) -> Option<&str> {
         self.record.message.as_deref()
     }
@@ -161,7 +161,7 @@ impl Validation {
     }
 }
 
-/// Begins to validate a domain and gives the validation's ARN.
+/// Starts the validation of a domain and returns its ARN.
 pub fn create_validation(
     work: &mut Work<'_>,
     endpoint: &Endpoint,
@@ -252,7 +252,7 @@ pub(super) fn by_id(
     Ok(record.map(|record| Validation { endpoint: endpoint.clone(), record }))
 }
 
-/// Validations of an endpoint, beginning after the marker of the page before.
+/// Validations of an endpoint, after the marker of the previous page.
 pub fn validations(
     work: &Work<'_>,
     endpoint: &Endpoint,
@@ -267,7 +267,7 @@ pub fn validations(
     Ok(Page { items, next: page.next })
 }
 
-/// Changes what a validation covers. One that had failed begins anew.
+/// Changes which names a validation covers. One that had failed starts again.
 pub fn update_validation(
     work: &mut Work<'_>,
     mut validation: Validation,
@@ -290,7 +290,7 @@ pub fn update_validation(
     Ok(validation.save(work)?)
 }
 
-/// Deletes a validation: nothing more is issued for its domain.
+/// Deletes a validation: no certificate is issued for its domain any more.
 pub fn delete_validation(
     work: &mut Work<'_>,
     validation: &Validation,
@@ -304,23 +304,23 @@ pub fn delete_validation(
     Ok(())
 }
 
-/// Domains of an endpoint's validations, as a hint where to look. One that is not among them has none that is valid:
-/// it comes with the validation, long before that can have succeeded.
+/// Domains of an endpoint's validations, to narrow a search. A domain that is not among them has no valid validation:
+/// it is added with the validation, long before that can have succeeded.
 pub(super) struct Domains(BTreeSet<String>);
 
 impl Domains {
-    /// All of an endpoint.
+    /// Reads all domains of an endpoint.
     pub fn of(work: &Work<'_>, endpoint: &Endpoint) -> Result<Self, Fault> {
         let prefix = index_record_key(endpoint.id(), "");
-        // Two that are made at once do not see each other: there may be a few more than the limit.
+        // Two validations that are made at once do not see each other: there may be a few more than the limit.
         let found = work.store().scan(&prefix, "", 2 * limits::MAX_ACME_VALIDATIONS)?;
         let domains = found.iter().filter_map(|(record_key, _)| record_key.strip_prefix(&prefix));
         Ok(Self(domains.map(str::to_owned).collect()))
     }
 }
 
-/// The valid validation that covers a name, if there is one. A name has up to 127 others above it, and an order 100
-/// names: only those that `domains` has are read.
+/// The valid validation that covers a name, if there is one. A name can have 127 parents, and an order 100 names, so
+/// only those in `domains` are read.
 pub(super) fn covering(
     work: &mut Work<'_>,
     endpoint: &Endpoint,
@@ -342,12 +342,12 @@ pub(super) fn covering(
     Ok(None)
 }
 
-/// How long until the next look at a domain that is valid: one day.
+/// Interval between checks of a domain that is valid: one day.
 const RECHECK_MS: i64 = 86_400_000;
-/// How long between looks at one that is not: first a few seconds, then up to ten minutes.
+/// Interval between checks of a domain that is not: from a few seconds up to ten minutes.
 const RETRY_MS: std::ops::RangeInclusive<i64> = 5_000..=600_000;
 
-/// Notes what a look at DNS has found; gives the event to record, if something changed, and when to look again.
+/// Records the result of a DNS lookup; returns the event to log, if the status changed, and when to look again.
 pub(super) fn looked(
     work: &mut Work<'_>,
     mut validation: Validation,

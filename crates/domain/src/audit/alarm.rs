@@ -1,6 +1,6 @@
-//! The record of an alarm: a server that has found the log changed says so to the next one, and to `store check`.
+//! The record of an alarm: a server that has found the log changed tells the next one, and `store check`.
 //!
-//! What tells an alarm may be known to one process only: the events that it has written itself. It must outlive it.
+//! The evidence may be known to one process only: the events that it wrote itself. The record outlives the process.
 
 use outlast_crypto::Secret;
 
@@ -10,7 +10,7 @@ use crate::work::Work;
 /// Sealed record with the reason of the first alarm.
 pub const ALARM: &str = "audit/alarm";
 
-/// Notes an alarm, unless there is one.
+/// Records an alarm, unless one is recorded already.
 pub fn note(work: &mut Work<'_>, reason: &str) -> Result<(), Fault> {
     if work.exists(ALARM)? {
         return Ok(());
@@ -24,7 +24,7 @@ pub fn read(work: &mut Work<'_>) -> Result<Option<String>, Fault> {
     Ok(sealed.map(|reason| String::from_utf8_lossy(reason.expose()).into_owned()))
 }
 
-/// Clears it. Returns its reason.
+/// Clears the alarm. Returns its reason.
 pub fn clear(work: &mut Work<'_>) -> Result<Option<String>, Fault> {
     let reason = read(work)?;
     if reason.is_some() {

@@ -1,7 +1,7 @@
 //! Heads with the signatures of witnesses.
 //!
-//! A witness signs a head only if it continues every head that it has signed before. So a database that was set back to
-//! an older backup cannot be cosigned, and verifiers that want cosignatures refuse it.
+//! A witness signs a head only if it continues every head that the witness signed before. So no witness cosigns a
+//! database that was set back to an older backup, and verifiers that require cosignatures refuse it.
 
 use outlast_tlog::{NoteSignature, SignedCheckpoint, VerifierKey};
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use crate::work::Work;
 /// Record with the last head that has cosignatures: a [`Cosigned`].
 pub const COSIGNED: &str = "audit/cosigned-head";
 
-/// A head with what witnesses have said of it.
+/// A head with its cosignatures.
 #[derive(Debug, Serialize, Deserialize)]
 struct Cosigned {
     /// The signed note.
@@ -23,8 +23,8 @@ struct Cosigned {
     count: usize,
 }
 
-/// Adds cosignatures of `witnesses` to the head `signed` and keeps it, unless one with more of them or a later one with as
-/// many is there. Invalid signatures are left out. Returns how many it has.
+/// Adds cosignatures of `witnesses` to the head `signed` and stores it, unless a head with more of them, or a later
+/// one with as many, is stored already. Ignores invalid signatures. Returns the number of valid ones.
 pub fn keep(
     work: &mut Work<'_>,
     signed: &SignedCheckpoint,
@@ -57,8 +57,8 @@ pub fn keep(
     Ok(count)
 }
 
-/// The head to prove by: the last one with cosignatures if it covers `size` entries, else the last one that the log has
-/// signed. If neither covers as many, gives how many are covered.
+/// The head for proofs: the last cosigned one if it covers `size` entries, else the last one that the log signed. If
+/// neither covers that many, returns the number of covered entries.
 pub fn best_head(
     work: &mut Work<'_>,
     key: &LogKey,

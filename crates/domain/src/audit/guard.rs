@@ -1,8 +1,9 @@
-//! What a running server remembers of the log, so that whoever writes to the database cannot change what it has seen.
+//! What a running server remembers of the log, so that nobody who writes to the database can change what it has seen.
 //!
-//! The store may be somebody else's. A server therefore keeps the log as of the last head that it has verified, and the
-//! leaf hashes of the events that it has committed since. The next head must continue the one and contain the other.
-//! Anything else is an alarm: from then on nothing is signed and no call that needs an audit event is carried out.
+//! Others may be able to write to the store. So a server keeps the log's state as of the last head that it verified,
+//! and the leaf hashes of the events that it has committed since. The next head must continue the first and contain
+//! the second. Otherwise it raises an alarm: from then on it signs nothing and refuses every call that needs an audit
+//! event.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use outlast_store::NewEvent;
 use outlast_tlog::{CompactRange, Hash};
 
-/// One for each process that serves a store.
+/// A process that serves a store has one.
 #[derive(Default)]
 pub struct Guard {
     state: Mutex<State>,
@@ -18,19 +19,19 @@ pub struct Guard {
 
 #[derive(Default)]
 struct State {
-    /// Events of this process that no verified head covers, and whether each is known to be durable.
+    /// Events of this process that no verified head covers yet, and whether each is known to be durable.
     own: HashMap<Hash, bool, foldhash::fast::RandomState>,
     known: Option<CompactRange>,
     alarm: Option<String>,
-    /// Why the last attempt to sign a head failed, if that says nothing against the log.
+    /// Why the last attempt to sign a head failed, for a reason that does not cast doubt on the log.
     suspended: Option<String>,
 }
 
-/// The log as of a head that was signed and committed.
+/// The log's state as of a head that was signed and committed.
 #[derive(Debug)]
 pub struct Advance {
     pub(super) range: CompactRange,
-    /// Leaf hashes of the events between the head before and this one.
+    /// Leaf hashes of the events between the previous head and this one.
     pub(super) covered: Vec<Hash>,
 }
 
@@ -40,8 +41,9 @@ impl Guard {
         self.state().alarm.clone()
     }
 
-    /// Why no event may be committed, if none may: there is an alarm, or the last head could not be signed. Otherwise
-    /// whoever keeps heads from being signed leaves the events of calls uncovered for as long as they like.
+    /// Why no event may be committed, if that is so: there is an alarm, or the last head could not be signed.
+    /// Otherwise an attacker who keeps heads from being signed could leave the events of calls uncovered for any
+    /// length of time.
     pub fn refusal(&self) -> Option<String> {
         let state = self.state();
         let alarm =
@@ -57,7 +59,8 @@ impl Guard {
         self.state().suspended = Some(reason.to_owned());
     }
 
-    /// Stops signing, and with it every call that needs an event. Returns whether this is the first reason, which stays.
+    /// Stops signing, and with it every call that needs an event. Returns whether this is the first reason; only the
+    /// first is kept.
     pub fn raise(&self, reason: &str) -> bool {
         let mut state = self.state();
         let is_first = state.alarm.is_none();
@@ -65,8 +68,8 @@ impl Guard {
         is_first
     }
 
-    /// Begins to watch over a log that is verified so far. Before that nothing is remembered: a process that only
-    /// makes a few changes signs no heads.
+    /// Starts to watch a log that is verified up to here. Before, nothing is remembered: a process that only makes a
+    /// few changes signs no heads.
     pub fn watch(&self, range: CompactRange) {
         self.state().known = Some(range);
     }
@@ -82,20 +85,20 @@ impl Guard {
         }
     }
 
-    /// The outcome of their commit. One that is open is not relied on.
+    /// Notes the outcome of their commit. Events whose outcome is unknown are not relied on.
     pub fn end(&self, leaves: &[Hash], is_durable: bool) {
         let mut state = self.state();
         for leaf in leaves {
             if !is_durable {
                 state.own.remove(leaf);
             } else if let Some(known) = state.own.get_mut(leaf) {
-                // A head may cover it already: then it is not there any more.
+                // If a head covers the event already, it is not in the list any more.
                 *known = true;
             }
         }
     }
 
-    /// Notes a head that is durable.
+    /// Notes a signed head that is durable.
     pub fn advance(&self, advance: Advance) {
         let mut state = self.state();
         for leaf in &advance.covered {
@@ -105,7 +108,7 @@ impl Guard {
         state.suspended = None;
     }
 
-    /// The events of this process that the next head must cover. Asked before the end of the events is read.
+    /// The events of this process that the next head must cover. To be called before the number of events is read.
     pub(super) fn durable(&self) -> HashSet<Hash, foldhash::fast::RandomState> {
         let state = self.state();
         state.own.iter().filter(|(_, durable)| **durable).map(|(leaf, _)| *leaf).collect()
@@ -116,7 +119,7 @@ impl Guard {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Every change is complete in itself.
+        // Every change leaves the state consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! The last signed head, sealed: a store without it was tampered with.
+//! The last signed head, sealed: a store without it has been tampered with.
 
 use outlast_crypto::Secret;
 use outlast_tlog::{CompactRange, Hash};
@@ -7,18 +7,18 @@ use serde::{Deserialize, Serialize};
 use crate::Fault;
 use crate::work::Work;
 
-/// Sealed record with the [`Head`]; every store has one from the beginning.
+/// Key of the sealed record with the [`Head`]; every store has one from the beginning.
 pub const HEAD: &str = "audit/head";
 
-/// Where the log was when it was signed last. The next head is made from this one and the events after it, never from
-/// what the database says of the events before.
+/// The log's state when it was last signed. The next head is computed from this one and the events after it, never
+/// from what the database contains of the events before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     /// Number of entries.
     pub size: u64,
     /// When it was signed, milliseconds since 1970.
     pub at_ms: i64,
-    /// Entries before this one were pruned.
+    /// Index of the first entry that was not pruned.
     #[serde(default)]
     pub pruned: u64,
     /// Hashes of the largest perfect subtrees, in hexadecimal: see [`CompactRange`].
@@ -32,7 +32,7 @@ impl Head {
         Self { size: range.end(), at_ms, pruned, subtrees }
     }
 
-    /// The log up to here.
+    /// The compact range of the log up to this head.
     pub fn range(&self) -> Result<CompactRange, Fault> {
         let damaged = || Fault::Damaged(HEAD.to_owned());
         let hashes: Vec<Hash> = self
@@ -49,11 +49,12 @@ impl Head {
         self.range()?.root().ok_or_else(|| Fault::Damaged(HEAD.to_owned()))
     }
 
-    /// The head of a store.
+    /// Reads the head of a store.
     ///
     /// # Errors
-    /// [`Fault::Audit`] if there is none, or it does not open: it exists in every store, so it was taken away. But where
-    /// the current root key cannot be had, nothing can be said of it: the error is then that of the root key.
+    /// [`Fault::Audit`] if there is none, or it cannot be unsealed: every store has one, so it was removed
+    /// or replaced. If the current root key is not available, nothing can be said of the head, and the error is the
+    /// root key's.
     pub fn read(work: &mut Work<'_>) -> Result<Self, Fault> {
         let missing = || Fault::Audit("the record of the last signed head is missing".into());
         let damaged = || Fault::Audit("the record of the last signed head was changed".into());
@@ -67,7 +68,7 @@ impl Head {
         Self::parse(&sealed).ok_or_else(damaged)
     }
 
-    /// Reads what the record holds.
+    /// Parses the contents of the record.
     pub(crate) fn parse(sealed: &Secret) -> Option<Self> {
         serde_json::from_slice(sealed.expose()).ok()
     }

@@ -1,4 +1,4 @@
-//! The keys that sign the log's heads: ML-DSA-44, and Ed25519 beside it for verifiers that know no other.
+//! The keys that sign the log's heads: ML-DSA-44, and Ed25519 for verifiers that know no other.
 
 use outlast_crypto::Secret;
 use outlast_tlog::key::{ED25519_LOG, KeyError, ML_DSA_44};
@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 use crate::Fault;
 use crate::work::Work;
 
-/// Sealed record with the keys and the origin; every store has one from the beginning.
+/// Key of the sealed record with the keys and the origin; every store has one from the beginning.
 pub const LOG_KEY: &str = "audit/log-key";
 
 /// The keys of a log, and its name.
 pub struct LogKey {
-    /// The log's name to verifiers (C2SP tlog-checkpoint).
+    /// The log's name for verifiers (C2SP tlog-checkpoint).
     pub origin: String,
     signers: [Signer; 2],
     stored: Secret,
 }
 
-/// What the record holds: keys in the stored form of `outlast_crypto::keys`, in hexadecimal.
+/// Contents of the record: keys in the stored form of `outlast_crypto::keys`, in hexadecimal.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     origin: String,
@@ -28,7 +28,7 @@ struct Stored {
 }
 
 impl LogKey {
-    /// Fresh keys for the log `origin`.
+    /// Generates keys for the log `origin`.
     ///
     /// # Errors
     /// [`Fault::Encoding`] if `origin` cannot be a key's name: 1 to 255 bytes without spaces and plus signs.
@@ -45,10 +45,10 @@ impl LogKey {
         Self::parse(Secret::new(bytes))
     }
 
-    /// The keys of a store.
+    /// Reads the keys of a store.
     ///
     /// # Errors
-    /// [`Fault::Audit`] if they are not there or do not open.
+    /// [`Fault::Audit`] if they do not exist or cannot be unsealed.
     pub fn read(work: &mut Work<'_>) -> Result<Self, Fault> {
         let missing = || Fault::Audit("the key that signs the log is missing".into());
         match work.secret(LOG_KEY) {
@@ -60,7 +60,7 @@ impl LogKey {
         }
     }
 
-    /// Reads what the record holds.
+    /// Parses the contents of the record.
     pub(crate) fn parse(stored: Secret) -> Result<Self, Fault> {
         let damaged = || Fault::Damaged(LOG_KEY.to_owned());
         let parsed: Stored = serde_json::from_slice(stored.expose()).map_err(|_| damaged())?;
@@ -76,7 +76,7 @@ impl LogKey {
         work.put_secret(LOG_KEY, &self.stored)
     }
 
-    /// The public halves, ML-DSA-44 first.
+    /// The public keys, ML-DSA-44 first.
     pub fn verifiers(&self) -> [VerifierKey; 2] {
         self.signers.each_ref().map(|signer| signer.verifier().clone())
     }

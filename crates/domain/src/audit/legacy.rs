@@ -1,5 +1,5 @@
-//! Stores of earlier builds: their events form a hash chain, with signatures at some links. Once, that chain is verified and
-//! its events become the first entries of the log; the next entry says what the chain was.
+//! Stores of earlier builds: their events form a hash chain with signatures at some links. The chain is verified
+//! once, and its events become the first entries of the log; the next entry describes the chain.
 
 use outlast_crypto::keys::KeySpec;
 use outlast_crypto::signatures::{ML_DSA_65, Message};
@@ -15,19 +15,19 @@ use super::tiles::Edge;
 use crate::Fault;
 use crate::work::Work;
 
-/// Sealed record that says where the chain's signatures had got to.
+/// Key of the sealed record with the last signature of the chain.
 pub(crate) const LAST: &str = "audit/last";
 const CURRENT_KEY: &str = "audit/current-key";
-/// Records of signed links; their keys end with the sequence in 20 digits.
+/// Prefix of the records of signed links; the keys end with the sequence number in 20 digits.
 pub(crate) const CHECKPOINTS: &str = "audit/checkpoint/";
-/// Records of the public keys that they were signed with.
+/// Prefix of the records of the public keys that signed them.
 pub(crate) const PUBLIC_KEYS: &str = "audit/public-key/";
-/// Sealed records of the private keys.
+/// Prefix of the sealed records of the private keys.
 pub(crate) const KEYS: &str = "audit/key/";
-/// Records that are read at once.
+/// Records that are read in one step.
 const PAGE: usize = 1000;
 
-/// A signed statement that the event `sequence` had the link `chain`.
+/// A signed statement that event `sequence` has the link `chain`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// Sequence of the last event that it covers.
@@ -36,7 +36,7 @@ pub struct Checkpoint {
     pub chain: String,
     /// When it was made, milliseconds since 1970.
     pub at_ms: i64,
-    /// Which key signed it.
+    /// Id of the key that signed it.
     pub key_id: String,
     /// ML-DSA-65 signature (3309 bytes) in hexadecimal.
     pub signature: String,
@@ -47,12 +47,12 @@ struct Last {
     sequence: u64,
 }
 
-/// What is known of an old chain.
+/// What was verified of an old chain.
 #[derive(Debug)]
 pub struct Adopted {
-    /// Its events.
+    /// Number of its events.
     pub events: u64,
-    /// Its signed links, all of which fit.
+    /// Number of its signed links, all of which are valid.
     pub checkpoints: u64,
     /// The last link, in hexadecimal.
     pub chain: String,
@@ -60,22 +60,22 @@ pub struct Adopted {
     pub last: Option<(Checkpoint, String)>,
 }
 
-/// Whether a store has the audit trail of an earlier build.
+/// Whether a store has an audit trail of an earlier build.
 pub fn is_old(work: &mut Work<'_>) -> Result<bool, Fault> {
     Ok(!work.exists(HEAD)? && !work.exists(super::key::LOG_KEY)?)
 }
 
-/// Whether anything of the old chain was signed. A store without even that cannot be told from one whose signatures somebody
-/// has taken away.
+/// Whether any of the old chain was signed. A store without a single signature cannot be told from one whose
+/// signatures were removed.
 pub fn was_signed(work: &mut Work<'_>) -> Result<bool, Fault> {
     work.exists(LAST)
 }
 
-/// Verifies the old chain and makes its events the first entries of a log with this origin. The caller appends an event
-/// that says what was adopted, in the same commit.
+/// Verifies the old chain and makes its events the first entries of a log with this origin. The caller appends an
+/// event that describes the chain, in the same commit.
 ///
 /// # Errors
-/// [`Fault::Audit`] if the chain is not the one that was signed.
+/// [`Fault::Audit`] if the chain differs from what was signed.
 pub fn adopt(
     work: &mut Work<'_>,
     origin: &str,
@@ -95,7 +95,7 @@ pub fn adopt(
         .map_or(0, |last| last.sequence);
     let mut checkpoints = all::<Checkpoint>(work, CHECKPOINTS)?.into_iter().peekable();
     let keys = public_keys(work)?;
-    // Both came with the first checkpoint.
+    // Both were created with the first checkpoint.
     if !was_signed && (!keys.is_empty() || checkpoints.peek().is_some()) {
         return audit("the record of the last checkpoint is missing".into());
     }
@@ -141,7 +141,7 @@ pub fn adopt(
     Ok(found)
 }
 
-/// Removes the old records: their signatures are verified, and what they said is in the log.
+/// Removes the old records: their signatures are verified, and the log has their contents.
 fn forget(work: &mut Work<'_>) -> Result<(), Fault> {
     for prefix in [CHECKPOINTS, PUBLIC_KEYS, KEYS] {
         let mut after = String::new();
@@ -181,7 +181,7 @@ fn verify(
     Ok(spki.clone())
 }
 
-/// What was signed: a label, then fields of fixed length.
+/// The signed bytes: a label, then fields of fixed length.
 fn statement(checkpoint: &Checkpoint) -> Vec<u8> {
     let mut out = b"outlast audit checkpoint v1\0".to_vec();
     out.extend(checkpoint.sequence.to_be_bytes());
@@ -190,7 +190,7 @@ fn statement(checkpoint: &Checkpoint) -> Vec<u8> {
     out
 }
 
-/// Ids and public keys, from the private halves, which only the root key opens.
+/// Ids and public keys, derived from the private keys, which only the root key unseals.
 fn public_keys(work: &mut Work<'_>) -> Result<Vec<(String, String)>, Fault> {
     let spec = KeySpec::by_name("ML_DSA_65").ok_or_else(|| Fault::Damaged("ML_DSA_65".into()))?;
     let mut keys = Vec::new();

@@ -1,8 +1,8 @@
-//! Extends the log by the events that have come, and signs its head.
+//! Extends the log by the new events, and signs its head.
 //!
-//! A head is made from the last one, which is sealed, and from the events after it: so it continues the last one by
-//! construction, whatever the database says of the events before. The events' own bytes are hashed; a leaf hash that
-//! the database gives counts only where this process has computed it when it committed the event.
+//! A head is computed from the last one, which is sealed, and from the events after it: so it continues the last one
+//! by construction, whatever the database contains of the events before. The events' own bytes are hashed; a leaf
+//! hash from the database counts only if this process computed it when it committed the event.
 
 use std::collections::HashSet;
 
@@ -17,27 +17,27 @@ use super::tiles::Edge;
 use crate::Fault;
 use crate::work::Work;
 
-/// Events after which a head is signed at the latest.
+/// A head is signed after this many events at the latest.
 pub const INTERVAL: u64 = 1000;
-/// How long an event waits for a signed head at most, in milliseconds, while a server runs.
+/// Longest time until a head covers an event while a server runs, in milliseconds.
 pub const MAX_AGE_MS: i64 = 60_000;
-/// Events that one step covers at most: of a log that was left unsigned for long.
+/// Events that one step covers at most, in a log that was not signed for long.
 const BATCH: u64 = 1 << 16;
-/// Leaf hashes that are read at once.
+/// Leaf hashes that are read in one step.
 const PAGE: usize = 1000;
 
 type Leaves = HashSet<Hash, foldhash::fast::RandomState>;
 
-/// What a step has done. It counts once its work is committed.
+/// The result of a step. It counts once its work is committed.
 #[derive(Debug, Default)]
 pub struct Step {
-    /// What the guard learns once it is on disk.
+    /// What the guard must be told once it is on disk.
     pub advance: Option<Advance>,
-    /// Whether there is more to do at once.
+    /// Whether another step is due at once.
     pub more: bool,
 }
 
-/// Gives a new store its log: the key that signs it, and the head of the empty log. `origin` names the log to
+/// Creates the log of a new store: the signing keys, and the head of the empty log. `origin` names the log to
 /// verifiers (C2SP tlog-checkpoint): a host name and path that nobody else uses.
 pub fn establish(work: &mut Work<'_>, origin: &str) -> Result<(), Fault> {
     let key = LogKey::generate(origin)?;
@@ -45,15 +45,15 @@ pub fn establish(work: &mut Work<'_>, origin: &str) -> Result<(), Fault> {
     sign(work, &key, &CompactRange::default(), 0)
 }
 
-/// Signs a head if it is time, or if there is anything to sign and `at_end` is set.
+/// Signs a head if it is due; with `at_end`, if any event is new.
 ///
 /// # Errors
-/// [`Fault::Audit`] if the log is not the one that was signed before: the caller raises the guard's alarm then.
+/// [`Fault::Audit`] if the log differs from what was signed: the caller raises the guard's alarm then.
 pub fn advance(work: &mut Work<'_>, guard: &Guard, at_end: bool) -> Result<Step, Fault> {
     if let Some(reason) = guard.alarm() {
         return Err(Fault::Audit(reason));
     }
-    // Before the end of the events is read: these are among them.
+    // Read before the number of events, which includes these.
     let own = guard.durable();
     Extension::begin(work, guard, &own)?.go_on(work, at_end)
 }
@@ -64,14 +64,14 @@ pub(super) fn verify_head(work: &mut Work<'_>, guard: &Guard) -> Result<(), Faul
     Extension::begin(work, guard, &own).map(drop)
 }
 
-/// The log as of the last signed head, verified, and what has come since.
+/// The log as of the last signed head, verified, and the events since.
 struct Extension<'a> {
     own: &'a Leaves,
     head: Head,
     edge: Edge,
-    /// The log as far as it has been verified.
+    /// The verified part of the log.
     range: CompactRange,
-    /// Leaf hashes since the head that the guard knew.
+    /// Leaf hashes since the last head that the guard knew.
     covered: Vec<Hash>,
     last: u64,
 }
@@ -98,7 +98,7 @@ impl<'a> Extension<'a> {
         }
         let edge = Edge::load(work, head.size)?;
         let mut found = Self { own, head, edge, range, covered: Vec::new(), last };
-        // What other servers on the same database have signed.
+        // Heads that other servers on the same database have signed.
         let size = found.head.size;
         found.walk(work.store(), size, false)?;
         if found.range != signed {
@@ -112,10 +112,10 @@ impl<'a> Extension<'a> {
 
     fn go_on(mut self, work: &mut Work<'_>, at_end: bool) -> Result<Step, Fault> {
         let grown = self.last - self.head.size;
-        // Also after the clock was set back.
+        // Also true after the clock was set back.
         let is_old = (work.now_ms() - self.head.at_ms).abs() >= MAX_AGE_MS;
         if grown == 0 || !(at_end || is_old || grown >= INTERVAL) {
-            // Of an own event that no head covers, nobody can say where it went.
+            // An event of this process that no head covers is missing, and nobody can say why.
             if grown == 0 {
                 self.require_own()?;
             }
@@ -135,7 +135,7 @@ impl<'a> Extension<'a> {
         Ok(Step { advance: Some(advance), more })
     }
 
-    /// Every event that this process has committed is in the log.
+    /// Checks that every event that this process committed is in the log.
     fn require_own(&self) -> Result<(), Fault> {
         let covered: Leaves = self.covered.iter().copied().collect();
         match self.own.difference(&covered).count() {
@@ -146,7 +146,7 @@ impl<'a> Extension<'a> {
         }
     }
 
-    /// Goes on to the event `to`; the tiles grow, too, if they are not there yet.
+    /// Advances to event `to`, and adds to the tiles what they lack.
     fn walk(&mut self, store: &dyn Store, to: u64, with_tiles: bool) -> Result<(), Fault> {
         while self.range.end() < to {
             let at = self.range.end();
@@ -173,7 +173,7 @@ impl<'a> Extension<'a> {
     }
 }
 
-/// Whether the leaf hashes of the events after `after` are those of their bytes.
+/// Checks that the stored leaf hashes of the events after `after` are the hashes of their bytes.
 fn check_bodies(store: &dyn Store, after: u64, page: &[(u64, Hash)]) -> Result<(), Fault> {
     let events = store.events(after, page.len())?;
     for ((sequence, leaf), event) in page.iter().zip(&events) {
@@ -187,7 +187,7 @@ fn check_bodies(store: &dyn Store, after: u64, page: &[(u64, Hash)]) -> Result<(
     Ok(())
 }
 
-/// Signs the head of a log and writes it down.
+/// Signs a head and stores it.
 pub(super) fn sign(
     work: &mut Work<'_>,
     key: &LogKey,

@@ -1,7 +1,7 @@
-//! Goes over the events that were signed long ago and compares them with the sealed head, a few at a time.
+//! Compares events that were signed long ago with the sealed head, a few at a time.
 //!
-//! Appending never looks back. Without this, a change of an old event would be noticed only when somebody asks for its
-//! proof or verifies the whole log.
+//! Appending never looks back. Without this patrol, a change of an old event would be noticed only when somebody asks
+//! for its proof or verifies the whole log.
 
 use outlast_tlog::{Hash, hash, proof, tile};
 
@@ -10,20 +10,20 @@ use super::tiles::{StoredTiles, WIDTH};
 use crate::Fault;
 use crate::work::Work;
 
-/// Where the patrol is.
+/// The position of the patrol.
 #[derive(Debug, Default)]
 pub struct Patrol {
     /// The next tile of 256 events.
     next: u64,
-    /// Whether it has been over the whole log once.
+    /// Whether it has completed the log once.
     pub completed: bool,
 }
 
 impl Patrol {
-    /// Looks at up to `tiles` times 256 events; begins anew after the last.
+    /// Verifies up to `tiles` times 256 events; starts again after the last.
     ///
     /// # Errors
-    /// [`Fault::Audit`] with the events that are not those that were signed.
+    /// [`Fault::Audit`] with the events that differ from what was signed.
     pub fn go_on(&mut self, work: &mut Work<'_>, tiles: u64) -> Result<(), Fault> {
         let head = Head::read(work)?;
         self.next = self.next.max(head.pruned.div_ceil(WIDTH));
@@ -53,7 +53,7 @@ fn check(work: &mut Work<'_>, head: &Head, index: u64) -> Result<(), Fault> {
     let events = work.store().events(first, width)?;
     let in_order = (first + 1..).zip(&events).all(|(sequence, event)| event.sequence == sequence);
     if events.len() != width || !in_order {
-        // Somebody may prune beside this.
+        // Another process may be pruning.
         if Head::read(&mut Work::new(work.store(), work.root(), work.now_ms()))?.pruned > first {
             return Ok(());
         }
@@ -67,7 +67,7 @@ fn check(work: &mut Work<'_>, head: &Head, index: u64) -> Result<(), Fault> {
         return Err(changed());
     }
     let Some(leaf) = leaves.first().copied() else { return Ok(()) };
-    // The proof of the first leaf goes through the whole tile: it holds only if all 256 are what was signed.
+    // The proof of the first leaf depends on the whole tile: it holds only if all 256 leaves are as they were signed.
     let tree = tile::Tree::new(StoredTiles::with(work, index, leaves), head.size)
         .map_err(super::prove::fault)?;
     let siblings = tree.inclusion(first).map_err(super::prove::fault)?;

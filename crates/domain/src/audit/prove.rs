@@ -8,16 +8,16 @@ use super::tiles::StoredTiles;
 use crate::Fault;
 use crate::work::Work;
 
-/// Events searched on each side of where an id's time says that it should be: so few at first, since it is there
-/// but for events that were long on their way, and so many before all are.
+/// Events that are searched on each side of the position where an id's time belongs: first a few, because only
+/// delayed events are further away; then more, and then all.
 const NEAR: [u64; 2] = [64, 4096];
-/// Events that are read at once.
+/// Events that are read in one step.
 const PAGE: usize = 512;
 
-/// Proves that the entry `index` is in the log with the head `signed`; the entry itself goes along as `extra`.
+/// Proves that entry `index` is in the log with the head `signed`; the entry itself is included as `extra`.
 ///
 /// # Errors
-/// [`Fault::Audit`] if the store does not hold what was signed: such a proof would not hold.
+/// [`Fault::Audit`] if the store differs from what was signed, so that the proof would be invalid.
 pub fn prove(
     work: &mut Work<'_>,
     signed: &SignedCheckpoint,
@@ -46,7 +46,7 @@ pub fn inclusion(
     tree.inclusion(index).map_err(fault)
 }
 
-/// Proves that a head of the log, as somebody has kept it, is continued by the head `signed`.
+/// Proves that the head `signed` continues an earlier head of the log that somebody has kept.
 ///
 /// # Errors
 /// [`Fault::Audit`] if it is not.
@@ -60,7 +60,7 @@ pub fn consistency(
     tree.consistency(old_size).map_err(fault)
 }
 
-/// Whether the head `new` continues the head `old`, by what the store holds.
+/// Checks that the head `new` continues the head `old`, from the contents of the store.
 pub fn verify_continues(
     work: &mut Work<'_>,
     old: &SignedCheckpoint,
@@ -82,7 +82,7 @@ pub fn verify_continues(
         })
 }
 
-/// The log's compact ranges before `begin` and from `end` on, up to the head: with the entries between them they make
+/// The log's compact ranges before `begin` and from `end` to the head: together with the entries in between they give
 /// the head's root.
 pub fn around(
     work: &mut Work<'_>,
@@ -98,8 +98,8 @@ pub fn around(
 
 /// The index of the event with this `eventID`, among the first `size`.
 ///
-/// Ids begin with the time of their event (RFC 9562, version 7), and events are committed almost in the order of their
-/// times: so a search by halves comes near it. Ids of earlier builds have no time in them; then all events are searched.
+/// Ids begin with the time of their event (RFC 9562, version 7), and events are committed almost in order of time, so
+/// a binary search comes close. Ids of earlier builds contain no time; then all events are searched.
 pub fn find(
     work: &Work<'_>,
     id: &str,
@@ -128,7 +128,7 @@ pub fn find(
             let middle = low + (high - low) / 2;
             let event = store.events(middle, 1)?.into_iter().next();
             let time = event.and_then(|event| event_id(&event.body).and_then(|id| time_of(&id)));
-            // Pruned ones are earlier than any other; older ids were made before there were such.
+            // Pruned events are the earliest; ids without a time are older still.
             if time.is_none_or(|time| time < wanted) { low = middle } else { high = middle }
         }
         for near in NEAR {

@@ -1,4 +1,4 @@
-//! The log's tiles for others to read (C2SP tlog-tiles): hashes for anybody, entries for those who may.
+//! The log's tiles for readers (C2SP tlog-tiles): hashes for anybody, entries for authorized readers.
 
 use outlast_tlog::Hash;
 use outlast_tlog::tile::{TileId, Tiles, bundle};
@@ -9,8 +9,8 @@ use crate::Fault;
 use crate::identity::{Permit, action};
 use crate::work::Work;
 
-/// ARN of the log as a resource of the policies of an account. It belongs to no account: each that the operator gives
-/// entries to has it as its own.
+/// ARN of the log in an account's policies. The log belongs to no account; each account whose principals may read
+/// entries sees it under an ARN of its own.
 pub fn arn(account: &str, origin: &str) -> String {
     format!("arn:aws:outlast::{account}:audit-log/{origin}")
 }
@@ -28,7 +28,7 @@ pub fn tile(work: &mut Work<'_>, id: TileId) -> Result<Option<Vec<u8>>, Fault> {
     Ok(Some(hashes.concat()))
 }
 
-/// A bundle of entries of the log with this [`arn`]; `None` as for [`tile`].
+/// A bundle of entries; `None` as for [`tile`]. The permit is for the log's [`arn`].
 pub fn entries(
     work: &mut Work<'_>,
     arn: &str,
@@ -50,7 +50,7 @@ pub fn entries(
         .ok_or_else(|| Fault::Encoding("an entry is too long for a bundle".into()))
 }
 
-/// Whether the signed head covers all of a tile.
+/// Whether the signed head covers the whole tile.
 fn is_signed(head: &Head, id: TileId) -> bool {
     let shift = 8 * u32::from(id.level());
     let count = head.size.checked_shr(shift).unwrap_or(0);

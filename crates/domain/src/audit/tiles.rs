@@ -1,7 +1,8 @@
 //! The log's tiles: 256 hashes each (C2SP tlog-tiles).
 //!
-//! The tiles of level 0 are the leaf hashes beside the events; those above are records. A record of the right edge grows
-//! until it is full. Nothing here is believed: what a tile says is compared with the sealed head before it counts.
+//! The tiles of level 0 are the leaf hashes that are stored with the events; those above are records. A record at the
+//! right edge grows until it is full. No tile is trusted: its hashes are compared with the sealed head before they
+//! count.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::Fault;
 use crate::work::Work;
 
-/// Records below hold tiles of level 1 and above: level in 2 digits, index in 16.
+/// Prefix of the records of tiles of level 1 and above: level in 2 digits, index in 16.
 pub const TILES: &str = "audit/tile/";
 /// Hashes in a full tile.
 pub const WIDTH: u64 = 256;
@@ -28,14 +29,14 @@ fn record_key(level: u8, index: u64) -> String {
     format!("{TILES}{level:02}/{index:016}")
 }
 
-/// The level and index that a record's key names.
+/// Level and index in a record key.
 pub(crate) fn at(record_key: &str) -> Option<(u8, u64)> {
     let (level, index) = record_key.strip_prefix(TILES)?.split_once('/')?;
     let found = (level.parse().ok()?, index.parse().ok()?);
     (self::record_key(found.0, found.1) == record_key).then_some(found)
 }
 
-/// The hashes of a tile as stored.
+/// The hashes of a stored tile.
 pub(crate) fn hashes(value: &serde_json::Value) -> Option<Vec<Hash>> {
     let bytes = hex::decode(value.get("hashes")?.as_str()?).ok()?;
     let (hashes, rest) = bytes.as_chunks::<32>();
@@ -54,12 +55,12 @@ fn read(work: &mut Work<'_>, level: u8, index: u64, width: usize) -> Result<Vec<
     Ok(found)
 }
 
-/// The tiles at the right edge of a log, to which entries are appended.
+/// The tiles at the right edge of a log, where entries are appended.
 pub(crate) struct Edge {
     size: u64,
     /// The hashes of each level's last tile, which has fewer than 256.
     levels: Vec<Vec<Hash>>,
-    /// Tiles of level 1 and above that have grown.
+    /// Tiles of level 1 and above that have changed.
     grown: BTreeMap<(u8, u64), Vec<Hash>>,
 }
 
@@ -69,7 +70,7 @@ impl Edge {
         Self { size: 0, levels: vec![Vec::new()], grown: BTreeMap::new() }
     }
 
-    /// The edge of the log as of `size`, as stored.
+    /// Reads the edge of the log as of `size`.
     pub(super) fn load(work: &mut Work<'_>, size: u64) -> Result<Self, Fault> {
         let store = work.store();
         let mut edge = Self { size, ..Self::empty() };
@@ -122,7 +123,7 @@ impl Edge {
         self.size
     }
 
-    /// The tiles that have grown, by level and index, with all their hashes.
+    /// The tiles that have changed, by level and index, with all their hashes.
     pub(crate) fn grown(&self) -> &BTreeMap<(u8, u64), Vec<Hash>> {
         &self.grown
     }
@@ -151,7 +152,7 @@ impl Edge {
         }
     }
 
-    /// The log up to here, from what the tiles say.
+    /// The compact range of the log up to here, computed from the tiles.
     pub(crate) fn range(&self) -> Result<CompactRange, Fault> {
         let mut subtrees = Vec::new();
         for hashes in self.levels.iter().rev() {
@@ -166,7 +167,7 @@ impl Edge {
             .map_err(|error| Fault::Audit(format!("the tiles do not make a log: {error}")))
     }
 
-    /// Writes the tiles that have grown.
+    /// Writes the tiles that have changed.
     pub(super) fn write(self, work: &mut Work<'_>) -> Result<(), Fault> {
         for ((level, index), hashes) in self.grown {
             work.put(&record_key(level, index), &Tile { hashes: hex::encode(hashes.concat()) })?;
@@ -175,7 +176,7 @@ impl Edge {
     }
 }
 
-/// Tiles of a store, for proofs. Those of level 0 come from the events' leaf hashes unless they are given.
+/// Tiles of a store, for proofs. Those of level 0 are the events' stored leaf hashes, unless they are given.
 pub struct StoredTiles<'a, 'b> {
     work: RefCell<&'a mut Work<'b>>,
     /// The leaf hashes of one tile of level 0, by its index, computed from the events themselves.
@@ -183,7 +184,7 @@ pub struct StoredTiles<'a, 'b> {
 }
 
 impl<'a, 'b> StoredTiles<'a, 'b> {
-    /// The tiles that `work` reads.
+    /// Tiles read through `work`.
     pub fn new(work: &'a mut Work<'b>) -> Self {
         Self { work: RefCell::new(work), computed: None }
     }

@@ -1,4 +1,4 @@
-//! What a backup consists of, as bytes: a tag, then fields of fixed length and texts that say their length.
+//! The entries of a backup as bytes: a tag, then fields of fixed length and texts with their length.
 
 use outlast_crypto::Secret;
 use outlast_store::{Event, Item, Record};
@@ -15,14 +15,14 @@ const END: u8 = 4;
 pub(super) enum Entry {
     /// A record or an event.
     Item(Item),
-    /// A root key and its place in the store.
+    /// A root key and its record key.
     RootKey(String, Secret),
-    /// How much came before.
+    /// The numbers of the entries before.
     End(Counts),
 }
 
 impl Entry {
-    /// The entry's bytes.
+    /// Encodes the entry.
     pub(super) fn encode(&self) -> Secret {
         let mut out = Bytes(Vec::with_capacity(self.length()));
         match self {
@@ -42,7 +42,7 @@ impl Entry {
         Secret::new(out.0)
     }
 
-    /// The next entry of a stream.
+    /// Reads the next entry of a stream.
     pub(super) fn read(stream: &mut Reader<'_>) -> Result<Self, BackupError> {
         let mut input = Fields(stream);
         Ok(match input.array::<1>()? {
@@ -66,7 +66,7 @@ impl Entry {
         })
     }
 
-    /// The length of the bytes, or more: the buffer may hold a secret and must not grow.
+    /// The length in bytes, or more: the buffer may hold a secret and must not be reallocated.
     fn length(&self) -> usize {
         64 + match self {
             Self::Item(Item::Record(key, record)) => key.len() + record.value.len(),

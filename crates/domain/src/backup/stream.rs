@@ -1,5 +1,5 @@
-//! Chunks of a sealed stream: each is bound to the header, to its number, and to whether it is the last one,
-//! so that nothing can be cut off, moved or put together from several streams.
+//! Chunks of an encrypted stream. Each is bound to the header, to its number, and to whether it is the last one, so
+//! that a stream cannot be cut off, reordered or put together from several.
 //!
 //! The construction is STREAM (Hoang, Reyhanitabar, Rogaway, Vizár: "Online Authenticated-Encryption and its
 //! Nonce-Reuse Misuse-Resistance", CRYPTO 2015) with number and last flag in the associated data. All chunks
@@ -11,11 +11,11 @@ use outlast_crypto::{Secret, aead, digests};
 
 use super::BackupError;
 
-/// Plaintext bytes of a chunk.
+/// Plaintext bytes in a chunk.
 pub(super) const CHUNK: usize = 64 * 1024;
 const SEALED_CHUNK: usize = CHUNK + aead::OVERHEAD;
 
-/// What is the same for all chunks of a stream, and the number of the next.
+/// The key and context of all chunks of a stream, and the number of the next.
 struct Sealing {
     key: Secret,
     head: [u8; 32],
@@ -34,16 +34,16 @@ impl Sealing {
     }
 }
 
-/// Seals what is put into it.
+/// Encrypts a stream.
 pub(super) struct Writer<'a> {
     out: &'a mut dyn Write,
     sealing: Sealing,
-    // Never grows: a growing buffer would leave copies of secrets behind.
+    // Never reallocated: that would leave copies of secrets behind.
     buffer: zeroize::Zeroizing<Vec<u8>>,
 }
 
 impl<'a> Writer<'a> {
-    /// `head` is what precedes the chunks.
+    /// `head` is everything that precedes the chunks.
     pub(super) fn new(out: &'a mut dyn Write, key: Secret, head: &[u8]) -> Self {
         let buffer = zeroize::Zeroizing::new(Vec::with_capacity(CHUNK));
         Self { out, sealing: Sealing::new(key, head), buffer }
@@ -53,7 +53,7 @@ impl<'a> Writer<'a> {
     pub(super) fn put(&mut self, bytes: &Secret) -> Result<(), BackupError> {
         let mut rest = bytes.expose();
         while !rest.is_empty() {
-            // A full chunk waits until there is more: it may be the last.
+            // A full chunk is kept until more bytes come, because it may be the last.
             if self.buffer.len() == CHUNK {
                 self.flush(false)?;
             }
@@ -78,18 +78,18 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Opens what a [`Writer`] has written.
+/// Decrypts the stream of a [`Writer`].
 pub(super) struct Reader<'a> {
     input: &'a mut dyn Read,
     sealing: Sealing,
-    /// The chunk after the one that is open; empty at the end.
+    /// The chunk after the current one; empty at the end.
     next: Vec<u8>,
     open: Secret,
     position: usize,
 }
 
 impl<'a> Reader<'a> {
-    /// `head` is what preceded the chunks.
+    /// `head` is everything that preceded the chunks.
     pub(super) fn new(
         input: &'a mut dyn Read,
         key: Secret,
@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
 
     /// The next `length` bytes.
     pub(super) fn take(&mut self, length: usize) -> Result<Secret, BackupError> {
-        // A length that is a lie must not make us reserve memory: the bytes come chunk by chunk.
+        // A wrong length must not make us reserve memory: the bytes come chunk by chunk.
         let mut out = zeroize::Zeroizing::new(Vec::with_capacity(length.min(CHUNK)));
         while out.len() < length {
             if self.position == self.open.len() {
@@ -116,7 +116,7 @@ impl<'a> Reader<'a> {
         Ok(Secret::new(std::mem::take(&mut *out)))
     }
 
-    /// Whether everything was taken.
+    /// Whether everything was read.
     pub(super) fn is_at_end(&self) -> bool {
         self.position == self.open.len() && self.next.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What is written comes back; what was changed in any way does not.
+//! A backup restores what was written, and refuses what was changed in any way.
 
 use outlast_store::Transaction;
 use outlast_store::memory::MemoryStore;

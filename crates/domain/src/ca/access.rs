@@ -1,4 +1,4 @@
-//! Who may use an authority: identity policies, and the policy of the authority itself.
+//! Authorization for an authority: identity policies, and the policy of the authority itself.
 
 use super::authority::Authority;
 use super::{CaError, policy};
@@ -7,8 +7,8 @@ use crate::identity::action::Action;
 use crate::kms::Access;
 use crate::work::Work;
 
-/// Decides whether the caller may do `action` with the authority. In its own
-/// account an identity policy suffices; from another one, the authority's policy must allow it, too.
+/// Authorizes `action` on the authority. In its own account an identity policy suffices; from another account the
+/// authority's policy must allow it, too.
 pub fn authorize<A: Action>(
     work: &mut Work<'_>,
     access: Access<'_>,
@@ -20,7 +20,7 @@ pub fn authorize<A: Action>(
     let conditions = policy::conditions(access.conditions, authority);
     let arn = authority.arn();
     let caller = access.caller;
-    // Whatever a policy from before says, it shares these templates only.
+    // Only these templates are shared, even by a policy that was put before that was checked.
     let template = conditions.get("acm-pca:TemplateArn").and_then(|values| values.first());
     let shared = caller.principal.account == account
         || A::NAME != policy::ISSUE

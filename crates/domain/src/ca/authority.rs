@@ -21,36 +21,36 @@ use crate::{Fault, ids, limits, quotas};
 /// Root or subordinate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
-    /// Signs itself.
+    /// `ROOT`: signs itself.
     #[serde(rename = "ROOT")]
     Root,
-    /// Signed by another authority, here or elsewhere.
+    /// `SUBORDINATE`: signed by another authority, here or elsewhere.
     #[serde(rename = "SUBORDINATE")]
     Subordinate,
 }
 
-/// `CertificateAuthorityStatus`, as far as Outlast's authorities have it.
+/// `CertificateAuthorityStatus`; AWS's other states do not occur here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Status {
-    /// Has a key and a request, but no certificate yet.
+    /// Has a key and a certificate request, but no certificate yet.
     #[serde(rename = "PENDING_CERTIFICATE")]
     PendingCertificate,
-    /// Issues.
+    /// Can issue.
     #[serde(rename = "ACTIVE")]
     Active,
-    /// Switched off.
+    /// Disabled by its owner.
     #[serde(rename = "DISABLED")]
     Disabled,
-    /// Its certificate has ended.
+    /// Its certificate has expired.
     #[serde(rename = "EXPIRED")]
     Expired,
-    /// Deleted, and restorable for some days.
+    /// Deleted, and can be restored for some days.
     #[serde(rename = "DELETED")]
     Deleted,
 }
 
 impl Status {
-    /// Each of them.
+    /// All states.
     pub const ALL: &[Self] =
         &[Self::PendingCertificate, Self::Active, Self::Disabled, Self::Expired, Self::Deleted];
 
@@ -89,7 +89,7 @@ pub(super) struct Record {
     changed_ms: i64,
     usage_mode: String,
     key_storage: String,
-    /// Earlier builds had CRLs and OCSP off, and kept that as `revocation` in AWS's form.
+    /// Earlier builds had neither CRLs nor OCSP, and kept the setting as `revocation` in AWS's form.
     #[serde(default)]
     pub(super) revocation_settings: Revocation,
     csr: String,
@@ -100,15 +100,15 @@ pub(super) struct Record {
     certificate: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     chain: Option<String>,
-    /// Where `certificate` and `chain` are kept once more, for what it issues; see [`super::chain`].
+    /// Id under which [`super::chain`] has `certificate` and `chain`, for the certificates that it issues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     chain_id: Option<String>,
-    /// Whether it or a CA above it has name constraints.
+    /// Whether the authority or a CA above it has name constraints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     constrained: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) restorable_until_ms: Option<i64>,
-    /// What `status` was when it was deleted.
+    /// The status before the deletion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) deleted_from: Option<Status>,
     pub(super) tags: BTreeMap<String, String>,
@@ -125,7 +125,7 @@ pub struct Authority {
     status: Status,
 }
 
-/// What a new authority shall be.
+/// Properties of a new authority.
 pub struct NewAuthority {
     /// Root or subordinate.
     pub kind: Kind,
@@ -133,9 +133,9 @@ pub struct NewAuthority {
     pub spec: &'static KeySpec,
     /// Algorithm that it signs with.
     pub algorithm: &'static SignatureAlgorithm,
-    /// Its name.
+    /// Its subject name.
     pub subject: Subject,
-    /// Extensions for its certificate request. A key usage replaces the usual one.
+    /// Extensions for its certificate request. A key usage replaces the default one.
     pub csr_extensions: Vec<Extension>,
     /// `CsrExtensions` as they were given; kept for display.
     pub shown_csr_extensions: Option<serde_json::Value>,
@@ -149,7 +149,7 @@ pub struct NewAuthority {
     pub tags: BTreeMap<String, String>,
     /// Idempotency token.
     pub token: Option<String>,
-    /// Digest of the whole request, to tell apart two uses of a token.
+    /// Digest of the whole request; it tells two uses of a token apart.
     pub request_digest: String,
 }
 
@@ -189,7 +189,7 @@ impl Authority {
         &self.record.id
     }
 
-    /// Where it lives.
+    /// Account and Region.
     pub fn scope(&self) -> &Scope {
         &self.scope
     }
@@ -209,7 +209,7 @@ impl Authority {
         self.algorithm
     }
 
-    /// Its name, as given.
+    /// Its subject name, as given.
     pub fn subject(&self) -> &Subject {
         &self.record.subject
     }
@@ -249,7 +249,7 @@ impl Authority {
         &self.record.revocation_settings
     }
 
-    /// Until when it can be restored, milliseconds since 1970.
+    /// End of the period in which it can be restored, milliseconds since 1970.
     pub fn restorable_until_ms(&self) -> Option<i64> {
         self.record.restorable_until_ms
     }
@@ -278,28 +278,28 @@ impl Authority {
             Some(certificate) if self.status != Status::Deleted => {
                 Ok((certificate, self.record.chain.as_deref()))
             }
-            // AWS speaks of the request here, too.
+            // AWS's error speaks of the request here, too.
             _ => Err(self.wrong_state("have a certificate signing request")),
         }
     }
 
-    /// Certificate and chain as they go with what it issues.
+    /// Certificate and chain, as they accompany the certificates that it issues.
     pub(super) fn chain_pem(&self) -> Option<String> {
         let certificate = self.record.certificate.as_ref()?;
         Some(format!("{certificate}{}", self.record.chain.as_deref().unwrap_or_default()))
     }
 
-    /// The id under which [`super::chain`] keeps that; authorities of the first version have none.
+    /// The id of certificate and chain in [`super::chain`]; authorities of the first version have none.
     pub(super) fn chain_id(&self) -> Option<&str> {
         self.record.chain_id.as_deref()
     }
 
-    /// Whether it or a CA above it has name constraints, if that is known.
+    /// Whether the authority or a CA above it has name constraints, if that is known.
     pub(super) fn is_constrained(&self) -> Option<bool> {
         self.record.constrained
     }
 
-    /// Its certificate and those of the CAs above it, nearest first. Reading them takes long.
+    /// Its certificate and those of the CAs above it, nearest first. Parsing them takes long.
     pub(super) fn path(&self) -> Result<Vec<Certificate>, Fault> {
         let damaged = || Fault::Damaged(self.arn());
         let mut path: Vec<_> = self.certificate().cloned().into_iter().collect();
@@ -360,7 +360,7 @@ impl Authority {
         ))
     }
 
-    /// AWS's words for an authority that cannot do something in its state.
+    /// AWS's error for an authority that cannot do something in its state.
     pub(super) fn wrong_state(&self, what: &str) -> CaError {
         let arn = self.arn();
         CaError::InvalidState(format!(
@@ -375,7 +375,7 @@ impl Authority {
         }
     }
 
-    /// Writes its record with this status, and nothing that follows from it: see [`Self::save`].
+    /// Writes the record with this status, without the consequences of a change: see [`Self::save`].
     pub(super) fn store(&mut self, work: &mut Work<'_>, status: Status) -> Result<(), Fault> {
         if self.record.status != status {
             self.record.changed_ms = work.now_ms();
@@ -386,7 +386,7 @@ impl Authority {
     }
 }
 
-/// Makes an authority with its key and certificate request, and gives its ARN.
+/// Makes an authority with its key and certificate request, and returns its ARN.
 pub fn create(
     work: &mut Work<'_>,
     scope: &Scope,
@@ -458,7 +458,7 @@ pub fn create(
     Ok(arn)
 }
 
-/// Finds an authority of the region by ARN. It may be another account's: [`super::authorize`] decides then, too.
+/// Finds an authority of the Region by ARN. It may belong to another account: [`super::authorize`] decides then.
 pub fn find(work: &mut Work<'_>, scope: &Scope, text: &str) -> Result<Authority, CaError> {
     let invalid =
         || CaError::InvalidArn(format!("{text} is not the ARN of a certificate authority"));
@@ -474,7 +474,7 @@ pub fn find(work: &mut Work<'_>, scope: &Scope, text: &str) -> Result<Authority,
     }
     let scope = &Scope { account: parsed.account().to_owned(), region: scope.region.clone() };
     let record = work.get::<Record>(&record_key(scope, id))?.ok_or_else(missing)?;
-    // Past its date a deleted authority is gone, whether the sweep has been by or not.
+    // After its date a deleted authority is gone, even if no sweep has run.
     if record.restorable_until_ms.is_some_and(|until| until <= work.now_ms()) {
         return Err(missing());
     }
@@ -494,7 +494,7 @@ pub(super) fn authority_by_id(
     }
 }
 
-/// Lists authorities, beginning after the marker of the page before.
+/// Lists authorities, after the marker of the previous page.
 pub fn authorities(
     work: &Work<'_>,
     scope: &Scope,
@@ -530,7 +530,7 @@ pub(super) fn material_record_key(scope: &Scope, id: &str) -> String {
     format!("ca/material/{}/{}/{id}", scope.account, scope.region)
 }
 
-/// Whether a CA may certify some names only.
+/// Whether a CA is restricted to some names.
 fn is_constrained(certificate: &Certificate) -> bool {
     let id = const_oid::db::rfc5280::ID_CE_NAME_CONSTRAINTS;
     certificate.extensions().iter().any(|extension| extension.extn_id == id)

@@ -1,5 +1,5 @@
-//! The chains that go with certificates: kept once for each certificate that an authority had, and named by what
-//! it has issued.
+//! The chains of certificates: each certificate that an authority had is stored once with its chain, and the
+//! certificates that it issued refer to it.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -18,14 +18,14 @@ struct Record {
     pem: String,
 }
 
-/// What was read, by the id of its chain: a digest, so that it is the same wherever it is met.
+/// Parsed certificates, by the id of the chain. The id is a digest, so it has the same meaning everywhere.
 static READ: LazyLock<Mutex<LruCache<String, Arc<Certificate>>>> = LazyLock::new(|| {
     let capacity = NonZeroUsize::new(limits::MAX_READ_CERTIFICATES).unwrap_or(NonZeroUsize::MIN);
     Mutex::new(LruCache::new(capacity))
 });
 
-/// The first certificate of the chain with this id, whose PEM text is `pem`. Reading it takes longer than anything
-/// else beside signing.
+/// The first certificate of the chain with this id, whose PEM text is `pem`. Parsing it takes longer than any other
+/// part of issuing, except the signature.
 pub(super) fn first(id: &str, pem: &str) -> Option<Arc<Certificate>> {
     if let Some(known) = READ.lock().unwrap_or_else(PoisonError::into_inner).get(id) {
         return Some(known.clone());
@@ -35,7 +35,7 @@ pub(super) fn first(id: &str, pem: &str) -> Option<Arc<Certificate>> {
     Some(certificate)
 }
 
-/// Keeps a chain, and gives its id.
+/// Stores a chain, and returns its id.
 pub(super) fn keep(
     work: &mut Work<'_>,
     scope: &Scope,
@@ -47,7 +47,7 @@ pub(super) fn keep(
     Ok(id)
 }
 
-/// The chain with this id.
+/// Reads the chain with this id.
 pub(super) fn read(
     work: &mut Work<'_>,
     scope: &Scope,

@@ -1,7 +1,7 @@
-//! Certificate revocation lists: where they are, when they are due, and making them.
+//! Certificate revocation lists: their URLs, when they are due, and making them.
 //!
 //! An authority has one complete CRL, or [`PARTITIONS`] of them by serial number. Each is a record that all servers
-//! on the store serve, under a name that no other has: the authority's id, or a UUID made of it and the partition.
+//! on the store serve, under a unique name: the authority's id, or a UUID made from it and the partition.
 
 pub(in crate::ca) mod record;
 
@@ -26,20 +26,20 @@ use crate::settings::Settings;
 use crate::work::{Sweep, Swept, Work};
 use crate::{Fault, ids, limits};
 
-/// Partitions of a partitioned CRL. Certificates name theirs: this number can never change.
+/// Number of partitions of a partitioned CRL. Certificates contain the URL of theirs, so this can never change.
 pub const PARTITIONS: u8 = 64;
 
 /// One CRL of an authority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
-    /// The only one.
+    /// The complete CRL.
     Complete,
     /// One of [`PARTITIONS`].
     Partition(u8),
 }
 
 impl Part {
-    /// Where the certificate with this serial number (big-endian) is listed.
+    /// The CRL that lists the certificate with this serial number (big-endian).
     fn of(crl: &Crl, serial: &[u8]) -> Self {
         if crl.partitioned { Self::partition_of(serial) } else { Self::Complete }
     }
@@ -48,12 +48,12 @@ impl Part {
         Self::Partition(serial.first().copied().unwrap_or_default() % PARTITIONS)
     }
 
-    /// Whether certificates that are issued now name it.
+    /// Whether certificates that are issued now contain its URL.
     fn is_current(self, crl: &Crl) -> bool {
         matches!(self, Self::Partition(_)) == crl.partitioned
     }
 
-    /// What the CRL is called: the file name without its ending.
+    /// Name of the CRL: its file name without the extension.
     fn name(self, authority_id: &str) -> String {
         match self {
             Self::Complete => authority_id.to_owned(),
@@ -75,7 +75,7 @@ impl Part {
         (0..PARTITIONS).map(Self::Partition).chain([Self::Complete])
     }
 
-    /// The end of its mark's place.
+    /// Suffix of the record key of its mark.
     fn label(self) -> String {
         match self {
             Self::Complete => "complete".to_owned(),
@@ -87,7 +87,7 @@ impl Part {
         Self::all().find(|part| part.label() == label)
     }
 
-    /// What the serial numbers listed here begin with, in hexadecimal.
+    /// Prefixes of the serial numbers that are listed here, in hexadecimal.
     fn prefixes(self) -> Vec<String> {
         match self {
             Self::Complete => vec![String::new()],
@@ -98,7 +98,7 @@ impl Part {
         }
     }
 
-    /// The path of its file below [`Crl::base_url`].
+    /// Path of its file below [`Crl::base_url`].
     fn path(self, authority_id: &str, crl: &Crl) -> String {
         let name = self.name(authority_id);
         match self {
@@ -113,7 +113,7 @@ impl Part {
     }
 }
 
-/// What [`Crl::base_url`] shall be for these `CustomCname` and `CustomPath`. `None` without a name if the server
+/// The value of [`Crl::base_url`] for these `CustomCname` and `CustomPath`. `None` if there is no name and the server
 /// has no listener for plain HTTP.
 pub fn base_url(
     settings: &Settings,
@@ -130,8 +130,8 @@ pub fn base_url(
     })
 }
 
-/// The extension that says in a certificate with this serial number (big-endian) where its CRL is, as the
-/// authority is configured.
+/// The extension with the URL of the CRL for a certificate with this serial number (big-endian), by the authority's
+/// configuration.
 pub fn distribution_point(
     authority: &Authority,
     serial: &[u8],
@@ -145,7 +145,7 @@ pub fn distribution_point(
     Ok(Some(extension))
 }
 
-/// When an authority's CRLs are to be made anew if nothing is revoked.
+/// When an authority's CRLs are due if nothing is revoked before.
 #[derive(Serialize, Deserialize)]
 struct Due {
     /// Milliseconds since 1970.
@@ -154,14 +154,14 @@ struct Due {
     crl: Crl,
 }
 
-/// That a CRL is to be made anew.
+/// Marks a CRL as due.
 #[derive(Serialize, Deserialize)]
 struct Mark {
     /// Milliseconds since 1970.
     since_ms: i64,
 }
 
-/// Has the CRLs that may list the certificate with this serial number (big-endian) made anew. Nothing is read for it.
+/// Marks the CRLs that may list the certificate with this serial number (big-endian) as due. Reads nothing.
 pub(super) fn mark_revoked(
     work: &mut Work<'_>,
     authority: &Authority,
@@ -177,7 +177,7 @@ fn mark(work: &mut Work<'_>, authority: &Authority, part: Part) -> Result<(), Fa
     work.put(&record_key, &mark)
 }
 
-/// Has the CRLs of an authority made anew, if it has any.
+/// Marks the CRLs of an authority as due, if it has any.
 pub fn schedule(work: &mut Work<'_>, authority: &Authority) -> Result<(), CaError> {
     if let Some(crl) = &authority.revocation().crl {
         let due = Due { due_ms: work.now_ms(), crl: crl.clone() };
@@ -186,7 +186,7 @@ pub fn schedule(work: &mut Work<'_>, authority: &Authority) -> Result<(), CaErro
     Ok(())
 }
 
-/// Begins or ends the making of CRLs, as `wanted` says. Whether there are any, or were until now.
+/// Starts or stops making CRLs, as `wanted` says: whether there are any, or were until now.
 pub(super) fn follow(
     work: &mut Work<'_>,
     authority: &Authority,
@@ -224,7 +224,7 @@ fn mark_due(work: &mut Work<'_>, record_key: &str, _: &mut Swept) -> Result<(), 
         return Ok(());
     };
     for part in Part::all() {
-        // If certificates were issued that name it, the CRL of the other type goes on.
+        // While certificates exist that contain its URL, the CRL of the other type is still made.
         if part.is_current(crl) || work.exists(&made_record_key(&part.name(id)))? {
             mark(work, authority, part)?;
         }
@@ -233,7 +233,7 @@ fn mark_due(work: &mut Work<'_>, record_key: &str, _: &mut Swept) -> Result<(), 
     work.put(record_key, &Due { due_ms, ..due })
 }
 
-/// The marks of CRLs that are to be made anew, after one of them.
+/// Record keys of the marks of CRLs that are due, after one of them.
 pub fn marked(work: &Work<'_>, after: &str, limit: usize) -> Result<Vec<String>, Fault> {
     Ok(work
         .store()
@@ -243,19 +243,19 @@ pub fn marked(work: &Work<'_>, after: &str, limit: usize) -> Result<Vec<String>,
         .collect())
 }
 
-/// How a CRL is made.
+/// How to make a CRL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
-    /// Unless its signature takes long.
+    /// Only if its signature is quick.
     Quickly,
-    /// However long it takes.
+    /// Even if its signature is slow.
     Patiently,
-    /// The same, without a look at the mark, which stays: somebody marks it again and again, and would keep it from
-    /// being made for good.
+    /// The same, ignoring changes of the mark, which stays: a CRL that is marked again and again would otherwise
+    /// never be made.
     Meanwhile,
 }
 
-/// Makes the CRL with this mark anew, and removes the mark. Whether it was made, or had not to be.
+/// Makes the CRL with this mark, and removes the mark. Returns whether it was made, or did not need to be.
 pub fn make(
     work: &mut Work<'_>,
     ring: &KeyRing,
@@ -293,14 +293,14 @@ pub fn make(
         digest: String::new(),
         path: path_of(&part.url(id, crl)).to_owned(),
         urls: before.as_ref().map(|made| made.urls.clone()).unwrap_or_default(),
-        // Above all that were made before, and above those that were made after a backup that this store is from.
+        // Above every earlier number, also those after the backup that this store may have been restored from.
         number: u64::try_from(work.now_ms())
             .unwrap_or_default()
             .max(before.as_ref().map_or(0, |made| made.number + 1)),
         this_update: now,
         next_update: now + lifetime,
         regular_at: match &before {
-            // Checks every few seconds only whether the next CRL is due.
+            // Checking every few seconds, it can only be due for its time.
             Some(made) if now - made.regular_at < lifetime / 2 - 3600 => made.regular_at,
             _ => now,
         },
@@ -340,8 +340,8 @@ pub fn make(
     Ok(true)
 }
 
-/// The certificates that are listed. RFC 5280, section 3.3: one that has expired is on one more CRL that is made
-/// because it is time.
+/// The certificates on the CRL. RFC 5280, section 3.3: an expired one stays until it has been on a regularly
+/// scheduled CRL after its end.
 fn entries(
     work: &Work<'_>,
     authority: &Authority,
@@ -380,7 +380,7 @@ fn entries(
     Ok(entries)
 }
 
-/// Records of one read.
+/// Records that one read returns.
 const PAGE: usize = 5000;
 
 /// Deletes all CRLs of an authority.
@@ -395,7 +395,7 @@ pub(super) fn forget(work: &mut Work<'_>, scope: &Scope, id: &str) {
     }
 }
 
-/// An authority that makes CRLs: a disabled one goes on, one that is deleted or has expired does not.
+/// Whether an authority makes CRLs: a disabled one does, a deleted or expired one does not.
 fn working(authority: &Authority) -> Option<(&Authority, &Crl, &Certificate)> {
     match authority.status() {
         Status::Active | Status::Disabled => {
@@ -405,7 +405,7 @@ fn working(authority: &Authority) -> Option<(&Authority, &Crl, &Certificate)> {
     }
 }
 
-/// The issuer's own subject key identifier.
+/// Subject key identifier of the issuer.
 pub(super) fn issuer_key_id(certificate: &Certificate) -> Result<Vec<u8>, Fault> {
     match certificate.subject_key_identifier() {
         Some(id) => Ok(id),
@@ -413,13 +413,13 @@ pub(super) fn issuer_key_id(certificate: &Certificate) -> Result<Vec<u8>, Fault>
     }
 }
 
-/// What follows the host in a URL, without the slash.
+/// The path of a URL, without the leading slash.
 fn path_of(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.split_once('/').map_or("", |(_, path)| path)
 }
 
-/// How long a CRL is valid, in seconds.
+/// Validity of a CRL, in seconds.
 fn lifetime(crl: &Crl) -> i64 {
     crl.expiration_days.clamp(1, limits::MAX_CRL_DAYS) * 86_400
 }
@@ -436,5 +436,5 @@ fn mark_record_key(scope: &Scope, id: &str, part: Part) -> String {
     format!("{MARKS}{}/{}/{id}/{}", scope.account, scope.region, part.label())
 }
 
-/// Below are the marks of CRLs that revocations have to be added to.
+/// Prefix of the marks of CRLs that revocations must be added to.
 pub(crate) const MARKS: &str = "ca/crl-mark/";

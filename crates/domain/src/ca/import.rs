@@ -1,4 +1,4 @@
-//! Giving an authority its certificate, which makes it active.
+//! Installs an authority's certificate, which makes the authority active.
 
 use outlast_pki::certificate::Certificate;
 use outlast_pki::pem;
@@ -10,7 +10,7 @@ use crate::keyring::KeyRing;
 use crate::limits;
 use crate::work::Work;
 
-/// Gives an authority its certificate (PEM or DER) and chain (PEM, nearest issuer first).
+/// Installs the certificate (PEM or DER) and chain (PEM, nearest issuer first) of an authority.
 pub fn import_certificate(
     work: &mut Work<'_>,
     ring: &KeyRing,

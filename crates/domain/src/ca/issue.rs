@@ -1,4 +1,4 @@
-//! Issuing certificates, and reading those that were issued.
+//! Issues certificates, and reads issued ones.
 
 use outlast_crypto::random;
 use outlast_crypto::signatures::{Message, SignatureAlgorithm};
@@ -21,29 +21,29 @@ use crate::keyring::KeyRing;
 use crate::work::Work;
 use crate::{Fault, limits, quotas};
 
-/// What a new certificate shall be.
+/// Properties of a new certificate.
 pub struct NewCertificate<'a> {
     /// Certificate request, PEM or DER.
     pub request: &'a [u8],
-    /// Algorithm to sign with; must fit the authority's key.
+    /// Algorithm to sign with; must match the authority's key.
     pub algorithm: &'static SignatureAlgorithm,
     /// Template.
     pub template: &'static Template,
-    /// What `ApiPassthrough` asks for.
+    /// `ApiPassthrough` of the request.
     pub passthrough: Passthrough,
-    /// What it is for, where that is not the request's to say: nothing but the public key is taken from there then.
+    /// The names, where the request does not decide them: then only its public key is used.
     pub named: Option<Named>,
     /// End of validity.
     pub validity: Validity,
-    /// Beginning of validity; an hour ago when absent.
+    /// Start of validity; by default an hour ago.
     pub not_before: Option<Validity>,
     /// Idempotency token.
     pub token: Option<&'a str>,
-    /// Digest of the whole request, to tell apart two uses of a token.
+    /// Digest of the whole request; it tells two uses of a token apart.
     pub request_digest: String,
 }
 
-/// What a certificate is for, whatever request and template say.
+/// The names of a certificate, whatever request and template say.
 #[derive(Debug, Clone)]
 pub struct Named {
     /// Subject.
@@ -52,25 +52,25 @@ pub struct Named {
     pub alternative: Vec<GeneralName>,
 }
 
-/// `ApiPassthrough`: what the caller puts into the certificate, where the template lets it.
+/// `ApiPassthrough`: what the caller may set in the certificate, as far as the template allows it.
 #[derive(Debug, Clone, Default)]
 pub struct Passthrough {
     /// Subject, instead of the request's.
     pub subject: Option<Subject>,
-    /// Extensions, each there once.
+    /// Extensions, each at most once.
     pub extensions: Vec<Extension>,
 }
 
-/// Who asks for a certificate, where that is not the authority's own account.
+/// Who requests a certificate, if not the authority's own account.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Requester<'a> {
     /// The account; `None` for the authority's.
     pub account: Option<&'a str>,
-    /// The service that asks by itself, as [`super::permission::CERTIFICATE_MANAGER`].
+    /// The service that requests it without a caller, such as [`super::permission::CERTIFICATE_MANAGER`].
     pub service: Option<&'a str>,
 }
 
-/// Issues a certificate for the authority's own account, and gives its ARN.
+/// Issues a certificate for the authority's own account, and returns its ARN.
 pub fn issue(
     work: &mut Work<'_>,
     ring: &KeyRing,
@@ -81,7 +81,7 @@ pub fn issue(
     issue_for(work, ring, authority, new, Requester::default(), permit)
 }
 
-/// Issues a certificate and gives its ARN.
+/// Issues a certificate and returns its ARN.
 pub fn issue_for(
     work: &mut Work<'_>,
     ring: &KeyRing,
@@ -108,7 +108,7 @@ pub fn issue_for(
     Ok(arn)
 }
 
-/// Where the use of the request's token is recorded. Accounts do not see each other's.
+/// Record key of the use of the request's token. Accounts do not see each other's.
 pub(super) fn token(
     authority: &Authority,
     new: &NewCertificate<'_>,
@@ -121,12 +121,12 @@ pub(super) fn token(
     new.token.map(|token| token_record_key(authority.scope(), &operation, token))
 }
 
-/// Whether it is a root's own certificate that is wanted.
+/// Whether the request is for a root's own certificate.
 fn is_own_root(authority: &Authority, template: &Template) -> bool {
     authority.kind() == Kind::Root && template.kind == TemplateKind::Root
 }
 
-/// Whether the authority can issue such a certificate now.
+/// Checks that the authority can issue such a certificate now.
 pub(super) fn check_ready(authority: &Authority, new: &NewCertificate<'_>) -> Result<(), CaError> {
     let ready = match authority.status() {
         Status::Active => true,
@@ -158,7 +158,7 @@ pub(super) fn check_ready(authority: &Authority, new: &NewCertificate<'_>) -> Re
     Ok(())
 }
 
-/// Reads a request whose signer had the private key.
+/// Parses a request and verifies that its signer has the private key.
 pub(super) fn read_request(
     work: &mut Work<'_>,
     authority: &Authority,
@@ -169,8 +169,8 @@ pub(super) fn read_request(
         Received::Verified(request) => return Ok(*request),
         Received::Statement(statement) => statement,
     };
-    // RFC 9883, section 4: the certificate that the statement names must be valid. Here it must be this authority's,
-    // which knows whether it was revoked.
+    // RFC 9883, section 4: the certificate that the statement names must be valid. Here it must be one of this
+    // authority, which knows whether it is revoked.
     let refuse =
         |text: &str| Err(CaError::MalformedCsr(format!("the statement of possession {text}")));
     let possession = statement.possession();
@@ -192,7 +192,7 @@ pub(super) fn read_request(
     statement.verify_with(&signer).map_err(malformed)
 }
 
-/// A certificate that is signed and not kept yet.
+/// A certificate that is signed and not stored yet.
 pub(super) struct Made {
     serial: String,
     der: Vec<u8>,
@@ -205,7 +205,7 @@ impl Made {
         format!("{}/certificate/{}", authority.arn(), self.serial)
     }
 
-    /// Keeps it.
+    /// Stores it.
     pub(super) fn save(
         self,
         work: &mut Work<'_>,
@@ -230,7 +230,7 @@ impl Made {
     }
 }
 
-/// Makes and signs a certificate.
+/// Builds and signs a certificate.
 pub(super) fn make(
     work: &mut Work<'_>,
     ring: &KeyRing,
@@ -259,8 +259,8 @@ pub(super) fn make(
     };
     let issuer = if own_root { None } else { authority.certificate() };
     if issuer.is_some_and(|issuer| same_name(issuer.subject(), &subject)) {
-        // RFC 5280, sections 6.1.4 and 6.3.3: what has its issuer's name is taken for the issuer's own. It would not
-        // count for path lengths, and could sign CRLs.
+        // RFC 5280, sections 6.1.4 and 6.3.3: a certificate with its issuer's name counts as the issuer's own. It
+        // would not count for path lengths, and could sign CRLs.
         return Err(CaError::InvalidArgs(
             "The certificate's subject is that of the certificate authority itself.".into(),
         ));
@@ -273,7 +273,7 @@ pub(super) fn make(
         None => None,
     };
     let mut serial = random::bytes::<SERIAL_LEN>()?;
-    // RFC 5280, section 4.1.2.2: positive, and never shorter.
+    // RFC 5280, section 4.1.2.2: positive, and of fixed length.
     serial[0] = (serial[0] & 0x7f) | 0x40;
     let revocation = if own_root { Vec::new() } else { revocation(authority, &serial)? };
     let mut extensions = template
@@ -313,8 +313,8 @@ pub(super) fn make(
     Ok(Made { serial: hex::encode(serial), der, own_root })
 }
 
-/// RFC 9883, section 4: who vouches for a key with another certificate does so for the names of that. The request was held
-/// against them when it was read; names from elsewhere would not have been.
+/// RFC 9883, section 4: a statement that another certificate vouches for the key holds for that certificate's names
+/// only. The request was compared with them when it was read; names from elsewhere would not have been.
 fn check_possession(request: &CertificateRequest, given: &Passthrough) -> Result<(), CaError> {
     let names = given.subject.is_some()
         || given.extensions.iter().any(|extension| extension.extn_id == SUBJECT_ALT_NAME);
@@ -328,7 +328,7 @@ fn check_possession(request: &CertificateRequest, given: &Passthrough) -> Result
     Ok(())
 }
 
-/// Refuses what would break a rule of its profile, before it is signed.
+/// Refuses a certificate that would break a rule of its profile, before it is signed.
 fn check_profile(to_be_signed: &[u8], new: &NewCertificate<'_>) -> Result<(), CaError> {
     let findings = lint::to_be_signed(to_be_signed).map_err(Fault::from)?;
     let Some(finding) = lint::first_error(&findings) else { return Ok(()) };
@@ -340,7 +340,7 @@ fn check_profile(to_be_signed: &[u8], new: &NewCertificate<'_>) -> Result<(), Ca
     Err(CaError::MalformedCsr(message))
 }
 
-/// Where the certificate with this serial number is said to be revoked, as the authority is configured.
+/// The CRL distribution point for the certificate with this serial number, by the authority's configuration.
 fn revocation(authority: &Authority, serial: &[u8]) -> Result<Vec<Extension>, CaError> {
     let mut extensions = Vec::new();
     extensions.extend(crl::distribution_point(authority, serial)?);
@@ -348,7 +348,7 @@ fn revocation(authority: &Authority, serial: &[u8]) -> Result<Vec<Extension>, Ca
     Ok(extensions)
 }
 
-/// Whether the authority may issue from this template at all.
+/// Checks that the authority may issue from this template.
 fn check_template(
     authority: &Authority,
     template: &Template,
@@ -377,7 +377,7 @@ fn check_template(
     }
 }
 
-/// The certificate's period: inside the authority's own.
+/// The certificate's validity, within the authority's own.
 fn period(
     work: &Work<'_>,
     authority: &Authority,

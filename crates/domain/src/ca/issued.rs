@@ -1,4 +1,4 @@
-//! Certificates that authorities have issued, as they are stored and found.
+//! Issued certificates, as they are stored and found.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,29 +9,29 @@ use crate::arn::Scope;
 use crate::identity::{Permit, action};
 use crate::work::Work;
 
-/// A certificate that was issued.
+/// An issued certificate.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Issued {
     /// PEM.
     pub certificate: String,
-    /// Issuer first, root last; PEM. Absent for a root. Records have it only where the authority's certificate was
-    /// imported by the first version; [`certificate`] always gives it.
+    /// Issuer first, root last; PEM. Absent for a root. Records contain it only if the first version imported the
+    /// authority's certificate; [`certificate`] always returns it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chain: Option<String>,
-    /// Where [`super::chain`] has it else.
+    /// Id of the chain in [`super::chain`] otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) chain_id: Option<String>,
     /// Template's name.
     pub template: String,
     /// Milliseconds since 1970.
     pub issued_ms: i64,
-    /// The account that asked for it, if it is not the authority's.
+    /// The account that requested it, if it is not the authority's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
-    /// The service that asked for it, if one did.
+    /// The service that requested it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<String>,
-    /// ARN of the certificate that was issued with it, by the authority's partner.
+    /// ARN of the other certificate of the pair, from the authority's partner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(deserialize_with = "crate::arn::stored_option")]
     pub paired_with: Option<String>,
@@ -51,7 +51,7 @@ pub fn certificate(
     issued(work, authority, arn)
 }
 
-/// The same for the caller that has just had it issued.
+/// The same, for the caller that has just requested it.
 pub(crate) fn issued(
     work: &mut Work<'_>,
     authority: &Authority,
@@ -74,7 +74,7 @@ pub(crate) fn issued(
     Ok(issued)
 }
 
-/// The certificate with this serial number, in lower-case hexadecimal, as it is stored.
+/// The stored certificate with this serial number, in lower-case hexadecimal.
 pub(super) fn by_serial(
     work: &mut Work<'_>,
     authority: &Authority,
@@ -92,7 +92,7 @@ pub fn revoked(
     Ok(work.get(&revoked_record_key(authority.scope(), authority.id(), serial))?)
 }
 
-/// Below this are the certificates that an authority has issued, by serial number.
+/// Prefix of the records of an authority's certificates, by serial number.
 pub(super) fn issued_prefix(scope: &Scope, authority: &str) -> String {
     format!("ca/certificate/{}/{}/{authority}/", scope.account, scope.region)
 }

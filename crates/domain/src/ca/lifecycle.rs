@@ -1,4 +1,4 @@
-//! What becomes of an authority: switched on and off, deleted, restored, erased; and its tags.
+//! Lifecycle of an authority: enabled and disabled, deleted, restored, erased; and its tags.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::identity::{Permit, action};
 use crate::work::{Sweep, Swept, Work};
 use crate::{Fault, limits, tags};
 
-/// What an update changes.
+/// Changes of an authority.
 pub struct Update {
     /// `ACTIVE` or `DISABLED`.
     pub status: Option<Status>,
@@ -17,7 +17,7 @@ pub struct Update {
     pub revocation: Option<Revocation>,
 }
 
-/// Switches an authority on or off, and replaces its revocation configuration.
+/// Enables or disables an authority, and replaces its revocation configuration.
 pub fn set_status(
     work: &mut Work<'_>,
     mut authority: Authority,
@@ -68,7 +68,7 @@ pub fn delete(
     Ok(())
 }
 
-/// Takes a deletion back: the authority is as it was before, disabled or pending or expired.
+/// Cancels a deletion: the authority is again disabled, pending or expired, as it was before.
 pub fn restore(
     work: &mut Work<'_>,
     mut authority: Authority,
@@ -78,7 +78,7 @@ pub fn restore(
     if authority.status() != Status::Deleted {
         return Err(authority.state_error("is not deleted"));
     }
-    // Authorities that the first version deleted do not say what they were.
+    // Authorities that the first version deleted do not record their earlier status.
     let before = authority.record.deleted_from.take().unwrap_or(match authority.certificate() {
         Some(_) => Status::Disabled,
         None => Status::PendingCertificate,

@@ -7,7 +7,8 @@ use super::authority::Authority;
 
 /// Refuses a certificate (DER of what is to be signed) with a name that a CA above it must not certify.
 pub(super) fn check(authority: &Authority, to_be_signed: &[u8]) -> Result<(), CaError> {
-    // Authorities of the first version do not say; reading the chain each time is for them and the constrained.
+    // Authorities of the first version do not record whether they are constrained; only for them and for constrained
+    // ones the chain is parsed each time.
     if authority.is_constrained() == Some(false) {
         return Ok(());
     }

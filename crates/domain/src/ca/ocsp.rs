@@ -1,7 +1,7 @@
-//! OCSP: which authority a question is for, and what is answered.
+//! OCSP: finds the authority of a request, and makes the response.
 //!
-//! Answers are signed by a delegated responder ([`super::responder`]). Who keeps an answer for later compares
-//! [`epoch`] before it is given again: it changes with each revocation and each change of the authority.
+//! A delegated responder ([`super::responder`]) signs the responses. A cached response may be sent again only if its
+//! [`epoch`] is still the same: it changes with each revocation and each change of the authority.
 
 use outlast_crypto::signatures::Message;
 use outlast_pki::certificate::Extension;
@@ -22,7 +22,7 @@ use crate::keyring::KeyRing;
 use crate::settings::Settings;
 use crate::work::{Swept, Work};
 
-/// What [`super::Ocsp::url`] shall be for this `OcspCustomCname`. `None` without a name if the server has no
+/// The value of [`super::Ocsp::url`] for this `OcspCustomCname`. `None` if there is no name and the server has no
 /// listener for plain HTTP.
 pub fn url(settings: &Settings, custom_cname: Option<&str>) -> Option<String> {
     match custom_cname {
@@ -31,7 +31,7 @@ pub fn url(settings: &Settings, custom_cname: Option<&str>) -> Option<String> {
     }
 }
 
-/// The extension that says in certificates where the authority answers, as it is configured.
+/// The extension with the authority's OCSP URL for certificates, by its configuration.
 pub fn access(authority: &Authority) -> Result<Option<Extension>, CaError> {
     let Some(ocsp) = &authority.revocation().ocsp else { return Ok(None) };
     let extension =
@@ -39,7 +39,7 @@ pub fn access(authority: &Authority) -> Result<Option<Extension>, CaError> {
     Ok(Some(extension))
 }
 
-/// An answer that was signed.
+/// A signed response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// The response in DER.
@@ -48,35 +48,35 @@ pub struct Answer {
     pub this_update: i64,
     /// Seconds since 1970.
     pub next_update: i64,
-    /// Where [`epoch`] is to be asked of.
+    /// Record key of the epoch.
     pub epoch_record_key: String,
-    /// What it was when the answer was made.
+    /// The epoch when the response was made.
     pub epoch: Option<u64>,
-    /// What was said of each certificate.
+    /// The status of each certificate.
     pub statuses: Vec<Said>,
     /// The authority.
     pub authority: (Scope, String),
-    /// Whether it is for this question alone: [`Terms::admit`] was asked.
+    /// Whether it answers this request only: [`Terms::admit`] was asked.
     pub is_once: bool,
 }
 
 impl Answer {
-    /// Whether it may be given again: it has no nonce, and no certificate in it that may still be issued.
+    /// Whether it may be cached: it has no nonce, and every certificate in it is issued.
     pub fn is_lasting(&self) -> bool {
         !self.statuses.contains(&Said::Unknown)
     }
 }
 
-/// How answers are made.
+/// Settings of the responses.
 pub struct Terms<'a> {
-    /// How long they are valid.
+    /// Validity of a response.
     pub validity_seconds: i64,
-    /// Whether an authority may sign one that cannot be given again, or that anybody could ask for in ever new ways. Who
-    /// says yes has the signature covered by the audit log in another way than by [`Swept::done`].
+    /// Whether the authority may sign a response that cannot be cached, or that anybody could request in ever new
+    /// ways. The caller that says yes covers the signature in the audit log in another way than by [`Swept::done`].
     pub admit: &'a dyn Fn(&Authority) -> bool,
 }
 
-/// Answers a request, or says why not. What is written and noted must be durable before the answer is sent.
+/// Answers a request, or returns why not. What is written and noted must be durable before the response is sent.
 pub fn answer(
     work: &mut Work<'_>,
     ring: &KeyRing,
@@ -87,7 +87,7 @@ pub fn answer(
     let Some(authority) = authority_of(work, &request.ids)? else {
         return Ok(Err(Failure::Unauthorized));
     };
-    // Asked first: whatever changes from here on makes it another one.
+    // Read first: every change from here on gives another epoch.
     let epoch_record_key = super::epoch::record_key(authority.scope(), authority.id());
     let epoch = epoch(work, &epoch_record_key)?;
     let now = work.now();
@@ -98,7 +98,7 @@ pub fn answer(
     let unknown = statuses.contains(&Said::Unknown);
     let absorbed = request.nonce.is_none() && request.ids.len() == 1 && !unknown;
     if !absorbed && !(terms.admit)(&authority) {
-        // RFC 5019, section 2.2.3: a responder without a record of the certificate may say so without a signature.
+        // RFC 5019, section 2.2.3: a responder without a record of the certificate may answer with an unsigned error.
         return Ok(Err(if unknown { Failure::Unauthorized } else { Failure::TryLater }));
     }
     let next_update = (now + terms.validity_seconds).min(responder.certificate().not_after());
@@ -138,7 +138,7 @@ pub fn answer(
     }))
 }
 
-/// Whether an answer that was made before is still what would be answered, and the epoch as of now.
+/// Whether a cached response is still current, and the epoch as of now.
 pub fn recheck(
     work: &mut Work<'_>,
     ids: &[CertId],
@@ -151,7 +151,7 @@ pub fn recheck(
     Ok(same.then_some(epoch))
 }
 
-/// The authority that all of these certificates are of, if it answers.
+/// The authority of all these certificates, if it answers OCSP requests.
 fn authority_of(work: &mut Work<'_>, ids: &[CertId]) -> Result<Option<Authority>, Fault> {
     let Some(first) = ids.first() else { return Ok(None) };
     let Some(hash) = first.hash() else { return Ok(None) };
@@ -165,13 +165,13 @@ fn authority_of(work: &mut Work<'_>, ids: &[CertId]) -> Result<Option<Authority>
         && authority.revocation().ocsp.is_some();
     let Some(certificate) = authority.certificate().filter(|_| answers) else { return Ok(None) };
     let key = certificate.public_key()?;
-    // The names of the issuer are compared, too. Mostly there is one certificate, or all have one hash.
+    // The issuer's name is compared, too. Usually there is one certificate, or all have one hash.
     let all = ids.iter().all(|id| id.is_of(certificate.subject(), &key));
     Ok(all.then_some(authority))
 }
 
-/// RFC 6960, section 2.2: good only if the authority has issued it. "Revoked" for what was never issued is an
-/// option that is not used.
+/// RFC 6960, section 2.2: "good" only if the authority has issued it. The option to answer "revoked" for certificates
+/// that were never issued is not used.
 fn statuses(
     work: &mut Work<'_>,
     authority: &Authority,
@@ -197,7 +197,7 @@ fn statuses(
     Ok(out)
 }
 
-/// Whose key a question means.
+/// The issuer in a request.
 #[derive(Serialize, Deserialize)]
 struct Issuer {
     account: String,
@@ -205,7 +205,7 @@ struct Issuer {
     authority: String,
 }
 
-/// Files an authority under what questions call it, and gives the places.
+/// Adds an authority to the index by the identifiers in requests, and returns the record keys.
 pub(super) fn index(work: &mut Work<'_>, authority: &Authority) -> Result<Vec<String>, Fault> {
     let Some(certificate) = authority.certificate() else { return Ok(Vec::new()) };
     let key = certificate.public_key()?;
@@ -223,7 +223,7 @@ pub(super) fn index(work: &mut Work<'_>, authority: &Authority) -> Result<Vec<St
     Ok(record_keys)
 }
 
-/// Begins or ends answering, as `wanted` says. Whether the authority answers, or did until now.
+/// Starts or stops OCSP, as `wanted` says. Returns whether the authority answers, or did until now.
 pub(super) fn follow(
     work: &mut Work<'_>,
     authority: &Authority,

@@ -23,9 +23,9 @@ pub const PARTNER_TAG: &str = "outlast:paired-certificate-authority";
 /// The ARNs of two certificates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pair {
-    /// What the authority that was asked has issued.
+    /// The certificate of the authority that was asked.
     pub certificate: String,
-    /// What its partner has issued.
+    /// The certificate of its partner.
     pub paired: String,
 }
 
@@ -55,8 +55,8 @@ pub fn partner(work: &mut Work<'_>, authority: &Authority) -> Result<Authority, 
 
 type MayIssue = Permit<action::acm_pca::IssueCertificate>;
 
-/// Issues two certificates, or none. The partner issues for `request`, a second request for the same names, from the
-/// same template and for the same time, with its own algorithm.
+/// Issues both certificates, or none. The partner issues for `request`, a second request for the same names, from the
+/// same template and for the same period, with its own algorithm.
 pub fn issue_pair(
     work: &mut Work<'_>,
     ring: &KeyRing,
@@ -117,8 +117,8 @@ pub fn issue_pair(
     Ok(pair)
 }
 
-/// The authority and the serial number of the certificate that was issued together with this one, if one was and its
-/// authority is still there.
+/// The authority and serial number of the other certificate of the pair, if there is one and its authority still
+/// exists.
 pub fn paired(
     work: &mut Work<'_>,
     authority: &Authority,
@@ -151,7 +151,7 @@ fn check_same(one: &CertificateRequest, other: &CertificateRequest) -> Result<()
     Ok(())
 }
 
-/// A classical authority certifies the classical key, a post-quantum one the post-quantum key.
+/// A classical authority certifies classical keys, a post-quantum one post-quantum keys.
 fn check_kind(authority: &Authority, request: &CertificateRequest) -> Result<(), CaError> {
     let kind = public_key::Kind::of(&request.public_key)
         .map_err(|error| CaError::MalformedCsr(error.to_string()))?;

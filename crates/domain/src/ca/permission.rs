@@ -1,4 +1,4 @@
-//! Permissions: what Certificate Manager may do with an authority for its account, to renew by itself.
+//! Permissions: what Certificate Manager may do with an authority for its account, to renew without a caller.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::work::{Page, Work};
 
 /// The only service that can be given permissions.
 pub const CERTIFICATE_MANAGER: &str = "acm.amazonaws.com";
-/// What can be permitted.
+/// The actions that can be permitted.
 pub const ACTIONS: &[&str] = &["IssueCertificate", "GetCertificate", "ListPermissions"];
 
 /// What a service may do.
@@ -47,7 +47,7 @@ impl Permission {
     }
 }
 
-/// Gives a service permissions; it must have none yet.
+/// Grants a service permissions; it must have none yet.
 pub fn create(
     work: &mut Work<'_>,
     authority: &Authority,
@@ -82,7 +82,7 @@ pub fn create(
     Ok(work.put(&record_key, &permission)?)
 }
 
-/// Takes a service's permissions away.
+/// Revokes a service's permissions.
 pub fn delete(
     work: &mut Work<'_>,
     authority: &Authority,
@@ -103,7 +103,7 @@ pub fn delete(
     Ok(())
 }
 
-/// Lists permissions, beginning after the marker of the page before.
+/// Lists permissions, after the marker of the previous page.
 pub fn list(
     work: &Work<'_>,
     authority: &Authority,
@@ -129,7 +129,7 @@ pub fn holds(
     Ok(found.is_some_and(|permission| permission.actions.contains(action)))
 }
 
-/// Forgets the permissions of an authority that is erased.
+/// Deletes the permissions of an authority that is erased.
 pub(super) fn erase(work: &mut Work<'_>, scope: &Scope, id: &str) -> Result<(), Fault> {
     let record_key = record_key(scope, id, CERTIFICATE_MANAGER, &scope.account);
     if work.exists(&record_key)? {

@@ -1,7 +1,7 @@
-//! Resource policies: what other accounts, and principals of the own one, may do with an authority.
+//! Resource policies: what other accounts, and principals of the own account, may do with an authority.
 //!
-//! Source: "Resource-based policies" of the Private CA user guide. An `Allow` is for what other accounts can be
-//! given; a `Deny` may be for anything but what would lock its author out.
+//! Source: "Resource-based policies" of the Private CA user guide. An `Allow` is limited to what other accounts can
+//! be given; a `Deny` may name anything, unless it would lock its author out.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub const SHAREABLE: &[&str] = &[
     "acm-pca:RevokeCertificate",
 ];
 
-/// The templates that other accounts can issue by.
+/// The templates that other accounts can issue from.
 pub const SHAREABLE_TEMPLATES: &[&str] = &[
     "EndEntityCertificate",
     "EndEntityClientAuthCertificate",
@@ -41,10 +41,10 @@ pub const SHAREABLE_TEMPLATES: &[&str] = &[
     "SubordinateCACertificate_PathLen0",
 ];
 
-/// The action that takes a template.
+/// The action that is limited to these templates.
 pub(super) const ISSUE: &str = action::acm_pca::IssueCertificate::NAME;
 
-/// What policies can ask about the authority; the operation has put in what is asked of it.
+/// Adds the condition keys about the authority to those of the request.
 pub(super) fn conditions(request: &ConditionKeys, authority: &Authority) -> ConditionKeys {
     let mut keys = request.clone();
     keys.set("aws:ResourceAccount", authority.scope().account.as_str());
@@ -52,7 +52,7 @@ pub(super) fn conditions(request: &ConditionKeys, authority: &Authority) -> Cond
     keys
 }
 
-/// Whether this is the ARN of a template that other accounts can issue by.
+/// Whether this is the ARN of a template that other accounts can issue from.
 pub fn is_shareable_template(arn: &str) -> bool {
     template_of(arn).is_some_and(|row| SHAREABLE_TEMPLATES.contains(&row.name))
 }
@@ -63,18 +63,18 @@ struct Record {
     /// Unique ids of the principals that it names.
     #[serde(default, skip_serializing_if = "UniqueIds::is_empty")]
     principals: UniqueIds,
-    /// Accounts that it names, besides the owner's.
+    /// Accounts that it names, other than the owner's.
     accounts: BTreeSet<String>,
 }
 
-/// That an authority is shared with an account: where it is.
+/// Where to find an authority that is shared with an account.
 #[derive(Serialize, Deserialize)]
 struct Shared {
     #[serde(deserialize_with = "crate::arn::stored")]
     arn: String,
 }
 
-/// Gives an authority a policy, instead of any that it had; returns it as it was read.
+/// Sets the policy of an authority; returns it parsed.
 pub fn put(
     work: &mut Work<'_>,
     access: Access<'_>,
@@ -100,7 +100,7 @@ pub fn put(
         let may = |policy: Option<&Policy>| {
             caller.judge(policy, account, false, &conditions, action, &arn).is_ok()
         };
-        // What identity policies do not allow anyway is not taken away.
+        // What identity policies do not allow anyway cannot be lost.
         if may(None) && !may(Some(&policy)) {
             return Err(CaError::LockoutPrevented(format!(
                 "The policy would keep you from {action}: you could not replace or delete it."
@@ -117,7 +117,7 @@ pub fn put(
     Ok(policy)
 }
 
-/// An authority's policy as it is shown: those whom it names and who are no longer there by their unique ids.
+/// An authority's policy for display: principals that no longer exist appear by their unique ids.
 pub fn text(
     work: &mut Work<'_>,
     authority: &Authority,
@@ -132,7 +132,7 @@ pub fn text(
     Ok(unique::shown_policy(work, &found.text, &found.principals)?)
 }
 
-/// Takes an authority's policy away, if it has one.
+/// Deletes an authority's policy, if it has one.
 pub fn delete(
     work: &mut Work<'_>,
     authority: &Authority,
@@ -143,7 +143,7 @@ pub fn delete(
     Ok(erase(work, authority.scope(), authority.id())?)
 }
 
-/// The authorities of the region that others share with an account, after the marker of the page before.
+/// The authorities of the Region that others share with an account, after the marker of the previous page.
 pub fn shared_with(
     work: &mut Work<'_>,
     scope: &Scope,
@@ -194,7 +194,7 @@ fn unshare(work: &mut Work<'_>, scope: &Scope, id: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What Private CA asks of a policy beyond its grammar, which has been checked; gives the other accounts that it
+/// Checks Private CA's requirements on a policy whose grammar is already checked; returns the other accounts that it
 /// names.
 fn check(text: &str, authority: &Authority) -> Result<BTreeSet<String>, String> {
     let document: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
@@ -238,7 +238,8 @@ fn check(text: &str, authority: &Authority) -> Result<BTreeSet<String>, String> 
     Ok(accounts)
 }
 
-/// Whom a policy may share with, and by which templates. [`super::authorize`] holds policies from before to the same.
+/// Checks with whom a policy shares, and which templates. [`super::authorize`] applies the same to policies that were
+/// put before.
 fn check_sharing(policy: &Policy, authority: &Authority) -> Result<(), String> {
     if policy.allows_everyone() {
         return Err("A statement allows everyone: give it a condition that says who, such as StringEquals on \
@@ -257,7 +258,7 @@ fn check_sharing(policy: &Policy, authority: &Authority) -> Result<(), String> {
     Ok(())
 }
 
-/// The texts of one value or a list of them.
+/// The texts of a value, or of a list of values.
 fn each(value: &Value) -> impl Iterator<Item = &str> {
     let list = value.as_array().map_or_else(|| std::slice::from_ref(value), Vec::as_slice);
     list.iter().filter_map(Value::as_str)

@@ -1,4 +1,4 @@
-//! CRLs that go to a bucket besides being served: which have to be written, and where to.
+//! CRLs that are also written to a bucket: which are due, and where they go.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,12 +6,12 @@ use super::crl::record::{self, Made};
 use crate::work::{Due, Work};
 use crate::{Fault, limits};
 
-/// That a CRL has to be written.
+/// A CRL that is to be written.
 #[derive(Serialize, Deserialize)]
 struct Pending {
     /// Milliseconds since 1970.
     due_ms: i64,
-    /// How often it was tried in vain.
+    /// Number of failed attempts.
     failures: u32,
 }
 
@@ -22,13 +22,13 @@ pub struct File {
     pub account: String,
     /// Name of the bucket.
     pub bucket: String,
-    /// Its name there.
+    /// Object key in the bucket.
     pub key: String,
-    /// What is in it.
+    /// Contents of the object.
     pub bytes: Vec<u8>,
 }
 
-/// Has the CRL with this name written to its authority's bucket.
+/// Marks the CRL with this name to be written to its authority's bucket.
 pub(super) fn crl_pending(work: &mut Work<'_>, name: &str) -> Result<(), Fault> {
     let pending = Pending { due_ms: work.now_ms(), failures: 0 };
     work.put(&record_key(name), &pending)
@@ -38,12 +38,12 @@ pub(super) fn forget_crl(work: &mut Work<'_>, name: &str) {
     work.delete(&record_key(name));
 }
 
-/// The places of those that are to be written now, of up to `limit` after one of them.
+/// Record keys of those that are due, among up to `limit` after one of them.
 pub fn due_crls(work: &Work<'_>, after: &str, limit: usize) -> Result<Due, Fault> {
     work.due(PREFIX, after, limit, |pending: &Pending, now_ms| pending.due_ms <= now_ms)
 }
 
-/// What has to be written for `record_key`; `None` if there is nothing any more, and then `record_key` goes.
+/// The file to write for `record_key`; `None` if there is none any more, and then `record_key` is deleted.
 pub fn crl_file(work: &mut Work<'_>, record_key: &str) -> Result<Option<File>, Fault> {
     let name = record_key.strip_prefix(PREFIX).unwrap_or_default();
     let found = match work.get::<Pending>(record_key)? {
@@ -69,7 +69,7 @@ fn bucket(work: &mut Work<'_>, made: &Made) -> Result<Option<String>, Fault> {
     Ok(authority.and_then(|found| found.revocation().crl.as_ref()?.bucket.clone()))
 }
 
-/// Notes how the writing went. What failed comes again later, and later still the next time.
+/// Records the outcome of an attempt. A failed one is repeated later, with growing intervals.
 pub fn crl_written(work: &mut Work<'_>, record_key: &str, written: bool) -> Result<(), Fault> {
     let Some(pending) = work.get::<Pending>(record_key)? else { return Ok(()) };
     if written {
@@ -82,8 +82,8 @@ pub fn crl_written(work: &mut Work<'_>, record_key: &str, written: bool) -> Resu
     work.put(record_key, &Pending { due_ms, failures })
 }
 
-/// Has the CRL of `record_key` written again, whatever became of it meanwhile: it was written, and the note of that was
-/// overtaken by another CRL, or by another server that has written another one in between.
+/// Marks the CRL of `record_key` to be written again: another CRL, or another server's write, came in between, so it
+/// is not known which CRL is in the bucket.
 pub fn write_again(work: &mut Work<'_>, record_key: &str) -> Result<(), Fault> {
     let name = record_key.strip_prefix(PREFIX).unwrap_or_default();
     if record::made(work, name)?.is_some() {

@@ -1,7 +1,7 @@
 //! Audit reports: every certificate that an authority has issued, as a file.
 //!
-//! Making a report only notes that it is wanted: [`pending`] tells whoever writes files, and [`finish`] is told
-//! how that went. Nothing here knows where buckets are.
+//! Requesting a report only records it: [`pending`] lists what is to be written, and [`finish`] records the outcome.
+//! Where buckets are is not known here.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,13 +18,13 @@ use crate::identity::{Permit, action};
 use crate::work::Work;
 use crate::{Fault, ids, limits};
 
-/// Below this are the reports that are wanted and not written yet, each a [`Pending`].
+/// Prefix of the reports that are requested and not written yet, each a [`Pending`].
 pub const PENDING_PREFIX: &str = "ca/report-pending/";
 
-/// Certificates examined in one step.
+/// Certificates read in one step.
 const PAGE: usize = 500;
 
-/// How a report is written.
+/// Format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Format {
     /// One array of objects.
@@ -50,7 +50,7 @@ pub enum ReportStatus {
 }
 
 impl ReportStatus {
-    /// Each of them.
+    /// All of them.
     pub const ALL: &[Self] = &[Self::Creating, Self::Success, Self::Failed];
 
     /// AWS's spelling.
@@ -72,27 +72,27 @@ pub struct Report {
     pub bucket: String,
     /// `S3Key`
     pub key: String,
-    /// How it is written.
+    /// Format.
     pub format: Format,
-    /// How far it is.
+    /// Status.
     pub status: ReportStatus,
     /// Milliseconds since 1970.
     pub created_ms: i64,
 }
 
-/// A report that has to be written.
+/// A report that is to be written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pending {
-    /// The place of its [`Report`].
+    /// Record key of its [`Report`].
     pub report: String,
     /// ARN of the authority.
     #[serde(deserialize_with = "crate::arn::stored")]
     pub authority: String,
-    /// The bucket that it goes to.
+    /// Name of the bucket.
     pub bucket: String,
-    /// Its name there.
+    /// Object key in the bucket.
     pub key: String,
-    /// How it is written.
+    /// Format.
     pub format: Format,
 }
 
@@ -104,7 +104,7 @@ impl Pending {
     }
 }
 
-/// Wants a report.
+/// Requests a report.
 pub fn create(
     work: &mut Work<'_>,
     authority: &Authority,
@@ -117,7 +117,7 @@ pub fn create(
         return Err(authority.state_error("has nothing to report on"));
     }
     let (scope, ca) = (authority.scope(), authority.id());
-    // One at a time: what is wanted again before it is there is the same.
+    // One at a time: a request for a report that is pending already returns the pending one.
     let waiting = format!("{PENDING_PREFIX}{}/{}/{ca}", scope.account, scope.region);
     if work.exists(&waiting)? {
         return Err(CaError::InProgress(
@@ -166,7 +166,7 @@ pub fn find(
     found.ok_or_else(|| CaError::NotFound(format!("Could not find the audit report {id}.")))
 }
 
-/// Up to `limit` reports that have to be written, with the places of what says so, after the place `after`.
+/// Up to `limit` reports that are to be written, with the record keys of their requests, after the key `after`.
 pub fn pending(
     work: &Work<'_>,
     after: &str,
@@ -175,7 +175,7 @@ pub fn pending(
     work.scan(PENDING_PREFIX, after, limit)
 }
 
-/// Notes that what `record_key` wants was written, or could not be.
+/// Records that the report of `record_key` was written, or could not be.
 pub fn finish(work: &mut Work<'_>, record_key: &str, written: bool) -> Result<(), Fault> {
     let Some(pending) = work.get::<Pending>(record_key)? else { return Ok(()) };
     work.delete(record_key);
@@ -186,8 +186,7 @@ pub fn finish(work: &mut Work<'_>, record_key: &str, written: bool) -> Result<()
     Ok(())
 }
 
-/// The report on the authority with this ARN, as of now. It is an error if it is longer than
-/// [`limits::MAX_REPORT_BYTES`].
+/// The report on the authority with this ARN, as of now. It is an error if it exceeds [`limits::MAX_REPORT_BYTES`].
 pub fn render(work: &Work<'_>, authority: &str, format: Format) -> Result<Vec<u8>, Fault> {
     render_within(work, authority, format, limits::MAX_REPORT_BYTES)
 }
@@ -247,7 +246,7 @@ fn render_within(
     Ok(out.into_bytes())
 }
 
-/// What a report says of each certificate ("Using audit reports with your private CA").
+/// Columns of a report ("Using audit reports with your private CA").
 const COLUMNS: [&str; 11] = [
     "awsAccountId",
     "requestedByServicePrincipal",
@@ -309,7 +308,7 @@ fn all_revoked(
     }
 }
 
-/// A cell of CSV (RFC 4180, section 2). What a spreadsheet would take for a formula is kept from it.
+/// A cell of CSV (RFC 4180, section 2), escaped so that no spreadsheet takes it for a formula.
 fn quoted(text: String) -> String {
     let text = if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text };
     if text.contains(['"', ',', '\n', '\r']) {

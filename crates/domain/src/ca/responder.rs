@@ -1,7 +1,7 @@
-//! The OCSP responder of an authority: a key of its own, and a certificate for it that the authority issues.
+//! The OCSP responder of an authority: a key of its own, and a certificate that the authority issues for it.
 //!
-//! It is made when OCSP is switched on, replaced in good time, and removed when OCSP is switched off. Nobody but the
-//! service has its key.
+//! It is made when OCSP is enabled, replaced before it expires, and removed when OCSP is disabled. Its key never
+//! leaves the service.
 
 use outlast_crypto::keys::{Key, KeySpec};
 use outlast_crypto::random;
@@ -28,20 +28,20 @@ struct Record {
     certificate: String,
     /// Private CA's name of the type of its key.
     key_algorithm: String,
-    /// Private CA's name of what it signs with.
+    /// Private CA's name of the algorithm that it signs with.
     signing_algorithm: String,
     /// Id of its key.
     key_id: String,
 }
 
-/// When something is to be done about an authority's responder.
+/// When an authority's responder needs attention.
 #[derive(Serialize, Deserialize)]
 struct Due {
     /// Milliseconds since 1970.
     due_ms: i64,
 }
 
-/// A responder that can sign.
+/// A responder that is ready to sign.
 pub(super) struct Responder {
     certificate: Certificate,
     spec: &'static KeySpec,
@@ -67,7 +67,7 @@ impl Responder {
     }
 }
 
-/// The responder of an authority; `None` if there is none yet, or it is too old.
+/// The responder of an authority; `None` if there is none yet, or it has expired.
 pub(super) fn current(
     work: &mut Work<'_>,
     authority: &Authority,
@@ -89,7 +89,7 @@ pub(super) fn current(
     }))
 }
 
-/// Has a responder made or removed, as `wanted` says. Whether there is one, or was until now.
+/// Has a responder made or removed, as `wanted` says: whether there is one, or was until now.
 pub(super) fn follow(
     work: &mut Work<'_>,
     authority: &Authority,
@@ -98,18 +98,18 @@ pub(super) fn follow(
     let record_key = due_record_key(authority.scope(), authority.id());
     let had = work.exists(&record_key)?;
     if had != wanted {
-        // Switched off, the one that there is goes, and this with it.
+        // When OCSP is disabled, the responder is removed, and this record with it.
         work.put(&record_key, &Due { due_ms: work.now_ms() })?;
     }
     Ok(had || wanted)
 }
 
-/// The places of up to `limit` responders that something is to be done about, after one of them, and where to go on.
+/// Record keys of up to `limit` responders that need attention, after one of them, and where to go on.
 pub fn due(work: &Work<'_>, after: &str, limit: usize) -> Result<crate::work::Due, Fault> {
     work.due("ca/responder-due/", after, limit, |due: &Due, now_ms| due.due_ms <= now_ms)
 }
 
-/// Makes, replaces or removes a responder. Returns the reason if the authority can have none; that is checked again
+/// Makes, replaces or removes a responder. Returns the reason if the authority cannot have one; that is checked again
 /// after [`limits::RESPONDER_RETRY_MS`].
 pub fn renew(
     work: &mut Work<'_>,
@@ -143,15 +143,15 @@ pub fn renew(
         }
     };
     swept.done(&scope, authority.arn(), "IssueOCSPResponderCertificate");
-    // Time enough for others to be without a server: a third of its life.
+    // A third of its lifetime is left, enough for other servers to be down for a while.
     let due_ms = work.now_ms() + (not_after - work.now()).max(0) * 1000 / 3 * 2;
     work.put(due_at, &Due { due_ms })?;
-    // Answers that are kept have the certificate of the one before in them.
+    // Cached responses contain the certificate of the previous responder.
     epoch::put(work, &scope, id)?;
     Ok(None)
 }
 
-/// Makes a responder, and gives the end of its validity; or the reason why its certificate would not be valid.
+/// Makes a responder, and returns the end of its validity; or the reason why its certificate would be invalid.
 fn make(
     work: &mut Work<'_>,
     ring: &KeyRing,
@@ -176,7 +176,7 @@ fn make(
     let unsigned = Content {
         serial: random::bytes::<SERIAL_LEN>()?,
         issuer: issuer.subject().clone(),
-        // Below the authority's own name: where the names that it may certify are constrained, its own is among them.
+        // Below the authority's own name, so that the name satisfies the name constraints that the authority's does.
         subject: outlast_pki::name::below(issuer.subject(), "OCSP responder")?,
         public_key: public_key.to_vec(),
         not_before: (work.now() - limits::BACKDATE_SECONDS).max(issuer.not_before()),
@@ -207,7 +207,7 @@ fn make(
     Ok(Ok(not_after))
 }
 
-/// What a responder signs with: what the authority does, unless that takes so long that nobody would wait for it.
+/// The responder's algorithm: the authority's, unless its signatures take too long to wait for.
 fn kind(authority: &Authority) -> Option<(&'static KeySpec, &'static SignatureAlgorithm)> {
     if !authority.algorithm().slow {
         return Some((authority.spec(), authority.algorithm()));
@@ -215,7 +215,7 @@ fn kind(authority: &Authority) -> Option<(&'static KeySpec, &'static SignatureAl
     Some((KeySpec::by_pca_name("ML_DSA_65")?, SignatureAlgorithm::by_pca_name("ML_DSA_65")?))
 }
 
-/// Erases the key of the responder that there is, if there is one.
+/// Erases the key of the present responder, if there is one.
 fn forget_key(
     work: &mut Work<'_>,
     scope: &Scope,
@@ -230,7 +230,7 @@ fn forget_key(
     Ok(())
 }
 
-/// Forgets the responder of an authority that is erased.
+/// Removes the responder of an authority that is erased.
 pub(super) fn forget(
     work: &mut Work<'_>,
     scope: &Scope,
@@ -243,7 +243,7 @@ pub(super) fn forget(
     Ok(())
 }
 
-// Certificate before key, in the order of names: the check of a store counts on it.
+// The certificate sorts before the key: the check of a store relies on it.
 fn record_key(scope: &Scope, id: &str) -> String {
     format!("ca/responder-certificate/{}/{}/{id}", scope.account, scope.region)
 }

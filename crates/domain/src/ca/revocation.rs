@@ -1,10 +1,10 @@
-//! Revocation: what an authority's configuration says, the reasons, and the record of a certificate that is revoked.
+//! Revocation: an authority's configuration, the reasons, and the record of a revoked certificate.
 
 use serde::{Deserialize, Serialize};
 
 use crate::arn::Scope;
 
-/// `RevocationConfiguration`: what is on.
+/// `RevocationConfiguration`: what is enabled.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revocation {
     /// `CrlConfiguration`, if it is enabled.
@@ -23,7 +23,7 @@ pub struct Crl {
     /// `CustomCname`
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom_cname: Option<String>,
-    /// `S3BucketName`: where CRLs are put besides being served.
+    /// `S3BucketName`: the bucket that CRLs are also written to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bucket: Option<String>,
     /// `S3ObjectAcl`; kept for display.
@@ -38,12 +38,12 @@ pub struct Crl {
     /// `CustomPath`
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom_path: Option<String>,
-    /// What the URLs in certificates begin with, as of the time when CRLs were configured: `http://host/path`
-    /// without a slash at the end.
+    /// Prefix of the URLs in certificates, as of the time when CRLs were configured: `http://host/path` without a
+    /// slash at the end.
     pub base_url: String,
 }
 
-/// `OcspConfiguration` of an authority that answers by OCSP.
+/// `OcspConfiguration` of an authority that answers OCSP requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ocsp {
     /// `OcspCustomCname`
@@ -65,25 +65,25 @@ pub const REASONS: &[&str] = &[
     "A_A_COMPROMISE",
 ];
 
-/// A certificate that was revoked.
+/// A revoked certificate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revoked {
     /// `RevocationReason`, AWS's spelling.
     pub reason: String,
     /// Milliseconds since 1970.
     pub revoked_ms: i64,
-    /// End of the certificate's validity, seconds since 1970: it leaves the CRL some time later.
+    /// End of the certificate's validity, seconds since 1970: it leaves the CRL some time after it.
     pub not_after: i64,
 }
 
-/// Account, region and id at the end of a place, and what follows.
+/// Account, Region and id at the end of a record key, and the rest.
 pub(super) fn parts<'a>(record_key: &'a str, prefix: &str) -> Option<(Scope, &'a str, &'a str)> {
     let mut parts = record_key.strip_prefix(prefix)?.splitn(4, '/');
     let scope = Scope { account: parts.next()?.into(), region: parts.next()?.into() };
     Some((scope, parts.next()?, parts.next().unwrap_or_default()))
 }
 
-/// Lower-case hexadecimal without colons and leading zeros, as issued certificates are filed.
+/// Lower-case hexadecimal without colons and leading zeros, as in the record keys of issued certificates.
 pub fn canonical_serial(text: &str) -> Option<String> {
     let digits: String = text.chars().filter(|c| *c != ':').collect();
     let digits = digits.to_ascii_lowercase();

@@ -10,17 +10,17 @@ use crate::Fault;
 use crate::identity::{Permit, action};
 use crate::work::Work;
 
-/// The permits to revoke a certificate.
+/// The permits to revoke a certificate, and its partner.
 #[derive(Clone, Copy)]
 pub struct RevokeAt<'a> {
     /// At its authority.
     pub authority: &'a Permit<action::acm_pca::RevokeCertificate>,
-    /// At the authority of the certificate that was issued together with it, if one was.
+    /// At the authority of the partner certificate, if there is one.
     pub partner: Option<&'a Permit<action::acm_pca::RevokeCertificate>>,
 }
 
-/// Revokes a certificate by its serial number, in hexadecimal with or without colons; and with it the one that was
-/// issued together with it.
+/// Revokes a certificate by its serial number, in hexadecimal with or without colons; and its partner, if it was
+/// issued as one of a pair.
 pub fn revoke(
     work: &mut Work<'_>,
     authority: &Authority,
@@ -53,7 +53,7 @@ pub fn revoke(
     Ok(())
 }
 
-/// Revokes a certificate, if it is not revoked already.
+/// Revokes a certificate, unless it is revoked already.
 fn revoke_one(
     work: &mut Work<'_>,
     authority: &Authority,
@@ -78,7 +78,7 @@ fn revoke_one(
         not_after: certificate.not_after(),
     };
     work.put(&record_key, &revoked)?;
-    // Both are written without being read: revocations of one authority do not meet each other here.
+    // Both are written without being read, so that revocations by one authority do not conflict here.
     if authority.revocation().crl.is_some() {
         crl::mark_revoked(work, authority, &hex::decode(serial).unwrap_or_default())?;
     }

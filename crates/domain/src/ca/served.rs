@@ -1,4 +1,4 @@
-//! What is made for an authority besides certificates: CRLs, answers by OCSP, and what they are found by.
+//! What an authority makes besides certificates: CRLs and OCSP responses, and the index to find them by.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,15 +9,15 @@ use crate::arn::Scope;
 use crate::work::{Swept, Work};
 
 impl Authority {
-    /// Writes the authority with this status; what must be made or no longer be made because of it is due from now on.
+    /// Writes the authority with this status; CRLs and the responder become due as the status requires.
     pub(super) fn save(&mut self, work: &mut Work<'_>, status: Status) -> Result<(), Fault> {
         self.store(work, status)?;
         follow(work, self)
     }
 }
 
-/// Follows an authority that is being saved: what must be made or no longer be made because of its state and its
-/// configuration is due from now on.
+/// To be called when an authority is saved: CRLs and the responder become due as its status and configuration
+/// require.
 fn follow(work: &mut Work<'_>, authority: &Authority) -> Result<(), Fault> {
     let working = authority.certificate().is_some() && authority.status() != Status::Deleted;
     let revocation = authority.revocation();
@@ -36,7 +36,7 @@ fn follow(work: &mut Work<'_>, authority: &Authority) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Forgets all that was made for an authority that is erased.
+/// Removes everything that was made for an authority that is erased.
 pub(super) fn forget(
     work: &mut Work<'_>,
     scope: &Scope,
@@ -62,12 +62,12 @@ pub fn authority_certificate(work: &mut Work<'_>, id: &str) -> Result<Option<Vec
         .and_then(|found| found.certificate().map(|certificate| certificate.der().to_vec())))
 }
 
-/// Where an authority lives whose id is in a URL.
+/// Account and Region of an authority whose id is in a URL.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Served {
     account: String,
     region: String,
-    /// Where it is found by what OCSP calls it.
+    /// Record keys of the index by OCSP identifiers.
     named_by: Vec<String>,
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::CaError;
 
-/// Named fields, or attributes by OID instead of them.
+/// Named fields; or attributes by OID, instead of fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subject {
     /// Values by AWS's field name, see [`outlast_pki::name::FIELDS`].

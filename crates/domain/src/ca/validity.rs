@@ -1,10 +1,10 @@
-//! Periods of validity in AWS's five ways to say them.
+//! Periods of validity in AWS's five units.
 
 use time::{Date, Month, OffsetDateTime, Time};
 
 use super::CaError;
 
-/// How a [`Validity`] counts.
+/// Unit of a [`Validity`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValidityType {
     /// `YYMMDDHHMMSS` or `YYYYMMDDHHMMSS`, UTC, written as one number.
@@ -19,12 +19,12 @@ pub enum ValidityType {
     Years,
 }
 
-/// An end (or beginning) of validity.
+/// The end (or start) of a validity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Validity {
     /// The number.
     pub value: i64,
-    /// What it counts.
+    /// The unit.
     pub kind: ValidityType,
 }
 
@@ -43,7 +43,7 @@ impl ValidityType {
 }
 
 impl Validity {
-    /// The point in time that is meant, seconds since 1970.
+    /// The point in time, seconds since 1970.
     pub fn resolve(&self, now: i64) -> Result<i64, CaError> {
         self.try_resolve(now).ok_or_else(|| {
             CaError::Validation(format!("{} is not a valid value for {:?}", self.value, self.kind))
@@ -61,13 +61,13 @@ impl Validity {
             ValidityType::Years => months_later(now, self.value.checked_mul(12)?)?,
             ValidityType::EndDate => end_date(self.value)?,
         };
-        // X.509 can say no more than the year 9999.
+        // The last year that X.509 can express is 9999.
         OffsetDateTime::from_unix_timestamp(at).ok().filter(|time| time.year() <= 9999)?;
         Some(at)
     }
 }
 
-/// The same day and hour some months later; the month's last day where there is no such day.
+/// The same day and hour some months later; the month's last day if it has no such day.
 fn months_later(now: i64, months: i64) -> Option<i64> {
     let from = OffsetDateTime::from_unix_timestamp(now).ok()?;
     let total = i64::from(from.year()) * 12 + i64::from(u8::from(from.month())) - 1;
@@ -83,7 +83,7 @@ fn end_date(value: i64) -> Option<i64> {
     let pair = |position: u32| u8::try_from(value / 100_i64.pow(position) % 100).ok();
     let mut year = i32::try_from(value / 10_i64.pow(10)).ok()?;
     if value < 10_i64.pow(12) {
-        // RFC 5280, section 4.1.2.5.1: two digits from 50 on belong to the last century.
+        // RFC 5280, section 4.1.2.5.1: years from 50 on belong to the last century.
         year += if year >= 50 { 1900 } else { 2000 };
     }
     let date = Date::from_calendar_date(year, Month::try_from(pair(4)?).ok()?, pair(3)?).ok()?;

@@ -1,6 +1,7 @@
-//! Private CA's records: what belongs to authorities and to the certificates that they have issued.
+//! Private CA's records: those of authorities and of the certificates that they issued.
 //!
-//! An authority that was erased leaves its certificates, their revocations and its reports; the rest goes with it.
+//! An erased authority leaves its certificates, their revocations and its reports; its other records are erased with
+//! it.
 
 use outlast_pki::certificate::Certificate;
 use serde_json::Value;
@@ -11,10 +12,10 @@ use crate::ca::{REVOCATION_REASONS, report};
 use crate::policy::{Kind, Policy};
 
 impl Look<'_> {
-    /// Looks at a record, if it is one of these.
+    /// Checks a record, if it is one of these.
     pub(super) fn of_authorities(&mut self, record_key: &str, value: &Value) -> bool {
         let text = |name: &str| value.get(name).and_then(Value::as_str);
-        // Account, region and authority, and what follows.
+        // Account, Region and authority, and the rest.
         let below = |prefix: &str| {
             let rest = record_key.strip_prefix(prefix)?;
             let end = rest.match_indices('/').nth(2).map_or(rest.len(), |(at, _)| at);
@@ -87,7 +88,7 @@ impl Look<'_> {
         true
     }
 
-    /// What can be said only when all records have been seen.
+    /// Checks that need all records.
     pub(super) fn authority_relations(&self, found: &mut Vec<(String, &'static str)>) {
         for record_key in self.wanted_chains.difference(&self.chains) {
             found.push((
@@ -106,13 +107,13 @@ impl Look<'_> {
         }
     }
 
-    /// Whether there is such a record. It is asked for what is never deleted.
+    /// Whether such a record exists. Called only for records that are never deleted.
     fn is_stored(&self, record_key: &str) -> bool {
         self.store.read(record_key).is_ok_and(|record| record.is_some())
     }
 }
 
-/// Where the certificate with this ARN is kept.
+/// Record key of the certificate with this ARN.
 fn certificate_record_key(arn: &str) -> Option<String> {
     let parsed = Arn::parse(&current(arn))?;
     let rest = parsed.of("acm-pca", "certificate-authority/")?;

@@ -1,4 +1,4 @@
-//! Whether Certificate Manager's records fit together.
+//! Checks that Certificate Manager's records match.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use crate::acm::details::requestable;
 /// Serial number and public key of a certificate.
 type Half = (String, Vec<u8>);
 
-/// What is remembered of Certificate Manager's records.
+/// What the check remembers of Certificate Manager's records.
 #[derive(Default)]
 pub(super) struct Certificates {
     /// By account, region and id.
     records: BTreeMap<String, Record>,
-    /// Serial number and public key of the texts, and of those that go with them.
+    /// Serial number and public key of the texts, and of their partners.
     texts: BTreeMap<String, (Option<Half>, Option<Half>)>,
     /// By account, region, id of the certificate and id of the key.
     keys: BTreeMap<String, Option<Vec<u8>>>,
@@ -28,7 +28,7 @@ pub(super) struct Certificates {
 }
 
 impl Certificates {
-    /// Looks at a plain record; `false` if it is none of these.
+    /// Checks a plain record; `false` if it is none of these.
     pub(super) fn record(&mut self, record_key: &str, value: &Value) -> bool {
         let text = |name: &str| value.get(name).and_then(Value::as_str);
         if let Some(rest) = record_key.strip_prefix("acm/certificate/") {
@@ -62,7 +62,8 @@ impl Certificates {
         true
     }
 
-    /// Tries a secret out; `false` if it is none of these. The certificate's record comes before in the order of keys.
+    /// Tries a secret out; `false` if it is none of these. The certificate's record comes before it in the order of
+    /// keys.
     pub(super) fn secret(&mut self, record_key: &str, secret: &Secret) -> bool {
         let Some(rest) = record_key.strip_prefix("acm/material/") else { return false };
         let (owner, id) = rest.rsplit_once('/').unwrap_or_default();
@@ -90,7 +91,7 @@ impl Certificates {
         true
     }
 
-    /// What can be said only when all records have been seen.
+    /// Checks that need all records.
     pub(super) fn end(&mut self) -> Vec<(String, String)> {
         let mut found = std::mem::take(&mut self.problems);
         let mut problem =

@@ -1,19 +1,19 @@
-//! Whether the store's own numbers of records are right: limits are held against them.
+//! Checks the store's own counts of records, which quotas rely on.
 
 use outlast_store::{Store, StoreError};
 
 use super::Look;
 
-/// Attempts at reading a number that others change meanwhile.
+/// Attempts to read a count that others are changing.
 const TRIES: usize = 5;
-/// Records of one read.
+/// Records that one read returns.
 const PAGE: usize = 1000;
 
 impl Look<'_> {
-    /// Compares what was found with what the store says.
+    /// Compares the counts of the check with the store's.
     pub(super) fn counts(&mut self) -> Result<(), StoreError> {
         for (prefix, found) in std::mem::take(&mut self.counts) {
-            // What was made or deleted since the snapshot is no fault.
+            // A record that was made or deleted since the snapshot is no problem.
             if self.store.count(&prefix)? == found {
                 continue;
             }
@@ -31,7 +31,7 @@ impl Look<'_> {
     }
 }
 
-/// What the store says, and what there is, if that differs and nobody is changing it just now.
+/// The store's count and the number of records, if they differ while nobody changes them.
 fn difference(store: &dyn Store, prefix: &str) -> Result<Option<(u64, u64)>, StoreError> {
     for _ in 0..TRIES {
         let before = store.count(prefix)?;

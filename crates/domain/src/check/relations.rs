@@ -1,4 +1,4 @@
-//! Whether the records fit together.
+//! Checks that the records match each other.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::Look;
 use crate::records::{self, Protection};
 
 impl Look<'_> {
-    /// What can be said only when all records have been seen.
+    /// Checks that need all records.
     pub(super) fn relations(&mut self) {
         let mut found = Vec::new();
         for (record_key, key) in &self.keys {
@@ -81,7 +81,7 @@ impl Look<'_> {
     }
 }
 
-/// Whether a secret goes with each record of this kind.
+/// Whether each record of this kind has a secret.
 fn has_secret(record_key: &str) -> bool {
     records::kind(record_key).is_some_and(|kind| {
         records::KINDS.iter().any(|row| {

@@ -1,4 +1,4 @@
-//! The audit events with their log: its sealed and its signed head, and its tiles.
+//! Checks the audit events with their log: sealed head, signed head, and tiles.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use crate::audit::key::LOG_KEY;
 use crate::audit::tiles::{self, Edge, TILES};
 use crate::audit::{Head, LogKey, SIGNED};
 
-/// A place and what is wrong there.
+/// A record key and the problem.
 type Problem = (String, String);
 
-/// What was seen of the events and what goes with them. The records come first.
+/// What was read of the events and the log. The records come before the events.
 #[derive(Default)]
 pub(super) struct Trail {
     head: Option<Head>,
@@ -29,13 +29,13 @@ pub(super) struct Trail {
     has_begun: bool,
     /// Sequence of the last event.
     sequence: u64,
-    /// The log at the size of the sealed head.
+    /// The compact range at the size of the sealed head.
     at_head: Option<CompactRange>,
     found: Vec<Problem>,
 }
 
 impl Trail {
-    /// Takes a plain record, if it is one of these.
+    /// Takes a plain record, if it belongs to the log.
     pub(super) fn record(&mut self, record_key: &str, value: &Value) -> bool {
         if record_key.starts_with(TILES) {
             match (tiles::at(record_key), tiles::hashes(value)) {
@@ -52,7 +52,7 @@ impl Trail {
         true
     }
 
-    /// Takes a secret, if it is one of these.
+    /// Takes a secret, if it belongs to the log.
     pub(super) fn secret(&mut self, record_key: &str, secret: &Secret) -> bool {
         if record_key == HEAD {
             self.head = Head::parse(secret);
@@ -82,7 +82,7 @@ impl Trail {
         self.found.push((record_key.to_owned(), what.to_owned()));
     }
 
-    /// The next event; gives what is wrong with it.
+    /// Takes the next event; returns its problem, if it has one.
     pub(super) fn event(&mut self, event: &Event) -> Vec<Problem> {
         let mut found = Vec::new();
         let record_key = format!("event/{}", event.sequence);
@@ -93,7 +93,7 @@ impl Trail {
                 last => format!("the events after {last} are missing"),
             };
             found.push((record_key.clone(), what));
-            // What follows cannot be compared with the head any more.
+            // From here on nothing can be compared with the head.
             self.computed = None;
             self.at_head = None;
         } else if outlast_tlog::hash::leaf(&event.body) != event.leaf {
@@ -110,7 +110,7 @@ impl Trail {
         found
     }
 
-    /// Begins where the events do: after those that were pruned, whose hashes are in the tiles.
+    /// Starts after the pruned events, whose hashes are in the tiles.
     fn begin(&mut self) {
         if std::mem::replace(&mut self.has_begun, true) {
             return;
@@ -134,7 +134,7 @@ impl Trail {
         }
     }
 
-    /// What is wrong after the last event.
+    /// Problems that show after the last event.
     pub(super) fn end(&mut self) -> Vec<Problem> {
         self.begin();
         let head_problem = match &self.head {
@@ -159,7 +159,7 @@ impl Trail {
         std::mem::take(&mut self.found)
     }
 
-    /// What is wrong with the signed head.
+    /// The problem of the signed head, if it has one.
     fn signed_head(&self) -> Option<&'static str> {
         let Some(key) = &self.key else { return Some("the key that signs the log is missing") };
         let Some(text) = &self.signed else { return Some("it is missing") };
@@ -174,7 +174,7 @@ impl Trail {
         (sealed != Some(found)).then_some("it is not the sealed head")
     }
 
-    /// The tiles above the leaves, as far as the head covers them.
+    /// Compares the tiles above the leaves, as far as the head covers them.
     fn compare_tiles(&mut self) {
         let (Some(edge), Some(head)) = (&self.computed, &self.head) else { return };
         let mut wrong = Vec::new();

@@ -1,4 +1,4 @@
-//! Tries keys out: whether they load, do what they are for, and are the other half of a public key.
+//! Tries keys out: whether they load, work, and belong to a public key.
 
 use outlast_crypto::keys::{KEY_SPECS, Key, KeySpec};
 use outlast_crypto::signatures::Message;
@@ -10,7 +10,7 @@ pub(super) fn certificate_key(pem: &str) -> Option<Vec<u8>> {
     Certificate::parse_one(pem.as_bytes()).and_then(|found| found.public_key()).ok()
 }
 
-/// Loads a key and has it do what it is for.
+/// Loads a key and uses it.
 pub(super) fn try_out(spec: &KeySpec, secret: &Secret) -> Result<Box<dyn Key>, &'static str> {
     const TEXT: &[u8] = b"outlast store check";
     let key = spec.load(secret).map_err(|_| "the key material is not one of the key's type")?;
@@ -47,14 +47,14 @@ pub(super) fn try_out(spec: &KeySpec, secret: &Secret) -> Result<Box<dyn Key>, &
     Ok(key)
 }
 
-/// The key type of which `secret` is a key with this public half.
+/// The key type for which `secret` is the private key of this public key.
 pub(super) fn fitting(secret: &Secret, public_key: &[u8]) -> Option<&'static KeySpec> {
     KEY_SPECS
         .iter()
         .find(|spec| spec.load(secret).is_ok_and(|key| same_key(key.as_ref(), public_key).is_ok()))
 }
 
-/// Whether the key has this public half.
+/// Whether the private key belongs to this public key.
 pub(super) fn same_key(key: &dyn Key, public_key: &[u8]) -> Result<(), &'static str> {
     if key.public_key() == Some(public_key) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Decisions: what a caller's policies say.
+//! Authorization decisions by a caller's policies.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -17,10 +17,10 @@ use crate::policy::{self, ConditionKeys, Decision, Kind, Policy, Question};
 use crate::work::Work;
 use crate::{Fault, limits};
 
-/// The right to do one action on one resource, once it has been decided: only this module makes one.
+/// Proof that one action on one resource was authorized: only this module makes one.
 ///
-/// What does the action takes a permit for it and asks it whether it [opens](Permit::opens) the resource at hand. A
-/// permit for another action does not compile:
+/// A function that carries out the action takes a permit for it and checks that it [opens](Permit::opens) the
+/// resource at hand. A permit for another action does not compile:
 ///
 /// ```compile_fail,E0308
 /// # use outlast_domain::identity::{Permit, action};
@@ -30,7 +30,7 @@ use crate::{Fault, limits};
 /// }
 /// ```
 ///
-/// nor does one where a list of actions is wanted that does not have its own:
+/// nor does one whose action is not in the list that the function accepts:
 ///
 /// ```compile_fail,E0277
 /// # use outlast_domain::identity::{Permit, action};
@@ -79,12 +79,13 @@ pub struct Permit<A: Action> {
 }
 
 impl<A: Action> Permit<A> {
-    /// The only place that makes one: below, where something is decided.
+    /// The only function that makes a permit: called below, where decisions are made.
     fn new(resource: &str, by_grant: bool) -> Self {
         Self { resource: resource.to_owned(), by_grant, action: PhantomData }
     }
 
-    /// Whether this is the permit for `resource`. Any other answer is a mistake of this program, not of a caller.
+    /// Checks that this is the permit for `resource`. If it is not, this program has a bug; the caller is not to
+    /// blame.
     pub fn opens(&self, resource: &str) -> Result<(), Fault> {
         if self.resource == resource {
             return Ok(());
@@ -92,18 +93,18 @@ impl<A: Action> Permit<A> {
         Err(Fault::Misused(A::NAME))
     }
 
-    /// What was asked for does `A` on `resource`, too, and that must have been permitted.
+    /// Checks that `A` on `resource`, which the operation implies, was permitted as well.
     pub fn required(permit: Option<&Self>, resource: &str) -> Result<(), Fault> {
         permit.ok_or(Fault::Misused(A::NAME))?.opens(resource)
     }
 
-    /// Whether it was a grant that allowed what policies did not.
+    /// Whether a grant allowed what policies did not.
     pub(crate) fn by_grant(&self) -> bool {
         self.by_grant
     }
 }
 
-/// The refusal, with what an operator needs to mend it.
+/// A refusal, with everything that an operator needs to change it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "User: {principal} is not authorized to perform: {action} on resource: {resource} {because}"
@@ -115,13 +116,13 @@ pub struct Denied {
     pub action: String,
     /// ARN of the resource.
     pub resource: String,
-    /// Which kind of policy refused, or allowed nothing.
+    /// The kind of policy that refused, or that allowed nothing.
     pub because: String,
-    /// Whether a policy says so, and not only that none says otherwise.
+    /// Whether a policy denies it explicitly.
     pub explicit: bool,
 }
 
-/// Parsed policies by their text: a request reads several, and they seldom change.
+/// Parsed policies by their text: a request needs several, and they seldom change.
 pub struct PolicyCache(Mutex<LruCache<(Kind, String, UniqueIds), Arc<Policy>>>);
 
 impl Default for PolicyCache {
@@ -137,7 +138,7 @@ impl PolicyCache {
         self.bound(kind, text, &UniqueIds::new(), record_key)
     }
 
-    /// The same for a policy that names principals, with the unique ids that were stored with it.
+    /// The same for a policy with principals, given the unique ids that were stored with it.
     pub fn bound(
         &self,
         kind: Kind,
@@ -158,25 +159,25 @@ impl PolicyCache {
     }
 }
 
-/// A caller with the policies that say what it may do.
+/// A caller with the policies that apply to it.
 #[derive(Clone)]
 pub struct Caller {
-    /// Who it is.
+    /// The principal.
     pub principal: Principal,
     /// Tags of the user, or of the role and the session.
     pub tags: BTreeMap<String, String>,
-    /// Source identity of the session, which those that it begins keep.
+    /// Source identity of the session, which sessions that it starts inherit.
     pub source_identity: Option<String>,
-    /// Session tags that the sessions that it begins keep.
+    /// Session tags that sessions that it starts inherit.
     pub transitive_tags: BTreeMap<String, String>,
     /// Policies of the user or role.
     pub(crate) policies: Vec<Arc<Policy>>,
-    /// Policy that was given with the session: it allows nothing, it only takes away.
+    /// Session policy: it allows nothing and only restricts.
     pub(crate) session: Option<Arc<Policy>>,
 }
 
 impl Caller {
-    /// A role that a service has in an account to act for it, which is there without being made.
+    /// A service-linked role of an account, which exists without being made.
     pub(crate) fn service_linked_role(
         account: &str,
         role: &str,
@@ -200,13 +201,13 @@ impl Caller {
         })
     }
 
-    /// Whether any of its policies has a condition on this key, given in lower case.
+    /// Whether any of its policies has a condition on this key, which is given in lower case.
     pub(crate) fn asks_for(&self, name: &str) -> bool {
         self.policies.iter().chain(&self.session).any(|policy| policy.asks_for(name))
     }
 
-    /// Decides whether the caller may do `action` on a resource with (or without) a policy of its own, in `account`.
-    /// `granted` says that a grant allows what policies do not deny.
+    /// Authorizes `action` on a resource in `account`, which may have a policy of its own. `granted` says that a
+    /// grant allows what policies do not deny.
     pub(crate) fn decide<A: Action>(
         &self,
         resource_policy: Option<&Policy>,
@@ -220,7 +221,7 @@ impl Caller {
         Ok(Permit::new(resource, granted))
     }
 
-    /// What [`Self::decide`] would say, for those who only want to know: it permits nothing.
+    /// What [`Self::decide`] would decide, without a permit.
     pub(crate) fn judge(
         &self,
         resource_policy: Option<&Policy>,
@@ -256,7 +257,7 @@ impl Caller {
             Decision::ImplicitDeny { reason } => {
                 return Err(denied(format!("because {reason} allows the {action} action"), false));
             }
-            // It may have been a Deny: no grant allows what is not known to be permitted.
+            // It might have been a Deny: no grant overrides what cannot be evaluated.
             Decision::Undecided { source, why } => {
                 let because = format!("because {source} could not be evaluated: {why}");
                 return Err(denied(because, true));
@@ -286,7 +287,7 @@ impl Caller {
     }
 }
 
-/// Decides whether the caller may do `action` on a resource that has no policy of its own.
+/// Authorizes `action` on a resource that has no policy of its own.
 pub fn authorize<A: Action>(
     caller: &Caller,
     keys: &ConditionKeys,
@@ -302,15 +303,14 @@ pub fn authorize<A: Action>(
     caller.decide(None, account, false, keys, action, resource)
 }
 
-/// Whether it is a key or an authority, whose policies have a say: [`crate::kms::authorize`] and
-/// [`crate::ca::authorize`] ask them.
+/// Whether it is a key or an authority: [`crate::kms::authorize`] and [`crate::ca::authorize`] evaluate the policies
+/// that those have.
 fn has_policy(arn: &Arn) -> bool {
     let rows = [("kms", "key/"), ("acm-pca", "certificate-authority/")];
     rows.iter().any(|(service, kind)| arn.of(service, kind).is_some_and(|id| id != "*"))
 }
 
-/// Decides whether a service may do an action with an authority for `account` by itself: the authority must have given
-/// it that permission.
+/// Authorizes a service to act on an authority for `account` without a caller: the authority must have permitted it.
 pub(crate) fn by_permission<A: Action>(
     work: &mut Work<'_>,
     authority: &Authority,
@@ -322,8 +322,8 @@ pub(crate) fn by_permission<A: Action>(
     Ok(holds.then(|| Permit::new(&authority.arn(), false)))
 }
 
-/// Decides whether whoever has signed a request with the key `signer` (a DER `SubjectPublicKeyInfo`) may have a
-/// certificate revoked: it must be the certificate's own key (RFC 8555, section 7.6).
+/// Authorizes the revocation of a certificate by the holder of the key `signer` (a DER `SubjectPublicKeyInfo`), who
+/// has signed the request: it must be the certificate's own key (RFC 8555, section 7.6).
 pub(crate) fn by_certificate_key(
     certificate: &acme::Certificate,
     signer: &[u8],
@@ -332,8 +332,8 @@ pub(crate) fn by_certificate_key(
     Ok(is_own.then(|| Permit::new(certificate.arn(), false)))
 }
 
-/// Decides whether Certificate Manager may have a certificate of ACME revoked at its authority, for somebody who may
-/// revoke it: it is the authority that has issued it.
+/// Authorizes Certificate Manager to have a certificate of ACME revoked at its authority, on behalf of a principal
+/// who may revoke it: the authority must have issued it.
 pub(crate) fn at_issuing_authority(
     permit: &Permit<action::acm::RevokeCertificate>,
     certificate: &acme::Certificate,

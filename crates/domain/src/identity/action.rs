@@ -1,7 +1,7 @@
-//! What a permit can be for: AWS's actions as types, one row each.
+//! The actions that a permit can be for: AWS's actions as types, one row each.
 //!
-//! An action is a type, so that a permit for one cannot be handed to what does another: that does not compile. Where one
-//! function carries out several actions, a trait lists them; nobody else can add to such a list.
+//! An action is a type, so that passing a permit to a function for another action does not compile. Where one
+//! function carries out several actions, a trait lists them; other crates cannot add to such a list.
 
 /// An action of a policy.
 pub trait Action: sealed::Sealed + Copy {
@@ -183,7 +183,7 @@ macro_rules! any_of {
 }
 
 any_of! {
-    /// What encrypts with a key.
+    /// Actions that encrypt with a key.
     Encrypts:
         kms::Encrypt,
         kms::ReEncryptTo,
@@ -193,14 +193,14 @@ any_of! {
         kms::GenerateDataKeyPairWithoutPlaintext,;
     /// What decrypts with a key.
     Decrypts: kms::Decrypt, kms::ReEncryptFrom,;
-    /// What takes a grant back.
+    /// Actions that end a grant.
     EndsGrant: kms::RevokeGrant, kms::RetireGrant,;
-    /// What reads a certificate.
+    /// Actions that read a certificate.
     ReadsCertificate: acm::GetCertificate, acm::DescribeCertificate,;
-    /// What reads the certificates of an account.
+    /// Actions that list the certificates of an account.
     ListsCertificates: acm::ListCertificates, acm::SearchCertificates,;
-    /// What gives a resource of Certificate Manager tags.
+    /// Actions that add tags to a resource of Certificate Manager.
     AddsTags: acm::TagResource, acm::AddTagsToCertificate,;
-    /// What takes tags of a resource of Certificate Manager away.
+    /// Actions that remove tags from a resource of Certificate Manager.
     RemovesTags: acm::UntagResource, acm::RemoveTagsFromCertificate,;
 }

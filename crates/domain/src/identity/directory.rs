@@ -11,26 +11,26 @@ use crate::policy::{Kind, Policy};
 use crate::work::{Page, Work};
 use crate::{Fault, ids, limits};
 
-/// What an administrator may do: everything.
+/// The policy of an administrator: allows everything.
 pub const ADMINISTRATOR: &str =
     r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}"#;
 /// Name of that policy.
 pub const ADMINISTRATOR_ACCESS: &str = "AdministratorAccess";
 
-/// Why the directory refuses.
+/// Why an operation on users and roles fails.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IdentityError {
-    /// There is no such user, role, key or policy.
+    /// The user, role, key or policy does not exist.
     #[error("{0} does not exist")]
     NotFound(String),
-    /// There is one already.
+    /// It exists already.
     #[error("{0} exists already")]
     AlreadyExists(String),
     /// A name, account or document is not valid.
     #[error("{0}")]
     Invalid(String),
-    /// A limit is reached.
+    /// A quota is reached.
     #[error("{0}")]
     LimitExceeded(String),
     /// The store failed.
@@ -47,7 +47,7 @@ impl From<outlast_crypto::CryptoError> for IdentityError {
 /// Unique ids of the users and roles that a document names, by ARN. A session has its role's.
 pub type UniqueIds = BTreeMap<String, String>;
 
-/// An access key as stored; its secret is a record of its own, sealed.
+/// An access key as stored; its secret is a separate sealed record.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AccessKey {
     /// Access key id.
@@ -60,10 +60,10 @@ pub struct AccessKey {
     pub user_id: String,
     /// Milliseconds since 1970.
     pub created_ms: i64,
-    /// Whether it may be used.
+    /// Whether it is active.
     #[serde(default = "yes")]
     pub active: bool,
-    /// Whether its user has a record. Stores of the first version have one administrator without.
+    /// Whether its user has a record. Stores of the first version have one administrator without a record.
     #[serde(default)]
     pub has_user: bool,
 }
@@ -102,7 +102,7 @@ pub struct Role {
     pub id: String,
     /// Milliseconds since 1970.
     pub created_ms: i64,
-    /// Trust policy: who may assume it.
+    /// Trust policy: the principals that may assume it.
     pub trust: String,
     /// Unique ids of the principals that it names.
     #[serde(default, skip_serializing_if = "UniqueIds::is_empty")]
@@ -115,7 +115,7 @@ pub struct Role {
     pub max_session_seconds: i64,
 }
 
-/// What users and roles have in common: a name in an account, and inline policies.
+/// What users and roles share: a name in an account, and inline policies.
 pub trait Entry: Serialize + DeserializeOwned {
     /// `user` or `role`, as in ARNs.
     const KIND: &'static str;
@@ -132,7 +132,7 @@ pub trait Entry: Serialize + DeserializeOwned {
         arn::iam(account, &format!("{}/{name}", Self::KIND))
     }
 
-    /// Finds it.
+    /// Finds it by name.
     fn find(work: &mut Work<'_>, account: &str, name: &str) -> Result<Self, IdentityError> {
         check_record_key(account, name)?;
         work.get(&record_key::<Self>(account, name))?.ok_or_else(|| {
@@ -140,7 +140,7 @@ pub trait Entry: Serialize + DeserializeOwned {
         })
     }
 
-    /// Those of all accounts, in order of account and name.
+    /// Lists those of all accounts, in order of account and name.
     fn list(
         work: &Work<'_>,
         marker: Option<&str>,
@@ -179,13 +179,13 @@ pub trait Entry: Serialize + DeserializeOwned {
         Ok(self)
     }
 
-    /// Where it is stored.
+    /// Its record key.
     fn record_key(&self) -> String {
         let (account, name) = self.names();
         record_key::<Self>(account, name)
     }
 
-    /// Writes it.
+    /// Writes the record.
     fn save(&self, work: &mut Work<'_>) -> Result<(), Fault> {
         work.put(&self.record_key(), self)
     }
@@ -216,7 +216,7 @@ impl Entry for Role {
 }
 
 impl User {
-    /// Its access keys.
+    /// The user's access keys.
     pub fn access_keys(&self, work: &mut Work<'_>) -> Result<Vec<AccessKey>, IdentityError> {
         let mut keys = Vec::new();
         for id in &self.access_keys {
@@ -225,7 +225,7 @@ impl User {
         Ok(keys)
     }
 
-    /// Switches an access key on or off.
+    /// Activates or deactivates an access key.
     pub fn set_access_key_active(
         &self,
         work: &mut Work<'_>,
@@ -270,13 +270,13 @@ impl User {
 }
 
 impl Role {
-    /// Deletes the role; its sessions end at once, because each request looks for it.
+    /// Deletes the role; its sessions end at once, because each request reads the role.
     pub fn delete(self, work: &mut Work<'_>) {
         work.delete(&self.record_key());
     }
 }
 
-/// Makes a user, who may do nothing yet.
+/// Makes a user without permissions.
 pub fn create_user(
     work: &mut Work<'_>,
     account: &str,
@@ -300,7 +300,7 @@ pub fn create_user(
     Ok(user)
 }
 
-/// Makes an access key for a user. `id` is generated when absent.
+/// Makes an access key for a user. If `id` is absent, one is generated.
 pub fn add_access_key(
     work: &mut Work<'_>,
     mut user: User,
@@ -339,7 +339,7 @@ pub fn add_access_key(
     Ok(key)
 }
 
-/// Makes a user who may do everything in its account, with an access key.
+/// Makes a user with every permission in its account, and an access key.
 pub fn create_administrator(
     work: &mut Work<'_>,
     account: &str,
@@ -357,8 +357,8 @@ pub fn access_key_secret(work: &mut Work<'_>, id: &str) -> Result<Option<Secret>
     if is_access_key_id(id) { work.secret(&secret_record_key(id)) } else { Ok(None) }
 }
 
-/// Whether `text` can be an access key id: 3 to 128 letters, digits and underscores. AWS's have 20; shorter
-/// ones exist in the wild.
+/// Whether `text` can be an access key id: 3 to 128 letters, digits and underscores. AWS's have 20 characters;
+/// shorter ones are in use elsewhere.
 pub fn is_access_key_id(text: &str) -> bool {
     (3..=128).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')

@@ -1,4 +1,4 @@
-//! Callers by name.
+//! The identity of callers.
 
 use crate::arn;
 
@@ -9,11 +9,11 @@ pub struct Principal {
     pub account: String,
     /// Access key that signed.
     pub access_key_id: String,
-    /// User or session.
+    /// A user or a session.
     pub identity: Identity,
 }
 
-/// What kind of caller.
+/// Kind of a principal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Identity {
     /// A user with an access key of its own.
@@ -23,7 +23,7 @@ pub enum Identity {
         /// Unique id, `AIDA...`.
         id: String,
     },
-    /// A role that was assumed.
+    /// A session of a role.
     Session {
         /// Name of the role.
         role: String,
@@ -31,7 +31,7 @@ pub enum Identity {
         role_id: String,
         /// Name of the session.
         session: String,
-        /// When it was assumed, milliseconds since 1970.
+        /// When the session started, milliseconds since 1970.
         issued_ms: i64,
     },
 }
@@ -72,7 +72,7 @@ impl Principal {
         }
     }
 
-    /// Name of the user; sessions have none.
+    /// Name of the user; a session has none.
     pub fn user_name(&self) -> &str {
         match &self.identity {
             Identity::User { name, .. } => name,

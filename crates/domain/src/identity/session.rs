@@ -1,4 +1,4 @@
-//! Sessions of roles, and finding whoever signed a request.
+//! Sessions of roles, and the lookup of the principal that signed a request.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::quotas::{self, Reached};
 use crate::work::{Sweep, Work};
 use crate::{Fault, ids, tags};
 
-/// A session as stored; its secret is a record of its own, sealed.
+/// A session as stored; its secret is a separate sealed record.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Session {
     account: String,
@@ -24,30 +24,30 @@ struct Session {
     name: String,
     issued_ms: i64,
     expires_ms: i64,
-    /// SHA-256 of the session token in hexadecimal: the token itself is only compared.
+    /// SHA-256 of the session token in hexadecimal: the token itself is never needed.
     token_sha256: String,
     policy: Option<String>,
     tags: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     source_identity: Option<String>,
-    /// Keys of those `tags` that go on to further sessions.
+    /// Keys of those `tags` that further sessions inherit.
     #[serde(default)]
     transitive: BTreeSet<String>,
 }
 
-/// What a new session shall be.
+/// Properties of a new session.
 pub struct NewSession {
     /// `RoleSessionName`, a valid name.
     pub name: String,
-    /// Length in seconds.
+    /// Duration in seconds.
     pub seconds: i64,
     /// Session policy.
     pub policy: Option<String>,
     /// Session tags.
     pub tags: BTreeMap<String, String>,
-    /// Keys of those tags that go on to sessions that this one begins.
+    /// Keys of those tags that sessions started from this one inherit.
     pub transitive: BTreeSet<String>,
-    /// Who is behind it, if that was said.
+    /// Source identity, if one was given.
     pub source_identity: Option<String>,
 }
 
@@ -63,7 +63,7 @@ pub struct Issued {
     pub expires_ms: i64,
 }
 
-/// Whoever an access key belongs to.
+/// The owner of an access key.
 pub struct Credential {
     /// The caller.
     pub caller: Caller,
@@ -75,7 +75,7 @@ pub struct Credential {
 }
 
 impl Credential {
-    /// Whether the session token of a request is this credential's; long-term keys have none.
+    /// Whether the session token of a request is this credential's; a long-term key has none.
     pub fn takes_token(&self, token: Option<&str>) -> bool {
         match (&self.token_sha256, token) {
             (None, None) => true,
@@ -88,9 +88,8 @@ impl Credential {
     }
 }
 
-/// Decides whether the caller may do `action` (`sts:AssumeRole`, `sts:TagSession` or `sts:SetSourceIdentity`) with
-/// `role`: its trust policy must allow it, and in another
-/// account, or where it trusts the whole account, the caller's policies, too.
+/// Authorizes `action` (`sts:AssumeRole`, `sts:TagSession` or `sts:SetSourceIdentity`) on `role`: its trust policy
+/// must allow it, and for another account, or where it trusts a whole account, the caller's policies, too.
 pub fn authorize_assume<A: Action>(
     caller: &Caller,
     conditions: &ConditionKeys,
@@ -102,19 +101,19 @@ pub fn authorize_assume<A: Action>(
     Ok(caller.decide(Some(&trust), &role.account, false, conditions, action, &role.arn())?)
 }
 
-/// A service that wants to act as a role.
+/// A service that asks to act as a role.
 pub struct ServiceRequest<'a> {
     /// Its name, such as `acm-acme.amazonaws.com`.
     pub service: &'a str,
-    /// ARN of the resource that it does it for.
+    /// ARN of the resource that it acts for.
     pub source_arn: &'a str,
-    /// Source identity that the session shall have.
+    /// Source identity of the session.
     pub source_identity: &'a str,
-    /// When it asks, milliseconds since 1970.
+    /// Time of the request, milliseconds since 1970.
     pub now_ms: i64,
 }
 
-/// Whether a role trusts a service to act as it, which needs `sts:AssumeRole`, `sts:TagSession` and
+/// Whether a role trusts a service to act as it, which takes `sts:AssumeRole`, `sts:TagSession` and
 /// `sts:SetSourceIdentity`.
 pub fn trusts_service(
     cache: &PolicyCache,
@@ -149,7 +148,7 @@ pub enum AssumeError {
     /// Policies do not allow it.
     #[error(transparent)]
     Denied(#[from] Denied),
-    /// There are as many sessions as there may be.
+    /// The quota of sessions is reached.
     #[error(transparent)]
     TooMany(Reached),
     /// A record cannot be read.
@@ -163,9 +162,9 @@ impl From<Reached> for AssumeError {
     }
 }
 
-/// The permits to begin a session.
+/// The permits to start a session.
 pub struct MayAssume {
-    /// To begin one at all.
+    /// To start one at all.
     pub role: Permit<action::sts::AssumeRole>,
     /// To give it tags.
     pub tags: Option<Permit<action::sts::TagSession>>,
@@ -173,7 +172,7 @@ pub struct MayAssume {
     pub source_identity: Option<Permit<action::sts::SetSourceIdentity>>,
 }
 
-/// Begins a session of a role.
+/// Starts a session of a role.
 pub fn assume(
     work: &mut Work<'_>,
     role: &Role,
@@ -216,8 +215,8 @@ pub fn assume(
     })
 }
 
-/// The caller that an access key id stands for, with its policies; `None` if there is no such key, or its
-/// user or role is gone, or it is switched off.
+/// The caller with this access key id, with its policies; `None` if the key does not exist or is inactive, or its
+/// user or role is gone.
 pub fn find_credential(
     work: &mut Work<'_>,
     cache: &PolicyCache,
@@ -249,7 +248,7 @@ fn long_term(
         let Some(user) = present(User::find(work, &key.account, &key.user))? else {
             return Ok(None);
         };
-        // A user that was deleted and made again is another one.
+        // A user that was deleted and created again is another user.
         if user.id != key.user_id {
             return Ok(None);
         }
@@ -283,7 +282,7 @@ fn temporary(
     let Some(role) = present(Role::find(work, &session.account, &session.role))? else {
         return Ok(None);
     };
-    // A role that was deleted and made again is another one.
+    // A role that was deleted and created again is another role.
     if role.id != session.role_id {
         return Ok(None);
     }
@@ -325,7 +324,7 @@ fn temporary(
     }))
 }
 
-/// What is not there is `None`; a fault stays one.
+/// Turns `NotFound` into `None`; a fault stays a fault.
 fn present<T>(found: Result<T, IdentityError>) -> Result<Option<T>, Fault> {
     match found {
         Ok(found) => Ok(Some(found)),
@@ -351,7 +350,7 @@ pub const FORGET_ENDED: Sweep = Sweep {
     },
     handle: |work, record_key, _| {
         let id = record_key.trim_start_matches("iam/session/");
-        // Another server may have been quicker.
+        // Another server may have been first.
         let Some(session) = work.get::<Session>(record_key)? else { return Ok(()) };
         work.delete(&counted_record_key(&session.account, id));
         work.delete(&secret_record_key(id));
@@ -360,7 +359,7 @@ pub const FORGET_ENDED: Sweep = Sweep {
     },
 };
 
-/// Says that a session counts as one of its account's.
+/// Marks a session as counted against its account's quota.
 #[derive(Serialize, Deserialize)]
 struct Counted {}
 

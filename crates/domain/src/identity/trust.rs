@@ -1,4 +1,4 @@
-//! Trust policies of roles: who may assume them.
+//! Trust policies of roles.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ impl Role {
         Ok(self)
     }
 
-    /// The trust policy as it is shown: those whom it names and who are no longer there by their unique ids.
+    /// The trust policy for display: principals that no longer exist appear by their unique ids.
     pub fn shown_trust(&self, work: &mut Work<'_>) -> Result<String, Fault> {
         shown_policy(work, &self.trust, &self.trusted)
     }
@@ -56,7 +56,7 @@ pub fn create_role(
     Ok(role)
 }
 
-/// A trust policy must be one, and whom it names must exist.
+/// Checks that a trust policy is valid and that its principals exist.
 fn check_trust(work: &mut Work<'_>, text: &str) -> Result<UniqueIds, IdentityError> {
     let policy = check_document(text, Kind::Trust)?;
     unique::resolve(work, &policy).map_err(|error| match error {

@@ -1,9 +1,9 @@
-//! Principals by their unique ids: a policy or a grant that names a user or role means the one that had that name when it
-//! was stored. One that is deleted and made again under its name is another.
+//! Principals by their unique ids: a policy or a grant that names a user or role means the one that had the name when
+//! it was stored. One that is deleted and created again under the name is another.
 //!
-//! Source: "AWS JSON policy elements: Principal", on what becomes of an ARN when the policy is saved, and of the id when
-//! the principal is deleted. The id is kept beside the ARN: the document stays as it was written. What earlier builds
-//! have stored has no ids, and means whoever has the name, until it is stored again.
+//! Source: "AWS JSON policy elements: Principal", on what becomes of an ARN when the policy is saved, and of the id
+//! when the principal is deleted. The id is stored beside the document, which stays as it was written. Documents of
+//! earlier builds have no ids, and mean whoever has the name, until they are stored again.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::work::Work;
 /// Why a document cannot be stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unresolved {
-    /// It names this, as `"AWS":"arn:..."`, which does not exist.
+    /// It names this principal, as in `"AWS":"arn:..."`, which does not exist.
     #[error("Invalid principal in policy: {0}")]
     Unknown(String),
     /// The store failed.
@@ -27,7 +27,7 @@ pub enum Unresolved {
     Fault(#[from] Fault),
 }
 
-/// Finds everybody whom a policy names. Accounts have no ids, and are not looked for: any twelve digits are one.
+/// Finds every principal of a policy. Accounts have no ids and are not checked: any twelve digits name one.
 pub fn resolve(work: &mut Work<'_>, policy: &Policy) -> Result<UniqueIds, Unresolved> {
     if let Some(name) = policy.services().find(|name| !is_service(name)) {
         return Err(Unresolved::Unknown(format!("\"Service\":\"{}\"", shorten(name))));
@@ -40,8 +40,8 @@ pub fn resolve(work: &mut Work<'_>, policy: &Policy) -> Result<UniqueIds, Unreso
     Ok(ids)
 }
 
-/// Finds who has an ARN: the unique id of a user, a role or a session's role; nothing for the root of an account and for
-/// service-linked roles, which cannot be deleted and made again.
+/// The unique id of the user, role or session's role with this ARN; `None` for the root of an account and for
+/// service-linked roles, which cannot be deleted and created again.
 pub fn resolve_one(work: &mut Work<'_>, arn: &str) -> Result<Option<String>, Unresolved> {
     let parsed = Arn::parse(arn);
     if parsed.is_some_and(|arn| arn.resource() == "root" || is_service_linked(&arn)) {
@@ -53,7 +53,7 @@ pub fn resolve_one(work: &mut Work<'_>, arn: &str) -> Result<Option<String>, Unr
     }
 }
 
-/// The unique id of whoever has this ARN now, if somebody does.
+/// The unique id of the principal that has this ARN now, if there is one.
 pub fn unique_id(work: &mut Work<'_>, arn: &str) -> Result<Option<String>, Fault> {
     let Some(arn) = Arn::parse(arn) else { return Ok(None) };
     let parts: Vec<_> = arn.resource().split('/').collect();
@@ -77,7 +77,7 @@ fn found<T>(
     }
 }
 
-/// How a principal that was stored with this id is shown: by its ARN, or by the id if it is no longer there.
+/// A stored principal for display: its ARN, or its unique id if it no longer exists.
 pub fn shown_principal(work: &mut Work<'_>, arn: &str, id: Option<&str>) -> Result<String, Fault> {
     match id {
         Some(id) if unique_id(work, arn)?.as_deref() != Some(id) => {
@@ -89,8 +89,8 @@ pub fn shown_principal(work: &mut Work<'_>, arn: &str, id: Option<&str>) -> Resu
     }
 }
 
-/// How a policy is shown that was stored with these ids: as it was written, but that principals which are no longer
-/// there are shown by their ids.
+/// A stored policy for display: as it was written, except that principals which no longer exist appear by their
+/// unique ids.
 pub fn shown_policy(work: &mut Work<'_>, text: &str, ids: &UniqueIds) -> Result<String, Fault> {
     let mut gone = BTreeMap::new();
     for (arn, id) in ids {
@@ -119,7 +119,7 @@ pub fn shown_policy(work: &mut Work<'_>, text: &str, ids: &UniqueIds) -> Result<
                 one => vec![one],
             };
             for name in names {
-                // Ids are by the ARN in its one spelling.
+                // Ids are stored under the canonical ARN.
                 let arn = name.as_str().and_then(Arn::principal).map(|arn| arn.to_string());
                 if let Some(shown) = arn.and_then(|arn| gone.get(arn.as_str())) {
                     *name = Value::String(shown.clone());
@@ -130,7 +130,7 @@ pub fn shown_policy(work: &mut Work<'_>, text: &str, ids: &UniqueIds) -> Result<
     Ok(serde_json::to_string_pretty(&document).unwrap_or_else(|_| text.to_owned()))
 }
 
-/// Whether it has the form of a service's name, such as `acm-acme.amazonaws.com`.
+/// Whether it looks like a service's name, such as `acm-acme.amazonaws.com`.
 pub fn is_service(name: &str) -> bool {
     let suffixes = [".amazonaws.com", ".amazonaws.com.cn", ".amazonaws.eu", ".aws.internal"];
     let fits = |label: &str| {
@@ -142,7 +142,7 @@ pub fn is_service(name: &str) -> bool {
         && name.split('.').all(fits)
 }
 
-/// The role that Certificate Manager has in each account without anybody making it.
+/// Whether it is the role of Certificate Manager that exists in each account without being made.
 fn is_service_linked(arn: &Arn) -> bool {
     arn.service() == "iam" && arn.resource().strip_prefix("role/") == Some(crate::acm::SERVICE_ROLE)
 }

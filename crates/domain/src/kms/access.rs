@@ -1,4 +1,4 @@
-//! Who may use a key: key policy, identity policies, grants.
+//! Authorization for keys: key policy, identity policies, grants.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::identity::{Permit, PolicyCache};
 use crate::policy::{ConditionKeys, Kind, Policy};
 use crate::work::Work;
 
-/// The policy of a key that was made without one: its account's administrators decide by identity policies.
+/// The default key policy: identity policies of the account decide.
 fn default_policy(scope: &Scope) -> String {
     let root = arn::shown_in(&scope.region, &arn::iam(&scope.account, "root"));
     format!(
@@ -26,7 +26,7 @@ fn default_policy(scope: &Scope) -> String {
     )
 }
 
-/// Decides whether the caller may do `action` with the key.
+/// Authorizes `action` on the key.
 pub fn authorize<A: Action>(
     work: &mut Work<'_>,
     access: Access<'_>,
@@ -43,14 +43,14 @@ pub fn authorize<A: Action>(
         Ok(allowed) => return Ok(allowed),
         Err(denied) => denied,
     };
-    // Grants allow what policies do not, but nothing that a policy denies.
+    // A grant allows what policies do not allow, and nothing that a policy denies.
     if denied.explicit {
         return Err(denied.into());
     }
     match grant::allows(work, access, A::OPERATION, key, &named)? {
         None => return Err(denied.into()),
         Some(Way::Direct) => {}
-        // As in a key policy, an account as grantee leaves it to its own identity policies.
+        // As in a key policy, an account as grantee leaves the decision to its own identity policies.
         Some(Way::Account) => {
             let account = access.caller.principal.account.as_str();
             access.caller.judge(None, account, false, &conditions, A::NAME, &arn)?;
@@ -59,10 +59,10 @@ pub fn authorize<A: Action>(
     Ok(access.caller.decide(Some(&policy), key.account(), true, &conditions, action, &arn)?)
 }
 
-/// Decides whether the caller may retire a grant. The grant says so itself: its retiring principal may, and its
-/// grantee if that is one of its operations. The accounts of the key, of the issuer and of a retiring account
-/// may delegate it by identity policies; an `Allow` in a key policy has no effect ("Retiring and revoking
-/// grants"). A `Deny` has.
+/// Authorizes the retirement of a grant. The grant itself decides: its retiring principal may retire it, and its
+/// grantee if RetireGrant is one of its operations. The accounts of the key, of the issuer and of a retiring account
+/// may delegate it by identity policies; an `Allow` in a key policy has no effect ("Retiring and revoking grants"). A
+/// `Deny` has.
 pub fn authorize_retire(
     work: &mut Work<'_>,
     access: Access<'_>,
@@ -77,15 +77,15 @@ pub fn authorize_retire(
         .retired_by(caller)
         .or_else(|| (caller.principal.account == key.account()).then_some(Way::Account));
     if way != Some(Way::Direct) {
-        // Nobody else's policies count; with none of these ways the answer is the denial.
+        // No other account's policies count; in none of these cases the answer is the denial.
         let own = if way.is_some() { caller.principal.account.as_str() } else { "" };
         caller.decide(None, own, false, &conditions, action, &arn)?;
     }
     Ok(caller.decide(Some(&policy), key.account(), true, &conditions, action, &arn)?)
 }
 
-/// Checks a key policy that somebody wants to set: that it can be read, and that it would let the caller set
-/// another one, unless `bypass` says that this shall not be checked.
+/// Checks a key policy that a caller wants to set: it can be parsed, and it would let the caller set another one,
+/// unless `bypass` turns that check off.
 pub fn check_policy(
     access: Access<'_>,
     account: &str,
@@ -114,12 +114,12 @@ pub fn check_policy(
     }
 }
 
-/// A key's policy as it is shown: those whom it names and who are no longer there by their unique ids.
+/// A key's policy for display: principals that no longer exist appear by their unique ids.
 pub fn shown_policy(work: &mut Work<'_>, key: &Key) -> Result<String, Fault> {
     unique::shown_policy(work, &policy_text(key), &key.record.principals)
 }
 
-/// Finds everybody whom a key policy names: they must exist.
+/// Finds every principal of a key policy: they must exist.
 pub(super) fn resolve(work: &mut Work<'_>, text: Option<&str>) -> Result<UniqueIds, KmsError> {
     let Some(text) = text else { return Ok(UniqueIds::new()) };
     let policy = Policy::parse(text, Kind::Key)
@@ -153,7 +153,7 @@ fn policy_of(cache: &PolicyCache, key: &Key) -> Result<Arc<Policy>, KmsError> {
     Ok(cache.bound(Kind::Key, &policy_text(key), &key.record.principals, &key.arn())?)
 }
 
-/// What policies can ask about the key and the request.
+/// The condition keys about the key and the request.
 fn conditions(
     work: &mut Work<'_>,
     access: Access<'_>,
@@ -176,8 +176,8 @@ fn conditions(
     }
     keys.set_tags("aws:ResourceTag", key.tags());
     if let Some(context) = access.context.filter(|context| !context.is_empty()) {
-        // The names of condition keys ignore case, those of an encryption context do not: all that share a
-        // key are its values.
+        // Names of condition keys ignore case, and an encryption context does not: all context keys that differ only
+        // in case are values of one condition key.
         let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (name, value) in context {
             values.entry(name.to_ascii_lowercase()).or_default().push(value.clone());
@@ -187,7 +187,7 @@ fn conditions(
         }
         keys.set_many("kms:EncryptionContextKeys", context.keys().cloned().collect());
     }
-    // Looked up only for callers that ask for them.
+    // Read only for callers whose policies need them.
     let asks_for = |name: &str| policy.asks_for(name) || access.caller.asks_for(name);
     if matches!(action, "kms:DisableKey" | "kms:ScheduleKeyDeletion")
         && asks_for("kms:trailingdayswithoutkeyusage")

@@ -15,7 +15,7 @@ use crate::work::{Page, Work};
 pub struct Alias {
     /// Name with its prefix `alias/`.
     pub name: String,
-    /// Id of the key that it stands for.
+    /// Id of the alias's key.
     pub target: String,
     /// Milliseconds since 1970.
     pub created_ms: i64,
@@ -79,7 +79,7 @@ pub fn create_alias(
     Ok(())
 }
 
-/// The name of an alias behind `alias/`.
+/// The part of an alias name after `alias/`.
 pub fn after_prefix(name: &str) -> Result<&str, KmsError> {
     name.strip_prefix("alias/").ok_or_else(|| {
         KmsError::Validation(
@@ -94,9 +94,9 @@ pub fn after_prefix(name: &str) -> Result<&str, KmsError> {
 pub struct MayUpdate<'a> {
     /// For the alias.
     pub alias: &'a Permit<action::kms::UpdateAlias>,
-    /// For the key that it stood for.
+    /// For the key that it pointed to.
     pub current: &'a Permit<action::kms::UpdateAlias>,
-    /// For the key that it will stand for.
+    /// For the key that it will point to.
     pub key: &'a Permit<action::kms::UpdateAlias>,
 }
 
@@ -133,8 +133,8 @@ pub fn update_alias(
     Ok(work.put(&by_key_record_key(scope, key.id(), name), &alias.name)?)
 }
 
-/// Counts a further alias of a key. The count is read and written by whatever changes the aliases of a key, so that
-/// no two such changes happen at once.
+/// Counts another alias of a key. Every change of a key's aliases reads and writes the count, so that two changes at
+/// once conflict.
 fn join(work: &mut Work<'_>, scope: &Scope, key_id: &str) -> Result<(), KmsError> {
     let count = names_of(work, scope, key_id)?.len();
     let most = work.quota(&quotas::ALIASES_PER_KMS_KEY);
@@ -144,7 +144,7 @@ fn join(work: &mut Work<'_>, scope: &Scope, key_id: &str) -> Result<(), KmsError
     Ok(work.put(&count_record_key(scope, key_id), &(count + 1))?)
 }
 
-/// Counts an alias less.
+/// Counts one alias less.
 fn leave(work: &mut Work<'_>, scope: &Scope, key_id: &str) -> Result<(), Fault> {
     let count = names_of(work, scope, key_id)?.len();
     work.put(&count_record_key(scope, key_id), &count.saturating_sub(1))
@@ -166,7 +166,7 @@ pub fn delete_alias(
     Ok(())
 }
 
-/// Lists aliases in order of name, beginning after the marker of the page before; of one key, if given.
+/// Lists aliases in order of name, after the marker of the previous page; those of one key, if given.
 pub fn aliases(
     work: &mut Work<'_>,
     scope: &Scope,
@@ -185,7 +185,7 @@ pub fn aliases(
     Ok(Page { items, next: page.next })
 }
 
-/// Id of the key that an alias stands for.
+/// Id of an alias's key.
 pub(super) fn target(work: &mut Work<'_>, scope: &Scope, name: &str) -> Result<String, KmsError> {
     get(work, scope, name).map(|alias| alias.target)
 }
@@ -210,7 +210,7 @@ fn get(work: &mut Work<'_>, scope: &Scope, name: &str) -> Result<Alias, KmsError
     work.get(&record_key(scope, name))?.ok_or_else(missing)
 }
 
-/// The names of a key's aliases. What is decided by them is decided again if they change before the commit.
+/// The names of a key's aliases. If they change before the commit, decisions that depend on them are made again.
 pub(super) fn names_of(
     work: &mut Work<'_>,
     scope: &Scope,
@@ -218,7 +218,7 @@ pub(super) fn names_of(
 ) -> Result<Vec<String>, Fault> {
     work.get::<usize>(&count_record_key(scope, key_id))?;
     let prefix = by_key_record_key(scope, key_id, "");
-    // All of them, whatever the quota says now: policies decide by them.
+    // All of them, whatever the quota is now: policies depend on them.
     let found = work.scan::<String>(&prefix, "", usize::MAX)?;
     Ok(found.into_iter().map(|(_, name)| name).collect())
 }

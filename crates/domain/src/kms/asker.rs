@@ -4,14 +4,14 @@ use super::EncryptionContext;
 use crate::identity::{Caller, PolicyCache};
 use crate::policy::ConditionKeys;
 
-/// Who asks, and with what.
+/// The caller, and what the decision depends on.
 #[derive(Clone, Copy)]
 pub struct Access<'a> {
     /// The caller.
     pub caller: &'a Caller,
-    /// What is known of the request.
+    /// Condition keys of the request.
     pub conditions: &'a ConditionKeys,
-    /// Parsed policies.
+    /// Cache of parsed policies.
     pub policies: &'a PolicyCache,
     /// `GrantTokens`.
     pub tokens: &'a [String],

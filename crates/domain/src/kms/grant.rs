@@ -1,4 +1,4 @@
-//! Grants: permissions for one principal on one key, beside its policy.
+//! Grants: permissions for one principal on one key, in addition to the key's policy.
 
 mod index;
 
@@ -18,7 +18,7 @@ use crate::quotas::{self, Reached};
 use crate::work::{Page, Sweep, Work};
 use crate::{Fault, ids, limits};
 
-/// Files grants that earlier versions have made where this one looks for them.
+/// Moves the index entries of grants that earlier versions made to where this one looks for them.
 pub const REFILE_GRANTS: Sweep = usable::REFILE;
 
 /// What a grant can allow: AWS's `GrantOperation`.
@@ -44,7 +44,7 @@ pub const GRANT_OPERATIONS: &[&str] = &[
     "Decapsulate",
 ];
 
-/// Operations of a grant that take no encryption context, and so are not held to its constraints.
+/// Grant operations that take no encryption context, so that its constraints do not apply to them.
 const WITHOUT_CONTEXT: &[&str] = &["CreateGrant", "RetireGrant", "DescribeKey"];
 
 /// A grant.
@@ -61,27 +61,27 @@ pub struct Grant {
     pub name: Option<String>,
     /// Milliseconds since 1970.
     pub created_ms: i64,
-    /// ARN of who may use it.
+    /// ARN of the grantee.
     #[serde(default)]
     pub grantee: Option<String>,
-    /// Its unique id, a session's role's.
+    /// Unique id of the grantee; for a session, its role's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     grantee_id: Option<String>,
-    /// AWS service that may use it. There are none here; it is kept and shown.
+    /// AWS service that may use it. No such service exists here; it is stored for display.
     #[serde(default)]
     pub grantee_service: Option<String>,
-    /// ARN of who may retire it.
+    /// ARN of the retiring principal.
     #[serde(default)]
     pub retiring: Option<String>,
-    /// Its unique id, a session's role's.
+    /// Unique id of the retiring principal; for a session, its role's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     retiring_id: Option<String>,
     /// AWS service that may retire it.
     #[serde(default)]
     pub retiring_service: Option<String>,
-    /// ARN of the account's root that issued it.
+    /// ARN of the root of the account that issued it.
     pub issuer: String,
-    /// What it allows.
+    /// Operations that it allows.
     pub operations: BTreeSet<String>,
     /// Constraints.
     #[serde(default)]
@@ -93,10 +93,10 @@ pub struct Grant {
 /// When a grant applies.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Constraints {
-    /// The encryption context must have these pairs.
+    /// Pairs that the encryption context must contain.
     #[serde(default)]
     pub subset: Option<EncryptionContext>,
-    /// The encryption context must be this one.
+    /// The encryption context must equal this one.
     #[serde(default)]
     pub equals: Option<EncryptionContext>,
     /// ARN that `aws:SourceArn` must be.
@@ -104,35 +104,35 @@ pub struct Constraints {
     pub source_arn: Option<String>,
 }
 
-/// How a grant means a caller.
+/// How a caller matches the grantee.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// By its ARN or its role's.
+    /// By its own ARN, or its role's.
     Direct,
-    /// By its account, which decides by identity policies who of it.
+    /// By its account, whose identity policies then decide.
     Account,
 }
 
-/// What a new grant shall be.
+/// Properties of a new grant.
 #[derive(Debug, Serialize)]
 pub struct NewGrant {
-    /// Name, by which a repeated request is recognised.
+    /// Name, which identifies a repeated request.
     pub name: Option<String>,
-    /// ARN of who may use it, from [`principal_of`].
+    /// ARN of the grantee, from [`principal_of`].
     pub grantee: Option<String>,
     /// AWS service that may use it.
     pub grantee_service: Option<String>,
-    /// ARN of who may retire it, from [`principal_of`].
+    /// ARN of the retiring principal, from [`principal_of`].
     pub retiring: Option<String>,
     /// AWS service that may retire it.
     pub retiring_service: Option<String>,
-    /// What it allows.
+    /// Operations that it allows.
     pub operations: BTreeSet<String>,
     /// Constraints.
     pub constraints: Constraints,
 }
 
-/// The ARN of the principal that `member` names, as it is judged and stored.
+/// The canonical ARN of the principal in `member`, for decisions and records.
 pub fn principal_of(member: &str, text: &str) -> Result<String, KmsError> {
     Arn::principal(text).map(|arn| arn.to_string()).ok_or_else(|| {
         KmsError::InvalidArn(format!("{member} is not the ARN of a user, role, session or account"))
@@ -140,7 +140,7 @@ pub fn principal_of(member: &str, text: &str) -> Result<String, KmsError> {
 }
 
 impl NewGrant {
-    /// What was asked for when a grant was made.
+    /// The properties that a grant was created with.
     fn like(grant: &Grant) -> Self {
         Self {
             name: grant.name.clone(),
@@ -155,7 +155,7 @@ impl NewGrant {
 }
 
 impl Grant {
-    /// The token: names the grant, and is no secret.
+    /// The grant's token, which identifies it and is not secret.
     pub fn token(&self) -> String {
         format!("{}.{}.{}.{}", self.account, self.key_id, self.id, self.token)
     }
@@ -164,7 +164,7 @@ impl Grant {
         means(self.grantee.as_deref()?, self.grantee_id.as_deref(), caller)
     }
 
-    /// How the grant lets the caller retire it.
+    /// In what way the caller may retire the grant, if at all.
     pub(super) fn retired_by(&self, caller: &Caller) -> Option<Way> {
         let uses = self.is_for(caller).filter(|_| self.operations.contains("RetireGrant"));
         let id = self.retiring_id.as_deref();
@@ -198,7 +198,7 @@ impl Grant {
             })
     }
 
-    /// Whether a grant made under this one allows no more than it does.
+    /// Whether this grant allows everything that the new one does.
     fn covers(&self, new: &NewGrant) -> bool {
         let contains = |outer: &EncryptionContext, inner: &EncryptionContext| {
             inner.iter().all(|(name, value)| outer.get(name) == Some(value))
@@ -221,7 +221,7 @@ impl Grant {
     }
 }
 
-/// Makes a grant; the same request with the same name gives the grant that is there.
+/// Makes a grant; a repeated request with the same name returns the existing grant.
 pub fn create_grant(
     work: &mut Work<'_>,
     access: Access<'_>,
@@ -243,7 +243,7 @@ pub fn create_grant(
     }
     let grantee_id = resolve(work, new.grantee.as_deref())?;
     let retiring_id = resolve(work, new.retiring.as_deref())?;
-    // What was made for others of the same names is not the same.
+    // A grant for other principals of the same names is another one.
     let is_same = |same: &Grant| {
         let ids = [(&same.grantee_id, &grantee_id), (&same.retiring_id, &retiring_id)];
         ids.iter().all(|(then, now)| then.is_none() || then == now)
@@ -276,7 +276,7 @@ pub fn create_grant(
     Ok(grant)
 }
 
-/// Finds the principal of the ARN in a grant, which must exist.
+/// Finds the principal of an ARN in a grant, which must exist.
 fn resolve(work: &mut Work<'_>, arn: Option<&str>) -> Result<Option<String>, KmsError> {
     let Some(arn) = arn else { return Ok(None) };
     unique::resolve_one(work, arn).map_err(|error| match error {
@@ -287,7 +287,7 @@ fn resolve(work: &mut Work<'_>, arn: Option<&str>) -> Result<Option<String>, Kms
     })
 }
 
-/// A grant as it is shown: those whom it names and who are no longer there by their unique ids.
+/// A grant for display: principals that no longer exist appear by their unique ids.
 pub fn shown_grant(work: &mut Work<'_>, mut grant: Grant) -> Result<Grant, Fault> {
     for (name, id) in
         [(&mut grant.grantee, &grant.grantee_id), (&mut grant.retiring, &grant.retiring_id)]
@@ -299,8 +299,8 @@ pub fn shown_grant(work: &mut Work<'_>, mut grant: Grant) -> Result<Grant, Fault
     Ok(grant)
 }
 
-/// Whether a grant that lets the caller make grants allows as much as a new one. One for its whole account counts
-/// as far as its identity policies let it make grants.
+/// Whether a grant that lets the caller create grants allows as much as a new one. A grant for the caller's whole
+/// account counts as far as identity policies allow it.
 fn is_covered(
     work: &mut Work<'_>,
     access: Access<'_>,
@@ -322,7 +322,7 @@ fn is_covered(
     Ok(usable::find(work, key, access, all, covers)?.is_some())
 }
 
-/// Lists the grants of a key, in order of id, beginning after the marker of the page before.
+/// Lists the grants of a key, in order of id, after the marker of the previous page.
 pub fn grants(
     work: &mut Work<'_>,
     key: &Key,
@@ -346,7 +346,7 @@ pub fn find_grant(work: &mut Work<'_>, key: &Key, id: &str) -> Result<Grant, Kms
 }
 
 /// Lists the grants that `retiring` (an ARN or a service of the account) may retire, on keys of any account in the
-/// region of `scope`.
+/// Region of `scope`.
 pub fn retirable_grants(
     work: &mut Work<'_>,
     scope: &Scope,
@@ -357,7 +357,7 @@ pub fn retirable_grants(
 ) -> Result<Page<Grant>, KmsError> {
     permit.opens(retiring)?;
     let page = index::retirable(work, scope, retiring, marker, limit)?;
-    // Who had that name before may have been another.
+    // An earlier principal of that name may have been another.
     let id = unique::unique_id(work, retiring)?;
     let is_meant = |grant: &Grant| grant.retiring_id.is_none() || grant.retiring_id == id;
     let items = page.items.into_iter().filter(is_meant);
@@ -365,7 +365,7 @@ pub fn retirable_grants(
     Ok(Page { items, next: page.next })
 }
 
-/// Deletes a grant: what was allowed by it no longer is.
+/// Deletes a grant, and with it what it allowed.
 pub fn delete_grant(
     work: &mut Work<'_>,
     scope: &Scope,
@@ -376,7 +376,7 @@ pub fn delete_grant(
     Ok(index::erase(work, scope, grant)?)
 }
 
-/// The grant that a token names, of a key in any account.
+/// The grant of a token, on a key of any account.
 pub fn by_token(work: &mut Work<'_>, region: &str, token: &str) -> Result<Grant, KmsError> {
     let unknown =
         || KmsError::InvalidGrantToken("The grant token does not name a grant.".to_owned());
@@ -397,7 +397,7 @@ pub fn by_token(work: &mut Work<'_>, region: &str, token: &str) -> Result<Grant,
     Ok(grant)
 }
 
-/// The grants of a key that tokens name; a token that names none, or one of another key, is an error.
+/// The grants on a key that tokens name; a token of no grant, or of another key's, is an error.
 pub(super) fn check_tokens(
     work: &mut Work<'_>,
     key: &Key,
@@ -414,13 +414,13 @@ pub(super) fn check_tokens(
         .collect()
 }
 
-/// Whether a token says that it is of a grant on the key.
+/// Whether a token belongs to a grant on the key.
 pub fn is_token_of(token: &str, key: &Key) -> bool {
     token.starts_with(&format!("{}.{}.", key.account(), key.id()))
 }
 
-/// Whether a grant allows the caller `operation`, and how. The grants that the request's tokens name come first. The
-/// grant that decides is read as part of the work, so that it cannot be revoked in between.
+/// Whether a grant allows the caller `operation`, and how. Grants from the request's tokens come first. The deciding
+/// grant is read as part of the work, so that it cannot be revoked in between.
 pub(super) fn allows(
     work: &mut Work<'_>,
     access: Access<'_>,
@@ -437,7 +437,7 @@ pub(super) fn allows(
     if let Some(direct) = of_tokens().find(|way| *way == Way::Direct) {
         return Ok(Some(direct));
     }
-    // Those for the caller itself and for its role are found before those for its account.
+    // Grants for the caller and its role are found before those for its account.
     let met = (operation, Constrained::Met);
     let found = usable::find(work, key, access, met, |grant| way(grant).is_some())?;
     Ok(found.as_ref().and_then(way).or_else(|| of_tokens().next()))
@@ -501,7 +501,7 @@ fn check(key: &Key, new: &NewGrant) -> Result<(), KmsError> {
     Ok(())
 }
 
-/// Whether a key of this type and usage has the grant operation.
+/// Whether a key of this type and usage supports the grant operation.
 fn is_of(operation: &str, key: &Key) -> bool {
     let encrypts = ["Encrypt", "Decrypt", "ReEncryptFrom", "ReEncryptTo"];
     match operation {
@@ -517,8 +517,8 @@ fn is_of(operation: &str, key: &Key) -> bool {
     }
 }
 
-/// How `name` means the caller: as itself, as its role, or as one of its account.
-/// Who was deleted and made again is not who was meant.
+/// How the caller matches `name`: as itself, as its role, or as one of its account. A principal that was deleted and
+/// created again does not match.
 fn means(name: &str, id: Option<&str>, caller: &Caller) -> Option<Way> {
     let principal = &caller.principal;
     let has_name = name == principal.arn() || principal.role_arn().as_deref() == Some(name);

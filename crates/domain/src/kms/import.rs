@@ -1,7 +1,7 @@
 //! Key material that its owner brings.
 //!
-//! The owner asks for parameters: a wrapping key of RSA and a token. The private half stays here, sealed, for
-//! one import or 24 hours.
+//! The owner asks for parameters: an RSA wrapping key and a token. The wrapping key's private half stays here,
+//! sealed, for one import or 24 hours.
 
 use outlast_crypto::keys::KeySpec;
 use outlast_crypto::wrap::WrappingAlgorithm;
@@ -15,7 +15,7 @@ use crate::keyring::KeyRing;
 use crate::work::{Sweep, Swept, Work};
 use crate::{Fault, ids, limits};
 
-/// Parameters that were given out.
+/// Parameters that were given to an importer.
 #[derive(Debug, Serialize, Deserialize)]
 struct Parameters {
     algorithm: String,
@@ -24,7 +24,7 @@ struct Parameters {
 
 /// What an importer needs.
 pub struct ImportParameters {
-    /// Names the parameters: 32 bytes.
+    /// Identifies the parameters: 32 bytes.
     pub token: Vec<u8>,
     /// DER `SubjectPublicKeyInfo` of the wrapping key.
     pub public_key: Vec<u8>,
@@ -32,23 +32,23 @@ pub struct ImportParameters {
     pub expires_ms: i64,
 }
 
-/// What is imported.
+/// The material of an import.
 pub struct NewMaterial<'a> {
     /// The token of the parameters.
     pub token: &'a [u8],
-    /// The material under the wrapping key.
+    /// The material, encrypted under the wrapping key.
     pub wrapped: &'a [u8],
     /// When it expires, milliseconds since 1970; absent if it does not.
     pub expires_ms: Option<i64>,
-    /// Whether it must be (`Some(true)`) or must not be (`Some(false)`) a material that the key does not know.
+    /// Whether it must be (`Some(true)`) or must not be (`Some(false)`) a material that is new to the key.
     pub is_new: Option<bool>,
-    /// Free text; absent keeps what was there.
+    /// Free text; if absent, the previous one stays.
     pub description: Option<String>,
-    /// Id that the material must have.
+    /// Required id of the material.
     pub material_id: Option<&'a str>,
 }
 
-/// Gives out parameters for an import with the `algorithm` and a wrapping key of the type `spec`.
+/// Returns parameters for an import with `algorithm` and a wrapping key of type `spec`.
 pub fn import_parameters(
     work: &mut Work<'_>,
     key: &Key,
@@ -61,7 +61,7 @@ pub fn import_parameters(
     key.require_kept()?;
     let open = work.scan::<Parameters>(&record_key(key, ""), "", limits::MAX_OPEN_IMPORTS)?;
     if open.len() >= limits::MAX_OPEN_IMPORTS {
-        // The oldest are of no use to anybody who still imports.
+        // Older parameters are of no use to an importer who asks again.
         close_all(work, key)?;
     }
     let token = ids::hex::<32>()?;
@@ -79,7 +79,7 @@ pub fn import_parameters(
     Ok(ImportParameters { token, public_key, expires_ms })
 }
 
-/// Imports material, and gives the id that it has.
+/// Imports material, and returns its id.
 pub fn import_material(
     work: &mut Work<'_>,
     key: Key,
@@ -91,8 +91,8 @@ pub fn import_material(
     key.require_kept()?;
     let (material, algorithm) = unwrap(work, &key, &new)?;
     place_material(work, key, &new, &material).map_err(|error| match error {
-        // PKCS #1 v1.5 has no integrity of its own: who could tell bad padding from bad material could decrypt by
-        // asking often (Bleichenbacher, CRYPTO '98).
+        // PKCS #1 v1.5 has no integrity protection: somebody who can tell bad padding from bad material could decrypt
+        // by asking often (Bleichenbacher, CRYPTO '98).
         KmsError::IncorrectKeyMaterial(_) if !algorithm.detects_changes() => {
             KmsError::InvalidCiphertext
         }
@@ -133,14 +133,14 @@ fn place_material(
         form: imported.form.name().to_owned(),
     };
     let is_first = key.material_id().is_empty();
-    // "The key state changes to Enabled", also of a key that was disabled before its material was gone.
+    // "The key state changes to Enabled", also for a key that was disabled before its material was deleted.
     if key.state() == KeyState::PendingImport {
         key.record.enabled = true;
     }
     match key.record.materials.iter_mut().find(|material| material.id == id) {
         Some(material) => material.import = Some(import),
         None => {
-            // One new material at a time waits for its rotation; a later one takes its place.
+            // At most one new material waits for its rotation; a later one replaces it.
             let waiting = key.record.materials.iter().find(|m| m.pending).map(|m| m.id.clone());
             if let Some(waiting) = waiting {
                 work.delete(&key.material_record_key(&waiting));
@@ -164,7 +164,7 @@ fn place_material(
     Ok((key, id))
 }
 
-/// Deletes imported material: the current one, or the one that is named. Gives its id.
+/// Deletes imported material: the current one, or the one that is named. Returns its id.
 pub fn delete_material(
     work: &mut Work<'_>,
     ring: &KeyRing,
@@ -184,7 +184,8 @@ pub fn delete_material(
     let record_key = key.material_record_key(&id);
     work.delete(&record_key);
     ring.forget(&record_key);
-    // What waits for its rotation belongs to the primary key, and goes everywhere if it goes there.
+    // Material that waits for its rotation belongs to the primary key, and is deleted everywhere if it is deleted
+    // there.
     let was_waiting = key.material(&id).is_some_and(|material| material.pending);
     if was_waiting && !key.is_replica() {
         key.record.materials.retain(|material| material.id != id);
@@ -225,7 +226,7 @@ pub(super) fn erase_expired(
     key.save(work)
 }
 
-/// Closes all imports of a key that are under way.
+/// Closes all open imports of a key.
 pub(super) fn close_all(work: &mut Work<'_>, key: &Key) -> Result<(), Fault> {
     let prefix = record_key(key, "");
     for (found, _) in work.scan::<Parameters>(&prefix, "", limits::MAX_OPEN_IMPORTS)? {
@@ -239,12 +240,12 @@ pub(super) fn close_all(work: &mut Work<'_>, key: &Key) -> Result<(), Fault> {
 /// Forgets parameters that have expired.
 pub const FORGET_EXPIRED: Sweep = Sweep {
     find: |work, after, limit| {
-        // A day longer than they are valid, so that an importer who is late is told so.
+        // Kept a day longer than it is valid, so that a late importer gets the right error.
         work.due("kms/import/", after, limit, |parameters: &Parameters, now_ms| {
             parameters.expires_ms + limits::IMPORT_PARAMETERS_MS <= now_ms
         })
     },
-    // Parameters never change: they need not be read again.
+    // Parameters never change, so they need not be read again.
     handle: |work, record_key, _| {
         work.delete(record_key);
         work.delete(&record_key.replacen("kms/import/", "kms/import-secret/", 1));
@@ -252,7 +253,7 @@ pub const FORGET_EXPIRED: Sweep = Sweep {
     },
 };
 
-/// Takes the parameters, which nobody can use again, and unwraps the material.
+/// Uses the parameters up and unwraps the material.
 fn unwrap(
     work: &mut Work<'_>,
     key: &Key,
@@ -298,7 +299,7 @@ fn check_novelty(key: &Key, is_known: bool, wanted_new: Option<bool>) -> Result<
         (true, false) if !is_first && !key.is_symmetric_encryption() => {
             incorrect("The key material of an asymmetric or HMAC key cannot be changed.")
         }
-        // As any other material that does not fit: what else is said would tell that the padding was right.
+        // The same error as for any other material that does not fit: another would tell that the padding was right.
         (true, false) if key.is_replica() => incorrect(
             "The key material is new: import it into the primary key first, and then into its replicas.",
         ),
@@ -306,8 +307,8 @@ fn check_novelty(key: &Key, is_known: bool, wanted_new: Option<bool>) -> Result<
     }
 }
 
-/// The id of a material: the same material in the same key has the same. It tells nothing of a key of 28
-/// random bytes or more.
+/// The id of a material: a key gives the same material the same id. The id reveals nothing of a key with 28 random
+/// bytes or more.
 fn material_id(key: &Key, stored: &Secret) -> String {
     let tagged = [b"outlast key material id v1\0", key.id().as_bytes(), b"\0", stored.expose()];
     hex::encode(digests::sha256(Secret::new(tagged.concat()).expose()))

@@ -11,11 +11,11 @@ use crate::identity::{Permit, action};
 use crate::work::{Page, Work};
 use crate::{ids, limits, quotas, tags};
 
-/// What a new key shall be.
+/// Properties of a new key.
 pub struct NewKey {
     /// Its type.
     pub spec: &'static KeySpec,
-    /// Its use, one of the type's.
+    /// Its usage, one of the type's.
     pub usage: KeyUsage,
     /// Free text.
     pub description: String,
@@ -23,9 +23,9 @@ pub struct NewKey {
     pub tags: BTreeMap<String, String>,
     /// Where its material comes from.
     pub origin: Origin,
-    /// Whether it can be replicated to other regions.
+    /// Whether it can be replicated to other Regions.
     pub multi_region: bool,
-    /// Key policy, already checked; absent for the default one.
+    /// Key policy, already checked; `None` for the default one.
     pub policy: Option<String>,
 }
 
@@ -75,7 +75,7 @@ pub fn create(
     Ok(key)
 }
 
-/// Finds a key by id, ARN, alias name or alias ARN. An ARN may be of another account.
+/// Finds a key by id, ARN, alias name or alias ARN. An ARN may name another account's key.
 pub fn find(work: &mut Work<'_>, scope: &Scope, name: &str) -> Result<Key, KmsError> {
     let invalid = || KmsError::NotFound(format!("Invalid keyId '{name}'"));
     let mut scope = scope.clone();
@@ -114,14 +114,14 @@ pub(super) fn by_id(work: &mut Work<'_>, scope: &Scope, id: &str) -> Result<Key,
     };
     let record = work.get::<Record>(&record_key(scope, id))?.ok_or_else(missing)?;
     let key = Key::new(scope, record, work.now_ms())?;
-    // Past its date a key is gone, whether the sweep has been by or not.
+    // After its date a key is gone, even if no sweep has run.
     if key.deletion().is_some_and(|deletion| deletion.at_ms <= work.now_ms()) {
         return Err(missing());
     }
     Ok(key)
 }
 
-/// Lists keys in order of id, beginning after the marker of the page before.
+/// Lists keys in order of id, after the marker of the previous page.
 pub fn keys(
     work: &Work<'_>,
     scope: &Scope,
@@ -172,7 +172,7 @@ pub fn add_tags(
     Ok(key)
 }
 
-/// Removes tags; those that are not there are no error.
+/// Removes tags; ignores keys that the resource does not have.
 pub fn remove_tags(
     work: &mut Work<'_>,
     mut key: Key,

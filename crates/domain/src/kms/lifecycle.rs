@@ -1,4 +1,4 @@
-//! States: on, off, to be deleted, erased.
+//! States of keys: enabled, disabled, pending deletion, erased.
 
 use super::record::{Deletion, Key, KeyState, Record, record_key, scope_of};
 use super::{KmsError, alias, grant, import, region, usage};
@@ -6,7 +6,7 @@ use crate::identity::{Permit, action};
 use crate::work::{Sweep, Swept, Work};
 use crate::{Fault, limits};
 
-/// Switches a key on.
+/// Enables a key.
 pub fn enable(
     work: &mut Work<'_>,
     key: Key,
@@ -16,7 +16,7 @@ pub fn enable(
     set_enabled(work, key, true)
 }
 
-/// Switches a key off.
+/// Disables a key.
 pub fn disable(
     work: &mut Work<'_>,
     key: Key,
@@ -60,7 +60,7 @@ pub fn schedule_deletion(
     Ok(key)
 }
 
-/// Takes back a scheduled deletion. The key is disabled afterwards, as on AWS.
+/// Cancels a scheduled deletion. The key is disabled afterwards, as on AWS.
 pub fn cancel_deletion(
     work: &mut Work<'_>,
     mut key: Key,
@@ -77,8 +77,8 @@ pub fn cancel_deletion(
     Ok(key)
 }
 
-/// Erases keys whose waiting period is over, with everything that belongs to them, and imported material that
-/// has expired, in all accounts and regions.
+/// Erases keys whose waiting period is over, with all their records, and expired imported material, in all accounts
+/// and Regions.
 pub const ERASE_EXPIRED: Sweep = Sweep {
     find: |work, after, limit| {
         work.due("kms/key/", after, limit, |record: &Record, now_ms| {
@@ -89,8 +89,8 @@ pub const ERASE_EXPIRED: Sweep = Sweep {
 };
 
 fn erase_expired(work: &mut Work<'_>, record_key: &str, swept: &mut Swept) -> Result<(), Fault> {
-    // Read as part of the work, so that a cancellation in between wins.
-    // It is also how a set of keys that goes at once learns of one another.
+    // Read as part of the work, so that a cancellation in between wins. This is also how the keys of a set that are
+    // erased at once see each other.
     let Some(record) = work.get::<Record>(record_key)? else { return Ok(()) };
     let scope = scope_of(record_key).ok_or_else(|| Fault::Damaged(record_key.to_owned()))?;
     let key = Key::new(&scope, record, work.now_ms())?;

@@ -1,4 +1,4 @@
-//! Use of keys: signing, verifying, encrypting, decrypting, agreeing.
+//! Cryptographic operations: sign, verify, encrypt, decrypt, agree.
 
 use std::collections::BTreeMap;
 
@@ -74,7 +74,7 @@ pub fn verify(
     })
 }
 
-/// What is to be encrypted.
+/// A plaintext to encrypt.
 #[derive(Clone, Copy)]
 pub struct PlaintextRef<'a> {
     /// KMS `EncryptionAlgorithm`.
@@ -85,7 +85,7 @@ pub struct PlaintextRef<'a> {
     pub bytes: &'a [u8],
 }
 
-/// What is to be decrypted.
+/// A ciphertext to decrypt.
 #[derive(Clone, Copy)]
 pub struct CiphertextRef<'a> {
     /// KMS `EncryptionAlgorithm`.
@@ -96,7 +96,7 @@ pub struct CiphertextRef<'a> {
     pub blob: &'a [u8],
 }
 
-/// A decrypted text together with what had made it.
+/// A decrypted text, and the material that had encrypted it.
 pub struct Plaintext {
     /// The bytes.
     pub bytes: Secret,
@@ -104,7 +104,7 @@ pub struct Plaintext {
     pub material_id: Option<String>,
 }
 
-/// Encrypts for the operation named, and gives AWS's `CiphertextBlob`.
+/// Encrypts for the operation `A`, and returns AWS's `CiphertextBlob`.
 pub fn encrypt(
     work: &mut Work<'_>,
     ring: &KeyRing,
@@ -132,8 +132,8 @@ pub fn encrypt(
     Ok([header.as_slice(), &body].concat())
 }
 
-/// The key that a symmetric ciphertext says it is under. Its absence gets AWS's error, whether
-/// the key never was, is gone, or is another region's.
+/// The key that a symmetric ciphertext names. If it is not found, the error is AWS's, whether the key never existed,
+/// is gone, or is in another Region.
 pub fn decryption_key(work: &mut Work<'_>, scope: &Scope, blob: &[u8]) -> Result<Key, KmsError> {
     let header = Header::parse(blob).ok_or(KmsError::InvalidCiphertext)?;
     let account = header.account.unwrap_or_else(|| scope.account.clone());
@@ -144,7 +144,7 @@ pub fn decryption_key(work: &mut Work<'_>, scope: &Scope, blob: &[u8]) -> Result
     })
 }
 
-/// Decrypts what [`encrypt`] made, with the same key, algorithm and context, for the operation named.
+/// Decrypts the result of [`encrypt`], with the same key, algorithm and context, for the operation `A`.
 pub fn decrypt(
     work: &mut Work<'_>,
     ring: &KeyRing,
@@ -171,7 +171,7 @@ pub fn decrypt(
     if header.key_id != key.id() || !(own_account) {
         return Err(KmsError::IncorrectKey);
     }
-    // Any material that the key has ever had; one that was never its own is a forgery.
+    // Any material that the key ever had; another one means a forged ciphertext.
     if key.material(&header.material_id).is_none_or(|material| material.pending) {
         return Err(KmsError::InvalidCiphertext);
     }
@@ -237,7 +237,7 @@ pub fn derive_shared_secret(
     })
 }
 
-/// A shared secret of 32 bytes and the ciphertext that gives it to the holder of the key.
+/// Makes a shared secret of 32 bytes and the ciphertext from which the key's holder recovers it.
 pub fn encapsulate(
     work: &mut Work<'_>,
     ring: &KeyRing,
@@ -250,8 +250,8 @@ pub fn encapsulate(
     Ok(load(work, ring, key, key.material_id())?.encapsulate()?)
 }
 
-/// The shared secret in a ciphertext. A ciphertext of the right length that nobody made gives 32 bytes that
-/// look random (implicit rejection, FIPS 203, algorithm 18).
+/// Recovers the shared secret from a ciphertext. An invalid ciphertext of the right length gives 32 bytes that look
+/// random (implicit rejection, FIPS 203, algorithm 18).
 pub fn decapsulate(
     work: &mut Work<'_>,
     ring: &KeyRing,
@@ -277,7 +277,7 @@ const FORMAT_2: u8 = 2;
 /// The same for a multi-Region key, which has the same id everywhere.
 const FORMAT_3: u8 = 3;
 
-/// What a symmetric ciphertext says of itself, before it is believed.
+/// The header of a symmetric ciphertext, not verified yet.
 struct Header {
     account: Option<String>,
     key_id: String,
@@ -312,7 +312,7 @@ impl Header {
     }
 }
 
-/// Whether a blob names the key as the one that it is under.
+/// Whether a ciphertext names the key.
 pub fn is_under(blob: &[u8], key: &Key) -> bool {
     Header::parse(blob).is_some_and(|header| {
         header.key_id == key.id()
@@ -329,7 +329,7 @@ fn header(key: &Key) -> Result<Vec<u8>, KmsError> {
     Ok([&[format], &account.to_be_bytes()[3..], id.as_slice(), &material].concat())
 }
 
-/// Header and context, each string with its length before it, so that no two contexts encode alike.
+/// Header and context, each string preceded by its length, so that no two contexts have the same encoding.
 fn associated_data(header: &[u8], context: &EncryptionContext) -> Vec<u8> {
     let mut out = header.to_vec();
     for text in context.iter().flat_map(|(key, value)| [key, value]) {
@@ -348,7 +348,7 @@ fn load(
     Ok(ring.load(work, &key.material_record_key(material_id), key.spec())?)
 }
 
-/// Bytes of the longest plaintext, which an RSA key takes like material that it wraps.
+/// Length of the longest plaintext in bytes: an RSA key encrypts it as it would wrap a key.
 fn longest_under_rsa(key: &Key, algorithm: &str) -> usize {
     let bits = key.spec().name.strip_prefix("RSA_").and_then(|bits| bits.parse().ok());
     let row = WrappingAlgorithm::by_name(algorithm);
@@ -404,12 +404,12 @@ fn require_encryption(
     Ok(())
 }
 
-/// Ed25519ph: KMS takes a digest only, and "still performs the SHA-512 prehash": it is hashed twice.
+/// Ed25519ph: KMS takes only a digest, and "still performs the SHA-512 prehash": the message is hashed twice.
 fn is_prehashed(row: &SignatureAlgorithm) -> bool {
     row.family == Family::Ed25519 && row.digest.is_some()
 }
 
-/// The message as the algorithm takes it.
+/// The message in the form that the algorithm takes.
 fn as_signed<'a>(row: &SignatureAlgorithm, message: Message<'a>) -> Message<'a> {
     match message {
         Message::Digest(digest) if is_prehashed(row) => Message::Raw(digest),

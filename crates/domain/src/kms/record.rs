@@ -1,4 +1,4 @@
-//! A key as stored, and what can be read from it.
+//! A key as stored, and its properties.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,35 +22,35 @@ pub(super) struct Record {
     pub(super) created_ms: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) deletion: Option<Deletion>,
-    /// Current material; empty if there is none.
+    /// Id of the current material; empty if there is none.
     pub(super) material_id: String,
     pub(super) tags: BTreeMap<String, String>,
     #[serde(default)]
     pub(super) origin: Origin,
-    /// Key policy; absent for the default one.
+    /// Key policy; `None` for the default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) policy: Option<String>,
     /// Unique ids of the principals that it names.
     #[serde(default, skip_serializing_if = "UniqueIds::is_empty")]
     pub(super) principals: UniqueIds,
-    /// Every material, oldest first. Records of the first version have one, which is not listed.
+    /// All materials, oldest first. Records of the first version have one, which is not listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) materials: Vec<Material>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) rotation: Option<Rotation>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) regions: Option<Regions>,
-    /// Waiting period of a primary key whose replicas must go first, in days.
+    /// Waiting period of a primary key whose replicas must be deleted first, in days.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) after_replicas_days: Option<i64>,
 }
 
-/// A deletion that is due.
+/// A scheduled deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deletion {
-    /// When the key and its material go, milliseconds since 1970.
+    /// When the key and its material are erased, milliseconds since 1970.
     pub at_ms: i64,
-    /// The waiting period that was asked for, in days.
+    /// The requested waiting period, in days.
     pub window_days: i64,
 }
 
@@ -87,7 +87,7 @@ pub struct Material {
     /// `AUTOMATIC` or `ON_DEMAND`, if a rotation brought it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotation_type: Option<String>,
-    /// What is known of its import, if it was imported.
+    /// Its import, if it was imported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub import: Option<Import>,
     /// Whether it waits for a rotation to become current.
@@ -98,7 +98,7 @@ pub struct Material {
 /// The import of a material.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Import {
-    /// Whether the material is here; it can be deleted and imported again.
+    /// Whether the material is present; it can be deleted and imported again.
     pub present: bool,
     /// When it expires, milliseconds since 1970; absent if it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,7 +106,7 @@ pub struct Import {
     /// Free text.
     #[serde(default)]
     pub description: String,
-    /// The form it came in: raw, PKCS #8, and for ML-DSA and ML-KEM whether the seed is known.
+    /// Form of the imported material: raw, PKCS #8, and for ML-DSA and ML-KEM whether the seed is known.
     pub form: String,
 }
 
@@ -128,7 +128,7 @@ pub struct Rotation {
     pub next_ms: i64,
 }
 
-/// The regions of a multi-Region key; every key of the set has the same.
+/// The Regions of a multi-Region key; all keys of the set have the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Regions {
     /// Region of the primary key.
@@ -140,15 +140,15 @@ pub struct Regions {
 /// `KeyState`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyState {
-    /// Usable.
+    /// Can be used.
     Enabled,
-    /// Switched off.
+    /// Disabled by its owner.
     Disabled,
     /// Material must be imported first.
     PendingImport,
-    /// To be deleted.
+    /// Will be deleted when its waiting period is over.
     PendingDeletion,
-    /// To be deleted when its replicas are gone.
+    /// Will be deleted after its replicas are gone.
     PendingReplicaDeletion,
 }
 
@@ -187,13 +187,13 @@ impl Key {
         Ok(Self { scope: scope.clone(), spec, usage, record, now_ms, alias: None })
     }
 
-    /// Notes the alias that it was found by.
+    /// Notes the alias by which it was found.
     pub(super) fn by_alias(mut self, alias: &str) -> Self {
         self.alias = Some(alias.to_owned());
         self
     }
 
-    /// The alias that it was found by, if it was.
+    /// The alias by which it was found, if any.
     pub fn alias(&self) -> Option<&str> {
         self.alias.as_deref()
     }
@@ -213,7 +213,7 @@ impl Key {
         &self.scope.account
     }
 
-    /// Where it lives.
+    /// Account and Region.
     pub fn scope(&self) -> &Scope {
         &self.scope
     }
@@ -223,7 +223,7 @@ impl Key {
         self.spec
     }
 
-    /// Its use.
+    /// Its usage.
     pub fn usage(&self) -> KeyUsage {
         self.usage
     }
@@ -243,12 +243,12 @@ impl Key {
         self.record.created_ms
     }
 
-    /// The deletion that is due, if there is one.
+    /// The scheduled deletion, if there is one.
     pub fn deletion(&self) -> Option<Deletion> {
         self.record.deletion
     }
 
-    /// Waiting period that begins when the last replica is gone, in days.
+    /// Waiting period that starts when the last replica is gone, in days.
     pub fn after_replicas_days(&self) -> Option<i64> {
         self.record.after_replicas_days
     }
@@ -273,7 +273,7 @@ impl Key {
         self.record.materials.iter().find(|material| material.id == id)
     }
 
-    /// Automatic rotation, if it is on.
+    /// Automatic rotation, if it is enabled.
     pub fn rotation(&self) -> Option<Rotation> {
         self.record.rotation
     }
@@ -302,7 +302,7 @@ impl Key {
         if record.after_replicas_days.is_some() {
             return KeyState::PendingReplicaDeletion;
         }
-        // A material that waits for its rotation is not used yet.
+        // A material that waits for its rotation is not in use yet.
         let all_here = record
             .materials
             .iter()
@@ -325,7 +325,7 @@ impl Key {
         }
     }
 
-    /// Fails if the key is on its way out.
+    /// Fails if the key is scheduled for deletion.
     pub(super) fn require_kept(&self) -> Result<(), KmsError> {
         match self.state() {
             KeyState::PendingDeletion | KeyState::PendingReplicaDeletion => Err(self.wrong_state()),
@@ -333,7 +333,7 @@ impl Key {
         }
     }
 
-    /// The error that the key's state is.
+    /// The error for an operation that the key's state does not allow.
     pub(super) fn wrong_state(&self) -> KmsError {
         let state = match self.state() {
             KeyState::Enabled => "enabled",
@@ -345,7 +345,7 @@ impl Key {
         KmsError::InvalidState(format!("{} is {state}.", self.arn()))
     }
 
-    /// The record of the material with this id.
+    /// Record key of the material with this id.
     pub(super) fn material_record_key(&self, material_id: &str) -> String {
         material_record_key(&self.scope, &self.record.id, material_id)
     }
@@ -374,7 +374,7 @@ pub(super) fn material_record_key(scope: &Scope, id: &str, material_id: &str) ->
     format!("kms/material/{}/{}/{id}/{material_id}", scope.account, scope.region)
 }
 
-/// Reads the scope out of the place of a key's record.
+/// Account and Region in the record key of a key.
 pub(super) fn scope_of(record_key: &str) -> Option<Scope> {
     let mut parts = record_key.strip_prefix("kms/key/")?.split('/');
     let (account, region) = (parts.next()?, parts.next()?);

@@ -1,4 +1,4 @@
-//! Multi-Region keys: one key id and one material in several regions.
+//! Multi-Region keys: one key id and one material in several Regions.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::partition::Partition;
 use crate::work::Work;
 use crate::{Fault, quotas};
 
-/// What a replica has of its own.
+/// Properties that a replica does not share with its primary key.
 pub struct NewReplica {
     /// Its region.
     pub region: String,
@@ -23,7 +23,7 @@ pub struct NewReplica {
     pub policy: Option<String>,
 }
 
-/// Makes a replica of a primary key in another region.
+/// Makes a replica of a primary key in another Region.
 pub fn replicate(
     work: &mut Work<'_>,
     key: &Key,
@@ -82,7 +82,7 @@ pub fn replicate(
     record.rotation = None;
     record.regions = Some(regions.clone());
     for material in &mut record.materials {
-        // Imported material is imported into each region by its owner.
+        // Imported material must be imported into each Region by its owner.
         if let Some(import) = &mut material.import {
             import.present = false;
         }
@@ -131,7 +131,7 @@ pub fn update_primary(
     regions.replicas.remove(region);
     regions.replicas.insert(key.scope().region.clone());
     region.clone_into(&mut regions.primary);
-    // Rotation is the primary key's business, and its schedule moves with it.
+    // The primary key's rotation schedule moves with it.
     replica.record.rotation = key.record.rotation;
     replica.save(work)?;
     let mut former = key.clone();
@@ -140,12 +140,12 @@ pub fn update_primary(
     Ok(save_regions(work, &former, &regions)?)
 }
 
-/// The key of the set in `region`, if there is one: for whoever must allow something, too.
+/// The key of the set in `region`, if there is one: also for checking permissions on it.
 pub fn member(work: &mut Work<'_>, key: &Key, region: &str) -> Result<Option<Key>, KmsError> {
     Ok(sibling(work, key, region)?)
 }
 
-/// A material that waited for its rotation is no longer wanted: its replicas go, too.
+/// A material that waited for its rotation is no longer wanted; its copies in the replicas are deleted, too.
 pub(super) fn forget_waiting(work: &mut Work<'_>, key: &Key, id: &str) -> Result<(), Fault> {
     let Some(regions) = key.regions().filter(|_| !key.is_replica()) else { return Ok(()) };
     for region in &regions.replicas {
@@ -157,8 +157,8 @@ pub(super) fn forget_waiting(work: &mut Work<'_>, key: &Key, id: &str) -> Result
     Ok(())
 }
 
-/// A replica was erased: the others forget it, and a primary key that waited for the last one begins its own
-/// waiting period.
+/// After a replica was erased: the other keys of the set drop it, and a primary key that waited for the last one
+/// starts its own waiting period.
 pub(super) fn replica_is_gone(work: &mut Work<'_>, gone: &Key) -> Result<(), Fault> {
     let Some(regions) = gone.regions() else { return Ok(()) };
     let mut regions = regions.clone();
@@ -175,7 +175,7 @@ pub(super) fn replica_is_gone(work: &mut Work<'_>, gone: &Key) -> Result<(), Fau
     Ok(())
 }
 
-/// Gives the replicas of a key its materials and says which one is current.
+/// Copies a key's materials to its replicas, and which one is current.
 pub(super) fn spread_materials(work: &mut Work<'_>, key: &Key) -> Result<(), Fault> {
     let Some(regions) = key.regions() else { return Ok(()) };
     for region in &regions.replicas {
@@ -183,7 +183,8 @@ pub(super) fn spread_materials(work: &mut Work<'_>, key: &Key) -> Result<(), Fau
         key.record.material_id.clone_into(&mut replica.record.material_id);
         for material in &key.record.materials {
             match replica.record.materials.iter_mut().find(|known| known.id == material.id) {
-                // What was imported stays as its region has it; when it became current is the same everywhere.
+                // Imports are separate in each Region; which material is current, and since when, is the same
+                // everywhere.
                 Some(known) => {
                     known.rotated_ms = material.rotated_ms;
                     known.rotation_type.clone_from(&material.rotation_type);
@@ -218,7 +219,7 @@ fn copy_materials(work: &mut Work<'_>, from: &Key, to: &Key) -> Result<(), Fault
     Ok(())
 }
 
-/// Writes the regions into every key of the set that is there.
+/// Writes the Regions into every existing key of the set.
 fn save_regions(work: &mut Work<'_>, key: &Key, regions: &Regions) -> Result<(), Fault> {
     let names = regions.replicas.iter().chain([&regions.primary]);
     for region in names {

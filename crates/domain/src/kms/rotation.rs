@@ -1,4 +1,4 @@
-//! New material for a key; what the old one encrypted is decrypted for ever.
+//! Rotation of key material; what old material encrypted can always be decrypted.
 
 use super::record::{Key, Material, Origin, Record, Rotation, scope_of};
 use super::{KmsError, region};
@@ -12,16 +12,16 @@ const AUTOMATIC: &str = "AUTOMATIC";
 const ON_DEMAND: &str = "ON_DEMAND";
 const DAY_MS: i64 = 86_400_000;
 
-/// Which materials a list has.
+/// Which materials to list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listed {
-    /// Those that a rotation brought.
+    /// Those that rotations brought.
     Rotations,
-    /// The first and those that wait for a rotation, too.
+    /// Also the first one, and those that wait for a rotation.
     All,
 }
 
-/// Switches automatic rotation on, or changes its period.
+/// Enables automatic rotation, or changes its period.
 pub fn enable_rotation(
     work: &mut Work<'_>,
     mut key: Key,
@@ -44,7 +44,7 @@ pub fn enable_rotation(
     Ok(key.save(work)?)
 }
 
-/// Switches automatic rotation off.
+/// Disables automatic rotation.
 pub fn disable_rotation(
     work: &mut Work<'_>,
     mut key: Key,
@@ -60,7 +60,7 @@ pub fn disable_rotation(
     Ok(key.save(work)?)
 }
 
-/// Automatic rotation of a key, if it is on; a replica has its primary key's.
+/// Automatic rotation of a key, if it is enabled; a replica has its primary key's.
 pub fn rotation_status(
     work: &mut Work<'_>,
     key: &Key,
@@ -106,7 +106,7 @@ pub fn rotate_on_demand(
     }
 }
 
-/// Materials of a key, newest first, beginning after the marker of the page before.
+/// Materials of a key, newest first, after the marker of the previous page.
 pub fn rotations(
     work: &Work<'_>,
     key: &Key,
@@ -159,7 +159,7 @@ fn is_due(record: &Record, now_ms: i64) -> bool {
 }
 
 fn rotate_due(work: &mut Work<'_>, record_key: &str, swept: &mut Swept) -> Result<(), Fault> {
-    // Read again as part of the work: somebody may have rotated it meanwhile.
+    // Read again as part of the work: it may have been rotated in the meantime.
     let Some(record) = work.get::<Record>(record_key)?.filter(|now| is_due(now, work.now_ms()))
     else {
         return Ok(());
@@ -187,7 +187,7 @@ fn rotate(work: &mut Work<'_>, key: &mut Key, kind: &str) -> Result<(), Fault> {
     region::spread_materials(work, key)
 }
 
-/// Makes the imported material that waits the current one, if it is in every region of the key.
+/// Makes the waiting imported material current, if it was imported in every Region of the key.
 fn rotate_to_imported(work: &mut Work<'_>, key: &mut Key) -> Result<(), KmsError> {
     let now_ms = work.now_ms();
     let waiting = key.materials().iter().find(|material| material.pending);
@@ -216,12 +216,12 @@ fn rotate_to_imported(work: &mut Work<'_>, key: &mut Key) -> Result<(), KmsError
     Ok(region::spread_materials(work, key)?)
 }
 
-/// The first region of the key's set in which a material has not been imported.
+/// The first Region of the key's set in which a material has not been imported.
 fn region_without(work: &mut Work<'_>, key: &Key, id: &str) -> Result<Option<String>, Fault> {
     let Some(regions) = key.regions().cloned() else { return Ok(None) };
     for region in regions.replicas.into_iter().chain([regions.primary]) {
         let member = region::sibling(work, key, &region)?;
-        // One on its way out takes no imports any more, and must not hold up the others.
+        // A key that is scheduled for deletion accepts no imports, and must not block the others.
         if member.as_ref().is_some_and(|member| member.require_kept().is_err()) {
             continue;
         }
@@ -233,7 +233,7 @@ fn region_without(work: &mut Work<'_>, key: &Key, id: &str) -> Result<Option<Str
     Ok(None)
 }
 
-/// Whether a material that waits for its rotation waits for an import into some region first.
+/// Whether a material that waits for its rotation must first be imported in some Region.
 pub fn awaits_import(
     work: &mut Work<'_>,
     key: &Key,

@@ -23,12 +23,12 @@ pub struct LastUse {
     pub request_id: String,
 }
 
-/// Writes the last use of a key. Nothing is read, so that uses at the same time do not conflict.
+/// Writes the last use of a key. Reads nothing, so that simultaneous uses do not conflict.
 pub fn record_use(work: &mut Work<'_>, key: &Key, last: &LastUse) -> Result<(), Fault> {
     work.put(&record_key(key), last)
 }
 
-/// The last use of a key since it was made.
+/// The last use of a key since its creation.
 pub fn last_use(
     work: &mut Work<'_>,
     key: &Key,
@@ -38,7 +38,7 @@ pub fn last_use(
     Ok(work.get(&record_key(key))?)
 }
 
-/// Whole days since the last use of a key, or since it was made.
+/// Whole days since the last use of a key, or since its creation.
 pub(super) fn unused_days(work: &mut Work<'_>, key: &Key) -> Result<i64, Fault> {
     let last = work.get::<LastUse>(&record_key(key))?;
     let since_ms = last.map_or(key.created_ms(), |last| last.at_ms);

@@ -1,4 +1,4 @@
-//! Conditions: a table of operators, and when they hold.
+//! Conditions: the table of operators, and when a condition holds.
 //!
 //! Sources: "IAM JSON policy elements: Condition operators", "Conditions with multiple context keys or
 //! values", "Single-valued vs. multivalued context keys".
@@ -16,10 +16,10 @@ use crate::arn::spellings;
 /// One operator applied to one key.
 #[derive(Debug, Clone)]
 pub(super) struct Condition {
-    /// In lower case.
+    /// Key in lower case.
     pub key: String,
     pub operator: Operator,
-    /// At least one.
+    /// Values of the document, at least one.
     pub wanted: Vec<Wanted>,
 }
 
@@ -31,10 +31,10 @@ pub(super) struct Operator {
     if_exists: bool,
 }
 
-/// How the values of the request are put together.
+/// How several values of a request are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Set {
-    /// No prefix: meant for keys with one value. With more, one must match, or for a negated operator none.
+    /// No prefix: for keys with one value. If there are more, one must match; for a negated operator, none may.
     One,
     /// `ForAllValues:`
     All,
@@ -42,7 +42,7 @@ enum Set {
     Any,
 }
 
-/// A value of the document, as its operator reads it.
+/// A value of the document, parsed for its operator.
 #[derive(Debug, Clone)]
 pub(super) enum Wanted {
     Text(Template),
@@ -57,7 +57,7 @@ pub(super) enum Wanted {
 type Compare = fn(Ordering) -> bool;
 
 impl Condition {
-    /// Whether the condition is met by the request, for a statement with this effect.
+    /// Whether the request meets the condition, for a statement with this effect.
     pub fn holds(&self, asked: Asked<'_>, effect: Effect) -> bool {
         let Operator { row, set, .. } = self.operator;
         let values = asked.values(&self.key);
@@ -92,28 +92,28 @@ impl Condition {
     }
 }
 
-/// Keys of one value each. One that has several stands for tags that differ in case only: each of them must allow,
+/// Keys with one value each. One that has several comes from tags that differ only in case: all of them must allow,
 /// and any of them denies.
 const TAG_KEYS: &[&str] = &["aws:principaltag/", "aws:requesttag/", "aws:resourcetag/"];
 
-/// How far a condition narrows what its statement is about.
+/// How far a condition restricts its statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Narrowing {
-    /// It holds only for requests in which the key has a value that the document names.
+    /// It holds only for requests whose value for the key is one that the document names.
     ToNamed,
-    /// It may hold for others, too.
+    /// It may also hold for others.
     NotSurely,
 }
 
 impl Condition {
-    /// Whether it is met by a request that does not have the key.
+    /// Whether a request without the key meets it.
     pub fn holds_without(&self) -> bool {
         let Operator { row, set, if_exists } = self.operator;
         if matches!(row.test, Test::Null) {
             return self.null() != Some(false);
         }
-        // "If the key that you specify in a policy condition is not present in the request context, the values do
-        // not match", and a negated operator does.
+        // "If the key that you specify in a policy condition is not present in the request context, the values do not
+        // match"; so a negated operator does match.
         if_exists
             || match set {
                 Set::One => row.negated,
@@ -122,7 +122,7 @@ impl Condition {
             }
     }
 
-    /// What the operator `Null` asks for, unless it is another or asks for both.
+    /// What the operator `Null` requires; `None` for other operators, and if it requires both.
     pub fn null(&self) -> Option<bool> {
         let mut asked = self.wanted.iter().map(|wanted| match wanted {
             Wanted::Absent(absent) => Some(*absent),
@@ -132,12 +132,12 @@ impl Condition {
         asked.all(|other| other == Some(first)).then_some(first)
     }
 
-    /// Whether some value of this type can match one that is wanted.
+    /// Whether any value of this type can match one of the document's.
     pub fn can_match(&self, kind: KeyKind) -> bool {
         self.wanted.iter().any(|wanted| wanted.can_match(self.operator.row.test, kind))
     }
 
-    /// Patterns that it compares with.
+    /// The patterns among its values.
     pub fn templates(&self) -> impl Iterator<Item = &Template> {
         self.wanted.iter().filter_map(|wanted| match wanted {
             Wanted::Text(template) | Wanted::Arn(template) => Some(template),
@@ -145,7 +145,8 @@ impl Condition {
         })
     }
 
-    /// How far the condition narrows its statement. Patterns count if they leave no account or organisation open.
+    /// How far the condition restricts its statement. A pattern restricts it if it leaves no account or organisation
+    /// open.
     pub fn narrows(&self) -> Narrowing {
         let Operator { row, set, if_exists } = self.operator;
         let named = |wanted: &Wanted| match (row.test, wanted) {
@@ -156,7 +157,7 @@ impl Condition {
             (Test::Arn, Wanted::Arn(arn)) => arn.names_account(),
             _ => false,
         };
-        // An absent key fits IfExists, ForAllValues and what is negated.
+        // Without the key, IfExists, ForAllValues and negated operators hold.
         let needs_key = !if_exists && set != Set::All && !row.negated;
         if needs_key && self.wanted.iter().all(named) {
             Narrowing::ToNamed
@@ -165,7 +166,7 @@ impl Condition {
         }
     }
 
-    /// Whether it is `StringEquals` with nothing but values that `fits` takes.
+    /// Whether it is `StringEquals` and `fits` accepts all its values.
     pub fn equals_one_of(&self, fits: impl Fn(&str) -> bool) -> bool {
         let Operator { row, set, if_exists } = self.operator;
         let plain = matches!(row.test, Test::Text) && !row.negated && set == Set::One && !if_exists;
@@ -177,7 +178,8 @@ impl Condition {
     }
 }
 
-/// Characters before the first wildcard that name an account or an organisation: an account id has twelve.
+/// Characters that must precede the first wildcard so that an account or organisation is named: an account id has
+/// twelve.
 const MIN_NAMED_PREFIX: usize = 12;
 
 impl Operator {
@@ -191,7 +193,7 @@ impl Operator {
         format!("{set}{}{}", self.row.name, if self.if_exists { "IfExists" } else { "" })
     }
 
-    /// Whether it holds where values do not match.
+    /// Whether it holds if values do not match.
     pub fn negated(&self) -> bool {
         self.row.negated
     }
@@ -214,7 +216,7 @@ impl Operator {
         (!alone).then_some(Self { row, set, if_exists })
     }
 
-    /// Reads a value of the document. `variables` says that its version has them.
+    /// Parses a value of the document. `variables` says whether its version has variables.
     pub fn read(&self, text: &str, variables: bool) -> Result<Wanted, &'static str> {
         let template = |wildcards, ignore_case| {
             Template::parse(text, Syntax { wildcards, variables, ignore_case })
@@ -254,7 +256,7 @@ impl Operator {
 }
 
 impl Wanted {
-    /// Whether a value of the request matches; `None` if a variable has no value. What cannot be read
+    /// Whether a value of the request matches; `None` if a variable has no value. A value that cannot be parsed
     /// matches nothing.
     fn matches(&self, text: &str, asked: Asked<'_>) -> Option<bool> {
         if !matches!(self, Self::Text(_) | Self::Arn(_)) && !asked.steps.take(1 + text.len()) {
@@ -278,7 +280,7 @@ impl Wanted {
         Some(found)
     }
 
-    /// Whether a value of type `kind` can match. Text may be anything.
+    /// Whether a value of type `kind` can match. Text can have any value.
     fn can_match(&self, test: Test, kind: KeyKind) -> bool {
         match (test, self, kind) {
             (Test::Text, Self::Text(text), KeyKind::Bool) => {
@@ -287,7 +289,7 @@ impl Wanted {
             (Test::TextIgnoreCase, Self::Text(text), KeyKind::Bool) => {
                 text.literal().is_none_or(|text| truth(&text).is_some())
             }
-            // Text is compared with the address, which is in no range.
+            // Text is compared with the address, and equals no range.
             (
                 Test::Text | Test::TextIgnoreCase | Test::Like,
                 Self::Text(text),
@@ -306,13 +308,13 @@ impl Wanted {
     }
 }
 
-/// Whether the values of a condition key are ARNs that this service has written: a policy may name those in other
-/// partitions. What callers bring, such as an encryption context, is text.
+/// Whether the values of a condition key are ARNs from this service: a policy may name those in other partitions.
+/// Values from callers, such as an encryption context, are text.
 pub(super) fn holds_arn(key: &str) -> bool {
     ARN_KEYS.contains(&key)
 }
 
-/// In lower case.
+/// Keys, in lower case.
 const ARN_KEYS: &[&str] = &[
     "acm-pca:templatearn",
     "acm:certificateauthority",
@@ -328,7 +330,7 @@ fn truth(text: &str) -> Option<bool> {
 
 const NOT_BOOL: &str = "is neither true nor false";
 
-/// How values are read and compared.
+/// How values are parsed and compared.
 #[derive(Debug, Clone, Copy)]
 enum Test {
     Text,
@@ -343,7 +345,7 @@ enum Test {
     Null,
 }
 
-/// One operator.
+/// An operator.
 #[derive(Debug)]
 struct Row {
     name: &'static str,

@@ -1,14 +1,14 @@
-//! One decision from the policy of a resource and the policies of the caller.
+//! One decision from a resource's policy and the caller's policies.
 //!
 //! Sources: "Policy evaluation logic" of the IAM User Guide; "Key policies in AWS KMS" and "Allowing users
 //! in other accounts to use a KMS key" of the KMS Developer Guide.
 
 use super::{Grant, Kind, Policy, Question, Steps, Stopped};
 
-/// Whether a request may go on, and if not, why.
+/// Whether a request is allowed, and if not, why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// It may.
+    /// It is allowed.
     Allow,
     /// A `Deny` applies: "with an explicit deny in {source}".
     ExplicitDeny {
@@ -21,11 +21,12 @@ pub enum Decision {
         /// caller is of another account) or `no identity-based policy`.
         reason: &'static str,
     },
-    /// A policy was not read to its end, and might have denied: "because {source} could not be evaluated: {why}".
+    /// A policy was not evaluated to its end, and might have denied: "because {source} could not be evaluated:
+    /// {why}".
     Undecided {
-        /// As of an explicit deny.
+        /// As in an explicit deny.
         source: &'static str,
-        /// What stopped it.
+        /// What stopped the evaluation.
         why: Stopped,
     },
 }
@@ -39,9 +40,10 @@ pub enum Decision {
 ///   its own account say.
 /// - From another account, both must allow.
 ///
-/// The root user of an account has no identity policies: where one is needed, it may do everything.
+/// The root user of an account has no identity policies: where one is needed, the root user may do everything.
 ///
-/// All documents together have [`crate::limits::MAX_POLICY_STEPS`]. One that needs more denies, whatever the others say.
+/// All documents together may take [`crate::limits::MAX_POLICY_STEPS`]. If they need more the request is denied,
+/// whatever the others say.
 pub fn decide(
     resource_policy: Option<&Policy>,
     resource_account: &str,
@@ -76,7 +78,7 @@ pub fn decide(
     }
     let same_account = question.caller.account == resource_account;
     let adds = resource_policy.is_some_and(|policy| policy.kind() == Kind::Authority);
-    // Silence of a policy that only adds is as none at all.
+    // If a policy that only adds does not apply, it counts as absent.
     let resource = resource.filter(|grant| !(adds && same_account && *grant == Grant::None));
     match resource {
         Some(Grant::Allow { delegated: false }) if same_account => Decision::Allow,

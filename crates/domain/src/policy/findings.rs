@@ -1,7 +1,8 @@
-//! What is not wrong with a document and still not what its author means: conditions on keys that no request has.
+//! Findings: valid parts of a document that do not do what its author means, such as conditions on keys that no
+//! request has.
 //!
 //! AWS accepts such documents, and so do we: policies move between here and there. But a `Deny` that never applies is
-//! said where it is put.
+//! reported when it is put.
 
 use super::condition::Condition;
 use super::keys::{KeyRow, PREFIXES, Set};
@@ -13,7 +14,7 @@ use super::{Effect, Policy, Statement};
 const MAX_FINDINGS: usize = 50;
 
 impl Policy {
-    /// What its author should know, in sentences. Positions in lists count from 0.
+    /// What the document's author should know, in sentences. Positions in lists count from 0.
     pub fn findings(&self) -> Vec<String> {
         let mut found = Vec::new();
         for (index, statement) in self.statements.iter().enumerate() {
@@ -36,7 +37,7 @@ impl Policy {
     }
 }
 
-/// What is to be said of a condition.
+/// The finding on a condition.
 fn judge(statement: &Statement, condition: &Condition) -> Option<String> {
     let key = show(&condition.key);
     let (holds, why) = if let Some(why) = never(statement, &condition.key) {
@@ -64,7 +65,7 @@ fn judge(statement: &Statement, condition: &Condition) -> Option<String> {
     })
 }
 
-/// Why no request that the statement is about has a key; `None` if some have.
+/// Why no request that matches the statement has a key; `None` if some have it.
 fn never(statement: &Statement, key: &str) -> Option<&'static str> {
     let Some(row) = KeyRow::find(key) else {
         let prefix = key.split(':').next().unwrap_or_default();
@@ -99,7 +100,7 @@ fn variables(statement: &Statement) -> impl Iterator<Item = String> {
         .map(str::to_owned)
 }
 
-/// A key as AWS spells it, or as it came.
+/// A key in AWS's spelling, or as it came.
 fn show(key: &str) -> String {
     match KeyRow::find(key) {
         Some(row) if !row.name.contains('$') => row.name.to_owned(),

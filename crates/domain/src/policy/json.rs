@@ -1,4 +1,4 @@
-//! JSON as policies use it: an object with the same key twice is refused, not merged.
+//! JSON for policies: an object with a repeated key is refused, not merged.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,26 +1,26 @@
-//! Condition keys as rows: what AWS documents for the services that are here, and our own.
+//! Condition keys as rows: those that AWS documents for the services here, and our own.
 //!
-//! Sources: "AWS global condition context keys" of the IAM User Guide; the tables of condition keys of KMS, Private CA,
-//! Certificate Manager and STS in the Service Authorization Reference; "AWS KMS condition keys" of the KMS Developer
-//! Guide. `docs/condition-keys.md` is made from these rows, warnings about policies come from them, and a test holds
-//! each one against a call.
+//! Sources: "AWS global condition context keys" of the IAM User Guide; the tables of condition keys of KMS, Private
+//! CA, Certificate Manager and STS in the Service Authorization Reference; "AWS KMS condition keys" of the KMS
+//! Developer Guide. `docs/condition-keys.md` and warnings about policies are made from these rows, and a test tries
+//! each one on a call.
 
-/// One key.
+/// A condition key.
 #[derive(Debug)]
 pub struct KeyRow {
-    /// As AWS spells it; what stands for a name in `${}` is any text.
+    /// Name in AWS's spelling; `${}` stands for any text.
     pub name: &'static str,
-    /// What its values are.
+    /// Type of its values.
     pub kind: KeyKind,
     /// Whether it can have several values, for `ForAnyValue` and `ForAllValues`.
     pub many: bool,
-    /// When a request has it.
+    /// When requests have it.
     pub set: Set,
-    /// Services whose actions have it, by the prefix of those; none for all.
+    /// Services whose actions have it, by their prefixes; empty for all.
     pub services: &'static [&'static str],
 }
 
-/// What values are.
+/// Type of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyKind {
     /// Any text.
@@ -51,14 +51,14 @@ impl KeyKind {
     }
 }
 
-/// When a request has a key.
+/// When requests have a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Set {
-    /// Every request of the services.
+    /// Every request of the services has it.
     Always,
-    /// Those that this says.
+    /// Some requests have it, as the text says.
     When(&'static str),
-    /// None, for this reason.
+    /// No request has it, for this reason.
     Never(&'static str),
 }
 
@@ -106,7 +106,8 @@ const fn kms(name: &'static str, kind: KeyKind, which: &'static str) -> KeyRow {
 
 use KeyKind::{Address, Arn, Bool, Date, Number, Text};
 
-/// Prefixes of keys that AWS has for the services here, and our own: another name with them is no key.
+/// Prefixes of keys that AWS has for the services here, and of our own: any other key with such a prefix does not
+/// exist.
 pub(super) const PREFIXES: &[&str] = &["aws", "kms", "acm", "acm-pca", "sts", "iam", "outlast"];
 
 const KMS: &[&str] = &["kms"];
@@ -135,7 +136,7 @@ const OF_CERTIFICATES: &str =
     "RequestCertificate, orders by ACME, and every operation on a certificate";
 const ASSUME_ROLE: &str = "AssumeRole";
 
-/// Every key.
+/// All keys.
 #[rustfmt::skip]
 pub static KEYS: &[KeyRow] = &[
     // Properties of the principal.

@@ -1,4 +1,4 @@
-//! From a document to a policy, with messages that say what is wrong and where.
+//! Parses a document into a policy; its errors say what is wrong and where.
 //!
 //! Source: "Grammar of the IAM JSON policy language".
 
@@ -15,7 +15,7 @@ use super::{
 
 type Object = BTreeMap<String, Node>;
 
-/// Reads a document.
+/// Parses a document.
 pub(super) fn document(text: &str, kind: Kind) -> Result<Policy, Malformed> {
     read_document(text, kind).map_err(|problem| {
         let Problem { place, what } = problem;
@@ -23,7 +23,7 @@ pub(super) fn document(text: &str, kind: Kind) -> Result<Policy, Malformed> {
     })
 }
 
-/// What is wrong, and where. The place is put together on the way out.
+/// What is wrong, and where. The path is built on the way out.
 struct Problem {
     place: String,
     what: String,
@@ -114,7 +114,7 @@ fn read_statement(
         each(node, text_of, |text| read_resource(text, kind, variables))
     })?;
     check_elements(kind, effect, principals.as_ref(), resources.is_some())?;
-    // AWS stores such a statement of a key policy, and it is for nothing.
+    // AWS stores such a statement of a key policy, and it has no effect.
     let resources = match (kind, resources) {
         (Kind::Key, None) => Some(Selection { negated: false, items: Vec::new() }),
         (_, resources) => resources,
@@ -129,12 +129,12 @@ fn read_statement(
     })
 }
 
-/// Sids are unique; those of IAM have letters and digits only, other services allow more.
+/// Sids must be unique; IAM allows letters and digits only, other services allow more.
 fn check_sid(sid: String, kind: Kind, sids: &mut BTreeSet<String>) -> Result<(), Problem> {
     if kind == Kind::Identity && !sid.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return Err(Problem::new(format!("{} has more than letters and digits", short(&sid))));
     }
-    // Consoles write empty ones.
+    // AWS's consoles write empty ones.
     if sid.is_empty() {
         return Ok(());
     }
@@ -145,7 +145,7 @@ fn check_sid(sid: String, kind: Kind, sids: &mut BTreeSet<String>) -> Result<(),
     Ok(())
 }
 
-/// Which elements each kind of document has.
+/// Checks the elements that each kind of document must and must not have.
 fn check_elements(
     kind: Kind,
     effect: Effect,
@@ -197,7 +197,7 @@ fn read_principals(node: Node) -> Result<Vec<Principal>, Problem> {
     Ok(principals)
 }
 
-/// `*`, or a service and an action, which may have wildcards.
+/// Parses `*`, or a service and an action, which may have wildcards.
 fn read_action(text: &str) -> Result<Template, Problem> {
     let word = |text: &str, more: &str| {
         !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
@@ -218,7 +218,7 @@ fn read_action(text: &str) -> Result<Template, Problem> {
 fn read_resource(text: &str, kind: Kind, variables: bool) -> Result<Template, Problem> {
     let syntax = Syntax { wildcards: true, variables, ignore_case: false };
     let template = Template::parse(text, syntax).map_err(Problem::new)?;
-    // Ends with a wildcard that stands for the other parts, as in arn:aws:s3*.
+    // Ends with a wildcard that covers the other components, as in arn:aws:s3*.
     let shortened = text.starts_with("arn:") && template.has_many();
     let (good, expected) = match kind {
         Kind::Key => (template.is_arn(Some("kms")), "the ARN of a KMS key"),
@@ -255,7 +255,7 @@ fn read_conditions(node: Node, variables: bool) -> Result<Vec<Condition>, Proble
     Ok(conditions)
 }
 
-/// Reads an element or its `Not` form, which exclude each other.
+/// Parses an element or its `Not` form, which exclude each other.
 fn select<T>(
     statement: &mut Object,
     plain: &str,
@@ -271,7 +271,7 @@ fn select<T>(
     Ok(take(statement, plain, &read)?.map(|items| Selection { negated: false, items }))
 }
 
-/// Reads an element, if it is there.
+/// Parses an element, if it is there.
 fn take<T>(
     from: &mut Object,
     name: &str,
@@ -280,7 +280,7 @@ fn take<T>(
     from.remove(name).map(read).transpose().map_err(|problem| problem.within(name))
 }
 
-/// Reads one value or a list of them, which is not empty.
+/// Parses a value, or a list of values that must not be empty.
 fn each<T>(
     node: Node,
     value_of: fn(&Node) -> Option<&str>,
@@ -303,7 +303,7 @@ fn text_of(node: &Node) -> Option<&str> {
     if let Node::Text(text) = node { Some(text) } else { None }
 }
 
-/// Condition values may be numbers and booleans, too.
+/// Condition values can also be numbers and booleans.
 fn scalar_of(node: &Node) -> Option<&str> {
     if let Node::Text(text) | Node::Scalar(text) = node { Some(text) } else { None }
 }

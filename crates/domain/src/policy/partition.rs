@@ -1,5 +1,5 @@
-//! Partitions in policies: a statement about a partition that cannot exist would hold for nothing, which a `Deny` must
-//! not do in silence.
+//! Partitions in policies: a statement about a partition that cannot exist would never apply, and a `Deny` must not
+//! fail silently.
 
 use super::condition::{Wanted, holds_arn};
 use super::pattern::Template;
@@ -8,7 +8,7 @@ use super::{Policy, Statement};
 use crate::arn::is_region;
 use crate::partition::{PARTITIONS, Partition};
 
-/// Says what is wrong with a document that somebody wants to store.
+/// Checks a document that a caller wants to store.
 pub(super) fn check(policy: &Policy) -> Result<(), String> {
     let of = |(number, statement): (usize, &Statement)| {
         statement_of(statement).map_err(|what| format!("Statement[{number}]{what}"))
@@ -37,7 +37,7 @@ fn statement_of(statement: &Statement) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether an ARN's pattern is about a partition that exists, and about a Region of it.
+/// Checks that an ARN's pattern can match a partition that exists, and a Region of it.
 fn possible(template: &Template) -> Result<(), String> {
     let Some([(partition, is_whole), (region, is_region_whole)]) = template.partition_and_region()
     else {

@@ -1,4 +1,4 @@
-//! Text with wildcards and policy variables, and what it matches.
+//! Text with wildcards and policy variables, and matching.
 //!
 //! Sources: "IAM JSON policy elements: Resource" (wildcards), "IAM policy elements: Variables and tags".
 
@@ -7,18 +7,18 @@ use std::borrow::Cow;
 use super::steps::{Asked, Steps};
 use crate::arn::is_account_id;
 
-/// How a text is to be read.
+/// How to parse a text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Syntax {
-    /// `*` stands for any characters, `?` for any one.
+    /// Whether `*` stands for any characters, and `?` for any single one.
     pub wildcards: bool,
-    /// `${key}` stands for the value of a condition key: in documents of version 2012-10-17.
+    /// Whether `${key}` stands for the value of a condition key: in documents of version 2012-10-17.
     pub variables: bool,
-    /// Upper and lower case are the same.
+    /// Whether to ignore case.
     pub ignore_case: bool,
 }
 
-/// A text that has been read.
+/// A parsed text.
 #[derive(Debug, Clone)]
 pub(super) struct Template {
     tokens: Vec<Token>,
@@ -42,7 +42,7 @@ struct Variable {
 }
 
 impl Template {
-    /// Reads a text.
+    /// Parses a text.
     pub fn parse(text: &str, syntax: Syntax) -> Result<Self, &'static str> {
         let mut tokens = Vec::new();
         let mut variables = false;
@@ -66,7 +66,7 @@ impl Template {
         Ok(Self { tokens, ignore_case: syntax.ignore_case, variables })
     }
 
-    /// Whether it names condition keys, so that it means something in a request only.
+    /// Whether it has variables, so that its meaning depends on the request.
     pub fn has_variables(&self) -> bool {
         self.variables
     }
@@ -76,8 +76,8 @@ impl Template {
         Some(glob(&self.resolve(asked)?, text, self.ignore_case, asked.steps))
     }
 
-    /// The same for ARNs, whose six parts are compared one by one: a wildcard never covers a colon outside
-    /// of the last.
+    /// The same for ARNs, whose six components are compared one by one: a wildcard does not cover a colon, except in
+    /// the last.
     pub fn matches_arn(&self, arn: &str, asked: Asked<'_>) -> Option<bool> {
         let tokens = self.resolve(asked)?;
         asked.steps.take(tokens.len());
@@ -94,7 +94,7 @@ impl Template {
         Some(true)
     }
 
-    /// The condition keys in it that have no default.
+    /// The variables in it that have no default.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.tokens.iter().filter_map(|token| match token {
             Token::Variable(variable) if variable.default.is_none() => Some(variable.key.as_str()),
@@ -102,7 +102,7 @@ impl Template {
         })
     }
 
-    /// Whether it could match an ARN, of `service` if that is given. Variables are taken for characters.
+    /// Whether it could match an ARN, of `service` if that is given. Variables count as characters.
     pub fn is_arn(&self, service: Option<&str>) -> bool {
         let parts: Vec<_> = parts(&self.tokens).collect();
         let [arn, _partition, of, _region, _account, _resource] = parts[..] else { return false };
@@ -111,30 +111,30 @@ impl Template {
             && service.is_none_or(|service| glob(of, service, false, steps))
     }
 
-    /// The text that it stands for, if that is one.
+    /// The text, if it has no wildcards or variables.
     pub fn literal(&self) -> Option<String> {
         characters(&self.tokens)
     }
 
-    /// What precedes the first wildcard or variable.
+    /// The text before the first wildcard or variable.
     pub fn literal_prefix(&self) -> String {
         let character = |token: &Token| if let Token::Char(c) = token { Some(*c) } else { None };
         self.tokens.iter().map_while(character).collect()
     }
 
-    /// Whether it is a pattern of ARNs of one account.
+    /// Whether it only matches ARNs of one account.
     pub fn names_account(&self) -> bool {
         let account = parts(&self.tokens).nth(4).and_then(characters);
         account.is_some_and(|account| is_account_id(&account))
     }
 
-    /// Whether it matches `text` or, by its variables, might.
+    /// Whether it matches `text`, or might with some values of its variables.
     pub fn could_be(&self, text: &str) -> bool {
         self.variables || glob(&self.tokens, text, self.ignore_case, &Steps::of_reading())
     }
 
-    /// The partition and the Region in an ARN's pattern as far as they are written out: the text up to the first
-    /// wildcard or variable, and whether that is all of it.
+    /// The partition and the Region in an ARN's pattern as far as they are literal: the text up to the first wildcard
+    /// or variable, and whether that is the whole component.
     pub fn partition_and_region(&self) -> Option<[(String, bool); 2]> {
         let mut parts = parts(&self.tokens);
         if !glob(parts.next()?, "arn", false, &Steps::of_reading()) {
@@ -154,14 +154,14 @@ impl Template {
         Some([partition, region])
     }
 
-    /// Whether it has a `*` that is a wildcard.
+    /// Whether it has a `*` wildcard.
     pub fn has_many(&self) -> bool {
         self.tokens.iter().any(|token| matches!(token, Token::Many))
     }
 
-    /// Puts values for variables. What they bring is literal: a `*` in a tag is no wildcard.
+    /// Replaces variables by their values, which are literal: a `*` in a tag is no wildcard.
     fn resolve(&self, asked: Asked<'_>) -> Option<Cow<'_, [Token]>> {
-        // A pattern costs a step at least.
+        // A pattern costs at least one step.
         asked.steps.take(1);
         if !self.variables {
             return Some(Cow::Borrowed(&self.tokens));
@@ -188,7 +188,7 @@ impl Template {
     }
 }
 
-/// Reads what stands between `${` and `}`: `*`, `?` or `$` for the character, `key`, or `key, 'default'`.
+/// Parses the text between `${` and `}`: `*`, `?` or `$` for the character, `key`, or `key, 'default'`.
 fn read_variable(inner: &str) -> Result<Token, &'static str> {
     if let "*" | "?" | "$" = inner {
         return Ok(inner.chars().next().map_or(Token::One, Token::Char));
@@ -220,18 +220,18 @@ pub(super) fn is_key(text: &str) -> bool {
     })
 }
 
-/// The text of tokens that are all characters.
+/// The text of tokens, if all of them are characters.
 fn characters(tokens: &[Token]) -> Option<String> {
     tokens.iter().map(|token| if let Token::Char(c) = token { Some(*c) } else { None }).collect()
 }
 
-/// The six parts of an ARN, or fewer.
+/// The six components of an ARN, or fewer.
 fn parts(tokens: &[Token]) -> impl Iterator<Item = &[Token]> {
     tokens.splitn(6, |token| matches!(token, Token::Char(':')))
 }
 
-/// Whether `pattern` matches the whole of `text`. What stands before the first `*` and after the last is compared once;
-/// what stands between two is searched from the left, each part where the one before it ended.
+/// Whether `pattern` matches the whole of `text`. The parts before the first `*` and after the last are compared
+/// once; each part in between is searched from the left, from the end of the one before it.
 fn glob(pattern: &[Token], text: &str, ignore_case: bool, steps: &Steps) -> bool {
     let mut parts = pattern.split(|token| matches!(token, Token::Many));
     let rest = parts.next().and_then(|first| without_first(first, text, ignore_case, steps));
@@ -252,7 +252,7 @@ fn glob(pattern: &[Token], text: &str, ignore_case: bool, steps: &Steps) -> bool
     })
 }
 
-/// What follows in `text` on what `part` matches at its beginning.
+/// The rest of `text` after `part`, if `part` matches its beginning.
 fn without_first<'t>(
     part: &[Token],
     text: &'t str,
@@ -268,7 +268,7 @@ fn without_first<'t>(
     Some(chars.as_str())
 }
 
-/// What precedes in `text` what `part` matches at its end.
+/// The rest of `text` before `part`, if `part` matches its end.
 fn without_last<'t>(
     part: &[Token],
     text: &'t str,
@@ -284,12 +284,12 @@ fn without_last<'t>(
     Some(chars.as_str())
 }
 
-/// What follows in `text` on the first place that `part` matches.
+/// The rest of `text` after the first match of `part`.
 fn after<'t>(part: &[Token], text: &'t str, ignore_case: bool, steps: &Steps) -> Option<&'t str> {
     if let Some(literal) = characters(part).filter(|_| !ignore_case) {
-        // The standard library's search takes time that grows with the sum of both lengths.
+        // The standard library's search takes time proportional to the sum of both lengths.
         let found = text.find(&literal).and_then(|at| text.get(at + literal.len()..));
-        // A search in vain costs a step, too.
+        // A search without a result costs its steps, too.
         let read = text.len() - found.map_or(0, str::len);
         let within = steps.take(part.len() + read);
         return found.filter(|_| within);

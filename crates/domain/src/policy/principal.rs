@@ -1,4 +1,4 @@
-//! Who a statement is about.
+//! The principals of a statement.
 //!
 //! Sources: "AWS JSON policy elements: Principal", "AWS JSON policy elements: NotPrincipal".
 
@@ -16,31 +16,32 @@ pub(super) enum Principal {
     Arn {
         /// Its ARN.
         name: String,
-        /// Its unique id when the document was stored, a session's role's; unknown in what earlier builds have stored.
+        /// Its unique id when the document was stored; for a session, its role's. Unknown in documents of earlier
+        /// builds.
         id: Option<String>,
     },
-    /// A service, by its name such as `acm-acme.amazonaws.com`.
+    /// A service, by its name, such as `acm-acme.amazonaws.com`.
     Service(String),
-    /// A federated or a canonical user: none of our callers.
+    /// A federated or canonical user, which no caller here is.
     Elsewhere,
-    /// What earlier builds took and nobody can be: in a partition that does not exist, or with characters that no
-    /// name has. A root still stands for its account.
+    /// Accepted by earlier builds, and matches nobody: in a partition that does not exist, or with characters that no
+    /// name has. The root of an account still stands for its account.
     Impossible(Box<Principal>),
 }
 
-/// How a statement speaks of a caller.
+/// How a statement matches a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Match {
-    /// It does not.
+    /// Not at all.
     No,
     /// Through its account only.
     Account,
-    /// Of the caller itself, of its role, or of everyone.
+    /// By the caller itself, by its role, or as everyone.
     Direct,
 }
 
 impl Principal {
-    /// Reads an entry of `"AWS"`.
+    /// Parses an entry of `"AWS"`.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         if text == "*" {
             return Ok(Self::Everyone);
@@ -58,7 +59,7 @@ impl Principal {
         }
     }
 
-    /// The account that it belongs to, if that is one.
+    /// The account that it belongs to, if it belongs to one.
     pub fn account(&self) -> Option<&str> {
         match self {
             Self::Account(account) => Some(account),
@@ -97,21 +98,21 @@ impl Principal {
             {
                 Match::Direct
             }
-            // A service that acts for itself has its name in the place of an ARN.
+            // A service that acts for itself has its name in place of an ARN.
             Self::Service(name) if name == caller.arn => Match::Direct,
             Self::Arn { .. } | Self::Service(_) | Self::Elsewhere => Match::No,
         }
     }
 }
 
-/// How `Principal` speaks of the caller.
+/// How `Principal` matches the caller.
 pub(super) fn within(listed: &[Principal], caller: Caller<'_>) -> Match {
     listed.iter().map(|principal| principal.speaks_of(caller)).max().unwrap_or(Match::No)
 }
 
-/// How `NotPrincipal` speaks of the caller. It is spared only if all that it is has been listed: its
-/// account, and its role, and its session or user. "When you use NotPrincipal, you must also specify the
-/// account ARN of the not-denied principal": otherwise the account would spare everybody in it.
+/// How `NotPrincipal` matches the caller. The caller is exempt only if each of its identities is listed: its account,
+/// and its role, and its session or user. "When you use NotPrincipal, you must also specify the account ARN of the
+/// not-denied principal": otherwise the account would exempt everybody in it.
 pub(super) fn outside(listed: &[Principal], caller: Caller<'_>) -> Match {
     let lists = |wanted: &str| {
         listed.iter().any(|principal| match principal {

@@ -1,22 +1,22 @@
-//! What is asked of a policy: who asks, for what, on what, and under which circumstances.
+//! A question to a policy: the caller, the action, the resource and the condition keys.
 
 use std::collections::BTreeMap;
 
 use crate::arn::account_of;
 
-/// Who asks, as policies see it.
+/// The caller as policies see it.
 #[derive(Debug, Clone, Copy)]
 pub struct Caller<'a> {
-    /// Account that it belongs to.
+    /// Account of the caller.
     pub account: &'a str,
-    /// ARN of an IAM user or account root, or `arn:aws:sts::account:assumed-role/role/session`; the name of a service
-    /// that acts for itself.
+    /// ARN of an IAM user or account root, or `arn:aws:sts::account:assumed-role/role/session`; or the name of a
+    /// service that acts for itself.
     pub arn: &'a str,
     /// For sessions, `arn:aws:iam::account:role/role`.
     pub role_arn: Option<&'a str>,
-    /// Whether it is the root user of its account.
+    /// Whether the caller is the root user of its account.
     pub is_root: bool,
-    /// Unique id, for sessions with `:session` at its end.
+    /// Unique id; for a session, followed by `:session`.
     pub user_id: &'a str,
     /// Name of an IAM user.
     pub user_name: &'a str,
@@ -28,28 +28,28 @@ impl<'a> Caller<'a> {
         (!self.arn.starts_with("arn:")).then_some(self.arn)
     }
 
-    /// Whether this is its unique id, or that of its role. A principal without one stands for everybody of that name.
+    /// Whether this is the caller's unique id, or its role's. A principal without one matches everybody of that name.
     pub(super) fn has_id(&self, id: Option<&str>) -> bool {
         id.is_none() || self.user_id.split(':').next() == id
     }
 }
 
-/// One question.
+/// A question.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
-    /// Who asks.
+    /// The caller.
     pub caller: Caller<'a>,
     /// Action such as `kms:Decrypt`.
     pub action: &'a str,
     /// ARN of the resource.
     pub resource: &'a str,
-    /// All else that is known of the request.
+    /// Condition keys of the request.
     pub keys: &'a ConditionKeys,
 }
 
 impl<'a> Question<'a> {
-    /// The values of a condition key, whose name is in lower case. What the caller itself says of the
-    /// caller cannot be overridden by [`ConditionKeys`].
+    /// The values of a condition key, given in lower case. Keys that follow from the caller cannot be overridden by
+    /// [`ConditionKeys`].
     pub(super) fn values(&self, key: &str) -> Vec<&'a str> {
         if let Some((_, read)) = CALLER_KEYS.iter().find(|(name, _)| *name == key) {
             return read(&self.caller).into_iter().filter(|value| !value.is_empty()).collect();
@@ -63,7 +63,7 @@ impl<'a> Question<'a> {
     }
 }
 
-/// Condition keys with one or several values. Names do not distinguish case.
+/// Condition keys with one or several values. Names ignore case.
 #[derive(Debug, Clone, Default)]
 pub struct ConditionKeys(BTreeMap<String, Vec<String>>);
 
@@ -73,17 +73,17 @@ impl ConditionKeys {
         Self::default()
     }
 
-    /// Gives a key one value, instead of any that it had.
+    /// Sets a key to one value.
     pub fn set(&mut self, name: &str, value: impl Into<String>) {
         self.set_many(name, vec![value.into()]);
     }
 
-    /// Gives a key several values, instead of any that it had. A key without values counts as absent.
+    /// Sets a key to several values. A key without values counts as absent.
     pub fn set_many(&mut self, name: &str, values: Vec<String>) {
         self.0.insert(name.to_ascii_lowercase(), values);
     }
 
-    /// What policies can ask about the tags of a request; nothing, if it has none.
+    /// Sets the keys about the tags of a request, if it has any.
     pub fn set_request_tags(&mut self, tags: &BTreeMap<String, String>) {
         if tags.is_empty() {
             return;
@@ -92,8 +92,8 @@ impl ConditionKeys {
         self.set_many("aws:TagKeys", tags.keys().cloned().collect());
     }
 
-    /// What policies can ask about tags by keys such as `aws:ResourceTag/team`. Tags whose keys differ in case only,
-    /// which only old resources have, are one key with several values.
+    /// Sets the keys about tags, such as `aws:ResourceTag/team`. Tags whose keys differ only in case, which only old
+    /// resources have, become one key with several values.
     pub fn set_tags(&mut self, kind: &str, tags: &BTreeMap<String, String>) {
         let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (name, value) in tags {
@@ -104,14 +104,14 @@ impl ConditionKeys {
         }
     }
 
-    /// When it is, in milliseconds since 1970, to the second.
+    /// Sets the time, in milliseconds since 1970, to the second.
     pub fn set_time(&mut self, now_ms: i64) {
         let seconds = now_ms.div_euclid(1000);
         self.set("aws:CurrentTime", outlast_pki::time::rfc3339(seconds));
         self.set("aws:EpochTime", seconds.to_string());
     }
 
-    /// A service asks another one with the caller's rights ("forward access sessions").
+    /// Marks a request that a service makes with the caller's rights ("forward access sessions").
     pub fn forward(&mut self, service: &str) {
         let mut chain = self.get("aws:CalledVia").unwrap_or_default().to_vec();
         chain.push(service.to_owned());
@@ -127,13 +127,13 @@ impl ConditionKeys {
     }
 }
 
-/// Keys by the names that they had.
+/// Former names of keys.
 static OLD_NAMES: &[(&str, &str)] =
     &[("kms:customermasterkeyspec", "kms:keyspec"), ("kms:customermasterkeyusage", "kms:keyusage")];
 
 type Default = for<'a> fn(&Question<'a>) -> Option<&'a str>;
 
-/// Keys that have a value wherever nothing else has been set.
+/// Keys that have a value unless another one is set.
 static DEFAULTS: &[(&str, Default)] = &[
     ("aws:resourceaccount", |question| {
         account_of(question.resource).filter(|account| !account.is_empty())
@@ -152,10 +152,10 @@ static DEFAULTS: &[(&str, Default)] = &[
 
 type Read = for<'a> fn(&Caller<'a>) -> Option<&'a str>;
 
-/// Keys that follow from who calls ("AWS global condition context keys", "Properties of the principal").
+/// Keys that follow from the caller ("AWS global condition context keys", "Properties of the principal").
 static CALLER_KEYS: &[(&str, Read)] = &[
     ("aws:principalaccount", |caller| Some(caller.account)),
-    // For sessions it is the role's, not the session's.
+    // For a session it is the role's, not the session's.
     ("aws:principalarn", |caller| caller.role_arn.or(Some(caller.arn))),
     ("aws:principalisawsservice", |caller| {
         Some(if caller.service().is_none() { "false" } else { "true" })
@@ -167,8 +167,8 @@ static CALLER_KEYS: &[(&str, Read)] = &[
         Caller { role_arn: Some(_), .. } => Some("AssumedRole"),
         _ => caller.service().is_none().then_some("User"),
     }),
-    // "This key is included in the request context only when the principal uses temporary credentials"; nobody
-    // proves a second factor here.
+    // "This key is included in the request context only when the principal uses temporary credentials"; there is no
+    // second factor here.
     ("aws:multifactorauthpresent", |caller| caller.role_arn.map(|_| "false")),
     ("aws:userid", |caller| Some(caller.user_id)),
     // "Principal key values": neither the root user nor a session has one.

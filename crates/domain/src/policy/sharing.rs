@@ -1,13 +1,13 @@
-//! What a policy that shares a resource lets others do, judged by its statements alone.
+//! What a resource's policy lets other accounts do, judged by its statements alone.
 //!
-//! Source: "Resource-based policies" of the Private CA user guide, which has a form for them. A condition narrows a
-//! statement here only if it can hold for nobody but those that it names.
+//! Source: "Resource-based policies" of the Private CA user guide, which prescribes a form. Here a condition
+//! restricts a statement only if it can hold for nobody but those that it names.
 
 use super::condition::{Condition, Narrowing};
 use super::principal::Principal;
 use super::{Effect, Policy, Statement};
 
-/// Condition keys, in lower case, that say who calls, or for whom a service does.
+/// Condition keys, in lower case, that identify the caller, or for whom a service acts.
 const WHO: &[&str] = &[
     "aws:principalaccount",
     "aws:principalarn",
@@ -20,13 +20,13 @@ const WHO: &[&str] = &[
 ];
 
 impl Policy {
-    /// Whether an `Allow` is for everyone and has no condition that says who.
+    /// Whether an `Allow` is for everyone without a condition that identifies the caller.
     pub fn allows_everyone(&self) -> bool {
         self.statements.iter().any(Statement::allows_everyone)
     }
 
-    /// Whether an `Allow` of `action` speaks of principals outside of `account`, and has no `StringEquals` that lets
-    /// `key`, given in lower case, have only values that `fits` takes.
+    /// Whether an `Allow` of `action` names principals outside of `account` without a `StringEquals` that limits
+    /// `key`, given in lower case, to values that `fits` accepts.
     pub fn allows_others(
         &self,
         account: &str,
@@ -48,7 +48,7 @@ impl Policy {
 }
 
 impl Statement {
-    /// Whether it allows something to everyone.
+    /// Whether it allows anything to everyone.
     pub(super) fn allows_everyone(&self) -> bool {
         let is_everyone = |found: &Principal| matches!(found, Principal::Everyone);
         self.effect == Effect::Allow

@@ -1,6 +1,6 @@
 //! Policies in messages.
 
-/// Text of the document as messages repeat it: its beginning, without control characters.
+/// Text of the document for messages: its beginning, without control characters.
 pub(super) fn short(text: &str) -> String {
     let mut shown: String =
         text.chars().take(60).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();

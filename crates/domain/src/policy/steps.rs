@@ -1,7 +1,7 @@
-//! What evaluating policies may cost: who writes a policy and who calls choose how much there is to compare.
+//! Limits the work of evaluating policies: authors of policies and callers choose how much there is to compare.
 //!
-//! Steps are counted and not seconds, so that the same question has the same answer on every machine. What is stopped
-//! denies (see [`super::decide`]); nothing here knows what is compared.
+//! Steps are counted and not seconds, so that the same question has the same answer on every machine. An evaluation
+//! that is stopped denies (see [`super::decide`]).
 
 use std::cell::Cell;
 use std::fmt;
@@ -16,13 +16,13 @@ pub struct Steps {
     stopped: Cell<Option<Stopped>>,
 }
 
-/// Why a policy was not read to its end.
+/// Why a policy was not evaluated to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stopped {
-    /// It takes more than [`limits::MAX_POLICY_STEPS`].
+    /// It needs more than [`limits::MAX_POLICY_STEPS`].
     Steps,
-    /// It asks for a condition key (its name in lower case) whose value is longer than
-    /// [`limits::MAX_CONDITION_VALUES`] allows.
+    /// It uses a condition key (its name in lower case) whose value is longer than [`limits::MAX_CONDITION_VALUES`]
+    /// allows.
     LongValue(&'static str),
 }
 
@@ -48,12 +48,12 @@ impl Default for Steps {
 }
 
 impl Steps {
-    /// For reading a document, whose patterns are held against a few short words.
+    /// Steps for parsing a document, whose patterns are compared with a few short words.
     pub(super) fn of_reading() -> Self {
         Self { left: Cell::new(u64::MAX), ..Self::default() }
     }
 
-    /// Takes so many steps; false once there are none left.
+    /// Takes so many steps; false if none are left.
     pub(super) fn take(&self, count: usize) -> bool {
         match self.left.get().checked_sub(count as u64) {
             Some(left) => self.left.set(left),
@@ -62,17 +62,17 @@ impl Steps {
         !self.are_spent()
     }
 
-    /// Whether nothing may be compared any more.
+    /// Whether no steps are left.
     pub(super) fn are_spent(&self) -> bool {
         self.stopped.get().is_some()
     }
 
-    /// What stopped the evaluation, if something did.
+    /// What stopped the evaluation, if anything.
     pub fn stopped(&self) -> Option<Stopped> {
         self.stopped.get()
     }
 
-    /// How many were taken.
+    /// Number of steps taken.
     pub fn taken(&self) -> u64 {
         limits::MAX_POLICY_STEPS.saturating_sub(self.left.get())
     }
@@ -84,7 +84,7 @@ impl Steps {
     }
 }
 
-/// A question, with the steps that are left to answer it.
+/// A question, with the remaining steps.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub question: &'a Question<'a>,
@@ -92,7 +92,7 @@ pub(super) struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    /// The values of a condition key, whose name is in lower case; none, and no more steps, if one is too long.
+    /// The values of a condition key, given in lower case; if one is too long, none, and no steps are left.
     pub fn values(self, key: &str) -> Vec<&'a str> {
         let values = self.question.values(key);
         self.steps.take(1 + values.len());

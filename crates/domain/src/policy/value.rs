@@ -1,4 +1,4 @@
-//! Numbers, times, addresses and bytes as condition values.
+//! Numbers, times, addresses and bytes in conditions.
 //!
 //! Source: "IAM JSON policy elements: Condition operators".
 
@@ -15,13 +15,13 @@ pub(super) fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// Nanoseconds since 1970: from seconds since then, or from a date of W3C's profile of ISO 8601. A bare year,
-/// which that profile knows, is taken for seconds.
+/// Nanoseconds since 1970: from seconds since then, or from a date of W3C's profile of ISO 8601. A bare year, which
+/// that profile allows, is taken as seconds.
 pub(super) fn instant(text: &str) -> Option<i128> {
     if let Ok(seconds) = text.parse::<i64>() {
         return Some(i128::from(seconds) * 1_000_000_000);
     }
-    // Shorter forms stand for their beginning.
+    // A shorter form means the start of the period.
     let whole = match (text.len(), text.split_once('T')) {
         (7, None) => format!("{text}-01T00:00:00Z"),
         (10, None) => format!("{text}T00:00:00Z"),
@@ -45,7 +45,7 @@ pub(super) fn network(text: &str) -> Option<IpNet> {
         Err(_) => text.parse().ok()?,
     };
     let IpNet::V6(v6) = network else { return Some(network) };
-    // ::ffff:192.0.2.0/120 is 192.0.2.0/24: callers are compared as the latter.
+    // ::ffff:192.0.2.0/120 is 192.0.2.0/24: callers' addresses are compared in the second form.
     let mapped = v6.addr().to_ipv4_mapped().zip(v6.prefix_len().checked_sub(96));
     match mapped {
         Some((v4, length)) => Ipv4Net::new(v4, length).ok().map(IpNet::V4),

@@ -9,7 +9,7 @@ use crate::seal::{CANARY, ROOT, WRAPPED};
 const KEY: &str = "kms/key/{account}/{region}/{key}";
 const NO_PAIR: &str = "there is nothing that this secret belongs to";
 
-/// Every kind.
+/// All kinds.
 pub static KINDS: &[RecordKind] = &[
     row("acm/account/", "account/region", Ordered, "the settings of Certificate Manager of account {account} in {region}")
         .registered(),

@@ -1,4 +1,4 @@
-//! What an audit event says of records: which of those that decide something its transaction has changed.
+//! The changes of registered records in an audit event.
 
 use outlast_store::{Event, Store};
 use serde_json::{Value, json};
@@ -7,16 +7,17 @@ use crate::Fault;
 use crate::records;
 use crate::seal::Stamps;
 
-/// The member of an audit event that tells which records its transaction has changed.
+/// The member of an audit event with the changes of its transaction.
 pub const MEMBER: &str = "outlastRecords";
 
-/// Whether changes of the record `record_key` are noted: if it decides who may do what. The others are authenticated, and an
-/// older one of them gives nobody a right: sessions never change and end by themselves, and what is due comes again.
+/// Whether changes of the record with this key are registered: if it decides who may do what. Other records are
+/// authenticated, and an older one gives nobody a permission: sessions never change and end by themselves, and sweeps
+/// repeat what is due.
 pub(crate) fn is_registered(record_key: &str) -> bool {
     records::kind(record_key).is_some_and(|kind| kind.is_registered)
 }
 
-/// What a transaction did to a record: its stamps before and after, if it was there.
+/// A change of a record: its stamps before and after, if it existed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Change {
     pub record_key: String,
@@ -24,7 +25,7 @@ pub(crate) struct Change {
     pub is: Option<u64>,
 }
 
-/// Notes changes in the first of a transaction's events, or in one of their own.
+/// Notes changes in the first event of a transaction, or in a new one.
 pub(crate) fn note(events: &mut Vec<Vec<u8>>, changes: &[Change], now_ms: i64) {
     if changes.is_empty() {
         return;
@@ -43,7 +44,7 @@ pub(crate) fn note(events: &mut Vec<Vec<u8>>, changes: &[Change], now_ms: i64) {
         events.insert(0, event.to_string().into_bytes());
     }
     if let Some(event) = events.first_mut() {
-        // It comes first, so that an event that says nothing is passed over by its first bytes.
+        // It comes first, so that the first bytes of an event tell whether it has any.
         let rest = event.strip_prefix(b"{").unwrap_or_default();
         let comma = if rest.starts_with(b"}") { "" } else { "," };
         let mut noted = format!("{BEGIN}{}{comma}", Value::Array(list)).into_bytes();
@@ -52,10 +53,10 @@ pub(crate) fn note(events: &mut Vec<Vec<u8>>, changes: &[Change], now_ms: i64) {
     }
 }
 
-/// How an event begins that says something of records.
+/// First bytes of an event with changes.
 const BEGIN: &str = "{\"outlastRecords\":";
 
-/// What an event says of records.
+/// The changes in an event.
 pub(crate) fn changes(body: &[u8]) -> Vec<Change> {
     if !body.starts_with(BEGIN.as_bytes()) {
         return Vec::new();
@@ -72,15 +73,15 @@ pub(crate) fn changes(body: &[u8]) -> Vec<Change> {
     list.into_iter().flatten().filter_map(change).collect()
 }
 
-/// Events of one read.
+/// Events that one read returns.
 pub(super) const PAGE: usize = 1000;
 
-/// The changes that an event tells of.
+/// The changes in an event whose records are registered now.
 pub(super) fn registered(body: &[u8]) -> impl Iterator<Item = Change> {
     changes(body).into_iter().filter(|change| is_registered(&change.record_key))
 }
 
-/// The events after `after` up to `last`, all of them.
+/// Passes on all events after `after`, up to `last`.
 pub(super) fn each_event(
     store: &dyn Store,
     after: u64,
@@ -104,8 +105,7 @@ pub(super) fn each_event(
     Ok(())
 }
 
-/// Reads the events that have come since, in a process that has seen all registered records, to find out where one
-/// comes from.
+/// In a process that has seen all registered records: reads the events since, to find out where a record comes from.
 pub(crate) fn catch_up(store: &dyn Store, stamps: &Stamps) -> Result<(), Fault> {
     let last = store.last_event()?;
     each_event(store, stamps.followed(0), last, |event| tell(stamps, event))?;

@@ -1,11 +1,11 @@
-//! Records that are no secrets, and that nobody but the service may write: authenticated under the root key.
+//! Records without secrets that only the service may write: authenticated under the root key.
 //!
-//! Layout: `3 ‖ id of the root key (8) ‖ stamp (8, big-endian) ‖ tag (32) ‖ JSON`. The tag is HMAC-SHA-256 under a key
-//! derived from the root key, over the record's key, its stamp and its JSON: a record that was changed or moved, or comes
-//! from another store, does not verify. The stamp grows with each write of a record, so that an older one is recognised
-//! by whoever has seen a newer one ([`super::stamps`]).
+//! Layout: `3 ‖ id of the root key (8) ‖ stamp (8, big-endian) ‖ tag (32) ‖ JSON`. The tag is HMAC-SHA-256 under a
+//! key derived from the root key, over the record's key, its stamp and its JSON: a record that was changed or moved,
+//! or comes from another store, does not verify. The stamp grows with each write of a record, so that an older one is
+//! recognised by anybody who has seen a newer one ([`super::stamps`]).
 //!
-//! All records are authenticated but for those that are sealed and those whose row in [`crate::records`] says why not.
+//! All records are authenticated, except sealed ones and those whose row in [`crate::records`] says why not.
 
 use outlast_crypto::hmac;
 use outlast_store::Store;
@@ -21,7 +21,7 @@ fn tag(key: &hmac::Key, record_key: &str, stamp: [u8; STAMP_LEN], json: &[u8]) -
 }
 
 impl RootKey {
-    /// Checks that the service wrote this value for the record `record_key`, under a root key that is in use. Gives its
+    /// Verifies that the service wrote this value for this record key, under a root key that is in use. Returns its
     /// stamp; records that are not authenticated have none.
     pub(crate) fn verify(
         &self,
@@ -50,7 +50,7 @@ impl RootKey {
         Ok(Some(u64::from_be_bytes(parts.stamp)))
     }
 
-    /// The value of the record `record_key` with this JSON, under the current root key that `record` names.
+    /// The value for this record key with this JSON, under the root key that `record` names as current.
     pub(crate) fn authenticate(
         &self,
         store: &dyn Store,
@@ -80,7 +80,7 @@ impl RootKey {
         Ok(out)
     }
 
-    /// Whether records may be under this root key: one that a rotation has done away with may be known to others.
+    /// Whether a root key is still in use: one that a rotation has replaced may be known to others.
     fn is_in_use(&self, store: &dyn Store, id: Id) -> Result<bool, Fault> {
         Ok(match read_fresh(store)? {
             Some(record) => {

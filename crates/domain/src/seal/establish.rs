@@ -1,4 +1,4 @@
-//! The first root key of a store, and those of a store that was restored.
+//! Creates the first root key of a store, and takes over those of a restored store.
 
 use outlast_crypto::Secret;
 use serde_json::{Map, Value};
@@ -8,7 +8,7 @@ use crate::Fault;
 use crate::work::Work;
 
 impl RootKey {
-    /// Gives an empty store its first root key. `parameters` are what the provider needs to find its key.
+    /// Creates the first root key of an empty store. `parameters` are what the provider needs to find its key.
     pub fn establish(
         &self,
         work: &mut Work<'_>,
@@ -28,7 +28,7 @@ impl RootKey {
         work.put_root(&record)
     }
 
-    /// Wraps the root keys of a restored store, which came along with it, by this one's key-encryption key.
+    /// Wraps the root keys from a restored backup with this key-encryption key.
     pub fn adopt(
         &self,
         work: &mut Work<'_>,
@@ -40,7 +40,7 @@ impl RootKey {
             let key = Secret::new(key.expose().to_vec());
             self.remember(fingerprint(&key), key);
         }
-        // A backup is authentic as a whole, and one that an earlier version has made holds a plain record.
+        // A backup is authentic as a whole, and one of an earlier version contains a plain record.
         let record = read_record(work.store())?.ok_or_else(|| Fault::Damaged(ROOT.to_owned()))?;
         let provider = self.kek.provider().to_owned();
         work.replace_root(&RootRecord { provider, parameters, ..record })

@@ -1,4 +1,4 @@
-//! Key-encryption keys: what wraps root keys and lives outside the store.
+//! Key-encryption keys, which wrap root keys and live outside the store.
 
 use outlast_crypto::{CryptoError, Secret, aead, random};
 
@@ -8,18 +8,18 @@ use crate::Fault;
 /// Text before the hexadecimal digits in a root key file.
 const FILE_PREFIX: &str = "outlast-root-key-v1:";
 
-/// A key-encryption key, here or inside a token.
+/// A key-encryption key, in memory or inside a token.
 pub trait Kek: Send + Sync {
     /// Its kind: `file`, `passphrase`, `pkcs11`.
     fn provider(&self) -> &'static str;
 
-    /// Wraps `key` for the record `record_key`: it unwraps nowhere else.
+    /// Wraps `key` for this record key; under another record key it cannot be unwrapped.
     fn wrap(&self, record_key: &str, key: &Secret) -> Result<Vec<u8>, Fault>;
 
-    /// Reverses [`Kek::wrap`]; [`Fault::Damaged`] if it was wrapped by another key or for another place.
+    /// Reverses [`Kek::wrap`]; [`Fault::Damaged`] if another key wrapped it, or for another record key.
     fn unwrap(&self, record_key: &str, wrapped: &[u8]) -> Result<Secret, Fault>;
 
-    /// The key itself, where stores of the first layout were sealed directly under it.
+    /// The key itself, for stores of the first layout, which were sealed directly under it.
     fn direct(&self) -> Option<&Secret> {
         None
     }
@@ -47,7 +47,7 @@ impl SoftwareKek {
         Ok(Self { provider: Self::PASSPHRASE, ..Self::from_key(key)? })
     }
 
-    /// A key that is there already, to be kept in a file.
+    /// An existing key, to be kept in a file.
     pub fn from_key(key: Secret) -> Result<Self, CryptoError> {
         if key.len() != aead::KEY_LEN {
             return Err(CryptoError::InvalidKey);
@@ -55,16 +55,16 @@ impl SoftwareKek {
         Ok(Self { provider: Self::FILE, key })
     }
 
-    /// Reads the form that [`SoftwareKek::to_file`] writes.
+    /// Parses the form that [`SoftwareKek::to_file`] writes.
     pub fn from_file(text: &str) -> Result<Self, CryptoError> {
         let digits = text.trim().strip_prefix(FILE_PREFIX).ok_or(CryptoError::InvalidKey)?;
         Self::from_key(Secret::new(hex::decode(digits).map_err(|_| CryptoError::InvalidKey)?))
     }
 
-    /// One line of text, to be kept in a file that only the service can read.
+    /// One line of text, for a file that only the service can read.
     pub fn to_file(&self) -> Secret {
         let mut out = FILE_PREFIX.as_bytes().to_vec();
-        // Grown once: a growing buffer would leave copies of the key behind.
+        // Reserved once: a reallocation would leave copies of the key behind.
         out.reserve_exact(2 * self.key.len() + 1);
         for byte in self.key.expose() {
             out.extend([byte >> 4, byte & 15].map(|digit| b"0123456789abcdef"[usize::from(digit)]));
@@ -73,7 +73,7 @@ impl SoftwareKek {
         Secret::new(out)
     }
 
-    /// A name for the key that tells nothing of it: 16 hexadecimal digits.
+    /// A name for the key that reveals nothing of it: 16 hexadecimal digits.
     pub fn fingerprint(&self) -> String {
         Self::fingerprint_of(&self.key)
     }

@@ -1,24 +1,24 @@
-//! The bytes of protected records: what their first byte says, and the parts of an authenticated one. Verifies nothing.
+//! The bytes of protected records: the first byte, and the parts of an authenticated one. Verifies nothing.
 
 /// Length of the id of a root key, in bytes.
 pub(super) const ID_LEN: usize = 8;
 /// Id of a root key.
 pub(super) type Id = [u8; ID_LEN];
 
-/// First byte of what is sealed directly under the key in the root key file.
+/// First byte of a record sealed directly under the key in the root key file.
 pub(super) const DIRECT: u8 = 1;
-/// First byte of what is sealed under a root key with an id.
+/// First byte of a record sealed under a root key with an id.
 pub(super) const NAMED: u8 = 2;
-/// First byte of an authenticated record. JSON begins with none of the first bytes here.
+/// First byte of an authenticated record. JSON begins with none of these bytes.
 pub(super) const AUTHENTIC: u8 = 3;
 pub(super) const STAMP_LEN: usize = 8;
 pub(super) const TAG_LEN: usize = 32;
 const STAMP_AT: usize = 1 + ID_LEN;
 const TAG_AT: usize = STAMP_AT + STAMP_LEN;
-/// Where the JSON of an authenticated record begins.
+/// Offset of the JSON in an authenticated record.
 pub(super) const JSON_AT: usize = TAG_AT + TAG_LEN;
 
-/// An authenticated record in its parts; whether the tag is right is another question.
+/// The parts of an authenticated record; the tag is not verified.
 pub(super) struct Parts<'a> {
     pub id: Id,
     pub stamp: [u8; STAMP_LEN],
@@ -35,13 +35,13 @@ pub(super) fn parts(value: &[u8]) -> Option<Parts<'_>> {
     Some(Parts { id: *id, stamp: *stamp, tag, json })
 }
 
-/// The stamp that a record claims, if it has one.
+/// The stamp in a record, if it has one; not verified.
 pub(crate) fn stamp(value: &[u8]) -> Option<u64> {
     parts(value).map(|parts| u64::from_be_bytes(parts.stamp))
 }
 
-/// The JSON of a record, authenticated or not, without a look at its tag: for those who have no root key, and for
-/// records that were verified before.
+/// The JSON of a record, without verifying a tag: for callers without a root key, and for records that were verified
+/// before.
 pub fn json(value: &[u8]) -> &[u8] {
     parts(value).map_or(value, |parts| parts.json)
 }

@@ -1,9 +1,8 @@
-//! Stores of earlier versions, whose records are not authenticated, and how they become stores of this one.
+//! Migrates stores of earlier versions, whose records are not authenticated.
 //!
-//! The record [`CANARY`] says what a store has. It is sealed, and nothing opens a store without it: whoever
-//! writes to the database cannot make a store of this version pass for one of those before, unless they kept the
-//! canary of the time before. A store is taken over in steps ([`step`]) that may be interrupted; the canary is written
-//! last ([`set_state`]).
+//! The record [`CANARY`] says what a store has. It is sealed, and nothing opens a store without it: somebody who can
+//! write to the database cannot make a store of this version pass for an older one, unless they kept the old canary.
+//! The migration runs in steps ([`step`]) that may be interrupted; the canary is written last ([`set_state`]).
 
 use outlast_crypto::Secret;
 
@@ -14,16 +13,16 @@ use crate::records::Protection;
 use crate::records::protection;
 use crate::work::Work;
 
-/// What a store has, as its canary says.
+/// What a store has, according to its canary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct State {
-    /// Whether its audit events are a Merkle log; else they are a hash chain.
+    /// Whether its audit events form a Merkle log; otherwise they form a hash chain.
     pub has_log: bool,
-    /// Whether its records are authenticated; else they are as an earlier version has left them.
+    /// Whether its records are authenticated; otherwise they are as an earlier version left them.
     pub is_authenticated: bool,
 }
 
-/// What the canary holds in each state.
+/// Contents of the canary in each state.
 const CANARIES: &[(&[u8], State)] = &[
     (b"canary", State { has_log: false, is_authenticated: false }),
     (b"canary 2: audit log", State { has_log: true, is_authenticated: false }),
@@ -34,33 +33,33 @@ const CANARIES: &[(&[u8], State)] = &[
     ),
 ];
 
-/// What one step over the store has done.
+/// The result of one step over the store.
 #[derive(Debug, Default)]
 pub struct Step {
     /// Where to go on; `None` at the end.
     pub next: Option<String>,
-    /// Records looked at.
+    /// Number of records read.
     pub seen: usize,
     /// Records that cannot be read, and are left as they are.
     pub unreadable: Vec<String>,
 }
 
-/// What the store has; `None` if it has no canary.
+/// The state of a store; `None` if it has no canary.
 pub fn state(work: &mut Work<'_>) -> Result<Option<State>, Fault> {
     let Some(canary) = work.secret(CANARY)? else { return Ok(None) };
     let found = CANARIES.iter().find(|(said, _)| *said == canary.expose());
     found.map(|(_, state)| Some(*state)).ok_or_else(|| Fault::Damaged(CANARY.to_owned()))
 }
 
-/// Says what the store has from now on.
+/// Sets the state of a store.
 pub fn set_state(work: &mut Work<'_>, state: State) -> Result<(), Fault> {
     let found = CANARIES.iter().find(|(_, known)| *known == state);
     let (said, _) = found.ok_or_else(|| Fault::Damaged(CANARY.to_owned()))?;
     work.put_secret(CANARY, &Secret::new(said.to_vec()))
 }
 
-/// Authenticates plain records: looks at up to `limit` after `after`. What they say is believed, which is why
-/// [`state`] must have said that they are plain.
+/// Authenticates plain records: reads up to `limit` after `after`. Their contents are trusted, which is why [`state`]
+/// must have said that they are plain.
 pub fn step(work: &mut Work<'_>, after: &str, limit: usize) -> Result<Step, Fault> {
     let found = work.store().scan("", after, limit)?;
     let mut step = Step { seen: found.len(), ..Step::default() };

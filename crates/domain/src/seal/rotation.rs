@@ -1,12 +1,12 @@
-//! The rotation of the root key, as steps that are each one unit of work.
+//! The rotation of the root key, in steps that are one unit of work each.
 //!
-//! [`begin`] makes the new key current; from then on nothing can be committed that is sealed under the one
-//! before, since every sealing relies on the record that says which key is current. [`reseal`] walks over
-//! the store until nothing is left under the key before, and [`finish`] removes it. Whoever stops in between
-//! goes on with [`reseal`] from the start. [`survey`] tells beforehand whether that walk will meet what it cannot read.
+//! [`begin`] makes the new key current; from then on nothing that is sealed under the previous one can be committed,
+//! because sealing reads the record that names the current key. [`reseal`] walks over the store until nothing is left
+//! under the previous key, and [`finish`] removes that key. An interrupted rotation continues with [`reseal`] from
+//! the start. [`survey`] tells beforehand whether that walk will meet unreadable records.
 //!
-//! Another key-encryption key takes over in [`finish`], in one transaction: whatever fails before, the one that was in
-//! force still opens everything.
+//! Another key-encryption key takes over in [`finish`], in one transaction: if anything fails before, the old one
+//! still opens everything.
 
 use outlast_crypto::Secret;
 use outlast_store::{Record, StoreError};
@@ -21,7 +21,7 @@ use crate::Fault;
 use crate::records::{self, Protection};
 use crate::work::Work;
 
-/// Another key-encryption key, under which the root keys shall be from now on.
+/// Another key-encryption key for the root keys.
 pub struct NewKek<'a> {
     /// The key.
     pub kek: &'a dyn Kek,
@@ -29,20 +29,20 @@ pub struct NewKek<'a> {
     pub parameters: Map<String, Value>,
 }
 
-/// What one step over the store has done.
+/// The result of one step over the store.
 #[derive(Debug, Default)]
 pub struct Step {
     /// Where to go on; `None` at the end.
     pub next: Option<String>,
-    /// Records looked at.
+    /// Number of records read.
     pub seen: usize,
-    /// Records that were sealed again.
+    /// Number of records that were sealed again.
     pub resealed: usize,
-    /// Keys of records that do not open, or are not as the service wrote them.
+    /// Keys of records that cannot be opened, or that the service did not write.
     pub unreadable: Vec<String>,
 }
 
-/// Makes a new root key the current one. A rotation that is under way must be finished first.
+/// Makes a new root key and makes it current. A rotation that is under way must be finished first.
 pub fn begin(work: &mut Work<'_>) -> Result<RootRecord, Fault> {
     let root = work.root();
     let record = work.get::<RootRecord>(ROOT)?;
@@ -54,7 +54,7 @@ pub fn begin(work: &mut Work<'_>) -> Result<RootRecord, Fault> {
             let id = parse_id(&record.current)?;
             (id, Secret::new(root.key(work.store(), id)?.expose().to_vec()))
         }
-        // The first layout: the key in the file becomes an ordinary root key, which is replaced now.
+        // First layout: the key in the file becomes an ordinary root key, and is replaced now.
         None => {
             let direct = root.kek().direct().ok_or_else(|| Fault::Damaged(ROOT.to_owned()))?;
             let (id, direct) = (fingerprint(direct), Secret::new(direct.expose().to_vec()));
@@ -77,7 +77,7 @@ pub fn begin(work: &mut Work<'_>) -> Result<RootRecord, Fault> {
     Ok(record)
 }
 
-/// Looks at up to `limit` records after `after` as [`reseal`] will, and writes nothing.
+/// Reads up to `limit` records after `after` as [`reseal`] will, and writes nothing.
 pub fn survey(work: &mut Work<'_>, after: &str, limit: usize) -> Result<Step, Fault> {
     let (mut step, found) = page(work, after, limit)?;
     for (key, stored) in found {
@@ -88,7 +88,7 @@ pub fn survey(work: &mut Work<'_>, after: &str, limit: usize) -> Result<Step, Fa
             Found::Authentic => work.scanned::<IgnoredAny>(&key, stored).map(|_| ()),
         };
         match outcome {
-            // One that has just changed was written under the current key.
+            // A record that has just changed was written under the current key.
             Ok(()) | Err(Fault::Store(StoreError::Conflict)) => {}
             Err(Fault::Damaged(_) | Fault::Forged(_)) => step.unreadable.push(key),
             Err(fault) => return Err(fault),
@@ -97,7 +97,8 @@ pub fn survey(work: &mut Work<'_>, after: &str, limit: usize) -> Result<Step, Fa
     Ok(step)
 }
 
-/// Seals or authenticates what is not yet under the current root key: looks at up to `limit` records after `after`.
+/// Seals or authenticates again what is not yet under the current root key, among up to `limit` records after
+/// `after`.
 pub fn reseal(work: &mut Work<'_>, after: &str, limit: usize) -> Result<Step, Fault> {
     let record = work.get::<RootRecord>(ROOT)?.ok_or_else(|| Fault::Damaged(ROOT.to_owned()))?;
     let current = SealedUnder::Id(record.current);
@@ -124,8 +125,8 @@ pub fn reseal(work: &mut Work<'_>, after: &str, limit: usize) -> Result<Step, Fa
     Ok(step)
 }
 
-/// Ends the rotation: removes the key before, and hands the current one over to `new_kek` if there is one. Only after a
-/// walk over the whole store that left nothing under the key before.
+/// Finishes the rotation: removes the previous key, and wraps the current one with `new_kek` if there is one. Only
+/// after a walk over the whole store has left nothing under the previous key.
 pub fn finish(work: &mut Work<'_>, new_kek: Option<&NewKek<'_>>) -> Result<RootRecord, Fault> {
     let mut record =
         work.get::<RootRecord>(ROOT)?.ok_or_else(|| Fault::Damaged(ROOT.to_owned()))?;
@@ -147,7 +148,7 @@ pub fn finish(work: &mut Work<'_>, new_kek: Option<&NewKek<'_>>) -> Result<RootR
     Ok(record)
 }
 
-/// Whether a key-encryption key wraps and unwraps, before anything depends on it.
+/// Checks that a key-encryption key wraps and unwraps, before anything depends on it.
 pub fn try_out(kek: &dyn Kek) -> Result<(), Fault> {
     let (id, key) = new_key()?;
     let record_key = wrapped_record_key(&hex::encode(id));
@@ -158,13 +159,13 @@ pub fn try_out(kek: &dyn Kek) -> Result<(), Fault> {
     Err(Fault::RootKey("what it wraps does not unwrap to the same key".into()))
 }
 
-/// What the bytes of a record are, held against its kind.
+/// What the bytes of a record are, compared with its kind.
 enum Found {
-    /// It is of a kind that has no protection under a root key.
+    /// Its kind has no protection under a root key.
     Plain,
     Sealed,
     Authentic,
-    /// It should be one of the two before.
+    /// It should be sealed or authenticated, and is neither.
     Odd,
 }
 
@@ -180,7 +181,7 @@ fn found_as(key: &str, value: &[u8]) -> Found {
     }
 }
 
-/// The next records, and a step that says where to go on.
+/// The next records, and a step that says where to continue.
 fn page(
     work: &Work<'_>,
     after: &str,

@@ -1,7 +1,7 @@
-//! The newest stamps that this process has seen, so that a record that is put back is recognised.
+//! The newest stamps that this process has seen, so that a record that was put back is recognised.
 //!
-//! What is kept is a keyed hash of each record's key with its stamp, in two generations: when the younger is full it
-//! becomes the older, and the one before is forgotten.
+//! It keeps a keyed hash of each record's key with the stamp, in two generations: when the younger is full it becomes
+//! the older, and the older is dropped.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::layout::stamp;
 use crate::limits;
 
-/// Stamps for each millisecond. They stay below 2^53 until the year 2255, for those who read JSON as floating point.
+/// Stamps per millisecond. They stay below 2^53 until the year 2255, for readers of JSON that use floating point.
 const PER_MS: u64 = 1000;
 
 /// The newest stamps.
@@ -28,7 +28,7 @@ pub struct Stamps {
 struct Generations {
     young: HashMap<u64, u64>,
     old: HashMap<u64, u64>,
-    /// Whether every registered record is here.
+    /// Whether it has every registered record.
     is_complete: bool,
 }
 
@@ -49,12 +49,12 @@ impl Generations {
 
 impl Stamps {
     fn seen(&self) -> MutexGuard<'_, Generations> {
-        // A panic cannot leave the maps half-changed: each change is one insert or one swap.
+        // A panic cannot leave the maps half-changed: each change is one insertion or one swap.
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The stamp for a record that is not there yet or is not read: from the time, and greater than any that this
-    /// process has given or has seen of this record.
+    /// The stamp for a record that does not exist yet or is not read: from the time, and greater than any that this
+    /// process has made, or has seen of this record.
     pub(crate) fn fresh(&self, record_key: &str, now_ms: i64) -> u64 {
         let seen = self.seen().newest(self.hasher.hash_one(record_key)).unwrap_or_default();
         let from = u64::try_from(now_ms).unwrap_or_default().saturating_mul(PER_MS).max(seen + 1);
@@ -71,18 +71,18 @@ impl Stamps {
         self.followed(sequence);
     }
 
-    /// Notes the audit event up to which changes were told; gives the one that was reached.
+    /// Notes the audit event up to which changes are known; returns the previous one.
     pub(crate) fn followed(&self, sequence: u64) -> u64 {
         self.followed.fetch_max(sequence, Ordering::SeqCst)
     }
 
-    /// Whether a registered record can be none, since it would have been seen, or its event read.
+    /// Whether an unknown record cannot be a registered one, since it would have been seen, or its event read.
     pub(crate) fn is_unheard_of(&self, record_key: &str) -> bool {
         let seen = self.seen();
         seen.is_complete && seen.newest(self.hasher.hash_one(record_key)).is_none()
     }
 
-    /// Whether a newer one than this was seen.
+    /// Whether a newer stamp of this record was seen.
     pub(crate) fn is_older(&self, record_key: &str, stamp: u64) -> bool {
         self.seen().newest(self.hasher.hash_one(record_key)).is_some_and(|newest| stamp < newest)
     }
@@ -96,9 +96,9 @@ impl Stamps {
         }
     }
 
-    /// Notes what an audit event says of a record: its stamps before and after a change.
+    /// Notes a change in an audit event: a record's stamps before and after.
     pub(crate) fn told(&self, record_key: &str, was: Option<u64>, is: Option<u64>) {
-        // What was deleted is not put back.
+        // A deleted record must not be put back.
         if let Some(least) = is.or(was.map(|was| was.saturating_add(1))) {
             self.saw(record_key, least);
         }
@@ -110,15 +110,15 @@ impl Stamps {
             let record_key = self.hasher.hash_one(record_key);
             match value {
                 Some(value) => stamp(value).map(|stamp| (record_key, stamp)),
-                // What was deleted is not put back. It is told now: somebody may make it anew before we hear that it
-                // is gone.
+                // A deleted record must not be put back. Noted now: somebody may create it anew before we learn that
+                // the deletion is durable.
                 None => self.seen().newest(record_key).map(|newest| (record_key, newest + 1)),
             }
         };
         Written(writes.iter().filter_map(stamp_of).collect())
     }
 
-    /// Notes what is durable now.
+    /// Notes writes that are durable.
     pub fn wrote(&self, written: &Written) {
         let mut seen = self.seen();
         for (record_key, stamp) in &written.0 {
@@ -129,7 +129,7 @@ impl Stamps {
     }
 }
 
-/// Hashes of records' keys, with the stamps that are the least from then on.
+/// Hashes of record keys, with their least valid stamps.
 pub struct Written(Vec<(u64, u64)>);
 
 impl Written {

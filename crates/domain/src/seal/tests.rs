@@ -37,7 +37,7 @@ fn value(store: &MemoryStore, record_key: &str) -> Vec<u8> {
     store.read(record_key).unwrap().unwrap().value
 }
 
-/// A store of the first layout or of this one, and the text of its root key file.
+/// A store of the first layout, or of this one, and the text of its root key file.
 fn store(established: bool) -> (MemoryStore, RootKey, String) {
     let software = SoftwareKek::generate().unwrap();
     let text = String::from_utf8(software.to_file().expose().to_vec()).unwrap();
@@ -82,7 +82,7 @@ fn what_is_sealed_names_its_key_and_record_key() {
     assert_eq!(sealed_under(PLACE, &sealed), Some(SealedUnder::Id(record.current.clone())));
     assert_eq!(sealed.len(), 9 + 8 + aead::OVERHEAD);
     assert!(opens(&store, &root, PLACE));
-    // Another process with the same file has nothing unwrapped yet.
+    // Another process with the same file has not unwrapped anything yet.
     assert!(opens(&store, &RootKey::new(kek(&text)), PLACE));
     assert!(!opens(&store, &RootKey::generate().unwrap(), PLACE), "another key opens it");
     assert!(root.open(&store, "kms/material/2", &sealed).is_err(), "it opens elsewhere");
@@ -129,7 +129,7 @@ fn a_rotation_leaves_nothing_under_the_key_before() {
     assert_eq!(store.scan(WRAPPED, "", 10).unwrap().len(), 1);
     assert!(opens(&store, &RootKey::new(kek(&text)), "x/3"));
     assert!(RootKey::new(kek(&text)).open(&store, PLACE, &old).is_err(), "the old key is there");
-    // Who had it unwrapped forgets it with the next sealing.
+    // A process that had it unwrapped drops it at the next sealing.
     put(&store, &root, "x/8");
     assert!(root.open(&store, PLACE, &old).is_err(), "the old key is in memory");
 }
@@ -146,7 +146,7 @@ fn nothing_can_be_committed_under_the_key_before() {
         commit(&store, work);
         let outcome = store.commit_and_wait(late.into_transaction(Vec::new()));
         assert_eq!(outcome, Err(StoreError::Conflict));
-        // In between both keys open, for every process.
+        // In between both keys open records, in every process.
         assert!(opens(&store, &server, PLACE));
         put(&store, &server, "x/late");
         assert!(opens(&store, &RootKey::new(kek(&text)), PLACE));
@@ -167,7 +167,7 @@ fn another_provider_takes_over_at_the_end_and_alone() {
         let mut work = Work::new(&store, &root, 8);
         begin(&mut work).unwrap();
         commit(&store, work);
-        // The process that began it died. Up to the end the provider before opens everything, and only that.
+        // The process that began the rotation died. Until the end only the previous provider opens everything.
         let again = || RootKey::new(kek(&text));
         let mut after = Some(String::new());
         while let Some(from) = after {
@@ -265,7 +265,7 @@ fn a_record_verifies_in_its_place_and_store_alone() {
 }
 
 #[test]
-fn an_older_record_is_told_from_one_that_others_have_just_changed() {
+fn rollback_is_told_from_concurrent_change() {
     let (store, root, key) = store(true);
     let other = RootKey::new(kek(&key));
     put_text(&store, &root, "a", "one");
@@ -276,7 +276,7 @@ fn an_older_record_is_told_from_one_that_others_have_just_changed() {
     assert_eq!(text(&store, &other, "a"), Ok(Some("two".into())));
     overwrite(&store, "a", &first);
     assert_eq!(text(&store, &other, "a"), Err(Fault::Forged("a".into())));
-    // Deleted and made again: greater than before, though the clock stands still.
+    // Deleted and created again: greater than before, although the clock stands still.
     let (store, root, _) = self::store(true);
     put_text(&store, &root, "a", "one");
     let first = value(&store, "a");
@@ -306,13 +306,13 @@ fn a_rotation_authenticates_all_records_again() {
         }
         let later = RootKey::new(kek(&key));
         assert_eq!(text(&store, &later, "a/3"), Ok(Some("said".into())));
-        // What was authentic under the key before is so no more, even for who still has it.
+        // What was authentic under the previous key no longer is, even for a process that still has the key.
         overwrite(&store, "a/3", &before);
         assert_eq!(text(&store, &later, "a/3"), Err(Fault::Forged("a/3".into())));
     }
 }
 
-/// A record that was forged is reported by a rotation, and not made authentic.
+/// A rotation reports a forged record, and does not authenticate it.
 #[test]
 fn a_rotation_makes_nothing_authentic_that_was_not() {
     let (store, root, key) = store(true);
@@ -360,7 +360,7 @@ fn plain_records_are_taken_over_in_steps() {
         );
         let (mut after, mut unreadable) = (Some(String::new()), Vec::new());
         while let Some(from) = after {
-            // Each step by another process.
+            // Each step in another process.
             let root = RootKey::new(kek(&key));
             let mut work = Work::new(&store, &root, 60);
             let step = migration::step(&mut work, &from, 2).unwrap();

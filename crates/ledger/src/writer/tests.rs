@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A disk with room for so many bytes.
+/// A disk with space for so many bytes.
 #[derive(Clone, Default)]
 struct Small(Arc<Mutex<SmallState>>);
 
@@ -30,7 +30,7 @@ impl Disk for Small {
 impl Append for SmallFile {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut state = self.0.0.lock().unwrap();
-        // As on a real disk a part of it may be written.
+        // As on a real disk, part of it may be written.
         let fits = bytes.len().min(state.room);
         state.room -= fits;
         state.segments[self.1].extend_from_slice(&bytes[..fits]);
@@ -70,7 +70,7 @@ fn lines(disk: &Small) -> Vec<Line> {
 }
 
 #[test]
-fn a_full_disk_loses_lines_and_counts_them_until_there_is_room_again() {
+fn full_disk_drops_lines_and_counts_them() {
     let disk = Small::default();
     disk.0.lock().unwrap().room = 600;
     let ledger = Ledger::start(Box::new(disk.clone()), Options::new(clock)).unwrap();

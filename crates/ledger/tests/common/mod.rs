@@ -1,4 +1,4 @@
-//! Events as real clients cause them.
+//! Events of real clients.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use outlast_negotiate::{Offer, Transport};
 pub const NOW: i64 = 1_795_262_400_000; // 2026-11-21T12:00:00Z
 pub const DAY: i64 = 86_400_000;
 
-/// What OpenSSL 3.5 offers, but for these groups and shares.
+/// OpenSSL 3.5's offer with these groups and shares.
 pub fn offer(groups: &[u16], shares: &[u16]) -> Offer {
     Offer {
         transport: Transport::Tcp,
@@ -33,7 +33,7 @@ pub fn offer(groups: &[u16], shares: &[u16]) -> Offer {
     }
 }
 
-/// A client of TLS 1.2.
+/// A TLS 1.2 client's offer.
 pub fn old_offer() -> Offer {
     Offer {
         versions: vec![0x0303],

@@ -1,5 +1,5 @@
-//! Lists that several policies have in common. A list is part of every row that names it, and as fixed as the row: what
-//! is to change gets a list of its own.
+//! Lists that several policies share. A list is part of every row that uses it, and is as fixed as the row: a change
+//! gets a new list.
 
 use crate::policy::SshRows;
 
@@ -30,7 +30,7 @@ pub(super) const AES_SUITES: &[&str] = &[
     "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
 ];
 
-/// ML-DSA first: a server that has such a certificate means it to be seen.
+/// ML-DSA first: a server with such a certificate wants to use it.
 pub(super) const SCHEMES: &[&str] = &[
     "mldsa65",
     "mldsa87",
@@ -99,7 +99,7 @@ pub(super) const AWS_SCHEMES_2020: &[&str] = &[
     "ecdsa_secp521r1_sha512",
 ];
 
-/// s2n-tls' `elb_security_policy_tls13_1_2_Res_2021_06`, and what others have of it once CBC is left out.
+/// s2n-tls' `elb_security_policy_tls13_1_2_Res_2021_06`, and other policies once CBC is removed.
 pub(super) const AWS_SUITES: &[&str] = &[
     "TLS_AES_128_GCM_SHA256",
     "TLS_AES_256_GCM_SHA384",
@@ -141,7 +141,7 @@ pub(super) const AWS_FIPS_GROUPS: &[&str] = &[
     "secp521r1",
 ];
 
-/// Nothing of SSH.
+/// Nothing for SSH.
 pub(super) const NO_SSH: SshRows =
     SshRows { key_exchanges: &[], ciphers: &[], macs: &[], host_keys: &[] };
 
@@ -214,7 +214,7 @@ pub(super) const SSH_CNSA2: SshRows = SshRows {
     host_keys: &["ssh-mldsa-87"],
 };
 
-/// What TR-02102-4 recommends, and hybrids with its curves.
+/// The recommendations of TR-02102-4, and hybrids with its curves.
 pub(super) const SSH_BSI: SshRows = SshRows {
     key_exchanges: &[
         "mlkem768nistp256-sha256",
@@ -253,7 +253,7 @@ pub(super) const SSH_CLASSICAL: SshRows = SshRows {
     host_keys: &["ssh-ed25519", "ecdsa-sha2-nistp256", "rsa-sha2-512", "rsa-sha2-256"],
 };
 
-/// All but what has SHA-1 or CBC.
+/// Everything without SHA-1 and CBC.
 pub(super) const SSH_LEGACY: SshRows = SshRows {
     key_exchanges: &[
         "mlkem768x25519-sha256",
@@ -329,7 +329,7 @@ pub(super) const SSH_TRANSFER: SshRows = SshRows {
     ],
 };
 
-/// Transfer Family's `TransferSecurityPolicy-FIPS-2025-03`, but for the groups that the server makes up.
+/// Transfer Family's `TransferSecurityPolicy-FIPS-2025-03`, without groups that the server generates.
 pub(super) const SSH_TRANSFER_FIPS: SshRows = SshRows {
     key_exchanges: &[
         "mlkem768x25519-sha256",

@@ -1,19 +1,19 @@
-//! Puts a ClientHello together from TLS records (RFC 8446, section 5.1): it may be split at any byte.
+//! Reassembles a ClientHello from TLS records (RFC 8446, section 5.1): it may be split at any byte.
 
 use super::{MAX_CLIENT_HELLO, OfferError};
 
-/// What came so far of a ClientHello.
+/// Result of reading a stream's beginning.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Collected {
-    /// The handshake message is whole, with its header of four bytes.
+    /// The whole handshake message, with its header of four bytes.
     Complete(Vec<u8>),
-    /// More must come.
+    /// More bytes are needed.
     Incomplete,
-    /// It cannot become one.
+    /// It is not a ClientHello.
     Malformed(OfferError),
 }
 
-/// Reads a ClientHello from all of a stream's beginning.
+/// Reads a ClientHello from the beginning of a stream.
 pub fn collect(records: &[u8]) -> Collected {
     let mut collector = Collector::first();
     match collector.advance(records) {
@@ -23,38 +23,38 @@ pub fn collect(records: &[u8]) -> Collected {
     }
 }
 
-/// What may come before the message.
+/// What may precede the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Before {
-    /// Nothing: it is the first of the connection.
+    /// Nothing: it is the first message of the connection.
     Nothing,
-    /// It follows a HelloRetryRequest: a ChangeCipherSpec for the sake of middleboxes (RFC 8446, appendix D.4), and early
-    /// data that was sent before its refusal could be known (section 4.2.10), if it was announced.
+    /// It follows a HelloRetryRequest: a ChangeCipherSpec for middleboxes (RFC 8446, appendix D.4), and early data
+    /// that was sent before its refusal was known (section 4.2.10), if it was announced.
     Retry { early_data: bool },
 }
 
-/// Collects a ClientHello; looks at each byte once, however many pieces they come in.
+/// Collects a ClientHello; reads each byte once, in however many pieces they come.
 #[derive(Debug)]
 pub struct Collector {
     before: Before,
     message: Vec<u8>,
-    /// Bytes of the input that were read.
+    /// Bytes of the input that have been read.
     at: usize,
     /// Handshake records so far.
     records: usize,
-    /// What is left of the record at hand.
+    /// Bytes left in the present record.
     left: usize,
-    /// Whether that is none of the message's.
+    /// Whether the present record does not belong to the message.
     passing: bool,
-    /// Records that came before the message.
+    /// Records before the message.
     passed: Vec<u8>,
 }
 
 const HEADER: usize = 5;
-/// RFC 8446, section 5.1: what a record holds at most; section 5.2: when it is encrypted.
+/// RFC 8446, section 5.1: longest record; section 5.2: longest encrypted record.
 const MAX_PLAINTEXT: usize = 1 << 14;
 const MAX_CIPHERTEXT: usize = MAX_PLAINTEXT + 256;
-/// Bytes of early data that are waited out: rustls skips no more.
+/// Bytes of early data that are skipped: rustls skips no more.
 const MAX_PASSED: usize = 2 * MAX_PLAINTEXT;
 
 const CHANGE_CIPHER_SPEC: u8 = 20;
@@ -85,8 +85,8 @@ impl Collector {
         }
     }
 
-    /// Goes on with `input`: all that has been received, of which the beginning has been seen before. Whether the message
-    /// is whole.
+    /// Continues with `input`: all that has been received, including what was read before. Returns whether the
+    /// message is complete.
     pub fn advance(&mut self, input: &[u8]) -> Result<bool, OfferError> {
         loop {
             let rest = input.get(self.at..).unwrap_or_default();
@@ -154,7 +154,8 @@ impl Collector {
                 self.passing = true;
                 self.passed.extend_from_slice(&header);
             }
-            // RFC 6176, section 3: nobody needs to take an SSL 2.0 CLIENT-HELLO. Its third byte is the message's type.
+            // RFC 6176, section 3: servers need not accept an SSL 2.0 CLIENT-HELLO. Its third byte is the message
+            // type.
             0x80.. if is_first && header[2] == 1 => return Err(OfferError::SslV2),
             _ if is_first && HTTP.iter().any(|method| header.starts_with(method)) => {
                 return Err(OfferError::Http);
@@ -171,13 +172,13 @@ impl Collector {
         self.message.is_empty() && (kind == CHANGE_CIPHER_SPEC || early_data)
     }
 
-    /// Whether the message came in one record, so that its bytes can be used as they came.
+    /// Whether the message came in one record, so that its bytes can be passed on unchanged.
     pub fn is_in_one_record(&self) -> bool {
         self.records == 1 && self.passed.is_empty()
     }
 
-    /// Takes what has been seen off the input, unless it can be used as it came. What goes on is then the rest: a message
-    /// in records of one byte is six times as long with their headers.
+    /// Removes what has been read from the input, unless it can be passed on unchanged. The input is then the rest:
+    /// with headers, a message in records of one byte is six times as long.
     pub fn trim(&mut self, input: &mut Vec<u8>) {
         if !self.is_in_one_record() {
             input.drain(..self.at.min(input.len()));
@@ -185,7 +186,7 @@ impl Collector {
         }
     }
 
-    /// The message, whole or not.
+    /// The message, complete or not.
     pub fn message(&self) -> &[u8] {
         &self.message
     }
@@ -195,7 +196,7 @@ impl Collector {
         self.message
     }
 
-    /// What came before the message, and then the message in as few records as possible.
+    /// What preceded the message, and then the message in as few records as possible.
     pub fn to_records(&self) -> Vec<u8> {
         let pieces = self.message.chunks(MAX_PLAINTEXT);
         let mut out = self.passed.clone();
@@ -210,7 +211,7 @@ impl Collector {
     }
 }
 
-/// How HTTP requests begin.
+/// Beginnings of HTTP requests.
 const HTTP: &[&[u8]] = &[
     b"GET /", b"POST ", b"PUT /", b"HEAD ", b"DELET", b"OPTIO", b"PATCH", b"CONNE", b"TRACE",
     b"PRI *",

@@ -1,8 +1,8 @@
-//! Reads the presentation language of TLS (RFC 8446, section 3), within the bytes that are there.
+//! Reads the presentation language of TLS (RFC 8446, section 3), within bounds.
 
 use super::OfferError;
 
-/// What is left to read.
+/// The bytes left to read.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
@@ -29,7 +29,7 @@ impl<'a> Reader<'a> {
         self.0.is_empty()
     }
 
-    /// There must be nothing left.
+    /// Fails if anything is left.
     pub(crate) fn finish(&self) -> Result<(), OfferError> {
         if self.is_empty() { Ok(()) } else { Err(OfferError::Malformed) }
     }
@@ -46,13 +46,13 @@ impl<'a> Reader<'a> {
         self.take(len).map(Self)
     }
 
-    /// The same, where an empty one is not allowed.
+    /// The same; an empty one is an error.
     pub(crate) fn filled16(&mut self) -> Result<Self, OfferError> {
         let vector = self.vector16()?;
         if vector.is_empty() { Err(OfferError::Malformed) } else { Ok(vector) }
     }
 
-    /// All that is left, as values of two bytes, of which there must be one.
+    /// All that is left, as values of two bytes, at least one.
     pub(crate) fn values(mut self) -> Result<Vec<u16>, OfferError> {
         let mut out = Vec::with_capacity(self.0.len() / 2);
         while !self.is_empty() {
@@ -62,7 +62,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Code points that were seen. A ClientHello has room for thousands: a list of them would be searched too often.
+/// A set of code points. A ClientHello has room for thousands: searching a list would take too long.
 pub(crate) struct Seen(Box<[u64; 1024]>);
 
 impl Seen {
@@ -74,7 +74,7 @@ impl Seen {
         self.0.get(usize::from(code >> 6)).is_some_and(|word| word & bit(code) != 0)
     }
 
-    /// Adds one; whether it was new.
+    /// Adds one; returns whether it is new.
     pub(crate) fn insert(&mut self, code: u16) -> bool {
         let Some(word) = self.0.get_mut(usize::from(code >> 6)) else { return false };
         let was = *word & bit(code) != 0;

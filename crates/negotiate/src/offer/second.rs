@@ -1,18 +1,19 @@
-//! The ClientHello that answers a HelloRetryRequest, held against the first.
+//! Compares the ClientHello after a HelloRetryRequest with the first one.
 //!
-//! rustls looks at the share, the suite and the server name only (and drops the connection without an alert for the last).
+//! rustls only checks the share, the suite and the server name (and drops the connection without an alert for the
+//! last).
 
 use super::reader::Reader;
 use super::{COOKIE, EARLY_DATA, KEY_SHARE, OfferError, PRE_SHARED_KEY};
 
 /// RFC 7685.
 const PADDING: u16 = 21;
-/// RFC 9849: the outer message is made anew.
+/// RFC 9849: the outer message is new.
 const ENCRYPTED_CLIENT_HELLO: u16 = 0xfe0d;
 
-/// Whether `second` is what `first` may become when it is asked for a share of `group` (RFC 8446, section 4.1.2). Both are
-/// whole messages. Of the order of extensions nothing is said there but that the message is the same; it is not looked
-/// at, since nothing depends on it.
+/// Checks that `second` is a permitted change of `first` after a request for a share of `group` (RFC 8446, section
+/// 4.1.2). Both are whole messages. The section does not mention the order of extensions, except that the message is
+/// the same; it is not checked, since nothing depends on it.
 pub fn check_second(first: &[u8], second: &[u8], group: u16) -> Result<(), OfferError> {
     let (first, second) = (Hello::read(first)?, Hello::read(second)?);
     if first.fixed != second.fixed {
@@ -51,7 +52,7 @@ fn only_share(content: &[u8], group: u16) -> Result<(), OfferError> {
 }
 
 struct Hello<'a> {
-    /// All before the extensions.
+    /// Everything before the extensions.
     fixed: &'a [u8],
     extensions: Vec<(u16, &'a [u8])>,
 }
@@ -69,8 +70,8 @@ impl<'a> Hello<'a> {
         let mut extensions = Vec::with_capacity(24);
         while !list.is_empty() {
             extensions.push((list.u16()?, list.vector16()?.0));
-            // Each is searched for among the others. The first message has as many as it likes, and so is no hello of anybody
-            // who is asked to retry.
+            // Each is searched for among the others. The first message may have any number, but a client that is
+            // asked to retry sends no more than this.
             if extensions.len() > MAX_EXTENSIONS {
                 return Err(OfferError::TooLong);
             }

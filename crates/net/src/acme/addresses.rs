@@ -1,5 +1,5 @@
-//! Which addresses the server may connect to for ACME: a client names the hosts, and must not reach through this server
-//! what it could not reach itself.
+//! Addresses to which the server may connect for ACME. A client chooses the host names, and must not reach through
+//! this server what it could not reach itself.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -7,22 +7,22 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 /// The metadata service of AWS over IPv6.
 const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
-/// That of Azure's platform, which is no link-local address.
+/// The metadata service of Azure's platform, which is not a link-local address.
 const PLATFORM_V4: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
 
-/// Translators send this on to the IPv4 address at its end (RFC 6052, section 2.1).
+/// Translators forward this to the IPv4 address at its end (RFC 6052, section 2.1).
 const NAT64: Ipv6Net = Ipv6Net::new_assert(Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
-/// So may some: to which address is not known (RFC 8215).
+/// Local translators do the same; to which address is not known (RFC 8215).
 const LOCAL_NAT64: Ipv6Net = Ipv6Net::new_assert(Ipv6Addr::new(0x64, 0xff9b, 1, 0, 0, 0, 0, 0), 48);
 /// This machine.
 const LOOPBACK_V4: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(127, 0, 0, 0), 8);
 const LOOPBACK_V6: Ipv6Net = Ipv6Net::new_assert(Ipv6Addr::LOCALHOST, 128);
-/// "This network": Linux takes it for this machine.
+/// "This network": Linux treats it as this machine.
 const THIS_V4: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::UNSPECIFIED, 8);
 
 /// Whether the server may connect to an address.
 pub(super) fn may_look(address: IpAddr, networks: &[IpNet]) -> bool {
-    // An IPv4 address in IPv6 clothes is judged as what it is.
+    // Judges an IPv4 address inside an IPv6 address as the IPv4 address.
     let address = match address.to_canonical() {
         IpAddr::V6(v6) if NAT64.contains(&v6) => {
             let [.., a, b, c, d] = v6.octets();
@@ -45,7 +45,7 @@ pub(super) fn may_look(address: IpAddr, networks: &[IpNet]) -> bool {
                 || v6 == METADATA_V6
         }
     };
-    // What only this machine reaches must be meant: a network that is larger does not name it.
+    // An address that only this machine can reach must be listed explicitly: a larger network does not include it.
     let own = |network: &IpNet| match (address, network) {
         (IpAddr::V4(v4), IpNet::V4(network)) => {
             !LOOPBACK_V4.contains(&v4) || LOOPBACK_V4.contains(network)

@@ -15,11 +15,11 @@ use outlast_domain::acme::Kind;
 
 use super::Unmet;
 
-/// Asks DNS, anew each time.
+/// DNS resolver without a cache.
 pub(super) struct Resolver(TokioResolver);
 
 impl Resolver {
-    /// Asks this server, or those of the system.
+    /// Uses this server, or the system's.
     pub fn new(server: Option<SocketAddr>) -> io::Result<Self> {
         let builder = match server {
             Some(server) => {
@@ -55,12 +55,12 @@ impl Resolver {
         for record in found.answers() {
             let RData::TXT(txt) = &record.data else { continue };
             count += 1;
-            // A value is sent in pieces of up to 255 octets.
+            // A value is split into strings of up to 255 octets.
             if txt.txt_data.concat() == value.as_bytes() {
                 return Ok(());
             }
         }
-        // Other providers' servers may not have it yet.
+        // Some of the provider's servers may not have it yet.
         Err(Unmet::not_yet(
             Kind::INCORRECT_RESPONSE,
             format!("None of the {count} TXT records of {name} has the value that is expected."),
@@ -88,17 +88,17 @@ impl Resolver {
 
 fn options(is_system: bool) -> ResolverOpts {
     let mut options = ResolverOpts::default();
-    // What was not there a moment ago may be there now.
+    // A record that did not exist a moment ago may exist now.
     options.cache_size = 0;
     options.timeout = Duration::from_secs(3);
     options.attempts = 2;
     options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
-    // Who names a DNS server wants its answers, not this machine's.
+    // With an explicit DNS server only its answers count, not this machine's hosts file.
     options.use_hosts_file = if is_system { ResolveHosts::Auto } else { ResolveHosts::Never };
     options
 }
 
-/// A name that no search domain is appended to.
+/// A name to which no search domain is appended.
 fn absolute(name: &str) -> Result<Name, Unmet> {
     let mut name = Name::from_ascii(name)
         .map_err(|_| Unmet::wrong(Kind::DNS, "The name cannot be asked for in DNS."))?;

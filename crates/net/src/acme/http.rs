@@ -20,7 +20,7 @@ use super::{Unmet, Validator, step, tls};
 use crate::exchange::{Origin, over};
 use crate::limits;
 
-/// An answer: redirected elsewhere, or the body.
+/// Result of a request: a redirect, or a body.
 enum Found {
     Elsewhere(String),
     Body(Bytes),
@@ -53,17 +53,17 @@ impl Validator {
         let odd = || Unmet::wrong(Kind::CONNECTION, "A redirect is not to a URL that is followed.");
         let uri: Uri = url.parse().map_err(|_| odd())?;
         let origin = Origin::of(&uri).ok_or_else(odd)?;
-        // Only to where web servers are: other ports may be anything's.
+        // Only to the ports of web servers: anything may listen on other ports.
         let usual = if origin.is_tls { self.settings.tls_port } else { self.settings.http_port };
         let port = origin.port;
         if port != usual && port != 80 && port != 443 {
             return Err(odd());
         }
-        // A host by its name: what an address would be allowed to is DNS's to say.
+        // A host name, not an address: DNS decides where the connection goes, and `addresses` what is allowed.
         let host = DnsName::parse(&origin.host).map_err(|_| odd())?.to_string();
         let stream = self.connect(&host, port).await?;
         if origin.is_tls {
-            // Nobody says whose certificate it is: the file counts, as over plain HTTP.
+            // The certificate's names are not checked: the file counts, as over plain HTTP.
             let name = ServerName::try_from(host.clone()).map_err(|_| odd())?;
             let connecting =
                 TlsConnector::from(Arc::new(tls::any_certificate()?)).connect(name, stream);
@@ -74,7 +74,7 @@ impl Validator {
         }
     }
 
-    /// Connects to a host: to each of its addresses until one answers.
+    /// Connects to a host: tries its addresses until one answers.
     pub(super) async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, Unmet> {
         let found = self.resolver.addresses(host).await?;
         let usable: Vec<_> = found
@@ -90,7 +90,7 @@ impl Validator {
         }
         let mut last = None;
         for address in usable {
-            // Not the whole time for the first of several.
+            // The first of several addresses must not use up all the time.
             let connecting = TcpStream::connect(SocketAddr::new(address, port));
             match timeout(limits::VALIDATION_STEP / 2, connecting).await {
                 Ok(Ok(stream)) => return Ok(stream),
@@ -133,7 +133,7 @@ async fn ask(
         return Ok(Found::Elsewhere(target));
     }
     if status != StatusCode::OK {
-        // It may be that not every server of the host knows yet.
+        // Some of the host's servers may not know it yet.
         return Err(Unmet::not_yet(
             Kind::UNAUTHORIZED,
             format!("{host} answers with the status {}.", status.as_u16()),
@@ -142,9 +142,9 @@ async fn ask(
     Ok(Found::Body(response.into_body()))
 }
 
-/// The URL that a redirect means: an absolute one, or one on the same host.
+/// Target URL of a redirect: an absolute one, or one on the same host.
 fn absolute(from: &Uri, target: &str) -> Option<String> {
-    // RFC 3986, section 3.1; a query may have a URL in it.
+    // RFC 3986, section 3.1; a query may contain a URL.
     let of_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
     if target.split_once("://").is_some_and(|(scheme, _)| scheme.chars().all(of_scheme)) {
         return Some(target.to_owned());

@@ -1,4 +1,4 @@
-//! ACME's requests on the HTTPS port.
+//! ACME requests on the HTTPS port.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,7 +21,7 @@ impl Connection {
     ) -> http::Response<Full<Bytes>> {
         let is_head = request.method() == Method::HEAD;
         let response = self.acme_response(request, request_id).await;
-        // To HEAD there is no body, but what its length would be is hyper's to say.
+        // A response to HEAD has no body, but hyper sets its length.
         let body = if is_head { Vec::new() } else { response.body };
         let mut out = http::Response::new(Full::new(Bytes::from(body)));
         *out.status_mut() =
@@ -62,7 +62,7 @@ impl Connection {
             Err(Unread::Incomplete) => return acme::body_refused(408),
         };
         let _use = self.activity().begin();
-        // HTTP/2 and HTTP/3 have the host in the request's target.
+        // In HTTP/2 and HTTP/3 the host is part of the request's target.
         let host = head
             .headers
             .get(HOST)

@@ -1,4 +1,4 @@
-//! tls-alpn-01 (RFC 8737): a certificate made for the occasion, shown under its own ALPN name.
+//! tls-alpn-01 (RFC 8737): a certificate made for the validation and presented under its own ALPN name.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ impl Validator {
         let connection = stream.get_ref().1;
         let wrong =
             |detail: &str| Unmet::wrong(Kind::INCORRECT_RESPONSE, format!("{host}: {detail}."));
-        // RFC 8737, section 3: otherwise it is just any web server.
+        // RFC 8737, section 3: otherwise it is an ordinary web server.
         if connection.alpn_protocol() != Some(ALPN) {
             return Err(wrong("the server does not speak acme-tls/1"));
         }
@@ -46,7 +46,7 @@ impl Validator {
     }
 }
 
-/// RFC 8737, section 3: one name, and a critical `acmeIdentifier` with the digest.
+/// RFC 8737, section 3: one name and a critical `acmeIdentifier` with the digest.
 fn check(shown: &[u8], host: &str, digest: &[u8; 32]) -> Result<(), &'static str> {
     let parsed =
         Certificate::from_der(shown).map_err(|_| "the server's certificate cannot be read")?;
@@ -76,7 +76,7 @@ fn check(shown: &[u8], host: &str, digest: &[u8; 32]) -> Result<(), &'static str
     Ok(())
 }
 
-/// A client that takes any certificate, but has its holder prove the key.
+/// A client that accepts any certificate, but has its holder prove the key.
 pub(super) fn any_certificate() -> Result<ClientConfig, Unmet> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let verifier = AnyCertificate(provider.signature_verification_algorithms);
@@ -100,8 +100,8 @@ fn with_provider(
 struct AnyCertificate(WebPkiSupportedAlgorithms);
 
 impl AnyCertificate {
-    /// The signature of the handshake, by the key of the certificate. webpki cannot do it: it refuses certificates
-    /// with critical extensions that it does not know, and `acmeIdentifier` is one.
+    /// Verifies the handshake's signature with the certificate's key. webpki refuses certificates with unknown
+    /// critical extensions, and `acmeIdentifier` is one.
     fn verify(
         &self,
         message: &[u8],
@@ -111,7 +111,7 @@ impl AnyCertificate {
         let bad = || Error::InvalidCertificate(rustls::CertificateError::BadEncoding);
         let parsed = Certificate::from_der(certificate).map_err(|_| bad())?;
         let key = parsed.tbs_certificate().subject_public_key_info();
-        // rustls has the content of the SEQUENCE, without its head.
+        // rustls passes the content of the SEQUENCE, without its header.
         let algorithm = key.algorithm.to_der().map_err(|_| bad())?;
         let algorithm = der::asn1::AnyRef::from_der(&algorithm).map_err(|_| bad())?;
         let bits = key.subject_public_key.as_bytes().ok_or_else(bad)?;

@@ -1,5 +1,5 @@
-//! rustls' configurations, one for each thing that can be decided: made when the door is, since a handshake has no time for
-//! it.
+//! rustls configurations, one for each possible decision. They are made together with the door, because a handshake
+//! has no time for it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::shown::{Always, ServerCertificate};
 use crate::client_auth::ClientAuth;
 use crate::policy::{decided, supported};
 
-/// What is replaced as a whole while connections are open.
+/// State that is replaced as a whole while connections are open.
 pub(crate) struct Current {
     pub(super) certificates: Vec<ServerCertificate>,
     pub(super) facts: Vec<CertificateFacts>,
@@ -24,7 +24,7 @@ pub(crate) struct Current {
     configs: HashMap<Key, Configs>,
 }
 
-/// Version, group, certificate, scheme of the handshake's signature.
+/// Version, group, certificate, signature scheme of the handshake.
 type Key = (Version, u16, usize, u16);
 
 struct Configs {
@@ -32,7 +32,7 @@ struct Configs {
     quic: Option<Arc<ServerConfig>>,
 }
 
-/// What outlives a replacement.
+/// State that outlives a replacement.
 pub(super) struct Kept<'a> {
     pub(super) settings: &'a Settings,
     pub(super) tickets: &'a Arc<dyn ProducesTickets>,
@@ -110,28 +110,29 @@ fn usable(
 
 impl Kept<'_> {
     fn finish(&self, config: &mut ServerConfig, version: Version, asks_clients: bool) {
-        // The policy's order counts; the client's must not undo it.
+        // The policy's order counts, and the client's order must not override it.
         config.ignore_client_order = true;
         config.alpn_protocols = self.settings.protocols.clone();
-        // RFC 8446, section 8: early data can be replayed. Nobody needs it here.
+        // RFC 8446, section 8: early data can be replayed, and nobody needs it here.
         config.max_early_data_size = 0;
         if asks_clients {
-            // A resumed session carries the client's certificate of the first handshake, and nobody looks whether it has
-            // expired or been revoked since.
+            // A resumed session carries the client's certificate of the first handshake, and nobody would check
+            // whether it has expired or been revoked since.
             config.session_storage = Arc::new(NoServerSessionStorage {});
             config.send_tls13_tickets = 0;
         } else {
-            // Common to all configurations, so that a session resumes whichever it meets.
+            // Shared by all configurations, so that a session can be resumed with any of them.
             config.session_storage = self.sessions.clone();
-            // In TLS 1.2 a ticket has the master secret in it, so that a ticket key that leaks opens what was recorded, and a
-            // resumed session gets a new ticket with the same one: without end. Its sessions are in memory only.
+            // In TLS 1.2 a ticket contains the master secret, so a leaked ticket key would decrypt recorded traffic,
+            // and a resumed session gets a new ticket with the same secret, without end. So its sessions are kept in
+            // memory only.
             if version == Version::Tls13 {
                 config.ticketer = self.tickets.clone();
             }
         }
     }
 
-    /// The same over QUIC, which has TLS 1.3 only (RFC 9001, section 4.2) and other ALPN names.
+    /// The same for QUIC, which has only TLS 1.3 (RFC 9001, section 4.2) and other ALPN names.
     fn quic(&self, version: Version, config: &ServerConfig) -> Option<Arc<ServerConfig>> {
         let protocols = &self.settings.quic_protocols;
         if protocols.is_empty() || version != Version::Tls13 {

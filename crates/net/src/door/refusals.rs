@@ -1,6 +1,7 @@
-//! Refusals in the log: some a minute for each cause, so that an operator sees them and a flood of them does not fill a disk.
+//! Refusals in the log: a few per minute for each cause, so that an operator sees them but a flood does not fill the
+//! disk.
 //!
-//! The ledger has all of them; these lines are for somebody who has not looked there yet.
+//! The ledger contains all of them; these lines are for operators who have not looked there yet.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -13,21 +14,21 @@ use crate::limits::REFUSALS_LOGGED;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// What was logged of each cause.
+/// Logged refusals by cause.
 #[derive(Default)]
 pub(super) struct Refusals(Mutex<HashMap<Refusal, Counted>>);
 
 struct Counted {
-    /// When its minute began.
+    /// Start of the current minute.
     since: Instant,
-    /// Those that were logged in it.
+    /// Refusals logged in it.
     logged: u32,
-    /// Those that were not, since the last that was.
+    /// Refusals suppressed since the last logged one.
     kept_back: u64,
 }
 
 impl Refusals {
-    /// Logs a refusal, if its cause has not been logged often enough in this minute.
+    /// Logs a refusal, unless its cause has been logged often enough in this minute.
     pub(super) fn log(
         &self,
         listener: &str,
@@ -42,7 +43,7 @@ impl Refusals {
         );
     }
 
-    /// How many of this cause were not logged before this one; `None` if neither is this.
+    /// Number of suppressed refusals with this cause before this one; `None` if this one is suppressed too.
     fn count(&self, cause: Refusal, now: Instant) -> Option<u64> {
         let mut causes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = Counted { since: now, logged: 0, kept_back: 0 };
@@ -77,7 +78,7 @@ mod tests {
                 assert_eq!(refusals.count(cause, later), None, "{cause}");
             }
         }
-        // Says once how many were not logged.
+        // Reports the number of suppressed refusals once.
         assert_eq!(refusals.count(Refusal::Group, begun + MINUTE), Some(60));
         assert_eq!(refusals.count(Refusal::Group, begun + MINUTE), Some(0));
     }

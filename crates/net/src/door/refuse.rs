@@ -1,4 +1,4 @@
-//! How a client learns that there is no connection for it.
+//! How refused clients are told.
 
 use outlast_negotiate::offer::OfferError;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -6,22 +6,22 @@ use tokio::time::timeout;
 
 use crate::limits;
 
-/// What who speaks plain HTTP gets to read.
+/// Response to clients that speak plain HTTP.
 const PLAIN_HTTP: &[u8] =
     b"HTTP/1.0 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n\r\n\
     This is HTTPS: use https:// in the address.\n";
 
-/// Answers what is no ClientHello.
+/// Answers bytes that are not a ClientHello.
 pub(super) async fn answer(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), error: OfferError) {
     match error.alert() {
         Some(alert) => refuse(stream, alert).await,
         None if error == OfferError::Http => tell(stream, PLAIN_HTTP).await,
-        // RFC 8446, section 6: after an alert there is nothing more to say.
+        // RFC 8446, section 6: nothing follows an alert.
         None => {}
     }
 }
 
-/// Sends a fatal alert, not encrypted (there are no keys yet), and waits for the client to read it.
+/// Sends a fatal alert, unencrypted because there are no keys yet, and waits for the client to read it.
 pub(super) async fn refuse(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), alert: u8) {
     tell(stream, &[21, 3, 3, 0, 2, 2, alert]).await;
 }
@@ -35,8 +35,9 @@ async fn tell(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), bytes: &[u8]) 
     let _ = timeout(limits::LAST_WORDS, telling).await;
 }
 
-/// Ends a connection so that the client reads the alert: what it has sent meanwhile is read, or the system would reset the
-/// connection and the alert be lost. A client of TLS 1.3 sends its first request together with its certificate.
+/// Ends a connection so that the client can read the alert. Bytes that the client has sent in the meantime are read,
+/// because otherwise the system would reset the connection and the alert would be lost. A TLS 1.3 client sends its
+/// first request together with its certificate.
 pub(super) async fn farewell(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let _ = stream.shutdown().await;
     let mut buffer = [0; 4096];

@@ -1,4 +1,4 @@
-//! A handshake in progress. The observer gets one report of its outcome, whatever that is.
+//! A handshake in progress. The observer gets one report of its outcome in every case.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::watch::{Watch, next_connection};
 
 use crate::observed::Counts;
 
-/// What all reports of a door have in common.
+/// Common to all reports of a door.
 pub(crate) struct Reporter {
     pub(crate) listener: String,
     pub(crate) rules: Rules,
@@ -21,8 +21,8 @@ pub(crate) struct Reporter {
     pub(super) refusals: Refusals,
 }
 
-/// A handshake that has begun, over whatever transport. Reports how it ended; if nobody says so before it is dropped, that
-/// it was given up.
+/// A handshake that has begun, over any transport. Reports how it ended; if it is dropped before that, the report
+/// says that it was given up.
 pub struct Handshaking {
     reporter: Arc<Reporter>,
     connection: u64,
@@ -38,29 +38,29 @@ impl Handshaking {
         Self { reporter, connection, peer, begun: None, offer: None, is_reported: false }
     }
 
-    /// Number of the connection.
+    /// Id of the connection.
     pub fn connection(&self) -> u64 {
         self.connection
     }
 
-    /// The client has sent something. Where it never does, nothing is reported: load balancers connect to see whether
-    /// somebody listens.
+    /// The client has sent something. If it never does, nothing is reported, because load balancers connect only to
+    /// see whether somebody listens.
     pub fn heard(&mut self) {
         self.begun.get_or_insert_with(Instant::now);
     }
 
-    /// The client has said what it offers.
+    /// The client's offer has been read.
     pub fn offered(&mut self, offer: Offer) {
         self.heard();
         self.offer = Some(offer);
     }
 
-    /// What the client offers, if it has said so.
+    /// The client's offer, if it has been read.
     pub fn offer(&self) -> Option<&Offer> {
         self.offer.as_ref()
     }
 
-    /// The handshake has ended like this. Only the first call counts.
+    /// Ends the handshake with this outcome. Only the first call counts.
     pub fn end(&mut self, outcome: Outcome) {
         if std::mem::replace(&mut self.is_reported, true) {
             return;
@@ -86,7 +86,7 @@ impl Handshaking {
         });
     }
 
-    /// For the connection that came of it, whose bytes are counted there.
+    /// Watch of the resulting connection, whose bytes are counted in `counts`.
     pub fn watch(&self, counts: Arc<Counts>) -> Watch {
         Watch::new(self.connection, self.reporter.observer.clone(), counts)
     }
@@ -98,5 +98,5 @@ impl Drop for Handshaking {
     }
 }
 
-/// The handshake was dropped: others needed its place, or the server stopped.
+/// The handshake was dropped: its slot was needed, or the server stopped.
 const GIVEN_UP: &str = "given up before it ended";

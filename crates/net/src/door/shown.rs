@@ -1,4 +1,4 @@
-//! The certificates that a door may show, what is known of them, and keys that sign with one scheme only.
+//! The certificates of a door, facts about them, and keys that sign with one scheme only.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use rustls::{SignatureAlgorithm as KeyAlgorithm, SignatureScheme};
 
 use crate::chain::chain_schemes;
 
-/// A certificate that the door may show.
+/// A certificate of the door.
 #[derive(Clone)]
 pub struct ServerCertificate {
-    /// What the ledger calls it: `ecdsa-p256`.
+    /// Name in the ledger: `ecdsa-p256`.
     pub kind: String,
     /// The chain and its key.
     pub key: Arc<CertifiedKey>,
 }
 
 impl ServerCertificate {
-    /// What a decision needs to know of it.
+    /// Facts for a decision.
     pub fn facts(&self) -> CertificateFacts {
         let can_sign = |scheme: &&Scheme| {
             self.key.key.choose_scheme(&[SignatureScheme::from(scheme.code_point)]).is_some()
@@ -34,7 +34,7 @@ impl ServerCertificate {
     }
 }
 
-/// Shows one certificate, and signs with one scheme.
+/// Presents one certificate and signs with one scheme.
 #[derive(Debug)]
 pub(super) struct Always(Arc<CertifiedKey>);
 
@@ -58,7 +58,7 @@ impl ResolvesServerCert for Always {
     }
 }
 
-/// A key that signs with the scheme that was decided on, and with no other that it could sign with, too.
+/// A key that signs only with the chosen scheme, although it could use others too.
 #[derive(Debug)]
 struct OneScheme {
     key: Arc<dyn SigningKey>,

@@ -1,8 +1,8 @@
-//! Pushes the numbers to a collector of OpenTelemetry: OTLP over HTTP, `http/protobuf`.
+//! Pushes metrics to an OpenTelemetry collector: OTLP over HTTP, `http/protobuf`.
 //!
-//! OpenTelemetry's own library makes the messages and keeps the time; it reads `OTEL_RESOURCE_ATTRIBUTES`,
-//! `OTEL_SERVICE_NAME` and `OTEL_EXPORTER_OTLP_HEADERS` itself. Its messages go out through this program's client, so that
-//! the way to the collector is post-quantum like any other.
+//! OpenTelemetry's own library encodes the messages and schedules them; it reads `OTEL_RESOURCE_ATTRIBUTES`,
+//! `OTEL_SERVICE_NAME` and `OTEL_EXPORTER_OTLP_HEADERS` itself. This program's client sends them, so that the
+//! connection to the collector is post-quantum like any other.
 
 use std::fmt;
 use std::pin::Pin;
@@ -29,26 +29,26 @@ use crate::client::Connector;
 use crate::exchange::Origin;
 use crate::limits;
 
-/// Where to push, and how often.
+/// Where to push and how often.
 pub struct Settings {
-    /// `https://host[:port]/path`, or `http://`: all of it, with `/v1/metrics`.
+    /// Full URL with `/v1/metrics`: `https://host[:port]/path`, or `http://`.
     pub endpoint: String,
-    /// How to connect by TLS; none where the endpoint is plain HTTP.
+    /// How to connect over TLS; `None` for plain HTTP.
     pub connector: Option<Connector>,
-    /// From one push to the next.
+    /// Time between two pushes.
     pub interval: Duration,
     /// How long a push may take.
     pub timeout: Duration,
 }
 
-/// Pushes until it is stopped.
+/// Pushes metrics until it is stopped.
 pub struct Push(SdkMeterProvider);
 
 impl Push {
-    /// Starts. Must be called where futures run.
+    /// Starts pushing. Must be called inside a runtime.
     ///
     /// # Errors
-    /// What is wrong with the settings, for people.
+    /// Fault in the settings, for people.
     pub fn start(metrics: &Arc<Metrics>, settings: Settings) -> Result<Self, String> {
         let collector = Collector::new(&settings)?;
         let exporter = MetricExporter::builder()
@@ -67,7 +67,7 @@ impl Push {
         for readable in metrics.readables() {
             observe(&meter, readable);
         }
-        // A second push of the same numbers would need other histograms; there is none.
+        // Pushing the same metrics twice would need other histograms, which do not exist.
         let _ = metrics.pushed.set(Pushed {
             handshake_seconds: histogram(&meter, HANDSHAKE_SECONDS.head()),
             request_seconds: histogram(&meter, REQUEST_SECONDS.head()),
@@ -75,10 +75,10 @@ impl Push {
         Ok(Self(provider))
     }
 
-    /// Pushes a last time, and stops.
+    /// Pushes a last time and stops.
     pub async fn stop(self) {
         let (sender, receiver) = oneshot::channel();
-        // A thread of its own: the runtime would wait for one of its own, however long the collector takes.
+        // On its own thread, because the runtime would wait for one of its threads however long the collector takes.
         std::thread::spawn(move || {
             let _ = self.0.shutdown();
             let _ = sender.send(());
@@ -93,7 +93,7 @@ fn resource() -> Resource {
         Resource::builder().with_attribute(version)
     };
     let resource = builder().build();
-    // What the library says where nobody gave a name.
+    // The library's default if no name is set.
     let unnamed = |name: opentelemetry::Value| name.as_str().starts_with("unknown_service");
     if resource.get(&Key::from_static_str("service.name")).is_none_or(unnamed) {
         return builder().with_service_name("outlast").build();
@@ -108,7 +108,7 @@ fn name(head: Head) -> String {
     if rest.is_empty() { format!("outlast.{area}") } else { format!("outlast.{area}.{rest}") }
 }
 
-/// UCUM; none for counts: those who write `1` get ratios.
+/// UCUM unit; none for counts, because `1` would make them ratios.
 fn unit(head: Head) -> &'static str {
     match head.unit {
         Some("seconds") => "s",
@@ -127,7 +127,7 @@ fn histogram(meter: &Meter, head: Head) -> opentelemetry::metrics::Histogram<f64
         .build()
 }
 
-/// Has a table read at each push.
+/// Reads a table at each push.
 fn observe(meter: &Meter, readable: Arc<dyn Readable>) {
     let head = readable.head();
     match readable.samples() {
@@ -157,7 +157,7 @@ fn observe(meter: &Meter, readable: Arc<dyn Readable>) {
                 })
                 .build();
         }
-        // Distributions cannot be observed from outside: they have histograms of their own.
+        // Distributions cannot be observed from outside; they have their own histograms.
         Samples::Spreads(_) => {}
     }
 }
@@ -166,14 +166,14 @@ fn key_values(labels: Pairs) -> Vec<KeyValue> {
     labels.into_iter().map(|(name, value)| KeyValue::new(name, value)).collect()
 }
 
-/// The way to the collector. The library calls it on a thread of its own.
+/// Connection to the collector. The library calls it on its own thread.
 struct Collector {
     origin: Origin,
     authority: HeaderValue,
     connector: Option<Connector>,
     timeout: Duration,
     handle: Handle,
-    /// Whether the last push failed: it is said once.
+    /// Whether the last push failed, so that a failure is logged once.
     failing: Arc<AtomicBool>,
 }
 
@@ -222,7 +222,7 @@ impl HttpClient for Collector {
             let (connector, origin) = (self.connector.clone(), self.origin.clone());
             let limit = self.timeout;
             let sending = self.handle.spawn(async move {
-                // On a connection of its own: there is one a minute.
+                // On a new connection, because there is about one a minute.
                 let exchange = origin.exchange(connector.as_ref(), request, |_| limits::MAX_ANSWER);
                 let outcome = timeout(limit, exchange).await.map_err(|_| "no answer in time")?;
                 Ok::<_, HttpError>(outcome?)

@@ -1,7 +1,7 @@
 //! A listener for Prometheus: `/metrics` in the OpenMetrics text format, and `/healthz`, over plain HTTP/1.1.
 //!
-//! Deliberately without TLS and without credentials: it tells counts only, and belongs on an address that the monitoring
-//! reaches and nobody else.
+//! Deliberately without TLS and credentials: it serves only counts, and belongs on an address that only the
+//! monitoring can reach.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -30,17 +30,17 @@ use crate::metrics::Tally;
 use crate::server::Activity;
 use crate::slots::{Number, Of, Slots};
 
-/// What OpenMetrics calls itself.
+/// Content type of OpenMetrics.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// All numbers in the OpenMetrics text format.
+/// All metrics in the OpenMetrics text format.
 pub fn page(metrics: &Arc<Metrics>) -> String {
     let mut registry = Registry::with_prefix("outlast");
     for readable in metrics.readables() {
         registry.register_collector(Box::new(Page(readable)));
     }
     let mut text = String::new();
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = prometheus_client::encoding::text::encode(&mut text, &registry);
     text
 }
@@ -102,9 +102,9 @@ fn each<T>(
     Ok(())
 }
 
-/// Serves until `stop` is ready. Scrapes that are open then are cut off: the next one has it all.
+/// Serves until `stop` is ready. Open scrapes are then cut off: the next one gets everything.
 pub async fn serve(metrics: Arc<Metrics>, listener: TcpListener, stop: impl Future<Output = ()>) {
-    // All of them for one peer: nobody but the monitoring should reach this.
+    // One peer may use all connections, because only the monitoring should reach this listener.
     let number = Number::of(limits::MAX_METRIC_CONNECTIONS, Some(limits::MAX_METRIC_CONNECTIONS));
     let slots = Slots::new(Of::Connections, number, Tally::default());
     let (stopping, stopped) = tokio::sync::watch::channel(false);
@@ -150,7 +150,7 @@ async fn connection(metrics: Arc<Metrics>, stream: TcpStream, activity: Arc<Acti
                 tracing::debug!(%error, "a connection for metrics ended with an error");
             }
         }
-        // Whoever takes longer than this to read an answer gets no more of it.
+        // A reader that takes longer than this for a response is cut off.
         () = activity.idle(limits::PLAIN_IDLE) => {}
     }
 }

@@ -1,4 +1,4 @@
-//! Tables of numbers by labels. Counting takes a look-up under a shared lock and an atomic addition.
+//! Tables of numbers by labels. Counting takes a lookup under a shared lock and an atomic addition.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -9,11 +9,11 @@ use foldhash::HashMap;
 
 use crate::limits;
 
-/// What a table is called, and its labels.
+/// Name of a table, and its labels.
 pub(super) struct Instrument<const N: usize> {
     /// Without the prefix, the unit and `_total`.
     pub(super) name: &'static str,
-    /// What is counted.
+    /// Description for people.
     pub(super) help: &'static str,
     /// `seconds` or `bytes`.
     pub(super) unit: Option<&'static str>,
@@ -35,34 +35,34 @@ impl<const N: usize> Instrument<N> {
     }
 }
 
-/// Labels with their values.
+/// Labels and their values.
 pub(super) type Pairs = Vec<(&'static str, &'static str)>;
 
-/// What a table holds.
+/// Values of a table.
 pub(super) enum Samples {
-    /// Of counters.
+    /// Values of counters.
     Counts(Vec<(Pairs, u64)>),
-    /// Of gauges.
+    /// Values of gauges.
     Levels(Vec<(Pairs, i64)>),
-    /// Of distributions.
+    /// Values of distributions.
     Spreads(Vec<(Pairs, SpreadSample)>),
 }
 
-/// A distribution at a moment.
+/// A distribution at one moment.
 pub(super) struct SpreadSample {
     pub(super) sum_seconds: f64,
     pub(super) count: u64,
-    /// Upper bounds in seconds, and how many are in each, not counting those below.
+    /// Upper bounds in seconds, and the number of samples in each bucket alone.
     pub(super) buckets: Vec<(f64, u64)>,
 }
 
-/// Something to read numbers from.
+/// Something from which numbers can be read.
 pub(super) trait Readable: Send + Sync {
     fn head(&self) -> Head;
     fn samples(&self) -> Samples;
 }
 
-/// What is in a row.
+/// Value of a row.
 pub(super) trait Cell: Default + Send + Sync + 'static {
     fn collect(rows: Vec<(Pairs, Arc<Self>)>) -> Samples;
 }
@@ -70,7 +70,7 @@ pub(super) trait Cell: Default + Send + Sync + 'static {
 /// Numbers by labels.
 pub(super) struct Table<const N: usize, C> {
     instrument: &'static Instrument<N>,
-    /// Keys are of our own making, so that a hash need not withstand anybody.
+    /// Keys are chosen by this program, so the hash need not resist attackers.
     rows: RwLock<HashMap<[&'static str; N], Arc<C>>>,
 }
 
@@ -79,7 +79,7 @@ impl<const N: usize, C: Cell> Table<N, C> {
         Self { instrument, rows: RwLock::default() }
     }
 
-    /// The row with these labels. When there are too many it is one for all further ones.
+    /// The row with these labels. If there are too many rows, further label combinations share one.
     pub(super) fn row(&self, labels: [&'static str; N]) -> Arc<C> {
         if let Some(row) = self.rows.read().unwrap_or_else(PoisonError::into_inner).get(&labels) {
             return row.clone();
@@ -107,7 +107,7 @@ impl<const N: usize, C: Cell> Readable for Table<N, C> {
     }
 }
 
-/// Goes up only.
+/// A value that only increases.
 #[derive(Default)]
 pub(super) struct Counter(AtomicU64);
 
@@ -124,7 +124,7 @@ impl Cell for Counter {
     }
 }
 
-/// Goes up and down.
+/// A value that increases and decreases.
 #[derive(Default)]
 pub(super) struct Gauge(AtomicI64);
 
@@ -150,7 +150,7 @@ pub(super) const BOUNDS_MICROS: [u64; 14] = [
 /// A distribution of times.
 #[derive(Default)]
 pub(super) struct Spread {
-    /// The last one has no bound.
+    /// The last bucket has no bound.
     buckets: [AtomicU64; BOUNDS_MICROS.len() + 1],
     sum_micros: AtomicU64,
 }
@@ -169,7 +169,7 @@ impl Spread {
         let buckets: Vec<_> = bounds.zip(counts).collect();
         SpreadSample {
             sum_seconds: self.sum_micros.load(Ordering::Relaxed) as f64 / 1e6,
-            // Of what was just read, so that the two agree.
+            // From the buckets just read, so that the two agree.
             count: buckets.iter().map(|(_, count)| count).sum(),
             buckets,
         }
@@ -182,8 +182,8 @@ impl Cell for Spread {
     }
 }
 
-/// Names that are not in this program's tables: those that the operator has given. They live as long as the process, and
-/// there is room for so many; further ones share a name.
+/// Names that are not in this program's tables: those that the operator chose. They live as long as the process, and
+/// their number is limited; further ones share a name.
 pub(super) fn named(name: &str) -> &'static str {
     static NAMES: LazyLock<RwLock<HashSet<&'static str>>> = LazyLock::new(RwLock::default);
     if name.is_empty() {

@@ -1,11 +1,12 @@
-//! Counts of what limits on peers have ended. The limits themselves are in [`crate::limits`], and kept elsewhere.
+//! Counts of events in which a limit on peers took effect. The limits are in [`crate::limits`], and enforced
+//! elsewhere.
 
 use std::sync::Arc;
 
 use super::Metrics;
 use super::table::named;
 
-/// What was reached.
+/// The limit that was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Limit {
     /// Connections of a listener.
@@ -16,23 +17,23 @@ pub(crate) enum Limit {
     Handshakes,
     /// Handshakes of one peer.
     HandshakesByPeer,
-    /// Requests that are with servers behind a listener.
+    /// Concurrent requests to servers behind a listener.
     Requests,
     /// Such requests of one peer.
     RequestsByPeer,
-    /// Memory for the bodies of all.
+    /// Memory for all bodies.
     Bodies,
-    /// Memory for the bodies of one peer.
+    /// Memory for one peer's bodies.
     BodiesByPeer,
-    /// The pace of a body.
+    /// Rate of a body.
     BodyRate,
-    /// Requests that were taken back.
+    /// Cancelled requests.
     Cancelled,
-    /// Calls of one principal that take long.
+    /// Long-running calls of one principal.
     SlowByPrincipal,
 }
 
-/// Every limit with its name as a label.
+/// All limits and their label values.
 const LIMITS: [(Limit, &str); 11] = [
     (Limit::Connections, "connections"),
     (Limit::ConnectionsByPeer, "connections_by_peer"),
@@ -47,16 +48,16 @@ const LIMITS: [(Limit, &str); 11] = [
     (Limit::SlowByPrincipal, "slow_calls_by_principal"),
 ];
 
-/// What came of it.
+/// Consequence of reaching it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// A connection made room for another one, or was closed.
+    /// A connection was closed, possibly for another one.
     Evicted,
     /// A connection or request was not served.
     Refused,
 }
 
-/// Where a listener counts it, if it is counted.
+/// A listener's counter, if there is one.
 #[derive(Clone, Default)]
 pub(crate) struct Tally(Option<(Arc<Metrics>, &'static str)>);
 
@@ -66,7 +67,7 @@ impl Tally {
         Self(metrics.map(|metrics| (metrics, named(listener))))
     }
 
-    /// One more.
+    /// Counts one event.
     pub(crate) fn count(&self, limit: Limit, action: Action) {
         let Some((metrics, listener)) = &self.0 else { return };
         let name =

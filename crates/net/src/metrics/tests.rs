@@ -1,4 +1,4 @@
-//! Reports in, pages out.
+//! Reports in, metrics pages out.
 
 use super::*;
 use crate::limits;
@@ -40,7 +40,7 @@ fn connections_are_open_until_they_end() {
     }
     for connection in 1..=30 {
         metrics.end(&End { connection, time_ms: 0, principal: None, received: 2, sent: 3 });
-        // An end that comes twice, and one of nobody.
+        // An end that is reported twice, and one of an unknown connection.
         metrics.end(&End { connection, time_ms: 0, principal: None, received: 2, sent: 3 });
     }
     let page = scrape::page(&metrics);
@@ -99,7 +99,7 @@ fn times_fall_in_their_buckets() {
     assert_eq!(bucket("+Inf"), 6);
 }
 
-/// Whatever is reported, and whoever makes it up, the tables stay as large as they may be.
+/// Whatever is reported, and whoever chose it, the tables stay within their limits.
 #[test]
 fn labels_are_bounded() {
     let metrics = Arc::new(Metrics::new());
@@ -124,10 +124,10 @@ fn labels_are_bounded() {
     let handshakes = rows("outlast_tls_handshakes_total{");
     assert!(handshakes > 100 && handshakes <= limits::MAX_METRIC_ROWS + 1, "{handshakes} rows");
     assert!(rows("outlast_tls_open_connections{") <= limits::MAX_METRIC_NAMES + 1);
-    // Groups that are not in the table and errors in words are no labels at all.
+    // Groups that are not in the table and error texts never become labels.
     assert!(!page.contains("group=\"name-"), "a made-up group became a label");
     assert!(page.contains("group=\"other\""));
-    // None is lost.
+    // No event is lost.
     let total: u64 = page
         .lines()
         .filter(|line| line.starts_with("outlast_tls_handshakes_total{"))
@@ -144,7 +144,7 @@ fn a_table_that_is_full_counts_on() {
         Instrument { name: "wide", help: "Wide", unit: None, labels: ["one"] };
     let table: Table<1, Counter> = Table::new(&WIDE);
     for number in 0..limits::MAX_METRIC_ROWS + 500 {
-        // The names are not those of `named`: its bound is another.
+        // Not names from `named`, which has another limit.
         table.row([Box::leak(format!("n{number}").into_boxed_str())]).add(1);
     }
     let Samples::Counts(rows) = table.samples() else { panic!("not counts") };
@@ -152,7 +152,7 @@ fn a_table_that_is_full_counts_on() {
     assert!(rows.contains(&(vec![("one", OTHER)], 500)));
 }
 
-/// What the documentation, its dashboard and its alerts name is there, and all that is there is documented.
+/// Every metric in the documentation, its dashboard and its alerts exists, and every metric is documented.
 #[test]
 fn the_documentation_names_what_there_is() {
     let metrics = Arc::new(Metrics::new());

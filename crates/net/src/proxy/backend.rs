@@ -1,4 +1,4 @@
-//! The servers behind a listener: which one is next, and connections to it.
+//! Backends of a listener: choosing one and connecting to it.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,10 +18,10 @@ use super::protocol::{self, Announcement, Version};
 use super::{postgres, upstream_tls::UpstreamTls};
 use crate::limits;
 
-/// Where a server behind is.
+/// Address of a backend.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Address {
-    /// Name or address, and port.
+    /// Host name or address, and port.
     Tcp(String, u16),
     /// A socket in the file system.
     Unix(PathBuf),
@@ -37,16 +37,16 @@ impl std::fmt::Display for Address {
     }
 }
 
-/// A server behind.
+/// A backend.
 #[derive(Clone)]
 pub struct Backend {
-    /// Where it is.
+    /// Its address.
     pub address: Address,
-    /// How TLS is spoken with it, if it is.
+    /// TLS settings for it, if it uses TLS.
     pub tls: Option<Arc<UpstreamTls>>,
 }
 
-/// How a server is chosen.
+/// How a backend is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Balance {
     /// One after the other.
@@ -56,20 +56,20 @@ pub enum Balance {
     LeastConnections,
 }
 
-/// Every way with its name.
+/// All strategies and their names.
 pub const BALANCES: &[(&str, Balance)] =
     &[("round-robin", Balance::RoundRobin), ("least-connections", Balance::LeastConnections)];
 
-/// How connections to servers are made.
+/// How connections to backends are made.
 #[derive(Debug, Clone)]
 pub struct Connecting {
-    /// How a server is chosen.
+    /// How a backend is chosen.
     pub balance: Balance,
-    /// How long one may take to accept, TLS included.
+    /// Time limit to connect, including TLS.
     pub timeout: Duration,
     /// Whether each connection begins with a PROXY protocol header.
     pub announce: Option<Version>,
-    /// Whether PostgreSQL's request for TLS comes before TLS.
+    /// Whether PostgreSQL's request for TLS precedes TLS.
     pub postgres: bool,
 }
 
@@ -84,42 +84,42 @@ impl Default for Connecting {
     }
 }
 
-/// Why there is no server.
+/// Why no backend is available.
 #[derive(Debug, thiserror::Error)]
 pub enum Unavailable {
-    /// None is known to be well.
+    /// None is known to be healthy.
     #[error("no server behind is well")]
     NoneWell,
-    /// None accepted in time; the last one's reason.
+    /// None accepted in time; contains the last one's error.
     #[error("{address} did not accept in time")]
     TimedOut {
-        /// The last one tried.
+        /// The last backend tried.
         address: Address,
     },
-    /// None accepted; the last one's reason.
+    /// None accepted; contains the last one's error.
     #[error("{address}: {error}")]
     Refused {
-        /// The last one tried.
+        /// The last backend tried.
         address: Address,
         /// Its reason.
         error: io::Error,
     },
 }
 
-/// A server and how it is doing.
+/// A backend and its state.
 pub(crate) struct Target {
     pub(crate) backend: Backend,
-    /// What the health checks say, also to connections that began under earlier settings.
+    /// Result of the health checks, shared with connections that began under earlier settings.
     pub(crate) well: Arc<AtomicBool>,
-    /// Connections or requests at it.
+    /// Open connections or requests.
     open: AtomicUsize,
-    /// When it last failed to accept: for a while, others go first.
+    /// When it last failed to accept: for a while others are tried first.
     failed: Mutex<Option<Instant>>,
-    /// Connections for the next request.
+    /// Idle connections for the next request.
     pub(crate) spare: Spare,
 }
 
-/// Counts one more connection at a server until it is dropped.
+/// Counts a connection to a backend until it is dropped.
 pub(crate) struct Lease(pub(crate) Arc<Target>);
 
 impl Lease {
@@ -146,7 +146,7 @@ impl Target {
     }
 }
 
-/// The servers behind a listener.
+/// Backends of a listener.
 pub(crate) struct Backends {
     pub(crate) targets: Vec<Arc<Target>>,
     pub(crate) connecting: Connecting,
@@ -154,7 +154,7 @@ pub(crate) struct Backends {
 }
 
 impl Backends {
-    /// What was known of a server under earlier settings is still believed, as long as it is `checked`.
+    /// Keeps the health of backends from earlier settings as long as they are `checked`.
     pub(crate) fn new(
         list: Vec<Backend>,
         connecting: Connecting,
@@ -165,7 +165,7 @@ impl Backends {
         let mut known: HashMap<Address, Arc<AtomicBool>> =
             known.map(|target| (target.backend.address.clone(), target.well.clone())).collect();
         for (address, well) in &known {
-            // Nobody would ever say again that it is well.
+            // Nobody would ever report again that it is healthy.
             if !checked || list.iter().all(|backend| backend.address != *address) {
                 well.store(true, Ordering::Relaxed);
             }
@@ -183,7 +183,7 @@ impl Backends {
         Self { targets: targets.collect(), connecting, next: AtomicUsize::new(0) }
     }
 
-    /// Those that are well, in the order in which they are to be tried.
+    /// Healthy backends in the order in which to try them.
     pub(crate) fn order(&self) -> Vec<Arc<Target>> {
         let len = self.targets.len().max(1);
         let first = self.next.fetch_add(1, Ordering::Relaxed) % len;
@@ -197,7 +197,7 @@ impl Backends {
         order
     }
 
-    /// A connection to the first server that accepts.
+    /// Connects to the first backend that accepts.
     pub(crate) async fn connect(
         &self,
         announcement: &Announcement,
@@ -216,7 +216,7 @@ impl Backends {
         Err(last)
     }
 
-    /// A connection to this server.
+    /// Connects to this backend.
     pub(crate) async fn connect_to(
         &self,
         target: &Target,
@@ -253,7 +253,7 @@ impl Backends {
         }
     }
 
-    /// The header, PostgreSQL's request and TLS, as far as there are to be any.
+    /// Sends the header and PostgreSQL's request and starts TLS, as far as configured.
     async fn begin(
         &self,
         mut stream: impl Transport + 'static,
@@ -270,13 +270,13 @@ impl Backends {
         Ok(Box::new(tls.connect(Wide::new(stream)).await?))
     }
 
-    /// A place at this server for one request.
+    /// A slot at this backend for one request.
     pub(crate) fn lease(&self, target: Arc<Target>) -> Lease {
         Lease::new(target)
     }
 }
 
-/// The name that a server's certificate must be for.
+/// Name that a backend's certificate must contain.
 pub fn server_name(host: &str) -> Result<ServerName<'static>, String> {
     ServerName::try_from(host.to_owned())
         .map_err(|_| format!("{host} is not a host name or address"))

@@ -1,4 +1,4 @@
-//! Bodies that go through the proxy, and connections that wait for the next one.
+//! Bodies that pass through the proxy, and idle connections for the next request.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,12 +15,12 @@ use tokio::time::{Sleep, sleep};
 use crate::limits;
 use crate::server::Activity;
 
-/// Connections to a server that wait for the next request, with when they began to.
+/// Idle connections to a backend, and since when they are idle.
 #[derive(Default)]
 pub(crate) struct Spare(Mutex<Vec<(SendRequest<TimedBody>, Instant)>>);
 
 impl Spare {
-    /// The one that was used last, if it is still good.
+    /// Takes the most recently used connection, if it is still usable.
     pub(super) fn take(&self) -> Option<SendRequest<TimedBody>> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|(sender, since)| {
@@ -29,7 +29,7 @@ impl Spare {
         kept.pop().map(|(sender, _)| sender)
     }
 
-    /// Keeps one for the next request, unless there are enough.
+    /// Keeps a connection for the next request, unless there are enough.
     pub(super) fn keep(&self, sender: SendRequest<TimedBody>) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < limits::SPARE_BACKEND_CONNECTIONS {
@@ -38,31 +38,31 @@ impl Spare {
     }
 }
 
-/// A body that must go on, and what is held until it has ended.
+/// A body that must make progress, and the resources held until it ends.
 pub(crate) struct TimedBody {
     body: Option<Incoming>,
     limit: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
-    /// Told of each piece.
+    /// Notified of each piece.
     pub(super) progress: Option<Arc<Activity>>,
-    /// Told what is wrong with it.
+    /// Notified of a fault in the body.
     pub(super) fault: Option<Fault>,
-    /// Counts what the connection has done, each time that it is taken from.
+    /// Counts progress each time that a piece is taken.
     moves: Moves,
     pub(super) held: Option<Held>,
 }
 
-/// What is held until a body has ended, and then let go.
+/// Resources that are released when a body has ended.
 pub(super) type Held = Box<dyn std::any::Any + Send + Sync>;
 
-/// Answer to a client whose own fault it is that its request has none from the backend.
+/// Response to a client whose own fault prevents a response from the backend.
 pub(super) type Fault = Arc<OnceLock<Failed>>;
 
-/// How often a body on a client's connection has gone on.
+/// Number of times that a body on a client's connection has made progress.
 pub(super) type Moves = Arc<AtomicUsize>;
 
 impl TimedBody {
-    /// A body that may be silent for so long.
+    /// A body that may be silent for at most `limit`.
     pub(super) fn new(body: Incoming, limit: Duration, moves: Moves) -> Self {
         Self { body: Some(body), moves, limit, ..Self::empty() }
     }
@@ -73,7 +73,7 @@ impl TimedBody {
         }
     }
 
-    /// None.
+    /// An empty body.
     pub(super) fn empty() -> Self {
         Self {
             body: None,
@@ -124,7 +124,7 @@ impl Body for TimedBody {
     }
 }
 
-/// Why there is no answer of a backend, and what the client gets instead.
+/// Why a backend did not respond, and what the client gets instead.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Failed(pub StatusCode, pub &'static str);
 

@@ -1,4 +1,4 @@
-//! What a request says when it leaves for the server behind, and an answer when it leaves for the client.
+//! Header fields of a request on its way to the backend, and of a response on its way to the client.
 //!
 //! Functions on heads; nothing here reads or writes a socket.
 
@@ -13,7 +13,7 @@ use http::{Method, StatusCode, Version, request};
 
 use crate::Negotiated;
 
-/// Fields that concern one connection only (RFC 9110, section 7.6.1), beside those that `Connection` names.
+/// Fields that concern only one connection (RFC 9110, section 7.6.1), in addition to those that `Connection` names.
 const HOP_BY_HOP: [HeaderName; 10] = [
     CONNECTION,
     TE,
@@ -23,13 +23,13 @@ const HOP_BY_HOP: [HeaderName; 10] = [
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
     HeaderName::from_static("proxy-authenticate"),
-    // For the first proxy on the way (RFC 9110, section 11.7.2), which is this one.
+    // For the first proxy on the path (RFC 9110, section 11.7.2), which is this one.
     HeaderName::from_static("proxy-authorization"),
-    // Nobody switches to HTTP/2 any more (RFC 9113, section 3.1).
+    // Upgrading to HTTP/2 is obsolete (RFC 9113, section 3.1).
     HeaderName::from_static("http2-settings"),
 ];
 
-/// Beginnings of names of fields with which proxies speak of the client. Some servers take `_` for `-`.
+/// Prefixes of fields in which proxies describe the client. Some servers treat `_` like `-`.
 const OF_PROXIES: [&str; 11] = [
     "x-forwarded-",
     "x-real-ip",
@@ -45,31 +45,31 @@ const OF_PROXIES: [&str; 11] = [
     "x-amzn-mtls-",
 ];
 
-/// Beginning of the names of the fields that tell what was negotiated.
+/// Prefix of the fields with the negotiated parameters.
 const OF_TLS: &str = "x-outlast-tls-";
 
-/// The client and its connection, for the server behind.
+/// The client and its connection, for the backend.
 pub(crate) struct Origin<'a> {
-    /// Where the client is.
+    /// Address of the client.
     pub(crate) client: Option<IpAddr>,
-    /// Whether what it says of clients before it is believed.
+    /// Whether its statements about earlier clients are trusted.
     pub(crate) trusted: bool,
-    /// Whether the fields that proxies add are kept as they are, and none is added.
+    /// Whether fields that proxies add are left as they are, and none is added.
     pub(crate) transparent: bool,
-    /// What was negotiated; none if the connection is not TLS.
+    /// Negotiated parameters; `None` if the connection is not TLS.
     pub(crate) tls: Option<&'a Negotiated>,
-    /// Whether the backend learns of that.
+    /// Whether the backend is told the negotiated parameters.
     pub(crate) tls_headers: bool,
 }
 
-/// Makes a client's request one that can be sent on. The error is what the client is answered.
+/// Prepares a client's request for forwarding. The error is the response to the client.
 pub(crate) fn outward(head: &mut request::Parts, origin: &Origin<'_>) -> Result<(), StatusCode> {
-    // It asks for a tunnel to anywhere.
+    // CONNECT asks for a tunnel to anywhere.
     if head.method == Method::CONNECT {
         return Err(StatusCode::METHOD_NOT_ALLOWED);
     }
-    // RFC 9112, section 6.1: an attempt to smuggle a request, or as good as one. hyper has refused what cannot be read, and
-    // taken away a length that does not count.
+    // RFC 9112, section 6.1: an attempt at request smuggling, or as bad as one. hyper has refused unparsable requests
+    // and removed a length that does not count.
     if head.headers.contains_key(TRANSFER_ENCODING)
         && (head.headers.contains_key(CONTENT_LENGTH) || head.version == Version::HTTP_10)
     {
@@ -105,7 +105,7 @@ pub(crate) fn outward(head: &mut request::Parts, origin: &Origin<'_>) -> Result<
     Ok(())
 }
 
-/// Makes a server's answer one that can be sent on.
+/// Prepares a backend's response for forwarding.
 pub(crate) fn homeward(headers: &mut HeaderMap, switching: bool) {
     let upgrade = headers.get(UPGRADE).cloned().filter(|_| switching);
     remove_hop_by_hop(headers);
@@ -115,18 +115,18 @@ pub(crate) fn homeward(headers: &mut HeaderMap, switching: bool) {
     }
 }
 
-/// The protocol that an HTTP/1.1 client asks to switch to (RFC 9110, section 7.8): one, and not a choice.
+/// The one protocol to which an HTTP/1.1 client asks to switch (RFC 9110, section 7.8), not a choice of several.
 pub(crate) fn upgrade(version: Version, headers: &HeaderMap) -> Option<HeaderValue> {
     let asks = version == Version::HTTP_11 && names(headers, &CONNECTION, "upgrade");
     let mut values = headers.get_all(UPGRADE).iter();
     let value = values.next().filter(|_| asks && values.next().is_none())?;
-    // A token, and perhaps a version behind a slash.
+    // A token, possibly followed by a slash and a version.
     let one = value.to_str().ok()?.split('/').all(|part| HeaderName::try_from(part).is_ok());
-    // To HTTP/2 nobody switches any more (RFC 9113, section 3.1), and the server behind shall not start.
+    // Upgrading to HTTP/2 is obsolete (RFC 9113, section 3.1), and the backend must not begin it.
     (one && !value.as_bytes().eq_ignore_ascii_case(b"h2c")).then(|| value.clone())
 }
 
-/// Whether an answer switches to the protocol that was asked for, and to no other.
+/// Whether a response switches to exactly the requested protocol.
 pub(crate) fn switches_to(asked: &HeaderValue, answer: &HeaderMap) -> bool {
     let mut said = answer.get_all(UPGRADE).iter();
     let same = said.next().is_some_and(|said| {
@@ -135,8 +135,8 @@ pub(crate) fn switches_to(asked: &HeaderValue, answer: &HeaderMap) -> bool {
     same && said.next().is_none()
 }
 
-/// Whether a connection on which this was said stays its client's own: what such authentication proves counts for all that
-/// comes over the connection later (RFC 4559, section 6).
+/// Whether this authentication binds the connection to its client, because it applies to everything later on the
+/// connection (RFC 4559, section 6).
 pub(crate) fn binds(headers: &HeaderMap) -> bool {
     let values = [AUTHORIZATION, WWW_AUTHENTICATE].map(|field| headers.get_all(field));
     let mut elements = values.iter().flatten().flat_map(|value| value.as_bytes().split(list_comma));
@@ -146,14 +146,14 @@ pub(crate) fn binds(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Whether `Host` says one of these, at whatever port. Who says none has not been led here by a name.
+/// Whether `Host` is one of these, with any port. A request without `Host` was not routed by name.
 pub(crate) fn is_for(host: &HeaderValue, hosts: &[String]) -> bool {
     let authority = Authority::try_from(host.as_bytes());
     host.is_empty()
         || authority.is_ok_and(|said| hosts.iter().any(|of| of.eq_ignore_ascii_case(said.host())))
 }
 
-/// Several lengths that agree become one (RFC 9110, section 8.6).
+/// Several equal lengths become one (RFC 9110, section 8.6).
 fn one_length(headers: &mut HeaderMap) -> Result<(), StatusCode> {
     let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
     let Some(first) = lengths.next().cloned() else { return Ok(()) };
@@ -164,7 +164,7 @@ fn one_length(headers: &mut HeaderMap) -> Result<(), StatusCode> {
     Ok(())
 }
 
-/// Whose name the request is for: that in the target goes before the field (RFC 9112, section 3.2.2).
+/// Host of a request: the target takes precedence over the field (RFC 9112, section 3.2.2).
 fn host(head: &request::Parts) -> Result<HeaderValue, StatusCode> {
     let mut fields = head.headers.get_all(HOST).iter();
     let field = fields.next();
@@ -173,7 +173,7 @@ fn host(head: &request::Parts) -> Result<HeaderValue, StatusCode> {
         return Err(StatusCode::BAD_REQUEST);
     }
     if let Some(authority) = head.uri.authority() {
-        // RFC 9110, section 4.2.4: a URL with user information is refused: it is used to disguise the host.
+        // RFC 9110, section 4.2.4: a URL with user information is refused because it is used to disguise the host.
         let odd = has_user(authority.as_str().as_bytes());
         let value = HeaderValue::from_str(authority.as_str());
         return value.ok().filter(|_| !odd).ok_or(StatusCode::BAD_REQUEST);
@@ -192,12 +192,12 @@ fn has_user(authority: &[u8]) -> bool {
     authority.contains(&b'@')
 }
 
-/// Whether a field with a list has this element.
+/// Whether a list field contains this element.
 fn names(headers: &HeaderMap, field: &HeaderName, element: &str) -> bool {
     elements(headers, field).any(|found| found.eq_ignore_ascii_case(element.as_bytes()))
 }
 
-/// As bytes: one element that is not text must not hide the others.
+/// As bytes: an element that is not text must not hide the others.
 fn elements<'a>(headers: &'a HeaderMap, field: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
     let values = headers.get_all(field).into_iter().map(HeaderValue::as_bytes);
     values.flat_map(|value| value.split(list_comma)).map(<[u8]>::trim_ascii)
@@ -212,7 +212,7 @@ fn remove_hop_by_hop(headers: &mut HeaderMap) {
         .filter_map(|name| HeaderName::from_bytes(name).ok())
         .collect();
     for name in named.iter().chain(&HOP_BY_HOP) {
-        // What a request is for, and where it ends, is not for a client to take away.
+        // A client must not remove the host or the length of a request.
         if *name != HOST && *name != CONTENT_LENGTH {
             headers.remove(name);
         }
@@ -227,7 +227,7 @@ fn remove(headers: &mut HeaderMap, which: impl Fn(&str) -> bool) {
     }
 }
 
-/// HTTP/2 may send a cookie in several fields; HTTP/1.1 has one (RFC 9113, section 8.2.3).
+/// HTTP/2 may send cookies in several fields; HTTP/1.1 has one (RFC 9113, section 8.2.3).
 fn join_cookies(headers: &mut HeaderMap) {
     let crumbs: Vec<_> = headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
     if crumbs.len() > 1
@@ -256,7 +256,7 @@ fn forwarded(headers: &mut HeaderMap, origin: &Origin<'_>, host: &HeaderValue) {
             headers.insert(field, value);
         }
     }
-    // RFC 7239, section 6: an address of IPv6 is in brackets, and a colon needs quotes.
+    // RFC 7239, section 6: an IPv6 address is in brackets, and a colon requires quotes.
     let node = if client.contains(':') { format!("\"[{client}]\"") } else { client };
     let mut element = format!("for={node};proto={scheme}");
     if let Some(host) = host.to_str().ok().filter(|host| !host.is_empty()) {
@@ -265,7 +265,7 @@ fn forwarded(headers: &mut HeaderMap, origin: &Origin<'_>, host: &HeaderValue) {
     append(headers, FORWARDED, &element);
 }
 
-/// Adds an element to a field with a list, as one line.
+/// Appends an element to a list field, on one line.
 fn append(headers: &mut HeaderMap, name: HeaderName, element: &str) {
     let before: Vec<_> = headers.get_all(&name).iter().map(HeaderValue::as_bytes).collect();
     let mut all = before.join(&b", "[..]);
@@ -290,7 +290,7 @@ fn tell_of_tls(headers: &mut HeaderMap, tls: &Negotiated) {
         ("x-outlast-tls-client-issuer", client.map(|shown| shown.issuer.as_str())),
     ];
     for (name, text) in rows {
-        // A name may have letters that a field cannot: they are left as UTF-8, which `HeaderValue` takes.
+        // A name may contain letters outside ASCII; they stay UTF-8, which `HeaderValue` accepts.
         if let Some(Ok(value)) = text.map(|text| HeaderValue::from_bytes(text.as_bytes())) {
             headers.insert(HeaderName::from_static(name), value);
         }

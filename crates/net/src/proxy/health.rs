@@ -1,4 +1,4 @@
-//! Whether the servers behind are well, asked from time to time.
+//! Health checks of the backends.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,20 +12,20 @@ use super::backend::{Backends, Target};
 use super::protocol::Announcement;
 use crate::exchange::over;
 
-/// How it is asked.
+/// How to check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HealthCheck {
-    /// A path that must be answered over HTTP with 200 to 399; else it is enough to be accepted.
+    /// Path that must return a status from 200 to 399 over HTTP; without it an accepted connection suffices.
     pub path: Option<String>,
-    /// What `Host` says then; else the server's own name.
+    /// Value of `Host` in that request; the backend's own name by default.
     pub host: Option<String>,
-    /// From one question to the next.
+    /// Time between two checks.
     pub interval: Duration,
-    /// How long an answer may take.
+    /// Time limit for a response.
     pub timeout: Duration,
-    /// Good answers in a row after which a server is well again.
+    /// Consecutive successes after which a backend is healthy again.
     pub rise: u32,
-    /// Bad ones after which it is not.
+    /// Consecutive failures after which it is unhealthy.
     pub fall: u32,
 }
 
@@ -42,12 +42,12 @@ impl Default for HealthCheck {
     }
 }
 
-/// Counts answers in a row that say something else than is known.
+/// Counts consecutive results that contradict the known state.
 #[derive(Debug, Default)]
 struct Count(u32);
 
 impl Count {
-    /// Whether what is known is to be changed.
+    /// Whether the known state changes.
     fn changes(&mut self, check: &HealthCheck, known: bool, answer: bool) -> bool {
         if known == answer {
             self.0 = 0;
@@ -62,7 +62,7 @@ impl Count {
     }
 }
 
-/// Asks one server, again and again. Never ends.
+/// Checks one backend again and again. Never ends.
 pub(crate) async fn watch(
     backends: Arc<Backends>,
     target: Arc<Target>,
@@ -89,7 +89,7 @@ pub(crate) async fn watch(
 }
 
 async fn ask(backends: &Backends, target: &Target, check: &HealthCheck) -> Result<(), String> {
-    // Without addresses, a PROXY protocol header says that this is the proxy itself.
+    // Without addresses, a PROXY protocol header means that the proxy itself connects.
     let itself = Announcement::default();
     let connecting = backends.connect_to(target, &itself);
     let stream = connecting.await.map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! HTTP through the proxy: HTTP/1.1 or HTTP/2 in front, HTTP/1.1 over kept connections behind.
+//! HTTP through the proxy: HTTP/1.1 or HTTP/2 on the client's side, HTTP/1.1 over kept connections to the backend.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -28,11 +28,11 @@ use crate::limits;
 use crate::server::{Activity, Busy, discard};
 use crate::slots::Slot;
 
-/// Marks an answer to a request whose body was malformed, taken back, or did not come.
+/// Marks the response to a request whose body was malformed, cancelled or missing.
 #[derive(Clone, Copy)]
 struct OfClient;
 
-/// What a request holds until it is answered to the end.
+/// Held by a request until its response is complete.
 type Held = (Busy, Lease, Slot);
 
 type Answer = Response<Either<TimedBody, Full<Bytes>>>;
@@ -62,7 +62,7 @@ const TOO_LATE: Failed =
 const TOO_MANY: Failed =
     Failed(StatusCode::SERVICE_UNAVAILABLE, "too many requests are waiting for an answer");
 
-/// Serves a client until it goes, is idle for too long, or the listener stops.
+/// Serves a client until it leaves, is idle for too long, or the listener stops.
 pub(crate) async fn serve(stream: impl Transport + 'static, is_h2: bool, front: Arc<Front>) {
     let activity = front.activity.clone();
     let moves = Moves::default();
@@ -84,7 +84,7 @@ pub(crate) async fn serve(stream: impl Transport + 'static, is_h2: bool, front: 
         })
     };
     let builder = auto::Builder::new(TokioExecutor::new());
-    // By ALPN, not by the first bytes: a client that sends none would be waited for without a limit.
+    // Chooses by ALPN, not by the first bytes, because waiting for a client that sends none would have no limit.
     let mut builder = if is_h2 { builder.http2_only() } else { builder.http1_only() };
     builder
         .http1()
@@ -130,8 +130,8 @@ pub(crate) async fn serve(stream: impl Transport + 'static, is_h2: bool, front: 
     let _ = serving.await;
 }
 
-/// Ends when there are requests and none of their bodies has gone on for so long: a client that asks for much and takes
-/// nothing. That it sends something else, such as PING, does not count.
+/// Ends if there are requests and none of their bodies has made progress for this long: a client that asks for much
+/// and reads nothing. Other frames, such as PING, do not count.
 async fn stuck(activity: &Activity, moves: &Moves, limit: Duration) {
     let mut last = moves.load(Ordering::Relaxed);
     loop {
@@ -172,7 +172,7 @@ async fn answer(
         let status = StatusCode::MISDIRECTED_REQUEST;
         return told(&Failed(status, "requests for this host do not go through here"));
     }
-    // Without either field, hyper takes a GET to have no body.
+    // Without either field hyper assumes that a GET has no body.
     if !body.is_end_stream() && !head.headers.contains_key(CONTENT_LENGTH) {
         head.headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     }
@@ -188,7 +188,7 @@ async fn answer(
     match exchange(&front, Request::from_parts(head, body), &progress).await {
         Ok((response, lease)) => homeward(front, response, switch, (busy, lease, slot), moves),
         Err(failed) => match fault.get() {
-            // The client's body is what was wrong, not the server behind.
+            // The client's body was at fault, not the backend.
             Some(fault) => {
                 let mut answer = told(fault);
                 answer.extensions_mut().insert(OfClient);
@@ -199,21 +199,21 @@ async fn answer(
     }
 }
 
-/// The first answer that a server gives.
+/// The first response that a backend returns.
 async fn exchange(
     front: &Front,
     mut request: Request<TimedBody>,
     progress: &Activity,
 ) -> Result<(Response<Incoming>, Lease), Failed> {
     let backends = &front.route.backends;
-    // Each connection that begins with the client's address is that client's.
+    // A connection that begins with a client's address belongs to that client.
     let pooled = backends.connecting.announce.is_none();
     let limit = front.route.settings.answer;
     let mut last = Failed::from(Unavailable::NoneWell);
     let bound = headers::binds(request.headers());
     for target in backends.order() {
         let lease = backends.lease(target.clone());
-        // A server may close a kept connection just when it is used again. What is safe to be said twice, is.
+        // A backend may close a kept connection just when it is reused. Requests that can safely be repeated are.
         let again = replay(&request);
         if let Some(mut sender) = pooled.then(|| target.spare.take()).flatten() {
             match send(&mut sender, request, progress, limit).await {
@@ -234,7 +234,7 @@ async fn exchange(
         let (mut sender, connection) =
             http1::Builder::new().handshake(TokioIo::new(stream)).await.map_err(|_| BROKE_OFF)?;
         tokio::spawn(async move {
-            // What goes wrong reaches the request.
+            // The request gets the errors.
             let _ = connection.with_upgrades().await;
         });
         match send(&mut sender, request, progress, limit).await {
@@ -247,7 +247,7 @@ async fn exchange(
     Err(last)
 }
 
-/// The same request once more, if it changes nothing and has no body (RFC 9110, section 9.2.2).
+/// The same request again, if it is safe and has no body (RFC 9110, section 9.2.2).
 fn replay(request: &Request<TimedBody>) -> Option<Request<TimedBody>> {
     let safe = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     if !safe || !request.body().is_end_stream() {
@@ -261,11 +261,11 @@ fn replay(request: &Request<TimedBody>) -> Option<Request<TimedBody>> {
 }
 
 enum Unsent {
-    /// Nothing of it has left.
+    /// Nothing of it was sent.
     Back(Box<Request<TimedBody>>),
     /// It may have arrived.
     Lost,
-    /// There was no answer in time.
+    /// No response arrived in time.
     Late,
 }
 
@@ -288,12 +288,12 @@ async fn send(
     let sending = std::pin::pin!(sending);
     tokio::select! {
         outcome = sending => outcome,
-        // A long body may take its time, as long as it moves.
+        // A long body may take its time as long as it makes progress.
         () = progress.idle(limit) => Err(Unsent::Late),
     }
 }
 
-/// Keeps the connection for later, when it is done with this answer.
+/// Keeps the connection for later, when it has finished this response.
 fn keep(
     target: &Arc<Target>,
     mut sender: SendRequest<TimedBody>,
@@ -328,7 +328,7 @@ fn homeward(
     let idle = front.route.settings.idle;
     if switching {
         let Some((_, client)) = switch else {
-            // Nobody has asked for it, or for something else.
+            // Nobody asked for it, or the client asked for another protocol.
             return told(&BROKE_OFF);
         };
         let server = hyper::upgrade::on(&mut response);

@@ -1,4 +1,4 @@
-//! One listener: from a connection that is accepted to the protocol that is spoken on it.
+//! A listener: from accepting a connection to serving its protocol.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,14 +21,14 @@ use crate::peer::Peer;
 use crate::slots::Slot;
 use crate::{Negotiated, limits};
 
-/// What connections of a listener have in common.
+/// Shared by all connections of a listener.
 #[derive(Clone)]
 pub(crate) struct Common {
-    /// The settings for the next connection.
+    /// Settings for new connections.
     pub(crate) route: Arc<RwLock<Arc<Route>>>,
-    /// When the proxy ends.
+    /// Progress of the proxy's shutdown.
     pub(crate) finish: watch::Receiver<Finish>,
-    /// Held by all that is open.
+    /// Held by everything that is open.
     pub(crate) open: mpsc::Sender<()>,
 }
 
@@ -38,7 +38,7 @@ impl Common {
     }
 }
 
-/// Accepts connections until `closed` says so, or the proxy ends.
+/// Accepts connections until `closed` is set or the proxy ends.
 pub(crate) async fn accept(
     listener: TcpListener,
     common: Common,
@@ -54,7 +54,7 @@ pub(crate) async fn accept(
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Out of file descriptors, or the client went away: neither may end the listener.
+                // Out of file descriptors, or the client left: neither may end the listener.
                 tracing::warn!(%error, "a connection could not be accepted");
                 let route = common.route();
                 route.handshakes.make_room();
@@ -64,14 +64,14 @@ pub(crate) async fn accept(
             }
         };
         let (route, common) = (common.route(), common.clone());
-        // What a proxy in front says of its clients is not known yet.
+        // The proxy in front has not yet said which client it speaks for.
         let is_proxy = contains(&route.settings.proxies, peer.ip());
         let of = (!is_proxy).then(|| Peer::of(peer.ip()));
         let activity = Arc::new(Activity::new());
         let Ok(mut handshake) = route.handshakes.enter(of, &activity) else { continue };
         tokio::spawn(async move {
             let mut finish = common.finish.clone();
-            // Boxed, and so gone when it is done: a handshake takes much more room than the connection after it.
+            // Boxed so that it is freed afterwards: a handshake needs much more memory than the connection.
             let (known, whose) = oneshot::channel();
             let arrival = Arrival { stream, direct: peer, of, activity, known };
             let entering = Box::pin(timeout(limits::HANDSHAKE, enter(&common, route, arrival)));
@@ -97,19 +97,19 @@ pub(crate) async fn accept(
     }
 }
 
-/// A stream of a client.
+/// Stream to a client.
 pub(crate) enum Client {
     Tls(Box<tokio_rustls::server::TlsStream<Observed<Wide<TcpStream>>>>),
     Plain(Wide<TcpStream>),
 }
 
-/// A connection that has just been accepted.
+/// A connection that was just accepted.
 struct Arrival {
     stream: TcpStream,
     direct: SocketAddr,
     of: Option<Peer>,
     activity: Arc<Activity>,
-    /// Told for whom a proxy in front speaks.
+    /// Receives the client for which a proxy in front speaks.
     known: oneshot::Sender<Peer>,
 }
 
@@ -122,7 +122,7 @@ async fn made_room(handshake: &mut Slot, whose: oneshot::Receiver<Peer>) {
     handshake.evicted().await;
 }
 
-/// What comes before the protocol itself.
+/// Everything before the protocol itself.
 async fn enter(
     common: &Common,
     route: Arc<Route>,
@@ -172,8 +172,8 @@ async fn enter(
             (Client::Plain(stream), None, None)
         }
     };
-    // Whether a connection is of use can be seen from requests. Of other protocols only that is known that a client which
-    // has said nothing for a while has nothing to lose.
+    // With HTTP, requests show whether a connection is in use. With other protocols, a client that has sent nothing
+    // for a while is assumed to have nothing to lose.
     let is_http = route.settings.protocol == Protocol::Http;
     let spared = if is_http { Duration::ZERO } else { limits::PROXY_SILENT };
     let slot = route.connections.enter_in_turn(of, &activity, spared).await;
@@ -241,7 +241,7 @@ async fn serve(client: Client, front: Front) {
     }
 }
 
-/// Bytes to a server and back.
+/// Copies bytes to a backend and back.
 async fn pass(mut client: Box<impl Transport>, mut front: Front) {
     let announcement = std::mem::take(&mut front.announcement);
     let connecting = Box::pin(front.route.backends.connect(&announcement)).await;

@@ -1,7 +1,6 @@
-//! Buffers that are borrowed while bytes move, and given back when they rest.
+//! Buffers that are borrowed while bytes move and returned when they do not.
 //!
-//! Thousands of connections may be open, and few of them have something to say at a time: a connection that waits holds no
-//! buffer.
+//! Of thousands of open connections only a few are active at a time: a waiting connection holds no buffer.
 
 use std::io;
 use std::pin::Pin;
@@ -15,7 +14,7 @@ use crate::limits;
 
 static SPARE: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 
-/// A buffer with bytes that wait to be taken from its front.
+/// A buffer whose bytes are taken from the front.
 #[derive(Debug, Default)]
 pub(crate) struct Piece {
     /// Empty, or [`limits::PIECE`] long.
@@ -25,22 +24,22 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    /// What is there to be taken.
+    /// The bytes that can be taken.
     pub(crate) fn waiting(&self) -> &[u8] {
         &self.bytes[self.from..self.to]
     }
 
-    /// Whether there is nothing.
+    /// Whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.from == self.to
     }
 
-    /// Whether no more fits behind what is there.
+    /// Whether there is no room after the bytes.
     pub(crate) fn is_full(&self) -> bool {
         self.to == limits::PIECE
     }
 
-    /// So much was taken.
+    /// Removes this many bytes from the front.
     pub(crate) fn take(&mut self, len: usize) {
         self.from = (self.from + len).min(self.to);
         if self.is_empty() {
@@ -48,7 +47,7 @@ impl Piece {
         }
     }
 
-    /// Gives the buffer back if nothing is in it.
+    /// Returns the buffer if it is empty.
     pub(crate) fn rest(&mut self) {
         if self.is_empty() && !self.bytes.is_empty() {
             let bytes = std::mem::take(&mut self.bytes);
@@ -60,7 +59,7 @@ impl Piece {
         }
     }
 
-    /// Reads once into what is free; the count is zero at the end.
+    /// Reads once into the free part; returns 0 at the end of the stream.
     pub(crate) fn poll_fill(
         &mut self,
         context: &mut Context<'_>,
@@ -88,9 +87,9 @@ impl Drop for Piece {
     }
 }
 
-/// A byte stream that can be cut off so that the other side notices.
+/// A byte stream that can be aborted visibly for the peer.
 pub(crate) trait Transport: AsyncRead + AsyncWrite + Send + Unpin {
-    /// When it is dropped, the peer shall see a reset and not an end.
+    /// On drop, the peer sees a reset instead of an end.
     fn reset(&self);
 }
 
@@ -101,13 +100,13 @@ impl Transport for TcpStream {
 }
 
 impl Transport for UnixStream {
-    /// There is no such thing on these: the peer sees an end.
+    /// These have no reset: the peer sees an end.
     fn reset(&self) {}
 }
 
-/// Reads from the stream below in large pieces, and can look ahead.
+/// Reads from the inner stream in large pieces and can look ahead.
 ///
-/// rustls reads 4 KiB at a time: each would be a call of the system.
+/// rustls reads 4 KiB at a time, each of which would be a system call.
 #[derive(Debug)]
 pub struct Wide<S> {
     stream: S,
@@ -115,17 +114,17 @@ pub struct Wide<S> {
 }
 
 impl<S> Wide<S> {
-    /// Nothing is read yet.
+    /// Wraps `stream`, from which nothing has been read.
     pub fn new(stream: S) -> Self {
         Self { stream, piece: Piece::default() }
     }
 
-    /// What has been read and not been taken.
+    /// Bytes that have been read ahead.
     pub(crate) fn ahead(&self) -> &[u8] {
         self.piece.waiting()
     }
 
-    /// So much of it is done with.
+    /// Drops this many of them.
     pub(crate) fn skip(&mut self, len: usize) {
         self.piece.take(len);
         self.piece.rest();
@@ -133,7 +132,7 @@ impl<S> Wide<S> {
 }
 
 impl<S: AsyncRead + Unpin> Wide<S> {
-    /// Reads more of what is ahead; an end is an error.
+    /// Reads more bytes ahead; an end of the stream is an error.
     pub(crate) async fn more(&mut self) -> io::Result<()> {
         if self.piece.is_full() {
             return Err(io::ErrorKind::InvalidData.into());
@@ -210,11 +209,11 @@ impl<S: Transport> Transport for Wide<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Transport for tokio_rustls::server::TlsStream<S> {
-    /// An end without close_notify says it already.
+    /// An end without close_notify is sign enough.
     fn reset(&self) {}
 }
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Transport for tokio_rustls::client::TlsStream<S> {
-    /// An end without close_notify says it already.
+    /// An end without close_notify is sign enough.
     fn reset(&self) {}
 }

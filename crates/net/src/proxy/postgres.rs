@@ -1,4 +1,5 @@
-//! What PostgreSQL's protocol has before TLS begins ("Message Flow": "SSL Session Encryption", "GSSAPI Session Encryption").
+//! The part of PostgreSQL's protocol before TLS ("Message Flow": "SSL Session Encryption", "GSSAPI Session
+//! Encryption").
 
 use std::io;
 
@@ -7,10 +8,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use super::pieces::Wide;
 use crate::limits;
 
-/// ALPN name of direct TLS, since PostgreSQL 17.
+/// ALPN name for direct TLS, since PostgreSQL 17.
 pub const ALPN: &str = "postgresql";
 
-/// Length and code of the packets that ask for encryption.
+/// Length and code of the packets that request encryption.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 const GSS_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 48];
 /// First byte of a TLS record with a ClientHello (RFC 8446, section 5.1).
@@ -21,11 +22,11 @@ const TLS_HANDSHAKE: u8 = 22;
 pub(crate) enum Start {
     /// It asked for TLS, and the answer was yes.
     Asked,
-    /// At once; then it must say so by ALPN, or something else may have been led here.
+    /// Directly; then it must use ALPN, or the connection may have been meant for another protocol.
     Direct,
 }
 
-/// Reads what a client sends before TLS, and answers it.
+/// Reads a client's messages before TLS and answers them.
 pub(crate) async fn begin<S>(stream: &mut Wide<S>) -> io::Result<Start>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -42,12 +43,12 @@ where
         }
         let gss = stream.ahead().starts_with(&GSS_REQUEST);
         if !gss && !stream.ahead().starts_with(&SSL_REQUEST) {
-            // Not within TLS, where a client must be told what is wrong in a way that it shows to its user.
+            // Not inside TLS, where the client needs an error that it can show to its user.
             stream.write_all(&refusal("the connection must be encrypted: sslmode=require")).await?;
             return Err(invalid("a PostgreSQL client did not ask for TLS"));
         }
         stream.skip(SSL_REQUEST.len());
-        // CVE-2021-23214: bytes that somebody wrote into the connection before TLS must not count as received by TLS.
+        // CVE-2021-23214: bytes that somebody injected before TLS must not count as received over TLS.
         if !stream.ahead().is_empty() {
             return Err(invalid("a PostgreSQL client sent more than its request before TLS"));
         }
@@ -59,7 +60,7 @@ where
     Err(invalid("a PostgreSQL client asks for encryption again and again"))
 }
 
-/// The same without encryption: a client that asks for it gets a no, and goes on without or leaves.
+/// The same without encryption: a client that asks for it gets a no, and continues without or leaves.
 pub(crate) async fn begin_plain<S>(stream: &mut Wide<S>) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -77,13 +78,13 @@ where
     Err(invalid("a PostgreSQL client asks for encryption again and again"))
 }
 
-/// Asks a server for TLS.
+/// Asks a backend for TLS.
 pub(crate) async fn ask_for_tls<S>(stream: &mut S) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     stream.write_all(&SSL_REQUEST).await?;
-    // One byte and no more: what came behind it in the clear (CVE-2021-23222) is then read as TLS, and is none.
+    // Exactly one byte: plaintext after it (CVE-2021-23222) is then parsed as TLS and rejected.
     match stream.read_u8().await? {
         b'S' => Ok(()),
         b'N' => Err(invalid("the PostgreSQL server speaks no TLS")),
@@ -145,18 +146,18 @@ mod tests {
         assert_eq!(answer(&[22]).await.0.unwrap(), Start::Direct);
         let (outcome, said) = answer(&start_up).await;
         assert!(outcome.is_err() && said.starts_with(b"E"));
-        // Nothing may come with the request.
+        // Nothing may follow the request in the same packet.
         for extra in [&[22, 3, 1][..], &start_up, &SSL_REQUEST] {
             let (outcome, said) = answer(&[&SSL_REQUEST, extra].concat()).await;
             assert!(outcome.is_err() && said.is_empty(), "{extra:?}: {outcome:?}");
         }
         assert!(answer(&twice.concat()).await.0.is_err());
-        // Less than a request is waited for.
+        // An incomplete request is waited for.
         let error = answer(&SSL_REQUEST[..7]).await.0.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
     }
 
-    /// GSSAPI is refused, and TLS can still be asked for.
+    /// A refusal of GSSAPI, after which the client can still ask for TLS.
     #[tokio::test]
     async fn tls_after_gssapi() {
         let (mut client, server) = tokio::io::duplex(1024);

@@ -1,7 +1,7 @@
-//! The PROXY protocol, versions 1 and 2: what a proxy in front says of a connection, and what is said to the server behind.
+//! The PROXY protocol, versions 1 and 2: parsing a header from a proxy in front, and writing one for the backend.
 //!
-//! Functions on bytes; nothing here reads or writes a socket. The specification is HAProxy's `proxy-protocol.txt`, and the
-//! sections are its own.
+//! Functions on bytes; nothing here reads or writes a socket. The specification is HAProxy's `proxy-protocol.txt`;
+//! sections refer to it.
 
 use std::net::SocketAddr;
 
@@ -27,37 +27,37 @@ const CLIENT_SSL: u8 = 0x01;
 const CLIENT_CERT_CONN: u8 = 0x02;
 const CLIENT_CERT_SESS: u8 = 0x04;
 
-/// Which version is written.
+/// Version to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// A line of text: addresses only.
     V1,
-    /// Binary, with what is known of the TLS connection.
+    /// Binary, with details of the TLS connection.
     V2,
 }
 
-/// Every version with its name.
+/// All versions and their names.
 pub const VERSIONS: &[(&str, Version)] = &[("v1", Version::V1), ("v2", Version::V2)];
 
-/// A header that was read.
+/// A parsed header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// How many bytes it takes.
+    /// Its length in bytes.
     pub len: usize,
-    /// The connection's real source and destination; none if the proxy speaks for itself, or does not know.
+    /// Real source and destination of the connection; `None` if the proxy speaks for itself or does not know.
     pub addresses: Option<(SocketAddr, SocketAddr)>,
 }
 
-/// Why bytes are no header.
+/// Why bytes are not a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
     /// They begin like neither version.
     #[error("no PROXY protocol header")]
     Absent,
-    /// They begin like one and go on otherwise.
+    /// They begin like a header but are malformed.
     #[error("a malformed PROXY protocol header")]
     Malformed,
-    /// It is longer than is read.
+    /// It exceeds the limit.
     #[error("a PROXY protocol header that is longer than {max} bytes", max = limits::MAX_PROXY_HEADER)]
     TooLong,
     /// Its checksum is wrong.
@@ -65,7 +65,7 @@ pub enum HeaderError {
     Checksum,
 }
 
-/// Reads the header that `bytes` begin with; `None` if more of it must come.
+/// Parses the header at the start of `bytes`; `None` if more bytes are needed.
 pub fn parse(bytes: &[u8]) -> Result<Option<Header>, HeaderError> {
     let prefix = |of: &[u8]| bytes.len() >= of.len() && bytes.starts_with(of);
     let may_become = |of: &[u8]| of.starts_with(bytes);
@@ -109,13 +109,13 @@ fn parse_v2(bytes: &[u8]) -> Result<Option<Header>, HeaderError> {
     }
     let Some(whole) = bytes.get(..len) else { return Ok(None) };
     let header = v2::Header::try_from(whole).map_err(|_| HeaderError::Malformed)?;
-    // Section 2.2: without addresses, what the rest of the header is cannot be told, and it is skipped.
+    // Section 2.2: without addresses the rest of the header cannot be interpreted and is skipped.
     if header.addresses != v2::Addresses::Unspecified {
         check_values(whole, len - header.tlv_bytes().len())?;
     }
     let stream = header.protocol == v2::Protocol::Stream;
     let addresses = match header.addresses {
-        // Section 2.2: what LOCAL says of addresses is to be ignored.
+        // Section 2.2: addresses of LOCAL are ignored.
         _ if header.command == v2::Command::Local => None,
         v2::Addresses::IPv4(of) if stream => Some((
             SocketAddr::from((of.source_address, of.source_port)),
@@ -125,14 +125,14 @@ fn parse_v2(bytes: &[u8]) -> Result<Option<Header>, HeaderError> {
             SocketAddr::from((of.source_address, of.source_port)),
             SocketAddr::from((of.destination_address, of.destination_port)),
         )),
-        // Datagrams do not come over a stream.
+        // A stream does not carry datagrams.
         v2::Addresses::IPv4(_) | v2::Addresses::IPv6(_) => return Err(HeaderError::Malformed),
         v2::Addresses::Unix(_) | v2::Addresses::Unspecified => None,
     };
     Ok(Some(Header { len, addresses }))
 }
 
-/// Walks over the values behind the addresses, which begin at `from`.
+/// Checks the values after the addresses, from offset `from`.
 fn check_values(header: &[u8], from: usize) -> Result<(), HeaderError> {
     let mut at = from;
     while at < header.len() {
@@ -142,7 +142,7 @@ fn check_values(header: &[u8], from: usize) -> Result<(), HeaderError> {
         let end = at + 3 + usize::from(u16::from_be_bytes([high, low]));
         let value = header.get(at + 3..end).ok_or(HeaderError::Malformed)?;
         if kind == TYPE_CRC32C {
-            // Section 2.2.3: over the header with zeros in the place of the checksum.
+            // Section 2.2.3: over the header with the checksum set to zero.
             let said: [u8; 4] = value.try_into().map_err(|_| HeaderError::Malformed)?;
             let mut zeroed = header.to_vec();
             zeroed[at + 3..end].fill(0);
@@ -165,20 +165,20 @@ fn crc32c(bytes: &[u8]) -> u32 {
     })
 }
 
-/// What the backend learns of a connection.
+/// What the backend is told about a connection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Announcement {
-    /// Source and destination of the connection in front; none if they are not known.
+    /// Source and destination of the client's connection; `None` if unknown.
     pub addresses: Option<(SocketAddr, SocketAddr)>,
-    /// ALPN name that was agreed on.
+    /// Negotiated ALPN name.
     pub alpn: Option<Vec<u8>>,
     /// Name that the client asked for (SNI).
     pub authority: Option<String>,
-    /// What was negotiated, if the connection in front is TLS.
+    /// Negotiated parameters, if the client's connection is TLS.
     pub tls: Option<TlsAnnouncement>,
 }
 
-/// What the backend learns of TLS in front.
+/// What the backend is told about the client's TLS connection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TlsAnnouncement {
     /// `TLSv1.3`
@@ -187,13 +187,13 @@ pub struct TlsAnnouncement {
     pub cipher: String,
     /// IANA name of the group, if known.
     pub group: Option<String>,
-    /// Whether the client has shown a certificate; one that is shown has been verified.
+    /// Whether the client presented a certificate; if so, it was verified.
     pub certificate: bool,
-    /// The common name in that certificate's subject.
+    /// Common name in that certificate's subject.
     pub common_name: Option<String>,
 }
 
-/// The header of this version.
+/// Header of this version.
 pub fn write(version: Version, announcement: &Announcement) -> Vec<u8> {
     match version {
         Version::V1 => write_v1(announcement.addresses),
@@ -213,7 +213,7 @@ fn write_v1(addresses: Option<(SocketAddr, SocketAddr)>) -> Vec<u8> {
 
 fn write_v2(announcement: &Announcement) -> Vec<u8> {
     let (family, addresses) = match announcement.addresses.map(same_family) {
-        // Section 2.2: PROXY with AF_UNSPEC says that the addresses are not known.
+        // Section 2.2: PROXY with AF_UNSPEC means that the addresses are unknown.
         None => (0x00, Vec::new()),
         Some((source, destination)) => {
             let octets = |address: SocketAddr| match address {
@@ -234,7 +234,7 @@ fn write_v2(announcement: &Announcement) -> Vec<u8> {
     }
     if let Some(tls) = &announcement.tls {
         let seen = if tls.certificate { CLIENT_CERT_CONN | CLIENT_CERT_SESS } else { 0 };
-        // Section 2.2.5: `verify` is zero if a certificate was shown and is valid.
+        // Section 2.2.5: `verify` is zero if a certificate was presented and is valid.
         let verify = u32::from(!tls.certificate).to_be_bytes();
         let mut ssl = [&[CLIENT_SSL | seen], &verify[..]].concat();
         value(&mut ssl, SUBTYPE_SSL_VERSION, tls.version.as_bytes());
@@ -246,23 +246,23 @@ fn write_v2(announcement: &Announcement) -> Vec<u8> {
         if let Some(group) = &tls.group {
             value(&mut ssl, SUBTYPE_SSL_GROUP, group.as_bytes());
         }
-        // Whole, however long: its values are cut already.
+        // Complete, whatever its length: its values are already truncated.
         body.push(TYPE_SSL);
         body.extend(u16::try_from(ssl.len()).unwrap_or(u16::MAX).to_be_bytes());
         body.extend(ssl);
     }
     let mut out = v2::PROTOCOL_PREFIX.to_vec();
     out.extend([0x21, family]);
-    // Each value is cut to `MAX_VALUE`: the sum is far below the limit of 16 bits.
+    // Each value is truncated to `MAX_VALUE`, so the sum is far below the limit of 16 bits.
     out.extend(u16::try_from(body.len()).unwrap_or(u16::MAX).to_be_bytes());
     out.extend(body);
     out
 }
 
-/// Longest value that is written: names of hosts and of protocols have 255 bytes at most.
+/// Longest value that is written: host and protocol names have at most 255 bytes.
 const MAX_VALUE: usize = 1024;
 
-/// Bytes of a common name that are written. RFC 5280, appendix A.1, allows 64 characters.
+/// Longest common name that is written, in bytes. RFC 5280, appendix A.1, allows 64 characters.
 const MAX_COMMON_NAME: usize = 256;
 
 fn value(out: &mut Vec<u8>, kind: u8, bytes: &[u8]) {
@@ -272,7 +272,7 @@ fn value(out: &mut Vec<u8>, kind: u8, bytes: &[u8]) {
     out.extend(bytes);
 }
 
-/// Both of IPv4, or both of IPv6: a header has one family.
+/// Both IPv4 or both IPv6: a header has one address family.
 fn same_family((source, destination): (SocketAddr, SocketAddr)) -> (SocketAddr, SocketAddr) {
     let plain = |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
     let (source, destination) = (plain(source), plain(destination));

@@ -1,8 +1,8 @@
-//! Bytes in both directions between a client and a server, each end of a direction passed on as what it was.
+//! Copies bytes in both directions between a client and a backend, and passes on how each direction ends.
 //!
-//! An end that is announced (close_notify, FIN) becomes an announced end on the other side, and the other direction goes on. An
-//! end that is not, such as a TLS connection that breaks off, becomes a reset: the receiver must not take what it has for
-//! the whole (RFC 8446, section 6.1).
+//! An announced end (close_notify, FIN) becomes an announced end on the other side, and the other direction
+//! continues. An abrupt end, such as a broken TLS connection, becomes a reset, because the receiver must not mistake
+//! the data so far for all of it (RFC 8446, section 6.1).
 
 use std::future::poll_fn;
 use std::io;
@@ -16,16 +16,16 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::pieces::{Piece, Transport};
 use crate::limits;
 
-/// How an exchange ended.
+/// How the copying ended.
 #[derive(Debug)]
 pub(crate) enum Ended {
-    /// Both directions were ended by their senders.
+    /// Both senders ended their direction.
     Well,
     /// The client broke off.
     Client(io::Error),
-    /// The server behind did.
+    /// The backend broke off.
     Server(io::Error),
-    /// Nothing was said for too long.
+    /// Neither side sent anything for too long.
     Idle,
 }
 
@@ -33,7 +33,7 @@ enum State {
     Moving,
     Ending,
     Ended,
-    /// The receiver takes no more. It may still have something to say, so the other direction goes on.
+    /// The receiver accepts no more bytes. It may still send, so the other direction continues.
     Refused,
 }
 
@@ -42,9 +42,9 @@ struct Direction {
     state: State,
     piece: Piece,
     unflushed: bool,
-    /// Something has come.
+    /// Bytes have arrived.
     begun: bool,
-    /// Since when the receiver has not taken what is there for it.
+    /// Since when the receiver has not accepted pending bytes.
     stalled: Option<Instant>,
 }
 
@@ -59,7 +59,7 @@ impl Direction {
         }
     }
 
-    /// What a receiver says to something for it.
+    /// Notes the receiver's reaction to bytes for it.
     fn given<T>(&mut self, outcome: Poll<T>) -> Poll<T> {
         if outcome.is_ready() {
             self.stalled = None;
@@ -69,7 +69,7 @@ impl Direction {
         outcome
     }
 
-    /// Goes on until it has to wait, or has ended; the error is that of the sender. `moved` is set when something happened.
+    /// Continues until it has to wait or has ended; an error is the sender's. Sets `moved` if bytes moved.
     fn poll(
         &mut self,
         context: &mut Context<'_>,
@@ -132,8 +132,8 @@ impl Direction {
     }
 }
 
-/// Moves bytes until both directions have ended, one side has broken off, neither has moved for `idle`, or one side does
-/// not take what is held for it. `heard` is called when the client has sent something.
+/// Copies until both directions have ended, one side has broken off, neither has moved for `idle`, or one side does
+/// not accept its bytes. Calls `heard` when the client has sent something.
 pub(crate) async fn pump(
     client: &mut dyn Transport,
     server: &mut dyn Transport,
@@ -165,7 +165,7 @@ pub(crate) async fn pump(
         if moved {
             last = Instant::now();
         }
-        // The timer is not set anew with each byte: when it fires, it looks whether there was one.
+        // The timer is not reset with each byte: when it fires, it checks whether bytes have moved.
         while timer.as_mut().poll(context).is_ready() {
             let now = Instant::now();
             let stalled =
@@ -174,15 +174,15 @@ pub(crate) async fn pump(
             if end <= now {
                 return Poll::Ready(Ended::Idle);
             }
-            // A receiver may stop taking at any time from now.
+            // From now on a receiver may stop accepting at any time.
             timer.as_mut().reset(end.min(now + stall));
         }
         Poll::Pending
     })
     .await;
     match (&ended, &up.state, &down.state) {
-        // The server has ended well and takes no more. What the client still sends must be read, or the system would reset
-        // its connection, and what the server said be lost.
+        // The backend has ended properly and accepts no more. The client's further bytes must be read, because
+        // otherwise the system would reset the connection and lose the backend's last bytes.
         (Ended::Well, State::Refused, State::Ended) => {
             let _ = timeout(limits::LAST_WORDS, discard(client)).await;
         }

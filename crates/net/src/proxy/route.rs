@@ -1,4 +1,4 @@
-//! How a listener is set up, and what of it goes along with each connection.
+//! Settings of a listener, and the parts of them that belong to each connection.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -20,24 +20,24 @@ use crate::slots::{Number, Of, Slot, Slots};
 use crate::watch::Watch;
 use crate::{Negotiated, limits};
 
-/// What is spoken within TLS.
+/// Protocol inside TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Protocol {
-    /// Bytes.
+    /// Arbitrary bytes.
     #[default]
     Tcp,
     /// HTTP/1.1 and HTTP/2.
     Http,
-    /// PostgreSQL's protocol, whose TLS begins in its own way.
+    /// PostgreSQL's protocol, which starts TLS in its own way.
     Postgres,
 }
 
-/// Every protocol with its name.
+/// All protocols and their names.
 pub const PROTOCOLS: &[(&str, Protocol)] =
     &[("tcp", Protocol::Tcp), ("http", Protocol::Http), ("postgres", Protocol::Postgres)];
 
 impl Protocol {
-    /// ALPN names, the preferred one first.
+    /// ALPN names in order of preference.
     pub fn alpn(self) -> &'static [&'static str] {
         match self {
             Self::Tcp => &[],
@@ -47,46 +47,48 @@ impl Protocol {
     }
 }
 
-/// How a listener is set up.
+/// Settings of a listener.
 pub struct Settings {
-    /// What logs and the ledger call it.
+    /// Name in logs and in the ledger.
     pub name: String,
-    /// Where it listens.
+    /// Address on which it listens.
     pub listen: SocketAddr,
-    /// What is spoken.
+    /// Protocol inside TLS.
     pub protocol: Protocol,
-    /// How connections come in; without one, they are not encrypted.
+    /// TLS for clients; without it connections are not encrypted.
     pub door: Option<Arc<Door>>,
-    /// The servers behind.
+    /// The backends.
     pub backends: Vec<Backend>,
-    /// How one of them is chosen and connected to.
+    /// How one is chosen and connected to.
     pub connecting: Connecting,
-    /// Whether and how they are asked how they are.
+    /// Health checks, if any.
     pub health: Option<HealthCheck>,
     /// Proxies in front whose connections begin with a PROXY protocol header.
     pub proxies: Vec<IpNet>,
-    /// Proxies in front whose `X-Forwarded-*` and `Forwarded` are believed.
+    /// Proxies in front whose `X-Forwarded-*` and `Forwarded` are trusted.
     pub trusted: Vec<IpNet>,
-    /// Whether those fields are left alone altogether: the listener is on the client's side.
+    /// Whether those fields are left as they are, because the listener is on the client's side.
     pub transparent: bool,
-    /// Hosts that requests may be for, without ports; none if for any.
+    /// Hosts that requests may name, without ports; `None` allows any.
     pub hosts: Option<Vec<String>>,
-    /// Whether requests say what was negotiated.
+    /// Whether requests are forwarded with the negotiated parameters.
     pub tls_headers: bool,
-    /// How long a connection may be without a byte in either direction.
+    /// Longest time of a connection without a byte in either direction.
     pub idle: Duration,
-    /// How long an answer over HTTP may take to begin, or to go on.
+    /// Longest time until a response over HTTP begins or continues.
     pub answer: Duration,
-    /// Concurrent connections. For a further one over HTTP, one without an open request is closed; otherwise it waits for its
-    /// turn, for as long as a handshake may take. Over HTTP, also requests that servers behind are busy with.
+    /// Concurrent connections. For a further one over HTTP, a connection without an open request is closed; otherwise
+    /// it waits for a slot, at most as long as a handshake may take. Over HTTP this also limits requests at the
+    /// backends.
     pub max_connections: usize,
-    /// How many of them one peer may have, which is an IPv4 address or the first 64 bits of an IPv6 address: an eighth, or
-    /// [`limits::LEAST_PROXIED_BY_PEER`], if it is not said. Whom a PROXY protocol header names is a peer of its own.
+    /// Concurrent connections of one peer, which is an IPv4 address or the first 64 bits of an IPv6 address. By
+    /// default an eighth, but at least [`limits::LEAST_PROXIED_BY_PEER`]. A client named in a PROXY protocol header
+    /// is a peer of its own.
     pub connections_by_peer: Option<usize>,
 }
 
 impl Settings {
-    /// With what is usual.
+    /// Settings with the usual defaults.
     pub fn new(name: &str, listen: SocketAddr, backends: Vec<Backend>) -> Self {
         Self {
             name: name.to_owned(),
@@ -108,7 +110,7 @@ impl Settings {
         }
     }
 
-    /// Counts what limits on peers have ended.
+    /// Counters of limits that took effect.
     pub(crate) fn tally(&self) -> Tally {
         self.door.as_ref().map(|door| door.tally()).unwrap_or_default()
     }
@@ -118,7 +120,7 @@ impl Settings {
         Number::of(self.max_connections, Some(self.connections_by_peer.unwrap_or(usual)))
     }
 
-    /// Of one client as many as it may have streams, at least.
+    /// For one client at least as many as it may have streams.
     fn requests(&self) -> Number {
         let least = limits::MAX_PROXY_STREAMS as usize;
         let Number { all, by_peer } = self.connections();
@@ -130,7 +132,7 @@ impl Settings {
     }
 }
 
-/// Settings in force, and the servers that go with them. A connection keeps those with which it began.
+/// Settings in force, with their backends. A connection keeps those with which it began.
 pub(crate) struct Route {
     pub(crate) settings: Settings,
     pub(crate) backends: Arc<Backends>,
@@ -152,7 +154,7 @@ impl Route {
         );
         settings.max_connections = settings.max_connections.min(limits::MOST_CONNECTIONS);
         let slots = |of, number, before: Option<&Arc<Slots>>| match before {
-            // Holders of a slot go on counting.
+            // Holders of a slot remain counted.
             Some(kept) => {
                 kept.resize(number);
                 kept.clone()
@@ -168,13 +170,13 @@ impl Route {
         Self { settings, backends: Arc::new(backends), connections, requests, handshakes }
     }
 
-    /// A place for one request of this peer among those that are at servers behind; none if none becomes free in time.
+    /// A slot for a request of this peer among those at the backends; `None` if none becomes free in time.
     pub(crate) async fn slot(&self, peer: Option<Peer>, activity: &Arc<Activity>) -> Option<Slot> {
         let slot = self.requests.enter_in_turn(peer, activity, Duration::ZERO);
         timeout(self.settings.connecting.timeout, slot).await.ok()
     }
 
-    /// Whether what a proxy at this address says of clients is believed.
+    /// Whether statements about clients from a proxy at this address are trusted.
     pub(crate) fn trusts(&self, peer: IpAddr) -> bool {
         contains(&self.settings.trusted, peer)
     }
@@ -184,46 +186,46 @@ pub(super) fn contains(nets: &[IpNet], address: IpAddr) -> bool {
     nets.iter().any(|net| net.contains(&address.to_canonical()))
 }
 
-/// How far the end of the whole proxy has come.
+/// Progress of the whole proxy's shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) enum Finish {
-    /// It is not in sight.
+    /// Running.
     #[default]
     Far,
-    /// What is open may come to its end; nothing new is begun.
+    /// Open connections may finish; nothing new is begun.
     Near,
-    /// What is open is cut off.
+    /// Open connections are cut off.
     Now,
 }
 
 impl Finish {
-    /// Waits until no more may be begun.
+    /// Waits until nothing new may be begun.
     pub(crate) async fn begins(finish: &mut watch::Receiver<Self>) {
-        // If whoever could say so is gone, that is the end, too.
+        // If the sender is gone, that is the end too.
         let _ = finish.wait_for(|finish| *finish >= Self::Near).await;
     }
 
-    /// Waits until what is open is to be cut off.
+    /// Waits until open connections are cut off.
     pub(crate) async fn cuts(finish: &mut watch::Receiver<Self>) {
         let _ = finish.wait_for(|finish| *finish == Self::Now).await;
     }
 }
 
-/// A client's connection, for what serves it.
+/// A client's connection, for the code that serves it.
 pub(crate) struct Front {
     pub(crate) route: Arc<Route>,
     pub(crate) finish: watch::Receiver<Finish>,
-    /// The peer of the connection itself.
+    /// Peer of the connection itself.
     pub(crate) direct: Option<SocketAddr>,
-    /// The client, as far as that is known.
+    /// Address of the client, if known.
     pub(crate) peer: Option<SocketAddr>,
-    /// Whose limits it counts for; none for a proxy in front that has not said for whom it speaks.
+    /// Peer whose limits apply; `None` for a proxy in front that has not named its client.
     pub(crate) of: Option<Peer>,
-    /// What goes on on it.
+    /// Activity on it.
     pub(crate) activity: Arc<Activity>,
-    /// What was negotiated; none without TLS.
+    /// Negotiated parameters; `None` without TLS.
     pub(crate) negotiated: Option<Negotiated>,
-    /// What the backend learns, if anything.
+    /// What the backend is told, if anything.
     pub(crate) announcement: Announcement,
     pub(super) _watch: Option<Watch>,
     pub(super) _open: mpsc::Sender<()>,

@@ -1,4 +1,4 @@
-//! What a listener shows to its clients: certificates from elsewhere, and tickets that outlive a change of settings.
+//! What a listener presents to clients: certificates from files, and tickets that survive a change of settings.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,8 @@ use rustls::sign::CertifiedKey;
 
 use crate::door::ServerCertificate;
 
-/// A certificate with those above it (DER, its own first) and its private key (PKCS #8). The error says what is wrong.
+/// A certificate with its intermediates (DER, its own first) and its private key (PKCS #8). The error says what is
+/// wrong.
 pub fn server_certificate(chain: &[Vec<u8>], key: &Secret) -> Result<ServerCertificate, String> {
     let own = chain.first().ok_or("there is no certificate in it")?;
     let own = Certificate::parse(own).map_err(|error| error.to_string())?;
@@ -33,7 +34,7 @@ pub fn server_certificate(chain: &[Vec<u8>], key: &Secret) -> Result<ServerCerti
     Ok(ServerCertificate { kind: kind_name(kind.name), key: Arc::new(key) })
 }
 
-/// As the kinds of the service's own certificates are called: `ecdsa-p256`, `ml-dsa-65`.
+/// Named like the kinds of the service's own certificates: `ecdsa-p256`, `ml-dsa-65`.
 fn kind_name(name: &str) -> String {
     let name = name.to_ascii_lowercase();
     match name.strip_prefix("ec ") {
@@ -42,12 +43,12 @@ fn kind_name(name: &str) -> String {
     }
 }
 
-/// The makers of tickets of listeners, by their names: a session goes on when settings were read again.
+/// Ticket makers of listeners by name, so that sessions survive a reload of the settings.
 #[derive(Default)]
 pub struct Tickets(Mutex<HashMap<String, Arc<dyn ProducesTickets>>>);
 
 impl Tickets {
-    /// That of a listener.
+    /// Ticket maker of a listener.
     pub fn of(&self, listener: &str) -> Result<Arc<dyn ProducesTickets>, String> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tickets) = known.get(listener) {

@@ -1,4 +1,4 @@
-//! TLS with the server behind: what is offered, whom to believe, and what came of it.
+//! TLS to a backend: the offer, the trusted roots, and the negotiated parameters.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,26 +15,26 @@ use crate::Negotiated;
 use crate::client::{ClientError, ClientIdentity};
 use crate::policy::Policy;
 
-/// Told of what was negotiated, when it is not what was negotiated before.
+/// Called with the negotiated parameters when they change.
 pub type Tell = Box<dyn Fn(&Negotiated) + Send + Sync>;
 
-/// What is needed to make one.
+/// Settings of a TLS connection to a backend.
 pub struct UpstreamSettings<'a> {
-    /// What is offered.
+    /// Policy and mode of the offer.
     pub rules: Rules,
-    /// CAs to believe, DER.
+    /// Trusted CAs, DER.
     pub roots: &'a [Vec<u8>],
-    /// What is shown to a server that asks for a certificate.
+    /// Certificate for a backend that asks for one.
     pub identity: Option<&'a ClientIdentity>,
-    /// The name in the server's certificate, which is asked for by SNI.
+    /// Name in the backend's certificate, sent as SNI.
     pub name: ServerName<'static>,
     /// ALPN names.
     pub protocols: Vec<Vec<u8>>,
-    /// Whom to tell.
+    /// Called with the negotiated parameters.
     pub tell: Option<Tell>,
 }
 
-/// How TLS is spoken with a server behind.
+/// TLS connections to a backend.
 pub struct UpstreamTls {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
@@ -43,7 +43,7 @@ pub struct UpstreamTls {
 }
 
 impl UpstreamTls {
-    /// Checks that all of it can be used.
+    /// Checks that all settings can be used.
     pub fn new(settings: UpstreamSettings<'_>) -> Result<Self, ClientError> {
         let mut store = RootCertStore::empty();
         let mut unusable = None;
@@ -52,7 +52,7 @@ impl UpstreamTls {
                 unusable = Some(error);
             }
         }
-        // A system's list may have a strange one among many; a list without any good one is a mistake.
+        // A system's list may contain an unusable certificate among many; a list without any usable one is a mistake.
         if store.is_empty() {
             let reason = unusable.map_or("there is none".to_owned(), |error| error.to_string());
             return Err(ClientError::Trust(reason));

@@ -1,20 +1,19 @@
-//! What `h3` leaves to whoever brings the bytes: where frames of HTTP/3 end, how long and how many they may be, and which
-//! may not follow another.
+//! What `h3` leaves to the transport: where HTTP/3 frames end, how long and how many they may be, and their order.
 //!
-//! `h3` asks for more before it looks at what it has, and collects each frame but DATA whole, however long its sender
-//! says that it is. With pieces that end where a frame's header or its content does, it never has more than it uses.
+//! `h3` asks for more bytes before it looks at those it has, and collects each frame except DATA completely, whatever
+//! its announced length. If pieces end at the end of a frame's header or content, it never holds more than it uses.
 
 use crate::limits;
 
-/// Watches the bytes of a stream that its peer sends.
+/// Watches the bytes of a stream from the peer.
 #[derive(Debug)]
 pub(super) struct Frames {
     state: State,
-    /// Bytes of a frame at most, DATA aside.
+    /// Longest frame in bytes, except DATA.
     max: u64,
-    /// The stream is one of requests.
+    /// Whether the stream carries requests.
     is_request: bool,
-    /// HEADERS that have come: those after the first are trailers.
+    /// HEADERS frames so far: those after the first are trailers.
     headers: u8,
     /// Frames that no other limit counts.
     empty: u32,
@@ -28,24 +27,24 @@ enum State {
     Kind(Number),
     /// In the length of a frame of this type.
     Length(u64, Number),
-    /// In a frame: so much is left.
+    /// Inside a frame with this many bytes left.
     Content(u64),
-    /// Not made of frames, and not collected by `h3`.
+    /// Does not consist of frames, and `h3` does not collect it.
     Other,
     /// The error is permanent: later reads get it again.
     Refused(Wrong),
 }
 
-/// Why a stream is not read on.
+/// Why reading a stream ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wrong {
-    /// A frame is longer than it may be.
+    /// A frame is too long.
     TooLong,
-    /// There are more frames of no use than there may be.
+    /// Too many frames without effect.
     TooMany,
-    /// The stream ends within a frame (RFC 9114, section 7.1).
+    /// The stream ends inside a frame (RFC 9114, section 7.1).
     Cut,
-    /// A frame may not be here (RFC 9114, section 4.1).
+    /// A frame is not allowed here (RFC 9114, section 4.1).
     Unexpected,
 }
 
@@ -66,8 +65,8 @@ impl Frames {
         Self { state, max, is_request: false, headers: 0, empty: 0 }
     }
 
-    /// How many of these bytes, which came next, are to be handed out at once: to the end of a frame's header or of its
-    /// content. What is left is to be asked about again.
+    /// How many of the next bytes to pass on at once: up to the end of a frame's header or content. The caller asks
+    /// again about the rest.
     pub(super) fn next(&mut self, bytes: &[u8]) -> Result<usize, Wrong> {
         let outcome = self.advance(bytes);
         if let Err(wrong) = outcome {
@@ -76,7 +75,7 @@ impl Frames {
         outcome
     }
 
-    /// Why the stream is not read on, if it is not.
+    /// Why reading the stream ends, if it does.
     pub(super) fn refused(&self) -> Option<Wrong> {
         match self.state {
             State::Refused(wrong) => Some(wrong),
@@ -90,7 +89,7 @@ impl Frames {
                 State::Other => return Ok(bytes.len()),
                 State::Refused(wrong) => return Err(*wrong),
                 State::Content(left) => {
-                    // The first of these bytes: before, there was a boundary.
+                    // The first of these bytes: a boundary precedes it.
                     let here = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
                     *left -= here as u64;
                     if *left == 0 {
@@ -139,7 +138,7 @@ impl Frames {
         if kind == HEADERS {
             self.headers = self.headers.saturating_add(1);
         }
-        // What is in DATA the limit on bodies counts. On the control stream there may be as many as there are requests.
+        // The limit on bodies counts DATA. On the control stream there may be as many as there are requests.
         if len == 0 || (self.is_request && kind != DATA) {
             self.empty += 1;
             if self.empty > limits::EMPTY_FRAMES {
@@ -152,7 +151,7 @@ impl Frames {
     /// The stream ends here.
     pub(super) fn end(&self) -> Result<(), Wrong> {
         match &self.state {
-            // RFC 9114, section 6.2: without its type, a stream may end.
+            // RFC 9114, section 6.2: a stream may end before its type.
             State::Stream(_) | State::Other => Ok(()),
             State::Kind(number) if number.left.is_none() => Ok(()),
             State::Kind(_) | State::Length(..) | State::Content(_) => Err(Wrong::Cut),
@@ -161,11 +160,11 @@ impl Frames {
     }
 }
 
-/// A number of variable length, as far as it has come (RFC 9000, section 16).
+/// A variable-length integer, as far as it has arrived (RFC 9000, section 16).
 #[derive(Debug, Default)]
 struct Number {
     value: u64,
-    /// Bytes that are still to come, once the first has.
+    /// Missing bytes, once the first has arrived.
     left: Option<u8>,
 }
 
@@ -190,7 +189,7 @@ impl Number {
 mod tests {
     use super::*;
 
-    /// The pieces in which they are handed out, and whether the stream may end then.
+    /// Pieces in which the bytes are passed on, and whether the stream may end then.
     fn pieces(frames: &mut Frames, came: &[&[u8]]) -> Result<Vec<Vec<u8>>, Wrong> {
         let mut out = Vec::new();
         for mut bytes in came.iter().copied() {
@@ -221,7 +220,7 @@ mod tests {
         let headers = |len: u16| [&[1, 0x40 | (len >> 8) as u8, len as u8][..], &[7; 200]].concat();
         check(Frames::of_request, &headers(100)[..103], Ok(()));
         check(Frames::of_request, &headers(101), Err(Wrong::TooLong));
-        // Two frames of which the second is too long, after DATA that may have any length.
+        // Two frames, the second too long, after DATA, whose length is not limited.
         let mut two = headers(3)[..6].to_vec();
         two.extend([0, 0x40, 200]);
         two.extend([1; 200]);
@@ -230,13 +229,13 @@ mod tests {
         check(Frames::of_request, &two, Ok(()));
         two.extend([0x21, 0x40, 101]);
         check(Frames::of_request, &two, Err(Wrong::TooLong));
-        // A length of eight bytes, as long as it can be.
+        // A length in eight bytes with the largest value.
         let longest = [1, 255, 255, 255, 255, 255, 255, 255, 255];
         check(Frames::of_request, &longest, Err(Wrong::TooLong));
     }
 
     #[test]
-    fn of_unidirectional_streams_only_the_control_stream_has_frames() {
+    fn only_the_control_stream_has_frames() {
         check(Frames::of_unidirectional, &[0, 4, 0x40, 101], Err(Wrong::TooLong));
         check(Frames::of_unidirectional, &[0, 4, 2, 1, 5, 4, 0x40, 101], Err(Wrong::TooLong));
         check(Frames::of_unidirectional, &[0x40, 0, 4, 0x40, 101], Err(Wrong::TooLong));

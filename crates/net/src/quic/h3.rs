@@ -1,6 +1,6 @@
-//! s2n-quic behind the traits that `h3` has for QUIC. Nothing here knows HTTP, but for the limit on frames.
+//! Implements the QUIC traits of `h3` with s2n-quic. Nothing here knows HTTP, except for the limit on frames.
 //!
-//! Streams are behind two small traits, so that the fuzz target of HTTP/3 can bring bytes without sockets.
+//! Two small traits abstract streams, so that the fuzz target of HTTP/3 can supply bytes without sockets.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -85,7 +85,7 @@ impl<B: Buf> quic::OpenStreams<B> for Connection {
     }
 }
 
-/// Opens streams of a connection.
+/// Opens streams on a connection.
 pub(super) struct Opener(Handle);
 
 impl<B: Buf> quic::OpenStreams<B> for Opener {
@@ -129,20 +129,20 @@ fn open_send<B: Buf>(
 
 /// The sending half of a QUIC stream.
 pub(super) trait Outgoing {
-    /// Takes as much as there is room for.
+    /// Sends as many bytes as there is room for.
     fn poll_send(
         &mut self,
         piece: &mut Bytes,
         context: &mut Context<'_>,
     ) -> Poll<Result<(), StreamErrorIncoming>>;
 
-    /// Ends the stream; ready when the peer has all of it.
+    /// Ends the stream; ready when the peer has received everything.
     fn poll_close(&mut self, context: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>>;
 
-    /// Ends the stream without what is not sent yet.
+    /// Resets the stream; unsent bytes are dropped.
     fn reset(&mut self, code: u64);
 
-    /// Its number.
+    /// Stream id.
     fn id(&self) -> u64;
 }
 
@@ -160,8 +160,8 @@ impl Outgoing for stream::SendStream {
     }
 
     fn reset(&mut self, code: u64) {
-        // A peer's STOP_SENDING has reset the stream already (RFC 9000, section 3.5). s2n-quic counts such a stream as open until that
-        // has been seen here, and a reset does not see it: the peer would have one stream less for good.
+        // A peer's STOP_SENDING has already reset the stream (RFC 9000, section 3.5). s2n-quic counts such a stream
+        // as open until we have seen that, and a reset does not see it: the peer would permanently lose one stream.
         let _ = self.poll_send_ready(&mut Context::from_waker(Waker::noop()));
         let _ = Self::reset(self, error_code(code));
     }
@@ -173,19 +173,19 @@ impl Outgoing for stream::SendStream {
 
 /// The receiving half of a QUIC stream.
 pub(super) trait Incoming {
-    /// What comes next; none if that was all.
+    /// The next bytes; `None` at the end.
     fn poll_receive(
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, StreamErrorIncoming>>;
 
-    /// Tells the peer that nothing more is read.
+    /// Tells the peer that we read no more.
     fn stop_sending(&mut self, code: u64);
 
     /// Closes the whole connection.
     fn close_connection(&mut self, code: u64);
 
-    /// Its number.
+    /// Stream id.
     fn id(&self) -> u64;
 }
 
@@ -210,7 +210,7 @@ impl Incoming for stream::ReceiveStream {
     }
 }
 
-/// A stream of both directions.
+/// A bidirectional stream.
 pub(super) struct BidiStream<
     B: Buf,
     S: Outgoing = stream::SendStream,
@@ -232,7 +232,7 @@ impl<B: Buf, S: Outgoing, R: Incoming> BidiStream<B, S, R> {
         Self { send: SendStream::new(send), receive: RecvStream::of_request(receive) }
     }
 
-    /// Becomes true when the peer has sent all that it will.
+    /// Becomes true when the peer has sent everything.
     pub(super) fn ended(&self) -> Arc<AtomicBool> {
         self.receive.ended.clone()
     }
@@ -288,13 +288,13 @@ impl<B: Buf, S: Outgoing, R: Incoming> quic::RecvStream for BidiStream<B, S, R> 
     }
 }
 
-/// What is sent.
+/// Sending half.
 pub(super) struct SendStream<B: Buf, S: Outgoing = stream::SendStream> {
     stream: S,
     writing: Option<WriteBuf<B>>,
-    /// The part of it that s2n-quic is to take next.
+    /// The part that s2n-quic takes next.
     piece: Bytes,
-    /// The peer has all of it, or has been told that there is no more.
+    /// Whether the peer has received everything or has been told that nothing follows.
     is_over: bool,
 }
 
@@ -336,7 +336,7 @@ impl<B: Buf, S: Outgoing> quic::SendStream<B> for SendStream<B, S> {
         Ok(())
     }
 
-    /// Ready when the peer has all of it, so that a connection may be closed then.
+    /// Ready when the peer has received everything, so that a connection may be closed then.
     fn poll_finish(&mut self, context: &mut Context<'_>) -> Poll<Result<(), StreamErrorIncoming>> {
         ready!(quic::SendStream::<B>::poll_ready(self, context))?;
         ready!(self.stream.poll_close(context))?;
@@ -357,17 +357,17 @@ impl<B: Buf, S: Outgoing> quic::SendStream<B> for SendStream<B, S> {
 impl<B: Buf, S: Outgoing> Drop for SendStream<B, S> {
     fn drop(&mut self) {
         if !self.is_over {
-            // s2n-quic would end the stream as if all had been said.
+            // s2n-quic would end the stream as if it were complete.
             self.stream.reset(Code::H3_REQUEST_CANCELLED.value());
         }
     }
 }
 
-/// What is received.
+/// Receiving half.
 pub(super) struct RecvStream<R: Incoming = stream::ReceiveStream> {
     stream: R,
     frames: Frames,
-    /// What has come and was not handed out.
+    /// Bytes received but not passed on.
     rest: Bytes,
     ended: Arc<AtomicBool>,
 }
@@ -385,7 +385,7 @@ impl<R: Incoming> RecvStream<R> {
         Self { stream, frames, rest: Bytes::new(), ended: Arc::default() }
     }
 
-    /// Reads no more: what is too much ends the stream, what breaks the rules the connection.
+    /// Stops reading: an exceeded limit ends the stream, a broken rule the connection.
     fn refuse(&mut self, wrong: Wrong) -> StreamErrorIncoming {
         self.rest.clear();
         let code = code_of(wrong).value();
@@ -409,7 +409,7 @@ impl<R: Incoming> quic::RecvStream for RecvStream<R> {
                 error_code: code_of(wrong).value(),
             }));
         }
-        // A peer that sends as fast as it is read would keep timeouts from being looked at.
+        // A peer that sends as fast as we read would keep timeouts from being checked.
         let progress = ready!(tokio::task::coop::poll_proceed(context));
         if self.rest.is_empty() {
             let Some(bytes) = ready!(self.stream.poll_receive(context))? else {
@@ -423,7 +423,7 @@ impl<R: Incoming> quic::RecvStream for RecvStream<R> {
             self.rest = bytes;
         }
         progress.made_progress();
-        // What is left is not read, and gives the peer no credit, before this has been used.
+        // The rest is not read, and gives the peer no credit, before this part has been used.
         match self.frames.next(&self.rest) {
             Ok(len) => Poll::Ready(Ok(Some(self.rest.split_to(len.min(self.rest.len()))))),
             Err(wrong) => Poll::Ready(Err(self.refuse(wrong))),
@@ -442,8 +442,8 @@ impl<R: Incoming> quic::RecvStream for RecvStream<R> {
 impl<R: Incoming> Drop for RecvStream<R> {
     fn drop(&mut self) {
         if !self.ended.load(Ordering::Acquire) {
-            // RFC 9114, section 4.1: an answer may be complete before its request is, and then this says that nothing
-            // is wrong. After another code it is without effect.
+            // RFC 9114, section 4.1: a response may be complete before its request; this code says that nothing is
+            // wrong. After another code it has no effect.
             self.stream.stop_sending(Code::H3_NO_ERROR.value());
         }
     }
@@ -458,7 +458,7 @@ fn code_of(wrong: Wrong) -> Code {
 }
 
 fn id(id: u64) -> StreamId {
-    // s2n-quic has none that does not fit.
+    // s2n-quic has no id that does not fit.
     StreamId::try_from(id).unwrap_or_else(|_| h3::proto::varint::VarInt::MAX.into())
 }
 
@@ -467,7 +467,7 @@ fn error_code(code: u64) -> application::Error {
 }
 
 fn closed() -> ConnectionErrorIncoming {
-    // As if the peer had said so: s2n-quic does not tell who closed a connection without an error.
+    // As if the peer had closed it: s2n-quic does not say who closed a connection without an error.
     ConnectionErrorIncoming::ApplicationClose { error_code: Code::H3_NO_ERROR.value() }
 }
 

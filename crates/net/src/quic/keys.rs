@@ -1,6 +1,6 @@
-//! rustls' packet keys as s2n-quic wants them. No cryptography is done here: calls are passed on.
+//! rustls' packet keys behind s2n-quic's traits. No cryptography is done here: calls are passed on.
 //!
-//! The same adapters are in s2n-quic-rustls, but there nobody else can make them.
+//! s2n-quic-rustls has the same adapters, but their constructors are private.
 
 use rustls::CipherSuite;
 use rustls::quic::{self, DirectionalKeys, Keys, PacketKeySet, Secrets};
@@ -11,10 +11,10 @@ use s2n_quic_core::crypto::{
     OneRttHeaderKey, scatter, tls,
 };
 
-/// Where the keys of Initial and Retry packets come from, which are the same for everybody (RFC 9001, section 5.2).
+/// Source of the keys of Initial and Retry packets, which are public (RFC 9001, section 5.2).
 pub(super) type Upstream = <s2n_quic_rustls::Server as tls::Endpoint>::Session;
 
-/// Bytes of an authentication tag (RFC 9001, section 5.3: all suites have 16).
+/// Bytes of an authentication tag (RFC 9001, section 5.3: 16 in all suites).
 pub(super) const TAG_LEN: usize = 16;
 
 /// Keys of both directions.
@@ -34,7 +34,7 @@ impl PacketKeys {
     }
 }
 
-/// What s2n-quic calls the suite.
+/// s2n-quic's name of the suite.
 pub(super) fn named(suite: CipherSuite) -> tls::CipherSuite {
     match suite {
         CipherSuite::TLS13_AES_128_GCM_SHA256 => tls::CipherSuite::TLS_AES_128_GCM_SHA256,
@@ -90,7 +90,7 @@ impl Key for PacketKeys {
 
 impl HandshakeKey for PacketKeys {}
 
-/// Keys of both directions that can be updated (RFC 9001, section 6).
+/// Keys of both directions, which can be updated (RFC 9001, section 6).
 pub(super) struct OneRttKeys {
     keys: PacketKeys,
     secrets: Secrets,
@@ -149,15 +149,16 @@ pub(super) struct HeaderKeys {
     opening: Box<dyn quic::HeaderProtectionKey>,
 }
 
-/// rustls applies the mask and does not give it away. Applied to zeros it shows itself, but for the first byte, of which
-/// rustls masks as many bits as the packet's form has: a short header gives five, of which a long one uses four.
+/// rustls applies the mask but does not reveal it. Applied to zeros it becomes visible, except in the first byte, of
+/// which rustls masks as many bits as the packet's form has: a short header reveals five bits, of which a long one
+/// uses four.
 fn mask(key: &dyn quic::HeaderProtectionKey, sample: &[u8]) -> HeaderProtectionMask {
-    // Says that the packet number has four bytes, so that all of the mask is applied.
+    // Marks the packet number as four bytes long, so that the whole mask is applied.
     const FOUR_BYTES: u8 = 0b11;
     let mut mask = HeaderProtectionMask::default();
     let [first, number @ ..] = &mut mask;
     *first = FOUR_BYTES;
-    // A sample of a wrong length is the only error, and s2n-quic asks for the length.
+    // A sample of the wrong length is the only possible error, and s2n-quic asks for the length.
     let _ = key.encrypt_in_place(sample, first, number);
     *first ^= FOUR_BYTES;
     mask
@@ -184,7 +185,7 @@ impl HeaderKey for HeaderKeys {
 impl HandshakeHeaderKey for HeaderKeys {}
 impl OneRttHeaderKey for HeaderKeys {}
 
-/// The kinds of keys, to be named in one place.
+/// Key types, named in one place.
 pub(super) struct Suite;
 
 impl CryptoSuite for Suite {
@@ -194,7 +195,7 @@ impl CryptoSuite for Suite {
     type InitialHeaderKey = <Upstream as CryptoSuite>::InitialHeaderKey;
     type OneRttKey = OneRttKeys;
     type OneRttHeaderKey = HeaderKeys;
-    // Never made: 0-RTT is off.
+    // Never constructed, because 0-RTT is off.
     type ZeroRttKey = <Upstream as CryptoSuite>::ZeroRttKey;
     type ZeroRttHeaderKey = <Upstream as CryptoSuite>::ZeroRttHeaderKey;
     type RetryKey = <Upstream as CryptoSuite>::RetryKey;

@@ -1,4 +1,4 @@
-//! Limits on strangers: concurrent handshakes and connections, and the error codes with which they are closed.
+//! Limits on strangers: concurrent handshakes and connections, and the error codes that close them.
 
 use std::collections::hash_map::Entry;
 use std::net::{IpAddr, SocketAddr};
@@ -45,7 +45,7 @@ impl Load {
         }
     }
 
-    /// A handshake begins, and ends when what this gives is dropped.
+    /// Registers a handshake until the returned value is dropped.
     pub(super) fn begin(self: &Arc<Self>, peer: SocketAddr) -> Going {
         let peer = Peer::of(peer.ip());
         self.handshakes.fetch_add(1, Ordering::Relaxed);
@@ -53,12 +53,12 @@ impl Load {
         Going { load: self.clone(), peer }
     }
 
-    /// Whether there would be a place among the connections.
+    /// Whether a connection slot is free.
     pub(super) fn has_room(&self, peer: SocketAddr) -> Result<(), Limit> {
         self.slots.has_room(Peer::of(peer.ip()))
     }
 
-    /// A place among the connections, if there is one.
+    /// Takes a connection slot, if one is free.
     pub(super) fn slot(&self, peer: SocketAddr) -> Result<Slot, Limit> {
         self.slots.enter(Some(Peer::of(peer.ip())), &Arc::new(Activity::new()))
     }
@@ -68,7 +68,7 @@ impl Load {
         self.by_peer().get(&Peer::of(address)).copied().unwrap_or_default()
     }
 
-    /// Whether a peer has to come again later.
+    /// Whether a peer has to try again later.
     fn is_full(&self, address: IpAddr) -> bool {
         let limit = if self.of(address) >= self.max_handshakes.by_peer {
             Limit::HandshakesByPeer
@@ -90,7 +90,7 @@ fn connections(settings: &Settings) -> Number {
     Number::of(settings.max_connections, Some(settings.connections_by_peer))
 }
 
-/// A handshake that goes on.
+/// A handshake in progress.
 pub(super) struct Going {
     load: Arc<Load>,
     peer: Peer,
@@ -108,11 +108,11 @@ impl Drop for Going {
     }
 }
 
-/// Decides on clients that come without a token.
+/// Decides about clients without a token.
 pub(super) struct Strangers {
     retry_above: usize,
-    /// The same for the handshakes of one peer. That an address is a peer's is not known yet: whoever sends under a false
-    /// one must not reach the limit of the true one.
+    /// The same for one peer's handshakes. The source address is not verified yet: a sender with a forged address
+    /// must not use up the limit of its real owner.
     retry_above_by_peer: usize,
     max_handshakes: usize,
     max_connections: usize,
@@ -136,7 +136,8 @@ impl Limiter for Strangers {
         } else if attempt.inflight_handshakes >= self.retry_above
             || self.load.of(address) >= self.retry_above_by_peer
         {
-            // RFC 9000, section 8.1.2: who answers is where it says, and nothing is remembered until then.
+            // RFC 9000, section 8.1.2: a client that answers has proved its address, and the server keeps no state
+            // until then.
             Outcome::retry()
         } else {
             Outcome::allow()
@@ -144,7 +145,7 @@ impl Limiter for Strangers {
     }
 }
 
-/// Tokens of Retry. s2n-quic asks no [`Limiter`] about a client that has one, so the last limit is here.
+/// Retry tokens. s2n-quic does not ask a [`Limiter`] about clients with a token, so the last limit is here.
 pub(super) struct Tokens(Arc<Load>);
 
 impl Tokens {
@@ -165,7 +166,7 @@ impl address_token::Provider for Tokens {
     }
 }
 
-/// s2n-quic's tokens, of which none is good while there are too many handshakes.
+/// s2n-quic's tokens, none of which is valid while there are too many handshakes.
 pub(super) struct Limited {
     tokens: Upstream,
     load: Arc<Load>,
@@ -193,7 +194,7 @@ impl Format for Limited {
     }
 
     fn validate_token(&mut self, context: &mut Context<'_>, token: &[u8]) -> Option<InitialId> {
-        // Not answered: the client sends its packet again, and there may be room then.
+        // No answer: the client sends its packet again, and there may be room then.
         let address = SocketAddr::from(&context.remote_address).ip();
         if self.load.is_full(address) {
             return None;
@@ -235,8 +236,8 @@ impl Subscriber for Counting {
     }
 }
 
-/// Error code with which a connection is closed. s2n-quic would turn each alert into `handshake_failure`; which
-/// alert it is helps clients, and tells them no more than over TCP.
+/// Error code that closes a connection. s2n-quic would turn every alert into `handshake_failure`; the real alert
+/// helps clients, and tells them no more than over TCP.
 pub(super) struct Closing;
 
 impl Formatter for Closing {
@@ -246,7 +247,7 @@ impl Formatter for Closing {
         error: transport::Error,
     ) -> ConnectionClose<'_> {
         if error.try_into_tls_error().is_some() {
-            // Without its reason: only the code.
+            // Only the code, without the reason.
             return transport::Error::new(error.code.as_varint()).into();
         }
         Production.format_transport_error(context, error)

@@ -1,7 +1,8 @@
-//! A client of HTTP/3 that is made of bytes: what the fuzz target and its seeds are read by.
+//! An HTTP/3 client made of bytes, for the fuzz target and its seeds.
 //!
-//! The connection below `h3` is played from a script; all else, from the adapter's streams to the body of a request, is
-//! what serves clients over UDP. There is no clock and no thread: the same bytes do the same each time.
+//! A script replaces the connection below `h3`; everything else, from the adapter's streams to the body of a request,
+//! is the code that serves clients over UDP. There is no clock and no thread: the same bytes always have the same
+//! result.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -24,24 +25,24 @@ use super::h3::{BidiStream, Incoming, Outgoing, RecvStream, SendStream};
 use super::server::{head, received, send_answer};
 use crate::limits;
 
-/// What became of a script.
+/// Result of a script.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Method, path and length of the body of each request that was read to its end.
+    /// Method, path and body length of each request that was read to the end.
     pub requests: Vec<(String, String, usize)>,
     /// Requests that were given up.
     pub refused: usize,
-    /// The code with which the connection was closed.
+    /// Code with which the connection was closed.
     pub closed: Option<u64>,
     /// Bytes sent to the client.
     pub sent: usize,
 }
 
-/// Plays a script: a row of events, each of which is a byte, a length and so many bytes. The lower three bits of the byte
-/// name a stream: the client's first four of requests, then its first four unidirectional ones. The next two say whether
-/// the stream goes on (0, 1), ends (2) or is reset (3) with that.
+/// Plays a script, which is a sequence of events. Each event is a byte, a length and that many bytes. The lower three
+/// bits of the byte name a stream: the client's first four request streams, then its first four unidirectional ones.
+/// The next two bits say whether the stream continues (0, 1), ends (2) or is reset (3) with that.
 pub fn play(script: &[u8]) -> Outcome {
-    // Nobody waits for its clock: without it, `timeout` panics.
+    // Nobody waits for its clock, but without it `timeout` panics.
     let _entered = RUNTIME.as_ref().map(Runtime::enter);
     let wire = Wire::default();
     let signal = Arc::new(Signal::default());
@@ -54,7 +55,7 @@ pub fn play(script: &[u8]) -> Outcome {
         signal.0.store(true, Ordering::Relaxed);
         tasks.run(&signal);
     }
-    // The end of the server closes the connection, too: that is not what the client did.
+    // The end of the server also closes the connection, which is not the client's doing.
     let Outcome { closed, sent, .. } = lock(&wire.0).told();
     drop(tasks);
     let outcome = Arc::get_mut(&mut outcome)
@@ -65,7 +66,7 @@ pub fn play(script: &[u8]) -> Outcome {
 static RUNTIME: LazyLock<Option<Runtime>> =
     LazyLock::new(|| tokio::runtime::Builder::new_current_thread().enable_time().build().ok());
 
-/// The loop of the server, without what needs a socket.
+/// The server's loop, without the parts that need a socket.
 async fn serve(wire: Wire, spawner: Spawner, outcome: Arc<Mutex<Outcome>>) {
     let built = h3::server::builder()
         .max_field_section_size(limits::MAX_HEAD as u64)
@@ -104,7 +105,7 @@ async fn serve(wire: Wire, spawner: Spawner, outcome: Arc<Mutex<Outcome>>) {
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
-/// Where tasks put further ones.
+/// Where tasks add further tasks.
 #[derive(Clone, Default)]
 struct Spawner(Arc<Mutex<Vec<Task>>>);
 
@@ -129,7 +130,7 @@ impl Tasks {
         self.running.push(Box::pin(task));
     }
 
-    /// Until all of them wait for the next event.
+    /// Runs until all tasks wait for the next event.
     fn run(&mut self, signal: &Arc<Signal>) {
         let waker = Waker::from(signal.clone());
         let mut context = Context::from_waker(&waker);
@@ -145,7 +146,7 @@ impl Tasks {
     }
 }
 
-/// Whether any task was woken.
+/// Whether a task was woken.
 #[derive(Default)]
 struct Signal(AtomicBool);
 
@@ -162,7 +163,7 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Streams of each kind that a script can name.
 const STREAMS: usize = 4;
 
-/// Something that the client does to a stream.
+/// An event on one of the client's streams.
 struct Event {
     is_request: bool,
     number: usize,
@@ -195,7 +196,7 @@ fn events(mut script: &[u8]) -> Vec<Event> {
     out
 }
 
-/// What has come on one stream, and was not read.
+/// Bytes that arrived on a stream and were not read.
 #[derive(Default)]
 struct Arrived {
     pieces: VecDeque<Bytes>,
@@ -204,9 +205,9 @@ struct Arrived {
 
 #[derive(Default)]
 struct State {
-    /// Of requests, then unidirectional: those that are open, of which the client opens one after the other.
+    /// Request streams, then unidirectional ones: those that the client opens, one after the other.
     streams: [Vec<Arrived>; 2],
-    /// How many of them were accepted.
+    /// How many of them the server has accepted.
     accepted: [usize; 2],
     opened: u64,
     closed: Option<u64>,
@@ -258,7 +259,7 @@ impl Wire {
     }
 }
 
-/// What is received on a stream.
+/// Receiving half of a stream.
 struct Received {
     wire: Wire,
     kind: usize,
@@ -294,7 +295,7 @@ impl Incoming for Received {
     }
 
     fn id(&self) -> u64 {
-        // RFC 9000, section 2.1: of a client, the lowest bit is 0; the next says whether there is one direction.
+        // RFC 9000, section 2.1: the lowest bit of a client's stream is 0; the next one means unidirectional.
         (self.number as u64) << 2 | (self.kind as u64) << 1
     }
 }
@@ -305,7 +306,7 @@ fn closed(state: &State) -> Option<StreamErrorIncoming> {
     Some(StreamErrorIncoming::ConnectionErrorIncoming { connection_error })
 }
 
-/// What is sent on a stream: it is counted.
+/// Sending half of a stream, which counts bytes.
 struct Sent {
     wire: Wire,
     id: u64,
@@ -371,7 +372,7 @@ impl<B: Buf> quic::OpenStreams<B> for Wire {
         &mut self,
         _: &mut Context<'_>,
     ) -> Poll<Result<Self::BidiStream, StreamErrorIncoming>> {
-        // No server of HTTP/3 opens one (RFC 9114, section 6.1).
+        // An HTTP/3 server opens none (RFC 9114, section 6.1).
         Poll::Pending
     }
 
@@ -406,7 +407,7 @@ mod tests {
         [&[kind, u8::try_from(content.len()).unwrap()], content].concat()
     }
 
-    /// HEADERS by QPACK's static table: the method's row, https, localhost, and a path, with what follows.
+    /// HEADERS from QPACK's static table: the method's row, https, localhost, and a path, followed by other bytes.
     fn headers(method: u8, path: &str, more: &[u8]) -> Vec<u8> {
         let len = u8::try_from(path.len()).unwrap();
         let mut block = vec![0, 0, 0xc0 | method, 0xc0 | 23, 0x50, 9];
@@ -421,7 +422,7 @@ mod tests {
     const POST: u8 = 20;
     const CONTENT_LENGTH_ROW: u8 = 4;
 
-    /// The control stream, with SETTINGS that say nothing.
+    /// The control stream with empty SETTINGS.
     fn control() -> Vec<u8> {
         event(4, GOES_ON, &[0, 4, 0])
     }
@@ -463,9 +464,9 @@ mod tests {
         assert_eq!(no_request(&whole[..5], ENDS), (1, Some(Code::H3_FRAME_ERROR.value())));
         assert_eq!(no_request(&whole, IS_RESET), (1, None));
         assert_eq!(no_request(&whole[..5], GOES_ON), (0, None));
-        // A frame that is longer than any may be ends its stream only.
+        // A frame above the limit ends only its stream.
         assert_eq!(no_request(&[1, 0x80, 0xff, 0, 0], GOES_ON), (1, None));
-        // Not the length that was announced: the body is shorter, then longer.
+        // A body of another length than announced: shorter, then longer.
         for announced in [b'6', b'4'] {
             let length = [0x50 | CONTENT_LENGTH_ROW, 1, announced];
             let bytes = [headers(POST, "/", &length), frame(0, b"hello")].concat();
@@ -476,7 +477,7 @@ mod tests {
         assert_eq!(outcome.closed, Some(Code::H3_MISSING_SETTINGS.value()));
     }
 
-    /// What fuzzing has found is read each time.
+    /// Inputs that fuzzing found are always tried.
     #[test]
     fn seeds_are_read() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/h3");

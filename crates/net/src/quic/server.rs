@@ -1,4 +1,4 @@
-//! HTTP/3: the same answers as over TCP, within the same limits.
+//! HTTP/3: the same responses as over TCP, within the same limits.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -52,10 +52,10 @@ impl Server {
         drop(stopped);
         let _ = stopping.send(Stop::WhenIdle);
         let ending = async {
-            // Each connection and each request holds a receiver until it is done.
+            // Each connection and each request holds a receiver until it is finished.
             let _ = timeout(limits::GRACE, stopping.closed()).await;
             let _ = stopping.send(Stop::Now);
-            // The datagrams that say so are still to be sent.
+            // The datagrams with the close must still be sent.
             let _ = timeout(limits::LAST_WORDS, stopping.closed()).await;
             tokio::time::sleep(limits::STOPPING).await;
         };
@@ -67,7 +67,8 @@ impl Server {
     }
 }
 
-/// Closes what still connects. s2n-quic does handshakes until its endpoint is gone; nobody is to wait for an answer then.
+/// Closes handshakes in progress. s2n-quic continues handshakes until its endpoint is gone; nobody should wait for a
+/// response then.
 async fn turn_away(listener: &mut Listener) {
     while let Some(accepted) = listener.accept().await {
         accepted.connection.close(code(Code::H3_NO_ERROR));
@@ -88,12 +89,12 @@ enum Stop {
     Now,
 }
 
-/// Ends when the server stops like that. If whoever could say so is gone, that is the end, too.
+/// Ends when the server stops in this way. If the sender is gone, that is the end too.
 async fn told(stopped: &mut watch::Receiver<Stop>, stop: Stop) {
     let _ = stopped.wait_for(|told| *told >= stop).await;
 }
 
-/// What goes wrong with a whole connection is `h3`'s to tell the client, and worth a line of the log at most.
+/// `h3` reports errors of a whole connection to the client; they deserve at most a log line.
 async fn serve(server: Arc<Server>, accepted: Accepted, mut stopped: watch::Receiver<Stop>) {
     let Accepted { connection, peer, negotiated, watch, mut slot } = accepted;
     tracing::debug!(%peer, ?negotiated, "a connection was accepted over QUIC");
@@ -114,7 +115,7 @@ async fn serve(server: Arc<Server>, accepted: Accepted, mut stopped: watch::Rece
         () = slot.evicted() => {
             tracing::debug!(%peer, "a connection over QUIC made room for another one");
         }
-        // After the grace period what is left is cut off.
+        // After the grace period the rest is cut off.
         () = told(&mut stopped, Stop::Now) => {}
     }
     handle.close(code(Code::H3_NO_ERROR));
@@ -142,14 +143,14 @@ async fn requests(
             }
             () = told(&mut stopped, Stop::WhenIdle), if !is_stopping => {
                 is_stopping = true;
-                // RFC 9114, section 5.2: what came until now is answered, nothing that comes later. The number is that of
-                // the first stream that is not.
+                // RFC 9114, section 5.2: requests so far are answered, later ones are not. The number is that of the
+                // first stream that is not answered.
                 driver.shutdown(1).await?;
                 continue;
             }
             () = nothing_open(&connection), if is_stopping => return Ok(()),
             () = streams.of_no_use.notified() => {
-                // Requests that have just ended count: who sends one head late keeps the others.
+                // Requests that have just ended count: a client that sends one head late keeps the others.
                 if !is_unused(&connection) {
                     continue;
                 }
@@ -164,9 +165,9 @@ async fn requests(
             handle.close(code(Code::H3_EXCESSIVE_LOAD));
             return Ok(());
         }
-        // Policies may ask where a request comes from, and what is recorded says so. A client has shown in its handshake that
-        // it is there; an address that it has moved to may be forged until it is validated (RFC 9000, section 9.3.1).
-        // Another port is the work of a NAT; from another address it must connect anew.
+        // Policies may refer to the source address, and audit records contain it. The client proved its address in
+        // the handshake; an address to which it migrated may be forged until it is validated (RFC 9000, section
+        // 9.3.1). Another port is the work of a NAT; from another address it must connect again.
         if !is_stopping && handle.remote_addr().is_ok_and(|now| now.ip() != peer.ip()) {
             tracing::debug!(%peer, "a client over QUIC has moved to another address");
             is_stopping = true;
@@ -174,7 +175,7 @@ async fn requests(
             driver.shutdown(0).await?;
         }
         if is_stopping {
-            // Tells the client that it may ask elsewhere.
+            // Tells the client that it may retry elsewhere.
             let rejected = Code::H3_REQUEST_REJECTED.value();
             quic::RecvStream::stop_sending(&mut stream, rejected);
             quic::SendStream::<Bytes>::reset(&mut stream, rejected);
@@ -200,16 +201,16 @@ async fn requests(
     }
 }
 
-/// What the streams of a connection have in common.
+/// Shared by the streams of a connection.
 struct Streams {
-    /// Turns to read a head.
+    /// Turns for reading a head.
     heads: Arc<Semaphore>,
-    /// Streams that ended before there was a request on them. `h3` remembers each stream until the request on it is answered, so
-    /// these for good.
+    /// Streams that ended before a request arrived on them. `h3` remembers each stream until its request is answered,
+    /// so it never forgets these.
     without_request: AtomicUsize,
-    /// Requests that are open and have their head.
+    /// Open requests whose head has arrived.
     requests: AtomicUsize,
-    /// A head did not come in time, and there was no other request.
+    /// A head did not arrive in time, and there was no other request.
     of_no_use: Notify,
 }
 
@@ -225,18 +226,18 @@ impl Default for Streams {
 }
 
 impl Streams {
-    /// A stream has ended without a request.
+    /// A stream ended without a request.
     fn end_without_request(&self, why: &Failed) {
         self.without_request.fetch_add(1, Ordering::Relaxed);
-        // The peer may be gone without a word. What QUIC and TLS hold for its connection is not kept until that has been idle for
-        // long enough: nothing comes, and nothing is being done for it.
+        // The peer may have vanished. The state of QUIC and TLS is freed early: nothing arrives, and nothing is being
+        // done for the connection.
         if matches!(why, Failed::Slow) && self.requests.load(Ordering::Relaxed) == 0 {
             self.of_no_use.notify_one();
         }
     }
 }
 
-/// A request that has its head, until this is dropped.
+/// A request with its head, until this is dropped.
 struct Requested<'a>(&'a AtomicUsize);
 
 impl<'a> Requested<'a> {
@@ -252,10 +253,11 @@ impl Drop for Requested<'_> {
     }
 }
 
-/// Waits for a stream's request, and answers it.
+/// Waits for a stream's request and answers it.
 ///
-/// Anybody can make many streams wait, so what waits is small: what an operation needs is made once there is a request, and the stream
-/// is moved to the heap once (a future has a copy of all that is moved into the futures that it waits for).
+/// Anybody can make many streams wait, so a waiting stream must be small: the state of an operation is made only when
+/// there is a request, and the stream is moved to the heap once (a future contains a copy of everything that is moved
+/// into the futures that it awaits).
 fn serve_stream(
     connection: Arc<Connection>,
     streams: Arc<Streams>,
@@ -270,7 +272,7 @@ fn serve_stream(
     }
 }
 
-/// Whether a connection has been of no use for as long as a head may take.
+/// Whether a connection has not been used for as long as a head may take.
 fn is_unused(connection: &Connection) -> bool {
     connection.activity().unused_since().is_some_and(|since| since.elapsed() >= limits::STREAM_HEAD)
 }
@@ -284,7 +286,7 @@ async fn nothing_open(connection: &Connection) {
 
 pub(super) type Head<S> = (http::Request<()>, RequestStream<S, Bytes>);
 
-/// Waits for a request's head in its turn, for [`limits::STREAM_HEAD`] at most.
+/// Waits for a request's head in its turn, for at most [`limits::STREAM_HEAD`].
 pub(super) fn head<C: quic::Connection<Bytes>>(
     resolver: RequestResolver<C, Bytes>,
     heads: Arc<Semaphore>,
@@ -301,7 +303,7 @@ pub(super) fn head<C: quic::Connection<Bytes>>(
 const OF_CONNECTIONS: [&str; 5] =
     ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"];
 
-/// Has what `h3` lets through and no request may have.
+/// Whether it contains fields that `h3` accepts but no request may have.
 fn is_malformed(fields: &HeaderMap) -> bool {
     let mut lengths = fields.get_all(CONTENT_LENGTH).iter();
     let is_length = |value: &HeaderValue| {
@@ -329,7 +331,7 @@ async fn answer(
         .map_err(|_| Failed::Slow)?
 }
 
-/// The request with its body, and where its answer goes.
+/// A request with its body, and where to send the response.
 pub(super) type Received<S, R> = (http::Request<Content<R>>, RequestStream<S, Bytes>);
 
 pub(super) fn received<S: quic::BidiStream<Bytes>>(
@@ -360,7 +362,7 @@ pub(super) async fn send_answer<S: quic::SendStream<Bytes>>(
     let (mut head, body) = answer.into_parts();
     let body = body.collect().await.map(http_body_util::Collected::to_bytes);
     let body = body.unwrap_or_else(|never| match never {});
-    // What hyper adds over TCP. SDKs set their clocks by the date.
+    // hyper adds this over TCP. SDKs set their clocks by the date.
     if let Ok(date) = HeaderValue::from_str(&http_date(seconds)) {
         head.headers.entry(DATE).or_insert(date);
     }
@@ -389,12 +391,12 @@ pub(super) enum Failed {
 /// The body of a request.
 pub(super) struct Content<R> {
     stream: RequestStream<R, Bytes>,
-    /// What has come before anybody asked.
+    /// Bytes that arrived before anybody asked.
     first: Option<Bytes>,
-    /// The client has sent all that it will.
+    /// Whether the client has sent everything.
     ended: Arc<AtomicBool>,
     is_over: bool,
-    /// What is missing of the length that was announced.
+    /// Missing bytes of the announced length.
     left: Option<u64>,
 }
 
@@ -410,7 +412,8 @@ pub(super) enum ContentError {
 impl<R: quic::RecvStream> Content<R> {
     fn new(stream: RequestStream<R, Bytes>, ended: Arc<AtomicBool>, left: Option<u64>) -> Self {
         let mut body = Self { stream, first: None, ended, is_over: false, left };
-        // Most requests are in one packet: whether there is a body is known already. An error comes again.
+        // Most requests fit in one packet, so it is already known whether there is a body. An error is reported again
+        // later.
         let first = std::future::poll_fn(|context| body.poll_data(context)).now_or_never();
         if let Some(Ok(Some(bytes))) = first {
             body.first = Some(bytes);
@@ -418,15 +421,15 @@ impl<R: quic::RecvStream> Content<R> {
         body
     }
 
-    /// Waits for the end of a request that announces no body, or for the first bytes of one all the same. RFC 9114, section
-    /// 4.1, lets a server answer earlier and stop the request, but there are clients that take this for a failure: those of
-    /// the crate `h3`.
+    /// Waits for the end of a request that announces no body, or for the first bytes of one. RFC 9114, section 4.1,
+    /// lets a server answer earlier and stop the request, but some clients treat that as a failure: those of the
+    /// crate `h3`.
     async fn begins(&mut self) {
         if self.first.is_some() || self.is_over || matches!(self.left, Some(1..)) {
             return;
         }
         let first = std::future::poll_fn(|context| self.poll_data(context));
-        // An error comes again.
+        // An error is reported again later.
         if let Ok(Ok(Some(bytes))) = timeout(limits::STREAM_END, first).await {
             self.first = Some(bytes);
         }
@@ -441,12 +444,12 @@ impl<R: quic::RecvStream> Content<R> {
         }
         loop {
             let Some(mut data) = ready!(self.stream.poll_recv_data(context))? else {
-                // `h3` says that there is no more after an empty DATA frame, too.
+                // `h3` also reports the end after an empty DATA frame.
                 if !self.ended.load(Ordering::Acquire) {
                     continue;
                 }
                 self.is_over = true;
-                // RFC 9114, section 4.1.2: a request of another length than it says is malformed.
+                // RFC 9114, section 4.1.2: a request whose length differs from the announced one is malformed.
                 return Poll::Ready(match self.left {
                     Some(1..) => Err(ContentError::Length),
                     _ => Ok(None),

@@ -1,8 +1,8 @@
-//! The handshake over QUIC: the ClientHello is read first, the door's policy decides on it as it does over TCP, and
-//! rustls is given the configuration in which nothing else can be chosen.
+//! The handshake over QUIC: the ClientHello is read first, the door's policy decides as it does over TCP, and rustls
+//! gets a configuration that allows nothing else.
 //!
-//! s2n-quic's own sessions for rustls are not used: they are bound to one configuration before the ClientHello is
-//! there, do not say how the handshake went, and drop the tickets that rustls has made.
+//! s2n-quic's own rustls sessions are not used: they are bound to one configuration before the ClientHello arrives,
+//! do not report how the handshake went, and drop rustls' tickets.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -30,16 +30,16 @@ use crate::slots::Slot;
 use crate::watch::Watch;
 use crate::{Negotiated, client_auth, door};
 
-/// What a handshake leaves for whoever accepts the connection.
+/// What a handshake leaves for the code that accepts the connection.
 pub(super) struct Greeting {
-    /// Reports the end of a connection that nobody accepts, too.
+    /// Also reports the end of a connection that nobody accepts.
     pub(super) watch: Watch,
     pub(super) peer: SocketAddr,
     pub(super) negotiated: Negotiated,
     pub(super) slot: Slot,
 }
 
-/// Makes the endpoint.
+/// Creates the endpoint.
 pub(super) struct Provider {
     door: Arc<Door>,
     load: Arc<Load>,
@@ -65,7 +65,7 @@ impl s2n_quic::provider::tls::Provider for Provider {
     }
 }
 
-/// Makes a session for each connection.
+/// Creates a session for each connection.
 pub(super) struct Endpoint {
     door: Arc<Door>,
     load: Arc<Load>,
@@ -95,7 +95,7 @@ impl tls::Endpoint for Endpoint {
     }
 
     fn new_client_session<Params: EncoderValue>(&mut self, _: &Params, _: ServerName) -> Session {
-        // Nobody asks a listener for one.
+        // Nobody asks a listener for a client session.
         Session {
             door: self.door.clone(),
             load: self.load.clone(),
@@ -110,7 +110,7 @@ impl tls::Endpoint for Endpoint {
     }
 }
 
-/// A handshake.
+/// A handshake in progress.
 pub(super) struct Session {
     door: Arc<Door>,
     load: Arc<Load>,
@@ -121,18 +121,18 @@ pub(super) struct Session {
 }
 
 enum State {
-    /// The ClientHello is not whole.
+    /// The ClientHello is incomplete.
     Hello(Box<Hello>),
-    /// It is, and was decided on.
+    /// The ClientHello is complete and was decided on.
     Decided(Box<Decided>),
-    /// Failed, which is to be said at the next turn.
+    /// Failed; reported at the next poll.
     Failed(transport::Error),
-    /// Done, or never to be.
+    /// Finished, or never to be.
     Over,
 }
 
 struct Hello {
-    /// Tells the ledger.
+    /// Reports to the ledger.
     handshaking: Handshaking,
     received: Vec<u8>,
     /// Transport parameters for the client.
@@ -141,16 +141,16 @@ struct Hello {
 }
 
 struct Decided {
-    /// Tells the ledger.
+    /// Reports to the ledger.
     handshaking: Option<Handshaking>,
     connection: ServerConnection,
     choice: Choice,
-    /// What it was decided with: the certificates may be others when the handshake is done.
+    /// Certificates on which the decision is based: they may have been replaced when the handshake ends.
     current: Arc<Current>,
-    /// The ClientHellos, from when another is asked for until it is there.
+    /// The ClientHellos, from a HelloRetryRequest until the second one has arrived.
     retry: Option<(Vec<u8>, Vec<u8>)>,
     has_retried: bool,
-    /// Which keys what is received and sent has next.
+    /// Level of the keys for the next bytes in each direction.
     receives: Level,
     sends: Level,
     has_named_server: bool,
@@ -187,12 +187,12 @@ const HANDSHAKE_FAILURE: u8 = 40;
 const INTERNAL_ERROR: u8 = 80;
 const MISSING_EXTENSION: u8 = 109;
 
-/// The answer to a ClientHello that is none.
+/// Answer to a malformed ClientHello.
 fn malformed(error: OfferError) -> transport::Error {
     alert(error.alert().unwrap_or(HANDSHAKE_FAILURE))
 }
 
-/// Appends what has come of a ClientHello. True when it is whole.
+/// Collects the bytes of a ClientHello. Returns true when it is complete.
 fn collect<C: Context<Session>>(
     hello: &mut Vec<u8>,
     context: &mut C,
@@ -277,7 +277,7 @@ impl Decided {
         })
     }
 
-    /// Reads, and writes what there is to be said. True when the handshake is done.
+    /// Reads, and writes pending messages. Returns true when the handshake is complete.
     fn advance<C: Context<Session>>(&mut self, context: &mut C) -> Result<bool, transport::Error> {
         loop {
             self.write(context)?;
@@ -346,7 +346,7 @@ impl Decided {
                 KeyChange::OneRtt { keys, next } => {
                     let (keys, header) = OneRttKeys::new(keys, next, suite);
                     self.names(context)?;
-                    // RFC 9001, section 8.2: whoever sends none is refused.
+                    // RFC 9001, section 8.2: a client without them is refused.
                     let transport_parameters = self
                         .connection
                         .quic_transport_parameters()
@@ -359,7 +359,7 @@ impl Decided {
         }
     }
 
-    /// Tells s2n-quic what it would like to know.
+    /// Passes s2n-quic the facts that it asks for.
     fn names<C: Context<Session>>(&mut self, context: &mut C) -> Result<(), transport::Error> {
         if std::mem::replace(&mut self.has_named_server, true) {
             return Ok(());
@@ -392,8 +392,8 @@ impl tls::Session for Session {
         }
         let outcome = self.advance(context);
         match outcome {
-            // What fails with the first packet s2n-quic drops without a word: the client would wait until it gives up.
-            // Once there is a connection, it is closed as it should be.
+            // s2n-quic drops an error at the first packet silently, so the client would wait until it gives up. Once
+            // there is a connection, it is closed properly.
             Poll::Ready(Err(error)) if std::mem::take(&mut self.is_new) => {
                 self.state = State::Failed(error);
                 context.waker().wake_by_ref();
@@ -441,7 +441,7 @@ impl Session {
         let State::Decided(decided) = &mut self.state else { return Ok(()) };
         let negotiated = decided.negotiated();
         if let Some(mut handshaking) = decided.handshaking.take() {
-            // Not earlier: until now the client's address may have been another's.
+            // Not earlier: until now the client's address may have been forged.
             let slot = self.load.slot(self.peer).map_err(|_| {
                 handshaking.end(Outcome::Failed(TOO_MANY.into()));
                 transport::Error::CONNECTION_REFUSED
@@ -460,7 +460,7 @@ impl Session {
 }
 
 impl TlsSession for Session {
-    // Nobody asks s2n-quic for these: what is wanted of the handshake is in what is handed over.
+    // Nobody asks s2n-quic for these; the greeting contains what is needed of the handshake.
     fn tls_exporter(&self, _: &[u8], _: &[u8], _: &mut [u8]) -> Result<(), TlsExportError> {
         Err(TlsExportError::failure())
     }

@@ -1,7 +1,7 @@
 //! Asks a witness to cosign a checkpoint.
 //!
-//! Everything has a limit in time, so that whoever waits for it waits in the background; nothing is believed that is not signed by the
-//! witness's key.
+//! Every step has a time limit, so callers should wait in the background. Only what the witness's key has signed is
+//! believed.
 
 use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,42 +19,42 @@ use crate::client::Connector;
 use crate::exchange::Origin;
 use crate::limits;
 
-/// How often a witness may name another size before it has cosigned.
+/// How often a witness may name another size before it cosigns.
 const SIZES: usize = 4;
 
 /// Why there is no cosignature.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WitnessError {
-    /// Not a URL of HTTP, or one of HTTPS without anything said of whom to trust.
+    /// Not an HTTP URL, or an HTTPS URL without trusted roots.
     #[error("{0} is not the URL of a witness that can be asked")]
     Url(String),
-    /// No connection, it broke, or it took too long. Tried again.
+    /// The connection failed, broke or took too long. Retried.
     #[error("the witness cannot be reached: {0}")]
     Unreachable(String),
-    /// It says that it cannot answer now. Tried again.
+    /// The witness reports that it cannot answer now. Retried.
     #[error("the witness answered with status {0}")]
     Unavailable(u16),
-    /// It does not know the log.
+    /// The witness does not know the log.
     #[error("the witness does not know the log")]
     UnknownLog,
-    /// It does not take the log's signature.
+    /// The witness rejects the log's signature.
     #[error("the witness does not accept the log's signature")]
     NotAccepted,
-    /// It refused for another reason.
+    /// The witness refused for another reason.
     #[error("the witness refused with status {0}")]
     Refused(u16),
-    /// It answered what cannot be understood, or a signature that is not its own.
+    /// The response is malformed, or contains a signature that is not its own.
     #[error("the witness's answer cannot be used: {0}")]
     Answer(String),
-    /// It has cosigned a larger tree: this log was larger than it is.
+    /// It has cosigned a larger tree: this log was larger before.
     #[error(
         "the witness has cosigned {witnessed} entries of this log, which now has {size}: the log was rolled back"
     )]
     Ahead {
         /// Size that it cosigned.
         witnessed: u64,
-        /// Size that it was asked for.
+        /// Requested size.
         size: u64,
     },
     /// It has cosigned another tree of the same size.
@@ -62,12 +62,12 @@ pub enum WitnessError {
         "the witness has cosigned another tree of {0} entries of this log: the log has two histories"
     )]
     Forked(u64),
-    /// It does not take the proof that the tree which it cosigned last is the beginning of this one.
+    /// It rejects the proof that the tree which it cosigned last is a prefix of this one.
     #[error(
         "the witness does not find the log consistent with the {0} entries that it has cosigned: the log has two histories"
     )]
     Inconsistent(u64),
-    /// The proof that it asks for could not be made.
+    /// The consistency proof that it needs could not be made.
     #[error(
         "the log cannot be proved consistent with the {old} entries that the witness has cosigned: {reason}"
     )]
@@ -80,18 +80,18 @@ pub enum WitnessError {
 }
 
 impl WitnessError {
-    /// Whether it says that the log is not what it was: not a matter of trying again, but of an operator.
+    /// Whether it reports that the log's history has changed, which needs an operator and not another attempt.
     pub fn is_alarm(&self) -> bool {
         matches!(self, Self::Ahead { .. } | Self::Forked(_) | Self::Inconsistent(_))
     }
 
-    /// Whether it may be otherwise in a moment.
+    /// Whether another attempt may succeed.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Unreachable(_) | Self::Unavailable(_))
     }
 }
 
-/// A witness that is asked.
+/// A witness to call.
 pub struct Witness {
     keys: Vec<VerifierKey>,
     url: String,
@@ -116,17 +116,17 @@ impl Witness {
         Ok(Self { keys: vec![key], url, uri, origin, tls, known: AtomicU64::new(0) })
     }
 
-    /// The name of its key.
+    /// Name of its key.
     pub fn name(&self) -> &str {
         self.keys.first().map_or("", VerifierKey::name)
     }
 
-    /// Where it is.
+    /// Its URL.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// What size the next request assumes that it knows. A wrong one costs one round trip.
+    /// Sets the size that the next request assumes it knows. A wrong one costs one round trip.
     pub fn assume(&self, size: u64) {
         self.known.store(size, Ordering::Relaxed);
     }
@@ -151,8 +151,9 @@ impl Witness {
     }
 }
 
-/// The witness's cosignatures of a checkpoint, each verified. `prove` gives the consistency proof from a size to the checkpoint's; it is
-/// called for sizes between. What may be otherwise in a moment is tried again, for less than a minute in all.
+/// The witness's cosignatures of a checkpoint, each verified. `prove` returns the consistency proof from a size to
+/// the checkpoint's; it is called for sizes in between. Temporary failures are retried, for less than a minute in
+/// all.
 pub async fn cosign<E: Display>(
     witness: &Witness,
     checkpoint: &SignedCheckpoint,
@@ -184,7 +185,7 @@ async fn ask<E: Display>(
         let proof = if old == 0 || old == size { Ok(Vec::new()) } else { prove(old) };
         let proof = match proof {
             Ok(proof) => proof,
-            // Only assumed: the witness is asked instead.
+            // The size was only assumed, so the witness is asked instead.
             Err(_) if !told => {
                 old = 0;
                 Vec::new()
@@ -208,7 +209,7 @@ async fn ask<E: Display>(
                     witness.assume(witnessed);
                     (old, told) = (witnessed, true);
                 }
-                // The same size, and not the same root.
+                // The same size with another root.
                 _ if old == size => return Err(WitnessError::Forked(size)),
                 _ => return Err(WitnessError::Answer("a conflict without another size".into())),
             },

@@ -1,8 +1,8 @@
 //! A witness: `POST <prefix>/add-checkpoint` over plain HTTP/1.1.
 //!
-//! Deliberately without TLS: what comes is signed by the log, and what goes out by the witness. An answer is sent when the head that it
-//! cosigns is on disk, and made from what was read in the same transaction: two requests at once cannot both be given what only one of
-//! them may have.
+//! Deliberately without TLS: the log signs the requests, and the witness its responses. A response is sent when the
+//! cosigned head is on disk, and is made from what the same transaction read: of two concurrent conflicting requests
+//! only one can succeed.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -36,10 +36,10 @@ use crate::peer::Peer;
 use crate::server::{Activity, Clock, discard};
 use crate::slots::{Number, Of, Slots};
 
-/// Bytes of a checkpoint that the log shows: text and several signatures of ML-DSA-44.
+/// Longest checkpoint from the log in bytes: text and several ML-DSA-44 signatures.
 const MAX_EVIDENCE: usize = 16 * 1024;
 
-/// A witness that is ready to run.
+/// A witness, ready to run.
 pub struct WitnessServer {
     store: Arc<dyn Store>,
     root: RootKey,
@@ -49,7 +49,8 @@ pub struct WitnessServer {
 }
 
 impl WitnessServer {
-    /// Serves below `prefix`, which is empty or begins with a slash. `store` must not keep records in memory that another process changes.
+    /// Serves below `prefix`, which is empty or begins with a slash. `store` must not cache records that another
+    /// process changes.
     pub fn new(
         store: Arc<dyn Store>,
         root: RootKey,
@@ -83,7 +84,7 @@ impl WitnessServer {
                 }
             };
             let activity = Arc::new(Activity::new());
-            // All are busy: this one is not served.
+            // All are busy, so this one is refused.
             let of = Some(Peer::of(peer.ip()));
             let Ok(mut slot) = slots.enter(of, &activity) else { continue };
             let (server, watcher) = (self.clone(), graceful.watcher());
@@ -165,7 +166,7 @@ impl WitnessServer {
             Ok(Err(_)) => return text(StatusCode::BAD_REQUEST, "the request was cut off"),
             Err(_) => return text(StatusCode::REQUEST_TIMEOUT, "the request took too long"),
         };
-        // Not before all of it is there: a slow sender must not lock out others.
+        // Only when the whole request has arrived: a slow sender must not lock out others.
         let _busy = activity.begin();
         match AddCheckpoint::parse(&body) {
             Ok(request) => self.judge(&request).await,
@@ -189,7 +190,7 @@ impl WitnessServer {
                 Err(fault) => Attempt::Done(failed(&fault)),
             }
         };
-        // Only then: what is signed is what the disk says was signed.
+        // Only now: it signs what the disk says was recorded.
         let sign = |(size, time), outcome: Result<(), StoreError>| {
             if let Err(error) = outcome {
                 return failed(&error);
@@ -216,7 +217,7 @@ fn refused(decision: &Decision, request: &AddCheckpoint) -> Response<Bytes> {
     match decision {
         Decision::Conflict(known) => {
             if known.size == size && known.root != *head.root() {
-                // The log's own signature is on it: this is proof of two histories.
+                // The log has signed it: this is proof of two histories.
                 let checkpoint = request.checkpoint.to_string();
                 let shown = checkpoint.floor_char_boundary(MAX_EVIDENCE);
                 let checkpoint = checkpoint.get(..shown).unwrap_or_default();

@@ -1,10 +1,10 @@
-//! Bodies that are announced and do not come.
+//! Bodies that are announced but do not arrive.
 
 use tokio::io::AsyncWriteExt;
 
 use super::*;
 
-/// As many as took all memory for bodies while it was taken as announced: 64 KiB each.
+/// As many as used up the whole budget when announced lengths were counted: 64 KiB each.
 const CONNECTIONS: usize = 64;
 const STREAMS: u32 = 32;
 
@@ -26,7 +26,7 @@ async fn bodies_that_do_not_come_stall_nobody() {
         for stream in &mut attackers {
             pinged(stream).await.unwrap();
         }
-        // On a connection of its own, on a new one, and from the attackers' address.
+        // On an existing connection, on a new one, and from the attackers' address.
         assert_eq!(setting.asks(&mut good).await, 200);
         setting.is_served(GOOD).await;
         setting.is_served(BAD).await;
@@ -35,7 +35,7 @@ async fn bodies_that_do_not_come_stall_nobody() {
             answered += usize::from(pinged(stream).await.unwrap().contains(&HEADERS));
         }
         println!("round {round}: {answered} of {CONNECTIONS} attackers had an end before");
-        // The good client was answered while all of them held on: not because they had been given up.
+        // The good client was answered while all of them were held, not because they had been given up.
         if answered == 0 {
             return;
         }
@@ -44,13 +44,13 @@ async fn bodies_that_do_not_come_stall_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_body_that_stands_still_is_given_up_and_the_connection_goes_on() {
+async fn stalled_body_is_given_up_but_not_the_connection() {
     let setting = serve(|server| server).await;
     let mut stream = setting.tls(BAD, "h2").await;
     h2(&mut stream).await;
     stream.write_all(&begun(1, "65536")).await.unwrap();
     loop {
-        // 408, and before that nothing.
+        // 408, and nothing before it.
         if pinged(&mut stream).await.unwrap().contains(&HEADERS) {
             break;
         }
@@ -71,7 +71,7 @@ async fn requests_that_are_taken_back_end_their_connection() {
     loop {
         let id = 2 * taken_back + 1;
         let mut going_on = stream.write_all(&begun(id, "65536")).await.is_ok();
-        // It is being read when it is taken back.
+        // It is being read when it is cancelled.
         going_on &= pinged(&mut stream).await.is_ok();
         let reset = frame(RST_STREAM, 0, id, &8_u32.to_be_bytes());
         going_on &= stream.write_all(&reset).await.is_ok();

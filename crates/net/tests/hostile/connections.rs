@@ -1,10 +1,10 @@
-//! Connections that are held, and handshakes that do not end.
+//! Connections that are held, and handshakes that never finish.
 
 use tokio::io::AsyncWriteExt;
 
 use super::*;
 
-/// Clients that still have a connection.
+/// Number of clients that still have a connection.
 async fn open(clients: &mut [Client]) -> usize {
     let mut open = 0;
     for client in clients {
@@ -22,13 +22,13 @@ async fn idle_connections_of_many_peers_make_room() {
             held.push(setting.client(BAD + attacker).await);
         }
     }
-    // All places are taken, and health checks do not make them more useful.
+    // All slots are taken, and health checks do not count as use.
     assert_eq!(open(&mut held).await, 16);
     for _ in 0..3 {
         setting.is_served(GOOD).await;
         assert!(open(&mut held).await >= 13);
     }
-    // A good client's connection is not the next to go, and attackers that come again are.
+    // A good client's connection is not the next to be closed; those of attackers that reconnect are.
     let mut good = setting.client(GOOD).await;
     for attacker in 0..20 {
         assert_eq!(setting.asks(&mut good).await, 200);
@@ -54,7 +54,7 @@ async fn a_peer_does_not_take_the_places_of_others() {
     // Idle for longer than all of theirs.
     assert_eq!(setting.asks(&mut before).await, 200);
     setting.is_served(GOOD).await;
-    // Also a good client that shares their address gets in.
+    // Even a good client at their address gets in.
     setting.is_served(BAD).await;
     let open = open(&mut held).await;
     println!("{open} of 40 are open");
@@ -70,7 +70,7 @@ async fn handshakes_and_heads_that_do_not_end_make_room() {
     for begun in [&[][..], &[22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3]] {
         for _ in 0..50 {
             let mut stream = tcp_from(BAD, setting.address).await;
-            // It may be closed already.
+            // It may already be closed.
             let _ = stream.write_all(begun).await;
             held.push(stream);
         }
@@ -79,7 +79,7 @@ async fn handshakes_and_heads_that_do_not_end_make_room() {
     }
     let handshakes = setting.limited("handshakes_by_peer");
     println!("{handshakes} of 100 handshakes made room");
-    // Twice as many at a time as connections; on a slow machine some are over before.
+    // Twice as many handshakes at a time as connections; on a slow machine some end earlier.
     assert!(handshakes >= 50);
     let mut heads = Vec::new();
     for head in ["GET / HT", "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n{"] {

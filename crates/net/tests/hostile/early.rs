@@ -1,4 +1,4 @@
-//! Answers that are known before the request has been read: the client that is still sending gets them.
+//! Responses that are decided before the request has been read: a client that is still sending must receive them.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tokio::io::AsyncWriteExt;
 
 use super::*;
 
-/// Requests that need not be read to be answered, with what the answer begins with.
+/// Requests that are answered without being read, each with the start of the response.
 fn cases() -> Vec<(String, &'static str)> {
     let post = |path: &str, more: &str| {
         format!("POST {path} HTTP/1.1\r\nhost: localhost\r\n{more}connection: close\r\n")
@@ -30,7 +30,7 @@ async fn early_answers_reach_who_is_still_sending() {
             let head = format!("{head}content-length: {len}\r\n\r\n");
             stream.write_all(head.as_bytes()).await.unwrap();
             stream.flush().await.unwrap();
-            // What it could be answered with is known now.
+            // From here on the response is decided.
             for piece in vec![b'x'; len].chunks(10_000) {
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 let sent = async {
@@ -51,7 +51,7 @@ async fn early_answers_reach_who_is_still_sending() {
 async fn a_body_that_turns_out_too_long_is_answered() {
     let setting = serve(|server| server).await;
     let mut stream = setting.tls(GOOD, "http/1.1").await;
-    // Of KMS, by a caller who exists: 256 KiB are the most.
+    // For KMS, from a caller who exists: 256 KiB are the limit.
     let mut head =
         "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\nconnection: close\r\n".to_owned();
     for (name, value) in setting.request.headers() {

@@ -1,4 +1,4 @@
-//! HTTP/3: clients that do not cope with an early answer, and peers that hold on over QUIC.
+//! HTTP/3: clients that cannot handle an early response, and peers that hold resources over QUIC.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ impl Quic {
     }
 }
 
-/// As a client of the crate does it by its book: an error anywhere is a failure.
+/// As a client of the crate `h3` does it: any error is a failure.
 async fn gets(client: &mut H3, path: &str) -> Result<StatusCode, h3::error::StreamError> {
     let request = Request::get(format!("https://localhost{path}")).body(()).unwrap();
     let mut stream = client.send_request(request).await?;
@@ -78,7 +78,8 @@ async fn no_get_of_an_h3_client_fails() {
     assert_eq!(failed, 0);
 }
 
-/// HEADERS of a GET, in QPACK without a table (RFC 9204, section 4.5): 17 and so on are rows of the static table.
+/// HEADERS of a GET, in QPACK without the dynamic table (RFC 9204, section 4.5): 17 and the like are rows of the
+/// static table.
 fn get_healthz() -> Vec<u8> {
     // :method GET, :scheme https, :authority localhost, :path /healthz
     let mut section = vec![0, 0, 0xc0 | 17, 0xc0 | 23, 0x50, 9];
@@ -89,7 +90,7 @@ fn get_healthz() -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_end_of_a_request_without_a_body_is_read_before_it_is_answered() {
+async fn end_of_bodyless_request_is_read_before_the_response() {
     let quic = over_quic(Settings::default()).await;
     let endpoint = quic.endpoint(GOOD);
     let connection = soon(connect(&endpoint, quic.address)).await.unwrap();
@@ -98,13 +99,13 @@ async fn the_end_of_a_request_without_a_body_is_read_before_it_is_answered() {
     for _ in 0..20 {
         let (mut send, mut receive) = connection.open_bi().await.unwrap();
         send.write_all(&get_healthz()).await.unwrap();
-        // The server has the head, and nothing after it.
+        // The server has received the head and nothing after it.
         let stopped = tokio::time::timeout(Duration::from_millis(50), send.stopped()).await;
         assert!(stopped.is_err(), "it was stopped: {stopped:?}");
         send.finish().unwrap();
         let answer = soon(receive.read_to_end(1 << 16)).await.unwrap();
         assert!(answer.ends_with(b"ok\n"));
-        // Nobody was told to stop (RFC 9114, section 4.1): all that was sent has arrived.
+        // Nobody was told to stop (RFC 9114, section 4.1): everything sent has arrived.
         assert_eq!(soon(send.stopped()).await.unwrap(), None);
     }
 }
@@ -120,7 +121,7 @@ async fn idle_connections_over_quic_make_room() {
         // Of one peer first, then of several.
         held.push(quic.client(if index < 10 { BAD } else { BAD + index % 4 }).await);
         if index < 10 {
-            // The others are not touched by what one peer does.
+            // The actions of one peer do not affect the others.
             let answer = soon(gets(&mut before, "/nothing")).await;
             assert!(answer.unwrap().is_client_error(), "{index}");
         }
@@ -136,10 +137,10 @@ async fn idle_connections_over_quic_make_room() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn streams_on_which_nothing_comes_end_a_connection_that_is_of_no_use() {
+async fn silent_streams_end_an_unused_connection() {
     let quic = over_quic(Settings::default()).await;
     let endpoint = quic.endpoint(BAD);
-    // Nothing is asked on the first, so that it lasts as long as an idle one; the others have streams with a byte each.
+    // The first has no request, so that it lasts as long as an idle one; the others have streams with one byte each.
     let idle = soon(connect(&endpoint, quic.address)).await.unwrap();
     let silent = soon(connect(&endpoint, quic.address)).await.unwrap();
     let mut open = Vec::new();
@@ -171,7 +172,7 @@ async fn streams_on_which_nothing_comes_end_a_connection_that_is_of_no_use() {
         _ = idle.closed() => panic!("the idle connection was closed first"),
         () = using => {}
     }
-    // Who has a stream like that beside requests keeps the connection.
+    // A client with such a stream and other requests keeps its connection.
     let status = soon(gets(&mut used, "/acme/none/directory")).await.unwrap();
     assert_eq!(status, 404);
 }

@@ -1,4 +1,4 @@
-//! Listeners without TLS: one peer has the part of the connections that `docs/limits.md` says, and no more.
+//! Listeners without TLS: one peer gets the share of the connections that `docs/limits.md` states, and no more.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 
 use super::*;
 
-/// Asks for what there is not, on a connection that is kept: whether an answer came.
+/// Requests something that does not exist, on a kept connection; returns whether a response arrived.
 async fn answers(stream: &mut TcpStream) -> bool {
     let asked = stream.write_all(b"HEAD /nothing HTTP/1.1\r\nHost: x\r\n\r\n").await;
     let mut answer = Vec::new();
@@ -28,7 +28,7 @@ async fn answers(stream: &mut TcpStream) -> bool {
     answer.starts_with(b"HTTP/1.1 404 ")
 }
 
-/// Opens as many connections of one peer as it may have, and one more.
+/// Opens as many connections of one peer as allowed, and one more.
 async fn holds(address: SocketAddr, by_peer: usize) {
     let begun = Instant::now();
     let mut held = Vec::new();
@@ -36,7 +36,7 @@ async fn holds(address: SocketAddr, by_peer: usize) {
         held.push(tcp_from(BAD, address).await);
         assert!(answers(&mut held[index]).await, "{index}");
     }
-    // Each is open, and the first is the one that has been of no use for longest.
+    // Each is open, and the first one has gone unused for longest.
     for (index, stream) in held.iter_mut().enumerate() {
         assert!(answers(stream).await, "{index} of {by_peer}");
     }
@@ -53,7 +53,7 @@ async fn holds(address: SocketAddr, by_peer: usize) {
     assert_eq!((first, open), (false, by_peer), "the first one, and how many of the others");
 }
 
-/// The same beside a good client of another address, whose connection is older than all of them.
+/// The same next to a good client at another address, whose connection is older than all of them.
 async fn holds_beside_a_good_client(address: SocketAddr, by_peer: usize) {
     let mut good = tcp_from(GOOD, address).await;
     assert!(answers(&mut good).await);
@@ -64,7 +64,7 @@ async fn holds_beside_a_good_client(address: SocketAddr, by_peer: usize) {
 }
 
 async fn plain(change: impl FnOnce(PlainServer) -> PlainServer) -> SocketAddr {
-    // Both ends of each connection are files of this process.
+    // This process has both ends of each connection open.
     let mut files = getrlimit(Resource::Nofile);
     files.current = files.maximum;
     let _ = setrlimit(Resource::Nofile, files);
@@ -81,7 +81,7 @@ async fn peer_has_1024_connections_over_plain_http() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn peer_has_as_many_connections_over_plain_http_as_the_operator_says() {
+async fn operator_sets_plain_http_connections_per_peer() {
     holds_beside_a_good_client(plain(|server| server.with_connections_by_peer(3)).await, 3).await;
 }
 

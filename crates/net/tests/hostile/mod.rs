@@ -1,5 +1,5 @@
-//! Peers that hold on to what they have: while they do, a good client is answered. Attackers never let go before it has
-//! been; nothing is measured in time.
+//! Peers that hold on to resources: while they do, a good client must be answered. Attackers let go only afterwards;
+//! nothing is measured in time.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -38,7 +38,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// The last octet of the good client's address, and of attackers' addresses.
+/// Last octet of the good client's address, and of the attackers' addresses.
 const GOOD: u8 = 1;
 const BAD: u8 = 2;
 
@@ -100,20 +100,20 @@ impl Setting {
         client
     }
 
-    /// Asks what must be signed, and has a body.
+    /// Sends a signed request with a body.
     async fn asks(&self, client: &mut Client) -> StatusCode {
         let request = self.request.clone().map(|body| Full::new(Bytes::from(body)));
         soon(client.ready()).await.unwrap();
         soon(client.send_request(request)).await.unwrap().status()
     }
 
-    /// A new connection of a good client, and its answer.
+    /// A good client connects and is answered.
     async fn is_served(&self, octet: u8) {
         let mut client = self.client(octet).await;
         assert_eq!(self.asks(&mut client).await, 200, "from {octet}");
     }
 
-    /// What is counted for this limit.
+    /// Number of events counted for this limit.
     fn limited(&self, limit: &str) -> u64 {
         let page = scrape::page(&self.metrics);
         let rows = page.lines().filter(|line| line.starts_with("outlast_limited_total{"));
@@ -144,7 +144,7 @@ const CONTINUATION: u8 = 9;
 const END_HEADERS: u8 = 4;
 const ACK: u8 = 1;
 
-/// Fields in HPACK without a table and without Huffman's code (RFC 7541, section 6.2.2).
+/// Fields in HPACK without the dynamic table and without Huffman coding (RFC 7541, section 6.2.2).
 fn fields(list: &[(&str, &str)]) -> Vec<u8> {
     let mut out = Vec::new();
     for (name, value) in list {
@@ -158,7 +158,7 @@ fn fields(list: &[(&str, &str)]) -> Vec<u8> {
     out
 }
 
-/// The head of a request whose body is announced and does not come.
+/// The head of a request whose body is announced but does not arrive.
 fn begun(stream: u32, announced: &str) -> Vec<u8> {
     let list = [
         (":method", "POST"),
@@ -171,14 +171,14 @@ fn begun(stream: u32, announced: &str) -> Vec<u8> {
     frame(HEADERS, END_HEADERS, stream, &fields(&list))
 }
 
-/// A connection of HTTP/2, greetings exchanged.
+/// Opens an HTTP/2 connection and exchanges the prefaces.
 async fn h2(stream: &mut TlsStream<TcpStream>) {
     let hello = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &frame(4, 0, 0, &[])].concat();
     stream.write_all(&hello).await.unwrap();
     pinged(stream).await.unwrap();
 }
 
-/// Waits until the server has read everything so far. What it sends meanwhile is skipped.
+/// Waits until the server has read everything so far. Skips what it sends in the meantime.
 async fn pinged(stream: &mut TlsStream<TcpStream>) -> std::io::Result<Vec<u8>> {
     stream.write_all(&frame(PING, 0, 0, &[7; 8])).await?;
     let mut kinds = Vec::new();

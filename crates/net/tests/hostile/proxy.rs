@@ -1,4 +1,4 @@
-//! The proxy: whose fault it is, and what one peer can hold.
+//! The proxy: who is at fault, and how much one peer can hold.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ async fn a_malformed_chunk_is_the_clients_fault() {
             "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n";
         stream.write_all(head.as_bytes()).await.unwrap();
         stream.flush().await.unwrap();
-        // The server behind has the head.
+        // The backend has received the head.
         tokio::time::sleep(Duration::from_millis(50)).await;
         stream.write_all(chunks.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
@@ -90,7 +90,7 @@ async fn one_peers_requests_leave_room_for_others() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_that_a_proxy_in_front_names_are_peers_of_their_own() {
+async fn clients_named_by_a_proxy_are_separate_peers() {
     let world = World::new();
     let mut settings = http(&world).await;
     settings.proxies = vec!["127.0.0.0/8".parse().unwrap()];

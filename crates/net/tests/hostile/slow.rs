@@ -1,4 +1,4 @@
-//! Callers with credentials who ask for what takes long, over and over.
+//! Callers with credentials who repeatedly ask for long-running work.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A request by one of the fixture's administrators.
+/// A request by one of the test's administrators.
 fn by(fixture: &mut Fixture, key: &str, operation: &str, body: &Value) -> Request<Vec<u8>> {
     fixture.client = common::client(key, common::REGION);
     let target = format!("TrentService.{operation}");
@@ -25,7 +25,7 @@ async fn who_makes_many_keys_leaves_the_others_their_turn() {
     let mut good = setting.client(GOOD).await;
     let (made, refused) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let at_a_time = std::thread::available_parallelism().unwrap().get().saturating_sub(1).max(1);
-    // More than may wait, beside those that are carried out.
+    // More than may wait, in addition to those that are running.
     let mut clients = Vec::new();
     for _ in 0..SLOW_WAITING + at_a_time + 36 {
         clients.push(setting.client(BAD).await);
@@ -48,14 +48,14 @@ async fn who_makes_many_keys_leaves_the_others_their_turn() {
             }
         }));
     }
-    // All have been sent: as many as may wait do, and the others were told to come later.
+    // All have been sent: as many as allowed wait, and the others were told to come later.
     soon(async {
         while refused.load(Ordering::SeqCst) == 0 {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
     })
     .await;
-    // What is quick needs no turn; what is not has the next one, whoever has come before.
+    // A quick call needs no turn; a long one gets the next turn, however many calls came before.
     assert_eq!(setting.asks(&mut good).await, 200);
     let before = made.load(Ordering::SeqCst);
     let request = ours.map(|body| Full::new(Bytes::from(body)));
@@ -64,7 +64,7 @@ async fn who_makes_many_keys_leaves_the_others_their_turn() {
     assert_eq!(answer.status(), 200);
     let meanwhile = made.load(Ordering::SeqCst) - before;
     println!("{meanwhile} of {calls} keys of the attacker were made meanwhile");
-    // Those that were at it, and what these leave to others while one key takes long: not the queue.
+    // The running calls, and those that these let pass while one key is made, but not the queue.
     assert!(meanwhile <= 8 * at_a_time, "{meanwhile} of the attacker's came first");
     assert_eq!(setting.limited("slow_calls_by_principal"), refused.load(Ordering::SeqCst) as u64);
     for attacker in &attackers {

@@ -1,4 +1,4 @@
-//! Listeners in this process, with certificates, clients and servers behind them.
+//! Listeners in this process, with certificates, clients and backends.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 #![allow(dead_code, reason = "each test file uses its own part")]
 
@@ -40,7 +40,7 @@ impl World {
         Self { root, server }
     }
 
-    /// Another certificate of the same CA.
+    /// Another certificate from the same CA.
     pub fn renewed(&self) -> Party {
         server(&self.root)
     }
@@ -86,7 +86,7 @@ impl World {
         self.connect_with(to, self.config(&[], None), &[]).await.unwrap()
     }
 
-    /// The same after these bytes.
+    /// Like `connect`, after sending these bytes.
     pub async fn connect_with(
         &self,
         to: SocketAddr,
@@ -116,7 +116,7 @@ pub fn any_port() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
 }
 
-/// A server's socket, and the server as a backend.
+/// A backend's socket and settings.
 pub async fn server_behind() -> (TcpListener, Backend) {
     let listener = TcpListener::bind(any_port()).await.unwrap();
     let backend = behind(listener.local_addr().unwrap());
@@ -127,12 +127,12 @@ pub fn behind(address: SocketAddr) -> Backend {
     Backend { address: Address::Tcp(address.ip().to_string(), address.port()), tls: None }
 }
 
-/// A place where nobody listens.
+/// An address where nobody listens.
 pub fn nobody() -> SocketAddr {
     std::net::TcpListener::bind(any_port()).unwrap().local_addr().unwrap()
 }
 
-/// A listener with TLS in front of these.
+/// A TLS listener in front of these backends.
 pub fn settings(world: &World, protocol: Protocol, backends: Vec<Backend>) -> Settings {
     let mut settings = Settings::new("tested", any_port(), backends);
     settings.protocol = protocol;
@@ -140,14 +140,14 @@ pub fn settings(world: &World, protocol: Protocol, backends: Vec<Backend>) -> Se
     settings
 }
 
-/// One listener that runs, and where it is.
+/// Starts one listener; returns its address.
 pub fn start(settings: Settings) -> (Proxy, SocketAddr) {
     let proxy = Proxy::start(vec![settings]).unwrap();
     let address = proxy.addresses()[0].1;
     (proxy, address)
 }
 
-/// Fails the test if it takes too long.
+/// Fails the test if the future takes too long.
 pub async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(outlast_testing::PATIENCE, future).await.expect("it takes too long")
 }

@@ -23,7 +23,7 @@ use rustls::client::{
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, NamedGroup, RootCertStore};
 
-/// Decides which share the client sends, and remembers nothing.
+/// Determines which share the client sends, and stores nothing.
 #[derive(Debug)]
 pub struct Hint(pub NamedGroup);
 
@@ -43,7 +43,7 @@ impl ClientSessionStore for Hint {
     }
 }
 
-/// What a listener has reported.
+/// Reports of a listener.
 #[derive(Default)]
 pub struct Reports {
     pub handshakes: Mutex<Vec<Handshake>>,
@@ -107,13 +107,13 @@ pub fn client_config(policy: &Policy, roots: RootCertStore, protocol: &str) -> C
     config
 }
 
-/// Sends the share of this group only, and never resumes.
+/// Sends a share of only this group, and never resumes.
 pub fn hinted(mut config: ClientConfig, share: &Group) -> ClientConfig {
     config.resumption = Resumption::store(Arc::new(Hint(share.key_exchange.name())));
     config
 }
 
-/// A client on a socket of its own.
+/// A client on its own socket.
 pub fn endpoint(config: ClientConfig) -> quinn::Endpoint {
     let config = QuicClientConfig::try_from(config).unwrap();
     let mut endpoint = quinn::Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -128,7 +128,7 @@ pub async fn connect(
     endpoint.connect(address, "localhost").unwrap().await
 }
 
-/// Sends and gets back.
+/// Sends bytes and reads them back.
 pub async fn echoed(connection: &quinn::Connection, bytes: &[u8]) -> Vec<u8> {
     let (mut send, mut receive) = connection.open_bi().await.unwrap();
     let sending = async {

@@ -1,5 +1,4 @@
-//! A door with an observer, ClientHellos that are taken apart and put together again, and a client that writes bytes
-//! itself.
+//! A door with an observer, ClientHellos that are taken apart and reassembled, and a client that writes bytes itself.
 #![allow(dead_code, reason = "each test uses some of it")]
 
 use std::io::Cursor;
@@ -22,7 +21,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, NamedGroup, RootCertStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
-/// Remembers what it is told.
+/// Records what is reported.
 #[derive(Default)]
 pub struct Heard {
     pub handshakes: Mutex<Vec<Handshake>>,
@@ -39,7 +38,7 @@ impl Observe for Heard {
 }
 
 impl Heard {
-    /// The only outcome so far, which is taken.
+    /// Removes and returns the only outcome so far.
     pub fn outcome(&self) -> Option<Outcome> {
         let mut list = self.handshakes.lock().unwrap();
         assert!(list.len() <= 1, "{list:?}");
@@ -98,7 +97,7 @@ pub fn world_with(change: impl FnOnce(&mut Settings), kinds: &[&str]) -> World {
     World { door: Arc::new(Door::new(settings, certificates, None).unwrap()), roots, heard }
 }
 
-/// Decides which share the client sends, and remembers nothing.
+/// Determines which share the client sends, and stores nothing.
 #[derive(Debug)]
 struct Hint(NamedGroup);
 
@@ -119,7 +118,7 @@ impl ClientSessionStore for Hint {
 }
 
 impl World {
-    /// A client of TLS 1.3 with these groups, that sends a share of this one.
+    /// A TLS 1.3 client with these groups that sends a share of this one.
     pub fn config(&self, groups: &[&str], share: NamedGroup) -> ClientConfig {
         let mut config =
             ClientConfig::builder_with_provider(Policy::named(groups).unwrap().provider())
@@ -137,17 +136,17 @@ impl World {
         connection(self.config(&["X25519MLKEM768", "x25519"], NamedGroup::X25519MLKEM768))
     }
 
-    /// A small hello.
+    /// A client with a small hello.
     pub fn small(&self) -> ClientConnection {
         connection(self.config(&["x25519"], NamedGroup::X25519))
     }
 
-    /// One that must be asked for another share.
+    /// A client that must be asked for another share.
     pub fn retrying(&self) -> ClientConnection {
         connection(self.config(&["x25519", "secp256r1", "X25519MLKEM768"], NamedGroup::X25519))
     }
 
-    /// The client's end of a connection to the door.
+    /// Client end of a connection to the door.
     pub fn connect(&self) -> DuplexStream {
         let (client, server) = tokio::io::duplex(1 << 20);
         let door = self.door.clone();
@@ -181,7 +180,7 @@ pub fn connection(config: ClientConfig) -> ClientConnection {
     ClientConnection::new(Arc::new(config), name).unwrap()
 }
 
-/// What the client wants to send.
+/// Bytes that the client wants to send.
 pub fn sent(client: &mut ClientConnection) -> Vec<u8> {
     let mut out = Vec::new();
     while client.wants_write() {
@@ -190,7 +189,7 @@ pub fn sent(client: &mut ClientConnection) -> Vec<u8> {
     out
 }
 
-/// Goes on with the handshake until the door has said hello. The error is the client's.
+/// Continues the handshake until the door's ServerHello. The error is the client's.
 pub async fn finish(
     client: &mut ClientConnection,
     wire: &mut DuplexStream,
@@ -253,7 +252,7 @@ pub struct Hello {
 }
 
 impl Hello {
-    /// Of the only message in the only record.
+    /// Parses the only message in the only record.
     pub fn of_record(record: &[u8]) -> Self {
         assert_eq!(record[0], 22);
         let len = usize::from(u16::from_be_bytes([record[3], record[4]]));
@@ -322,7 +321,7 @@ impl Hello {
         self.extensions.insert(0, (kind, content.to_vec()));
     }
 
-    /// Puts values in front of a list of two-byte values with a two-byte length.
+    /// Prepends values to a list of two-byte values with a two-byte length.
     pub fn prepend(&mut self, kind: u16, values: &[u8]) {
         let content = self.extension(kind);
         let list = [values, &content[2..]].concat();
@@ -330,12 +329,12 @@ impl Hello {
     }
 }
 
-/// With its length in two bytes.
+/// Prefixes a two-byte length.
 pub fn vector(bytes: &[u8]) -> Vec<u8> {
     [&u16::try_from(bytes.len()).unwrap().to_be_bytes()[..], bytes].concat()
 }
 
-/// A share.
+/// A key share.
 pub fn share(group: u16, len: usize) -> Vec<u8> {
     [&group.to_be_bytes()[..], &vector(&vec![9; len])].concat()
 }

@@ -1,4 +1,4 @@
-//! Writing a detached signature in two steps: attributes out, signature in.
+//! Makes a detached signature in two steps: attributes out, signature in.
 
 use cms::cert::{CertificateChoices, IssuerAndSerialNumber};
 use cms::content_info::{CmsVersion, ContentInfo};
@@ -20,7 +20,7 @@ use crate::PkiError;
 use crate::certificate::{Certificate, algorithm_identifier};
 use crate::time::x509_time;
 
-/// What the signature says.
+/// The parts of a signature.
 pub struct Request<'a> {
     /// Digest of the file.
     pub message_digest: &'a [u8],
@@ -32,24 +32,24 @@ pub struct Request<'a> {
     pub signing_time: i64,
     /// The signer's certificate.
     pub signer: &'a Certificate,
-    /// Further certificates to carry along (DER): the chain without the root.
+    /// Further certificates to include (DER): the chain without the root.
     pub chain: &'a [Vec<u8>],
 }
 
-/// A message that waits for its signature.
+/// A message without its signature.
 pub struct Unsigned {
     signed_attributes: Attributes,
     digest_algorithm: AlgorithmIdentifierOwned,
     signature_algorithm: AlgorithmIdentifierOwned,
     signer: SignerIdentifier,
     certificates: CertificateSet,
-    /// The bytes to sign: the attributes as a plain DER SET OF (RFC 5652, section 5.4); below 256 bytes
-    /// whatever the size of the file.
+    /// The bytes to sign: the attributes as a plain DER SET OF (RFC 5652, section 5.4); less than 256 bytes, whatever
+    /// the size of the file.
     pub to_be_signed: Vec<u8>,
 }
 
 impl Unsigned {
-    /// Lays out the signed attributes contentType, signingTime, messageDigest and CMSAlgorithmProtection.
+    /// Builds the signed attributes contentType, signingTime, messageDigest and CMSAlgorithmProtection.
     pub fn new(request: &Request<'_>) -> Result<Self, PkiError> {
         let signature_algorithm = algorithm_identifier(request.algorithm)?;
         // RFC 9882, section 3.3, and RFC 5754: parameters are absent.
@@ -94,7 +94,7 @@ impl Unsigned {
         })
     }
 
-    /// Adds the signature and gives the `ContentInfo` in DER.
+    /// Adds the signature and returns the `ContentInfo` in DER.
     pub fn assemble(self, signature: &[u8]) -> Result<Vec<u8>, PkiError> {
         let build = || -> der::Result<Vec<u8>> {
             let signer = SignerInfo {

@@ -1,7 +1,7 @@
-//! Reading a detached signature and checking it against a file's digests and a trust store.
+//! Parses a detached signature and verifies it against a file's digests and a trust store.
 //!
-//! DER is read as it stands. BER (indefinite lengths, as BouncyCastle and `openssl cms -stream` write them) is
-//! decoded by `rasn` and encoded again as DER, which is also the form that RFC 5652 (section 5.4) has signed.
+//! DER is read as it is. BER (indefinite lengths, as BouncyCastle and `openssl cms -stream` write them) is decoded by
+//! `rasn` and encoded again as DER, which is also the form that is signed (RFC 5652, section 5.4).
 
 use der::asn1::{Any, ObjectIdentifier, OctetString, OctetStringRef, SetOfVec};
 use der::{AnyRef, Choice, Decode, DecodeOwned, DerOrd, Encode, Sequence, ValueOrd};
@@ -33,7 +33,7 @@ const MAX_SIGNERS: usize = 16;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VerifyError {
-    /// The bytes are no CMS message at all, or only part of one.
+    /// The bytes are not a CMS message, or only part of one.
     #[error("not a CMS signature: {0}")]
     NotCms(String),
     /// A CMS message of another type.
@@ -45,10 +45,10 @@ pub enum VerifyError {
     /// A signer without signed attributes.
     #[error("the signer has no signed attributes; sign with them (the default of every tool)")]
     NoSignedAttributes,
-    /// A signed attribute that must be there once is missing, repeated or malformed.
+    /// A signed attribute that must occur once is missing, repeated or malformed.
     #[error("the signed attribute {0} is missing, repeated or malformed")]
     Attribute(&'static str),
-    /// An algorithm without a row in the tables.
+    /// An algorithm that the tables lack.
     #[error("the algorithm {0} is not supported")]
     UnsupportedAlgorithm(ObjectIdentifier),
     /// A digest that is too weak for the signature algorithm (RFC 9882, section 3.3).
@@ -59,13 +59,13 @@ pub enum VerifyError {
         /// The signature algorithm.
         signature: &'static SignatureAlgorithm,
     },
-    /// CMSAlgorithmProtection disagrees with the algorithms used.
+    /// CMSAlgorithmProtection differs from the algorithms used.
     #[error("the algorithms were changed after signing (CMSAlgorithmProtection does not match)")]
     AlgorithmProtection,
-    /// The file is not the one that was signed.
+    /// The file differs from the one that was signed.
     #[error("the file is not the one that was signed: its digest does not match")]
     DigestMismatch,
-    /// The message carries content of its own which differs from the file.
+    /// The message contains content of its own that differs from the file.
     #[error("the content inside the message is not the file")]
     ContentMismatch,
     /// The signature over the attributes is wrong.
@@ -80,15 +80,15 @@ pub enum VerifyError {
     /// A time of signing in the future.
     #[error("the signing time {0} is in the future")]
     FutureSigningTime(String),
-    /// The certificate chain does not hold.
+    /// The certificate chain is not valid.
     #[error(transparent)]
     Path(#[from] PathError),
 }
 
-/// At which time the certificates must be valid.
+/// The time at which the certificates must be valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValidAt {
-    /// At the time of signing that the signer claims, which must not be after `now`.
+    /// The time that the signer claims, which must not be after `now`.
     SigningTime {
         /// Seconds since 1970.
         now: i64,
@@ -97,7 +97,7 @@ pub enum ValidAt {
     Time(i64),
 }
 
-/// What was verified about one signer.
+/// What was verified of a signer.
 #[derive(Debug, Clone)]
 pub struct Signer {
     /// The signer's certificate.
@@ -108,11 +108,11 @@ pub struct Signer {
     pub digest: &'static Digest,
     /// Claimed time of signing, seconds since 1970.
     pub signing_time: Option<i64>,
-    /// Time at which the chain was valid, seconds since 1970.
+    /// Time at which the chain was validated, seconds since 1970.
     pub valid_at: i64,
 }
 
-/// A CMS message that was read, not yet verified.
+/// A parsed CMS message, not verified yet.
 #[derive(Debug)]
 pub struct SignedMessage {
     signers: Vec<SignerInfo>,
@@ -123,7 +123,7 @@ pub struct SignedMessage {
 }
 
 impl SignedMessage {
-    /// Reads a message in DER, BER or PEM of at most [`MAX_MESSAGE_LEN`] bytes.
+    /// Parses a message in DER, BER or PEM of at most [`MAX_MESSAGE_LEN`] bytes.
     pub fn parse(bytes: &[u8]) -> Result<Self, VerifyError> {
         if bytes.len() > MAX_MESSAGE_LEN {
             return Err(VerifyError::NotCms(format!("it is longer than {MAX_MESSAGE_LEN} bytes")));
@@ -171,7 +171,7 @@ impl SignedMessage {
         Ok(Self { signers, certificates, content, content_type })
     }
 
-    /// The digests that the file must be hashed with before [`SignedMessage::verify`].
+    /// The digests of the file that [`SignedMessage::verify`] needs.
     pub fn digests(&self) -> Result<Vec<&'static Digest>, VerifyError> {
         let mut out: Vec<&'static Digest> = Vec::new();
         for signer in &self.signers {
@@ -183,9 +183,9 @@ impl SignedMessage {
         Ok(out)
     }
 
-    /// Verifies every signer: digest, attributes, signature, certificate chain and its fitness for code
+    /// Verifies every signer: digest, attributes, signature, certificate chain, and that the certificate is for code
     /// signing. `file_digests` are the file's, in the order of [`SignedMessage::digests`]; `roots` and
-    /// `extra_certificates` (signers or CAs that the message does not carry) are DER.
+    /// `extra_certificates` (signers or CAs that the message does not contain) are DER.
     pub fn verify(
         &self,
         file_digests: &[Vec<u8>],
@@ -231,7 +231,7 @@ impl SignedMessage {
             .collect()
     }
 
-    /// The signers as they describe themselves, for display: nothing of it is verified.
+    /// The signers' own claims, for display: nothing is verified.
     pub fn claims(&self) -> Vec<Claim> {
         self.signers
             .iter()
@@ -255,7 +255,7 @@ impl SignedMessage {
     }
 }
 
-/// What a signer says of itself.
+/// The claims of a signer.
 #[derive(Debug, Clone)]
 pub struct Claim {
     /// The certificate in the message that the signer names.
@@ -272,7 +272,7 @@ pub struct Claim {
     pub message_digest: Option<Vec<u8>>,
 }
 
-// The structures of RFC 5652 that are read. Certificates stay raw bytes: their signatures are over just these.
+// The structures of RFC 5652. Certificates stay raw bytes, because their signatures are over exactly these.
 
 #[derive(Sequence)]
 struct ContentInfo {
@@ -290,15 +290,15 @@ struct EncapsulatedContentInfo {
 
 #[derive(Sequence)]
 struct SignedData {
-    // Not looked at: every version is read alike.
+    // Ignored: every version is parsed alike.
     version: u8,
-    // Not looked at: each signer names its digest itself.
+    // Ignored: each signer names its own digest.
     digest_algorithms: SetOfVec<AlgorithmIdentifierOwned>,
     encap_content_info: EncapsulatedContentInfo,
     #[asn1(context_specific = "0", tag_mode = "IMPLICIT", constructed = "true", optional = "true")]
     certificates: Option<SetOfVec<Any>>,
     #[asn1(context_specific = "1", tag_mode = "IMPLICIT", constructed = "true", optional = "true")]
-    // Not looked at: revocation is not checked from inside the message.
+    // Ignored: revocation is not checked by what is inside the message.
     crls: Option<SetOfVec<Any>>,
     signer_infos: SetOfVec<SignerInfo>,
 }
@@ -385,7 +385,7 @@ impl SignerInfo {
             .map(|time| unix_time(&time)))
     }
 
-    /// Checks attributes, digest and signature; not the certificate.
+    /// Verifies attributes, digest and signature; not the certificate.
     fn verify(
         &self,
         certificate: &Certificate,
@@ -401,7 +401,7 @@ impl SignerInfo {
                 signature: algorithm,
             });
         }
-        // RFC 5652, section 5.3: it must be the encapContentInfo's type.
+        // RFC 5652, section 5.3: it must equal the encapContentInfo's type.
         if self.attribute::<ObjectIdentifier>(CONTENT_TYPE, "contentType")? != content_type {
             return Err(VerifyError::Attribute("contentType"));
         }

@@ -1,4 +1,4 @@
-//! Reading CRLs. The DER stays as it came; what is kept beside it is four bytes an entry.
+//! Parses CRLs. The DER stays as it came; an index takes four bytes an entry.
 
 use const_oid::ObjectIdentifier;
 use const_oid::db::rfc5280::{
@@ -26,7 +26,7 @@ use crate::certificate::{Certificate, raw_tbs, signature_row};
 use crate::time::unix_time;
 use crate::validate::{MAX_DISTRIBUTION_POINTS, MAX_EXTENSIONS, names};
 
-/// A CRL that has been read. Its signature is not checked by reading it: see [`Crl::signed_by`].
+/// A parsed CRL. Parsing does not verify its signature: see [`Crl::signed_by`].
 #[derive(Debug, Clone)]
 pub struct Crl {
     der: Vec<u8>,
@@ -37,18 +37,18 @@ pub struct Crl {
     distribution_point: Option<IssuingDistributionPoint>,
     algorithm: AlgorithmIdentifierOwned,
     signed_algorithm: AlgorithmIdentifierOwned,
-    /// Where the entries begin in `der`, ordered by serial number.
+    /// Offsets of the entries in `der`, sorted by serial number.
     entries: Vec<u32>,
     unusable: Option<String>,
 }
 
-/// Extensions of CRLs that must not be critical, what they are called, and which section says so.
+/// CRL extensions that must not be critical, their names, and the section that says so.
 const NEVER_CRITICAL: &[(ObjectIdentifier, &str, &str)] = &[
     (ID_CE_CRL_NUMBER, "CRL number", "RFC 5280, section 5.2.3,"),
     (ID_CE_AUTHORITY_KEY_IDENTIFIER, "authority key identifier", "RFC 5280, section 4.2.1.1,"),
 ];
 
-/// One entry as it stands in a CRL.
+/// An entry as it is encoded.
 #[derive(Sequence)]
 struct RawEntry<'a> {
     serial: IntRef<'a>,
@@ -65,7 +65,7 @@ struct Frame<'a> {
 }
 
 impl Crl {
-    /// Reads one CRL in DER or PEM.
+    /// Parses a CRL in DER or PEM.
     pub fn parse(bytes: &[u8]) -> Result<Self, PkiError> {
         let malformed = |reason: &str| PkiError::Malformed { what: "CRL", reason: reason.into() };
         // PEM is a third longer.
@@ -85,7 +85,7 @@ impl Crl {
         Self::read(der).map_err(|error| PkiError::malformed("CRL", &error))
     }
 
-    /// Reads all CRLs in PEM text, in order; or the one that the bytes are, if they are DER.
+    /// Parses all CRLs in PEM text, in order; or the single one, if the bytes are DER.
     pub fn parse_all(bytes: &[u8]) -> Result<Vec<Self>, PkiError> {
         if bytes.first() == Some(&0x30) {
             return Ok(vec![Self::parse(bytes)?]);
@@ -175,7 +175,7 @@ impl Crl {
                     }
                     self.distribution_point = Some(point);
                 }
-                // Parses both now, so that a broken one is found here and not at its first use.
+                // Parses both now, so that a malformed one is found here and not at its first use.
                 ID_CE_CRL_NUMBER => {
                     CrlNumber::from_der(extension.extn_value.as_bytes())?;
                 }
@@ -183,8 +183,8 @@ impl Crl {
                     AuthorityKeyIdentifier::from_der(extension.extn_value.as_bytes())?;
                 }
                 ID_CE_DELTA_CRL_INDICATOR => self.unusable = Some("it is a delta CRL".into()),
-                // RFC 5280, section 5.2: such a CRL says nothing about what is not revoked in it, so that it
-                // is not used at all.
+                // RFC 5280, section 5.2: such a CRL says nothing about certificates that are not on it, so it is not
+                // used at all.
                 other if extension.critical => {
                     self.unusable = Some(format!("it has the unknown critical extension {other}"));
                 }
@@ -194,12 +194,12 @@ impl Crl {
         Ok(())
     }
 
-    /// The DER that was read.
+    /// The DER that was parsed.
     pub fn der(&self) -> &[u8] {
         &self.der
     }
 
-    /// Who issued it.
+    /// The issuer's name.
     pub fn issuer(&self) -> &Name {
         &self.issuer
     }
@@ -209,7 +209,7 @@ impl Crl {
         self.this_update
     }
 
-    /// Seconds since 1970. RFC 5280 wants it in every CRL.
+    /// Seconds since 1970. RFC 5280 requires it in every CRL.
     pub fn next_update(&self) -> Option<i64> {
         self.next_update
     }
@@ -220,7 +220,7 @@ impl Crl {
         CrlNumber::from_der(value).ok().map(|number| number.0.as_bytes().to_vec())
     }
 
-    /// The key identifier of its authority key identifier.
+    /// Key identifier in the authority key identifier.
     pub fn authority_key_identifier(&self) -> Option<Vec<u8>> {
         let value = self.extension_value(ID_CE_AUTHORITY_KEY_IDENTIFIER)?;
         let identifier = AuthorityKeyIdentifier::from_der(value).ok()?.key_identifier?;
@@ -254,37 +254,38 @@ impl Crl {
         self.algorithm.oid
     }
 
-    /// Whether the algorithm in the signed part is the one outside, as it must be (RFC 5280, section 5.1.2.2).
+    /// Whether the algorithm in the signed part equals the one outside, as it must (RFC 5280, section 5.1.2.2).
     ///
-    /// A CRL with two is used all the same, as OpenSSL does: the signature is checked with the one outside and the
-    /// issuer's key, and no weak algorithm has a row. The re-issued CRLs of PKITS are of this kind.
+    /// A CRL in which they differ is used nevertheless, as OpenSSL does: the signature is verified with the algorithm
+    /// outside and the issuer's key, and the tables have no weak algorithm. The re-issued CRLs of PKITS are of this
+    /// kind.
     pub fn algorithms_agree(&self) -> bool {
         self.algorithm == self.signed_algorithm
     }
 
-    /// Why this CRL must not be used to tell the status of certificates, if so: an extension that is critical
-    /// and unknown (RFC 5280, sections 5.2 and 5.3) or must not be critical, a delta or an indirect CRL.
+    /// Why this CRL must not be used, if so: an extension that is critical and unknown (RFC 5280, sections 5.2 and
+    /// 5.3) or must not be critical, or a delta or indirect CRL.
     pub fn unusable(&self) -> Option<&str> {
         self.unusable.as_deref()
     }
 
-    /// How many entries there are.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether it has no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The entry of a serial number (big-endian, leading zeros do not matter).
+    /// The entry with this serial number (big-endian, leading zeros do not matter).
     pub fn entry(&self, serial: &[u8]) -> Option<Entry<Vec<u8>>> {
         self.find(&integer(serial))
     }
 
-    /// The entry of a certificate's serial number, which may be negative: there are such, though RFC 5280 has
-    /// none, and they are not the positive ones of the same bytes.
+    /// The entry of a certificate's serial number, which may be negative: such certificates exist, although RFC 5280
+    /// forbids them, and their numbers differ from the positive ones with the same bytes.
     pub fn entry_of(&self, certificate: &Certificate) -> Option<Entry<Vec<u8>>> {
         self.find(certificate.serial_number().as_bytes())
     }
@@ -297,7 +298,7 @@ impl Crl {
         self.entry_at(*self.entries.get(found)?)
     }
 
-    /// All entries, ordered by serial number.
+    /// All entries, sorted by serial number.
     pub fn entries(&self) -> impl Iterator<Item = Entry<Vec<u8>>> + '_ {
         self.entries.iter().filter_map(|start| self.entry_at(*start))
     }
@@ -312,8 +313,8 @@ impl Crl {
         })
     }
 
-    /// Whether `issuer` issued it: the name fits, its key may sign CRLs and made the signature. Says nothing
-    /// about times.
+    /// Whether `issuer` issued it: the name matches, and its key may sign CRLs and made the signature. Does not check
+    /// times.
     pub fn signed_by(&self, issuer: &Certificate) -> bool {
         names::same(&self.issuer, issuer.subject())
             && issuer.key_usage().is_none_or(|(_, usage)| usage.crl_sign())
@@ -337,7 +338,7 @@ impl Crl {
     }
 }
 
-/// Reads every entry once and gives their places, ordered by serial number.
+/// Parses every entry once and returns their offsets, sorted by serial number.
 fn index(
     list: &[u8],
     at: usize,
@@ -351,7 +352,7 @@ fn index(
     while !reader.is_finished() {
         let start = at + usize::try_from(reader.position())?;
         let entry = RawEntry::decode(&mut reader)?;
-        // The same few reasons come again and again.
+        // Most entries have one of a few reasons.
         if let Some(extensions) = entry.extensions.filter(|list| list.value() != known) {
             check_entry_extensions(extensions, unusable)?;
             known = extensions.value();
@@ -390,7 +391,7 @@ fn reason_of(list: AnyRef<'_>) -> Option<&'static Reason> {
     Reason::by_code(CrlReasonCode::from_der(extension.extn_value.as_bytes()).ok()?.0)
 }
 
-/// The INTEGER's bytes of the serial number of the entry that begins at `start`.
+/// The INTEGER bytes of the serial number of the entry at `start`.
 fn serial_at(der: &[u8], start: u32) -> &[u8] {
     let read = || {
         let mut reader = SliceReader::new(der.get(start as usize..)?).ok()?;
@@ -403,13 +404,13 @@ fn serial_at(der: &[u8], start: u32) -> &[u8] {
     read().unwrap_or_default()
 }
 
-/// Without leading zeros.
+/// Removes leading zeros.
 pub(crate) fn significant(serial: &[u8]) -> &[u8] {
     let zeros = serial.iter().take_while(|byte| **byte == 0).count();
     serial.get(zeros.min(serial.len().saturating_sub(1))..).unwrap_or_default()
 }
 
-/// The bytes of the DER INTEGER that a serial number (big-endian) is.
+/// The bytes of the DER INTEGER for a serial number (big-endian).
 pub(crate) fn integer(serial: &[u8]) -> Vec<u8> {
     let serial = significant(serial);
     let sign = serial.first().is_some_and(|first| *first >= 0x80);
@@ -424,7 +425,7 @@ fn peek(reader: &SliceReader<'_>) -> der::Result<Option<Tag>> {
     if reader.is_finished() { Ok(None) } else { Tag::peek(reader).map(Some) }
 }
 
-/// Where `part`, a piece of `whole`, begins in it.
+/// Offset of `part` in `whole`, which contains it.
 fn offset(whole: &[u8], part: &[u8]) -> usize {
     (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize)
 }

@@ -1,25 +1,25 @@
-//! Why a certificate is revoked: one table for the names of AWS, those of RFC 5280 and the codes.
+//! Reasons of revocation: one table for AWS's names, RFC 5280's names and the codes.
 
 use const_oid::db::rfc5280::ID_CE_CRL_REASONS;
 use der::asn1::OctetString;
 use der::{Encode, EncodeValue};
 use x509_cert::ext::Extension;
 
-/// One reason (RFC 5280, section 5.3.1).
+/// A reason (RFC 5280, section 5.3.1).
 #[derive(Debug, PartialEq, Eq)]
 pub struct Reason {
     /// The `CRLReason` code.
     pub code: u8,
-    /// AWS's `RevocationReason`; `None` for those that Private CA does not know.
+    /// AWS's `RevocationReason`; `None` for reasons that Private CA does not have.
     pub aws_name: Option<&'static str>,
-    /// The name in RFC 5280.
+    /// Name in RFC 5280.
     pub rfc_name: &'static str,
 }
 
 /// No reason is given.
 pub static UNSPECIFIED: &Reason = &REASONS[0];
 
-/// Every reason.
+/// All reasons.
 pub static REASONS: &[Reason] = &[
     Reason { code: 0, aws_name: Some("UNSPECIFIED"), rfc_name: "unspecified" },
     Reason { code: 1, aws_name: Some("KEY_COMPROMISE"), rfc_name: "keyCompromise" },
@@ -52,7 +52,7 @@ impl Reason {
         REASONS.iter().position(|row| row.code == self.code)
     }
 
-    /// The entry extensions that say it: `reasonCode`, never critical.
+    /// The entry extension with the reason: `reasonCode`, never critical.
     pub(super) fn extensions(&self) -> der::Result<Vec<u8>> {
         let value = CrlReasonCode(self.code).to_der()?;
         let extension = Extension {
@@ -64,7 +64,7 @@ impl Reason {
     }
 }
 
-/// `CRLReason ::= ENUMERATED`, with codes that no row has: what is read may hold any.
+/// `CRLReason ::= ENUMERATED`, also with codes that the table lacks: a CRL may contain any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CrlReasonCode(pub u8);
 

@@ -1,5 +1,5 @@
 //! Statements of possession of a private key (RFC 9883): a request for a key that cannot sign, signed with the key of
-//! a certificate that the subject has already.
+//! a certificate that the subject already has.
 
 use cms::cert::IssuerAndSerialNumber;
 use const_oid::ObjectIdentifier;
@@ -19,15 +19,14 @@ use crate::general_name::decode_names;
 pub(super) const STATEMENT: ObjectIdentifier =
     ObjectIdentifier::new_unwrap("1.3.6.1.4.1.22112.2.1");
 
-/// Which certificate's key signed a request.
+/// The certificate whose key signed a request.
 #[derive(Debug, Clone)]
 pub struct Possession {
     /// Its issuer.
     pub issuer: Name,
     /// Its serial number, big-endian without leading zeros.
     pub serial: Vec<u8>,
-    /// The certificate itself, if it was sent along. Nothing has been checked of it but that it has this issuer and
-    /// serial number.
+    /// The certificate itself, if it was enclosed. Only its issuer and serial number have been checked.
     pub certificate: Option<Certificate>,
 }
 
@@ -39,8 +38,8 @@ struct Statement {
 }
 
 impl Possession {
-    /// The statement that `certificate`'s key signs. `enclosed` sends the certificate along, which RFC 9883, section
-    /// 3, lets one leave out where the CA issued it.
+    /// The statement that `certificate`'s key signs. `enclosed` includes the certificate, which may be left out if
+    /// the CA issued it (RFC 9883, section 3).
     pub fn by(certificate: &Certificate, enclosed: bool) -> Self {
         Self {
             issuer: certificate.issuer().clone(),
@@ -101,13 +100,13 @@ impl Possession {
         })
     }
 
-    /// Whether the statement is about this certificate.
+    /// Whether the statement names this certificate.
     pub fn names(&self, certificate: &Certificate) -> bool {
         *certificate.issuer() == self.issuer && certificate.serial() == self.serial
     }
 }
 
-/// A request that was signed with the key of another certificate, and has not been verified.
+/// A request that was signed with the key of another certificate, not verified yet.
 #[derive(Debug)]
 pub struct WithStatement {
     pub(super) possession: Possession,
@@ -118,7 +117,7 @@ pub struct WithStatement {
 }
 
 impl WithStatement {
-    /// Which certificate's key is said to have signed.
+    /// The certificate whose key is said to have signed.
     pub fn possession(&self) -> &Possession {
         &self.possession
     }
@@ -126,8 +125,8 @@ impl WithStatement {
     /// Verifies the request with the certificate that the statement names. Before, the caller MUST have validated the
     /// path of `signer` (RFC 9883, section 4), with revocation.
     ///
-    /// Names that differ are left to policy by RFC 9883, section 4. Here they must not: the subjects are the same, and
-    /// `signer` has every alternative name that is asked for.
+    /// RFC 9883, section 4, leaves it to policy whether names may differ. Here they must not: the subjects are the
+    /// same, and `signer` has every alternative name that is requested.
     pub fn verify_with(self, signer: &Certificate) -> Result<CertificateRequest, PkiError> {
         let wrong = |reason: &str| Err(PkiError::Possession(reason.into()));
         if !self.possession.names(signer) {

@@ -20,15 +20,15 @@ use super::{general_name, hex_text};
 /// An extension in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Described {
-    /// `subject alternative name`; the OID, if it has no name here.
+    /// Its name, such as `subject alternative name`; its OID if it has no name here.
     pub name: String,
-    /// Whether a reader that does not know it must refuse (critical).
+    /// Whether it is critical: a reader that does not know it must refuse.
     pub critical: bool,
-    /// What it says; hexadecimal where that has no words.
+    /// Its contents; hexadecimal where there are no words for them.
     pub values: Vec<String>,
 }
 
-/// Gives the values, or `None` if the content is not what its type says.
+/// Describes the contents; `None` if they do not match the type.
 type Words = fn(&[u8]) -> Option<Vec<String>>;
 
 /// id-pkix-ocsp-nocheck (RFC 6960, section 4.2.2.2.1).
@@ -36,7 +36,7 @@ const OCSP_NO_CHECK: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.
 /// id-pe-tlsfeature (RFC 7633).
 const TLS_FEATURE: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.1.24");
 
-/// Every extension with words.
+/// All extensions that can be described.
 static EXTENSIONS: &[(ObjectIdentifier, &str, Words)] = &[
     (id::ID_CE_BASIC_CONSTRAINTS, "basic constraints", basic_constraints),
     (id::ID_CE_KEY_USAGE, "key usage", key_usage),
@@ -117,7 +117,7 @@ fn named(oid: ObjectIdentifier) -> String {
     crate::oid_name(oid).map_or_else(|| oid.to_string(), |name| format!("{name} ({oid})"))
 }
 
-/// `serverAuth`, as the configuration files of OpenSSL spell it.
+/// A purpose such as `serverAuth`, in the notation of OpenSSL's configuration files.
 fn purpose(oid: ObjectIdentifier) -> String {
     let name = crate::oid_name(oid).unwrap_or_default();
     match name.strip_prefix("id-kp-") {
@@ -146,7 +146,7 @@ fn key_usage(der: &[u8]) -> Option<Vec<String>> {
     let text = |flag: x509_cert::ext::pkix::KeyUsages| {
         let name = format!("{flag:?}");
         match name.as_str() {
-            // Names of types begin with a capital letter, the RFC's with a small one.
+            // The names of the crate's flags begin with a capital letter, the RFC's with a small one.
             "CRLSign" => "cRLSign".to_owned(),
             _ => name
                 .chars()

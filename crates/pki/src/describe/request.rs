@@ -1,4 +1,4 @@
-//! A certificate request as it is, its signature valid or not.
+//! The contents of a certificate request, whether its signature is valid or not.
 
 use const_oid::ObjectIdentifier;
 use der::{Decode, Encode};
@@ -8,22 +8,22 @@ use x509_cert::request::{CertReq, ExtensionReq};
 use crate::PkiError;
 use crate::csr::CertificateRequest;
 
-/// Content of a certificate request. Only its signature is verified; the result is part of it.
+/// The contents of a certificate request, and whether its signature verifies.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// Subject (RFC 4514).
     pub subject: String,
     /// DER `SubjectPublicKeyInfo`.
     pub public_key: Vec<u8>,
-    /// Extensions asked for.
+    /// Requested extensions.
     pub extensions: Vec<Extension>,
-    /// What it is signed with.
+    /// Signature algorithm.
     pub signature_algorithm: ObjectIdentifier,
-    /// Why the request as a whole would be refused, if it would: its signature, or what it asks for.
+    /// Why the request would be refused, if it would: for its signature, or for its contents.
     pub refused: Option<PkiError>,
 }
 
-/// Reads a request in DER.
+/// Parses a request in DER.
 pub fn request(der: &[u8]) -> Result<Request, PkiError> {
     let malformed = |error: der::Error| PkiError::malformed("certificate request", &error);
     let parsed = CertReq::from_der(der).map_err(malformed)?;

@@ -1,7 +1,7 @@
-//! The syntax of the names that are text. An error is the second half of a sentence that begins with the name.
+//! The syntax of names that are text. An error is the second half of a sentence that begins with the name.
 
-/// A DNS name in the preferred syntax (RFC 1034, 3.5, as changed by RFC 1123, 2.1). Underscores are let through, as
-/// private networks have them; a wildcard may be the whole leftmost label (RFC 9525, section 6.3).
+/// A DNS name in the preferred syntax (RFC 1034, 3.5, as changed by RFC 1123, 2.1). Underscores are accepted, because
+/// private networks use them; a wildcard may be the whole leftmost label (RFC 9525, section 6.3).
 pub fn dns_name(text: &str) -> Result<(), &'static str> {
     if text.is_empty() || text.len() > 253 {
         return Err("does not have 1 to 253 characters");
@@ -58,8 +58,8 @@ pub fn mailbox(text: &str) -> Result<(), &'static str> {
     }
 }
 
-/// An absolute URI (RFC 5280, section 4.2.1.6: a scheme and a part of its own; RFC 3986). With an authority, the host
-/// must be a name or an address.
+/// An absolute URI (RFC 5280, section 4.2.1.6: a scheme and a scheme-specific part; RFC 3986). If it has an
+/// authority, the host must be a name or an address.
 pub fn uri(text: &str) -> Result<(), &'static str> {
     let Some((scheme, rest)) = text.split_once(':') else {
         return Err("has no scheme");
@@ -102,7 +102,7 @@ pub fn uri(text: &str) -> Result<(), &'static str> {
     }
     let (host, port) = host.split_once(':').unwrap_or((host, ""));
     is_port(port)?;
-    // A path in a name of another scheme (urn, spiffe) need not be a DNS name, but its characters are checked above.
+    // The path in a URI of another scheme (urn, spiffe) need not be a DNS name; its characters are checked above.
     if scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https") {
         return dns_name(host).map_err(|_| "has a host that is not one");
     }

@@ -1,15 +1,15 @@
-//! Which software reads a private key of which type in which form: facts about others, as rows.
+//! Which software reads which private keys in which form, as rows.
 
 use super::PrivateKey;
 
-/// Whether some software reads a key.
+/// Whether software reads a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// It does.
     Yes,
     /// It does not.
     No,
-    /// Neither its documentation nor a trial has said.
+    /// Unknown: neither documented nor tried.
     Unknown,
 }
 
@@ -24,17 +24,17 @@ impl Answer {
     }
 }
 
-/// Some software that reads private keys. What no rule names, it does not read.
+/// Software that reads private keys. It does not read what no rule names.
 #[derive(Debug)]
 pub struct KeyReader {
     /// Name and version.
     pub name: &'static str,
-    /// Where this is known from.
+    /// Source of the rules.
     pub source: &'static str,
     rules: &'static [Rule],
 }
 
-/// Beginnings of `KeySpec` names, forms as [`PrivateKey::form_name`] has them, and the answer.
+/// Prefixes of `KeySpec` names, forms as returned by [`PrivateKey::form_name`], and the answer.
 type Rule = (&'static [&'static str], &'static [&'static str], Answer);
 
 const NIST_EC: &[&str] = &["ECC_NIST_P"];
@@ -53,7 +53,7 @@ const RSA_FORMS: &[&str] = &["PKCS #8", "PKCS #1"];
 const ALL_FORMS: &[&str] = &["seed", "expanded", "both"];
 const SEED: &[&str] = &["seed"];
 
-/// Every software of the table.
+/// All software in the table.
 pub static KEY_READERS: &[KeyReader] = &[
     KeyReader {
         name: "OpenSSL 3.5",
@@ -110,8 +110,8 @@ pub static KEY_READERS: &[KeyReader] = &[
     },
     KeyReader {
         name: "AWS KMS import",
-        // The developer guide's "Requirements for imported key material" has PKCS #8 for asymmetric keys; which form
-        // of an ML-DSA key is not said there.
+        // By the developer guide's "Requirements for imported key material" asymmetric keys are PKCS #8; it does not
+        // say which form of an ML-DSA key.
         source: "KMS developer guide, requirements for imported key material",
         rules: &[
             (ML, ALL_FORMS, Answer::Unknown),
@@ -137,7 +137,7 @@ pub static KEY_READERS: &[KeyReader] = &[
 ];
 
 impl KeyReader {
-    /// Whether it reads this key.
+    /// Whether the software reads this key.
     pub fn takes(&self, key: &PrivateKey) -> Answer {
         self.answer(key.spec.name, key.form_name())
     }

@@ -48,7 +48,7 @@ const KNOWN: &[ObjectIdentifier] = &[
     ObjectIdentifier::new_unwrap("1.3.6.1.4.1.11129.2.4.3"),
 ];
 
-/// RFC 5280 says of each that it MUST NOT be critical.
+/// RFC 5280: each MUST NOT be critical.
 const NEVER_CRITICAL: &[ObjectIdentifier] = &[
     id::ID_CE_AUTHORITY_KEY_IDENTIFIER,
     id::ID_CE_SUBJECT_KEY_IDENTIFIER,
@@ -57,15 +57,15 @@ const NEVER_CRITICAL: &[ObjectIdentifier] = &[
     id::ID_PE_AUTHORITY_INFO_ACCESS,
     id::ID_PE_SUBJECT_INFO_ACCESS,
 ];
-/// RFC 5280 (the last: RFC 6960) says of each that it SHOULD NOT be critical.
+/// RFC 5280 (the last: RFC 6960): each SHOULD NOT be critical.
 const RARELY_CRITICAL: &[ObjectIdentifier] =
     &[id::ID_CE_ISSUER_ALT_NAME, id::ID_CE_CRL_DISTRIBUTION_POINTS, OCSP_NO_CHECK];
-/// RFC 5280 says of each that it MUST be critical.
+/// RFC 5280: each MUST be critical.
 const ALWAYS_CRITICAL: &[ObjectIdentifier] =
     &[id::ID_CE_NAME_CONSTRAINTS, id::ID_CE_POLICY_CONSTRAINTS, id::ID_CE_INHIBIT_ANY_POLICY];
-/// RFC 5280 says of each that it SHOULD be critical.
+/// RFC 5280: each SHOULD be critical.
 const MOSTLY_CRITICAL: &[ObjectIdentifier] = &[id::ID_CE_KEY_USAGE, id::ID_CE_POLICY_MAPPINGS];
-/// They are about the certificates below, and so for CAs.
+/// They restrict the certificates below, so only CAs have them.
 const FOR_CAS: &[ObjectIdentifier] = &[
     id::ID_CE_NAME_CONSTRAINTS,
     id::ID_CE_POLICY_CONSTRAINTS,
@@ -102,7 +102,7 @@ pub(super) fn unknown_critical(parts: &Parts<'_>) -> Outcome {
         .map(|ext| format!("{} is critical and not known", ext.oid))
 }
 
-/// What is of a known kind must have its syntax. Names have rules of their own.
+/// Extensions of a known kind must have its syntax. Names have rules of their own.
 pub(super) fn syntax(parts: &Parts<'_>) -> Outcome {
     parts.extensions.iter().find_map(|ext| match ext.oid {
         id::ID_CE_SUBJECT_ALT_NAME | id::ID_CE_ISSUER_ALT_NAME => {
@@ -215,7 +215,7 @@ pub(super) fn path_len(parts: &Parts<'_>) -> Outcome {
     (!allowed).then(|| format!("the path length {limit} is there without CA and keyCertSign"))
 }
 
-/// X.690, section 11.5: what is as by default is left out.
+/// X.690, section 11.5: default values are left out.
 pub(super) fn constraints_encoding(parts: &Parts<'_>) -> Outcome {
     let found = parts.find(id::ID_CE_BASIC_CONSTRAINTS)?;
     let again = BasicConstraints::from_der(found.value).ok()?.to_der().ok()?;
@@ -376,7 +376,7 @@ pub(super) fn distribution_points(parts: &Parts<'_>) -> Outcome {
         .then(|| "a point has neither a name nor an issuer".into())
 }
 
-/// URIs of distribution points and information access are absolute (RFC 5280, sections 4.2.1.6 and 4.2.1.13).
+/// The URIs of distribution points and information access are absolute (RFC 5280, sections 4.2.1.6 and 4.2.1.13).
 pub(super) fn locations(parts: &Parts<'_>) -> Outcome {
     use x509_cert::ext::pkix::name::{DistributionPointName, GeneralName as Theirs};
     let mut uris = Vec::new();

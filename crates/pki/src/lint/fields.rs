@@ -28,7 +28,7 @@ pub(super) fn same_algorithm(parts: &Parts<'_>) -> Outcome {
     (outer != parts.signature).then(|| "the algorithms inside and outside differ".into())
 }
 
-/// Only identifiers that a row has can be judged.
+/// Only identifiers that the tables have can be checked.
 pub(super) fn algorithm_parameters(parts: &Parts<'_>) -> Outcome {
     let Ok(identifier) = AlgorithmIdentifierRef::from_der(parts.signature) else {
         return Some("the signature's algorithm is not an AlgorithmIdentifier".into());
@@ -64,7 +64,7 @@ pub(super) fn time_format(parts: &Parts<'_>) -> Outcome {
 
 pub(super) fn time_type(parts: &Parts<'_>) -> Outcome {
     for time in [parts.not_before, parts.not_after] {
-        // A UTCTime cannot say 2050: its years from 50 on are in the last century.
+        // A UTCTime cannot express 2050: its years from 50 on belong to the last century.
         if time.tag() == Tag::GeneralizedTime && time.value() < &b"2050"[..] {
             return Some("a time before 2050 is a GeneralizedTime".into());
         }

@@ -1,4 +1,4 @@
-//! Rules about the public key, and about key usages that do not fit its kind.
+//! Rules about the public key, and about key usages that its kind does not allow.
 
 use outlast_crypto::signatures::Family;
 use x509_cert::ext::pkix::KeyUsages;
@@ -7,7 +7,7 @@ use super::Outcome;
 use super::parts::Parts;
 use crate::extensions::KEY_USAGES;
 
-/// What a key that only signs may be for.
+/// Usages of a key that only signs.
 const SIGNING: &[KeyUsages] = &[
     KeyUsages::DigitalSignature,
     KeyUsages::NonRepudiation,
@@ -44,7 +44,7 @@ pub(super) fn known(parts: &Parts<'_>) -> Outcome {
         .then(|| format!("keys of the kind {} are not known here", key.algorithm.oid))
 }
 
-/// A key of the family that is not encoded as it should be; `None` are the keys that cannot sign.
+/// A fault in the encoding of a key of the family; `None` as family means keys that cannot sign.
 fn encoding(parts: &Parts<'_>, family: Option<Family>) -> Outcome {
     let (key, kind) = parts.public_key.as_ref().zip(parts.kind)?;
     if kind.family != family {

@@ -15,10 +15,11 @@ const EMAIL: ObjectIdentifier = oid("1.2.840.113549.1.9.1");
 /// `domainComponent` (RFC 4519)
 const DOMAIN_COMPONENT: ObjectIdentifier = oid("0.9.2342.19200300.100.1.25");
 const COUNTRY: ObjectIdentifier = oid("2.5.4.6");
-/// Most characters of attributes that AWS has no field for (RFC 5280, appendix A.1: `ub-name`, `ub-emailaddress-length`).
+/// Most characters of attributes that AWS has no field for (RFC 5280, appendix A.1: `ub-name`,
+/// `ub-emailaddress-length`).
 const OTHER_BOUNDS: &[(ObjectIdentifier, usize)] = &[(EMAIL, 255), (oid("2.5.4.41"), 32_768)];
-/// Attributes whose bound AWS's model has smaller than RFC 5280: surname, givenName, initials, generationQualifier
-/// have `ub-name`, dnQualifier has none.
+/// Attributes for which AWS's model has a smaller bound than RFC 5280: surname, givenName, initials,
+/// generationQualifier have `ub-name`, dnQualifier has none.
 const NAME_BOUND: &[ObjectIdentifier] =
     &[oid("2.5.4.4"), oid("2.5.4.42"), oid("2.5.4.43"), oid("2.5.4.44"), oid("2.5.4.46")];
 /// PrintableString only: country, serialNumber, dnQualifier (RFC 5280, appendix A.1).
@@ -43,7 +44,7 @@ pub(super) fn empty_subject(parts: &Parts<'_>) -> Outcome {
     }
 }
 
-/// The first attribute of issuer or subject for which `wrong` has something to say.
+/// The first attribute of issuer or subject in which `wrong` finds a fault.
 fn attributes(parts: &Parts<'_>, wrong: impl Fn(&Attribute<'_>) -> Outcome) -> Outcome {
     let all = |dn: &Dn<'_>| dn.attributes.iter().find_map(&wrong);
     all(&parts.issuer).or_else(|| all(&parts.subject))

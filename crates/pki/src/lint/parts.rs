@@ -1,5 +1,5 @@
-//! A certificate taken apart for the rules, more leniently than [`crate::certificate::Certificate`] does it: what is
-//! merely against the profile must be readable, to be told.
+//! A certificate parsed for the rules, more leniently than by [`crate::certificate::Certificate`]: a certificate that
+//! breaks the profile must still be readable, so that the fault can be named.
 
 use const_oid::ObjectIdentifier;
 use const_oid::db::rfc5280 as id;
@@ -35,16 +35,16 @@ pub(super) struct Dn<'a> {
     pub attributes: Vec<Attribute<'a>>,
 }
 
-/// A certificate, or what will be one.
+/// A certificate, or one that is to be signed.
 pub(super) struct Parts<'a> {
     pub tbs: &'a [u8],
     /// 2 for version 3.
     pub version: u8,
     /// Contents of the INTEGER.
     pub serial: &'a [u8],
-    /// `AlgorithmIdentifier` inside.
+    /// `AlgorithmIdentifier` in the signed part.
     pub signature: &'a [u8],
-    /// The one outside; absent before the signature.
+    /// The one outside of it; `None` before the signature.
     pub outer_signature: Option<&'a [u8]>,
     pub issuer: Dn<'a>,
     pub not_before: AnyRef<'a>,
@@ -53,7 +53,7 @@ pub(super) struct Parts<'a> {
     pub public_key: Option<SubjectPublicKeyInfoRef<'a>>,
     pub kind: Option<&'static Kind>,
     pub unique_identifiers: bool,
-    /// Whether the field is there at all.
+    /// Whether the field is present.
     pub has_extensions: bool,
     pub extensions: Vec<Extension<'a>>,
     pub constraints: Option<BasicConstraints>,
@@ -63,11 +63,11 @@ pub(super) struct Parts<'a> {
     pub names: Option<Vec<GeneralName>>,
 }
 
-/// Extensions examined, at most.
+/// Extensions that are examined, at most.
 const MAX_EXTENSIONS: usize = 200;
 
 impl<'a> Parts<'a> {
-    /// Takes a whole certificate apart.
+    /// Parses a whole certificate.
     pub(super) fn of_certificate(der: &'a [u8]) -> Result<Self, PkiError> {
         let split = || -> der::Result<(&'a [u8], &'a [u8])> {
             let mut reader = contents(der)?;
@@ -83,7 +83,7 @@ impl<'a> Parts<'a> {
         Ok(parts)
     }
 
-    /// Takes a `TBSCertificate` apart.
+    /// Parses a `TBSCertificate`.
     pub(super) fn of_tbs(tbs: &'a [u8]) -> Result<Self, PkiError> {
         Self::read(tbs).map_err(malformed)
     }
@@ -163,7 +163,7 @@ impl<'a> Parts<'a> {
         self.constraints.as_ref().is_some_and(|constraints| constraints.ca)
     }
 
-    /// Whether issuer and subject are the same, which before the signature is all that can be said.
+    /// Whether issuer and subject are the same, which is all that can be checked before the signature.
     pub(super) fn is_self_issued(&self) -> bool {
         self.issuer.der == self.subject.der
     }
@@ -220,7 +220,7 @@ fn read_extensions(der: &[u8]) -> der::Result<Vec<Extension<'_>>> {
     Ok(extensions)
 }
 
-/// A reader of what is inside a SEQUENCE.
+/// A reader of the contents of a SEQUENCE.
 fn contents(der: &[u8]) -> der::Result<SliceReader<'_>> {
     let any = AnyRef::from_der(der)?;
     any.tag().assert_eq(Tag::Sequence)?;

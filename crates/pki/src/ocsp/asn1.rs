@@ -1,4 +1,4 @@
-//! The ASN.1 of RFC 6960, appendix B.1, for `der`. What must come back byte by byte stays as it is (`Any`).
+//! The ASN.1 of RFC 6960, appendix B.1, for `der`. Parts that must be reproduced byte by byte are kept raw (`Any`).
 
 use const_oid::ObjectIdentifier;
 use der::asn1::{Any, BitString, GeneralizedTime, Int, Null, OctetString};
@@ -13,7 +13,7 @@ use crate::crl::reason::CrlReasonCode;
 pub const BASIC: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.48.1.1");
 /// `id-pkix-ocsp-nonce`
 pub const NONCE: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.48.1.2");
-/// `id-pkix-ocsp-response`: the kinds of response that the client takes; all take the basic one.
+/// `id-pkix-ocsp-response`: the kinds of response that the client accepts; all clients accept the basic one.
 pub const ACCEPTABLE_RESPONSES: ObjectIdentifier =
     ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.48.1.4");
 /// `id-pkix-ocsp-nocheck`
@@ -50,7 +50,7 @@ pub struct TbsRequest {
 
 #[derive(Debug, Sequence)]
 pub struct SingleRequest {
-    /// A [`CertId`], kept as it came.
+    /// A [`CertId`], as it was received.
     pub id: Any,
     #[asn1(context_specific = "0", tag_mode = "EXPLICIT", optional = "true")]
     pub extensions: Option<Vec<Extension>>,
@@ -90,7 +90,7 @@ pub struct ResponseBytes {
 
 #[derive(Debug, Sequence)]
 pub struct BasicResponse {
-    /// [`ResponseData`], kept as it came, since it is what is signed.
+    /// [`ResponseData`], as it was received, since that is what is signed.
     pub data: Any,
     pub algorithm: AlgorithmIdentifierOwned,
     pub signature: BitString,

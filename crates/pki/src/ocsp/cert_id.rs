@@ -1,4 +1,4 @@
-//! How OCSP names a certificate: hashes of its issuer's name and key, and its serial number.
+//! Certificate identifiers in OCSP: hashes of the issuer's name and key, and the serial number.
 
 use const_oid::ObjectIdentifier;
 use der::asn1::{Any, Int, OctetString, Uint};
@@ -13,8 +13,8 @@ use crate::certificate::Certificate;
 use crate::crl::MAX_SERIAL_LEN;
 use crate::crl::read::{integer, significant};
 
-/// The hashes that identifiers are made with: SHA-1, which RFC 5019 has all clients use, and SHA-256 of
-/// RFC 6960's later profiles. They only name things; nothing is signed with them.
+/// The hashes for identifiers: SHA-1, which RFC 5019 requires of all clients, and SHA-256 of RFC 6960's later
+/// profiles. They identify only; nothing is signed with them.
 pub fn hashes() -> impl Iterator<Item = &'static Digest> {
     [Some(&SHA1_FOR_IDENTIFIERS), Digest::by_name("sha256")].into_iter().flatten()
 }
@@ -30,7 +30,7 @@ pub fn issuer_key_hash(hash: &Digest, public_key: &[u8]) -> Result<Vec<u8>, PkiE
     Ok(hash.digest(parsed.subject_public_key.raw_bytes()))
 }
 
-/// A certificate that is asked about.
+/// Identifies the certificate that a request is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertId {
     der: Vec<u8>,
@@ -58,7 +58,7 @@ impl CertId {
         )
     }
 
-    /// The same from hashes that are known: a responder makes many for one issuer.
+    /// The same from known hashes: a responder makes many for one issuer.
     pub fn from_hashes(
         hash: &Digest,
         issuer_name_hash: Vec<u8>,
@@ -83,7 +83,7 @@ impl CertId {
         Ok(Self { der, hash_algorithm: hash.oid, issuer_name_hash, issuer_key_hash, serial })
     }
 
-    /// Reads one in DER.
+    /// Parses an identifier in DER.
     pub fn parse(der: &[u8]) -> Result<Self, PkiError> {
         let id = asn1::CertId::from_der(der).map_err(malformed)?;
         let serial = id.serial.as_bytes().to_vec();
@@ -102,12 +102,12 @@ impl CertId {
         })
     }
 
-    /// The DER, exactly as it was asked.
+    /// The DER, exactly as it was received.
     pub fn der(&self) -> &[u8] {
         &self.der
     }
 
-    /// The hash it is made with; `None` if it is none of [`hashes`].
+    /// Its hash; `None` if it is none of [`hashes`].
     pub fn hash(&self) -> Option<&'static Digest> {
         hashes().find(|row| row.oid == self.hash_algorithm)
     }
@@ -132,7 +132,7 @@ impl CertId {
         self.serial == certificate.serial_number().as_bytes()
     }
 
-    /// Whether it names a certificate of this issuer.
+    /// Whether it identifies a certificate of this issuer.
     pub fn is_of(&self, issuer: &Name, issuer_key: &[u8]) -> bool {
         self.hash().is_some_and(|hash| {
             issuer_name_hash(hash, issuer).is_ok_and(|name| name == self.issuer_name_hash)

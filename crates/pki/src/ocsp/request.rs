@@ -11,10 +11,10 @@ use crate::PkiError;
 use crate::certificate::Certificate;
 use crate::extension::extension;
 
-/// What a client asks.
+/// An OCSP request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// The certificates asked about, in order; at least one.
+    /// The certificates that it is about, in order; at least one.
     pub ids: Vec<CertId>,
     /// The nonce: 1 to 128 bytes.
     pub nonce: Option<Vec<u8>>,
@@ -36,7 +36,7 @@ impl Request {
         Ok(Self { ids: vec![id], nonce: nonce.map(<[u8]>::to_vec) })
     }
 
-    /// Reads a request. Whatever fails is to be answered with [`super::Failure::MalformedRequest`].
+    /// Parses a request. Any failure is to be answered with [`super::Failure::MalformedRequest`].
     pub fn parse(der: &[u8]) -> Result<Self, PkiError> {
         if der.len() > MAX_REQUEST_LEN {
             return Err(refused(format!("it is longer than {MAX_REQUEST_LEN} bytes")));
@@ -91,7 +91,7 @@ pub(super) fn read_nonce(extension: &Extension) -> Result<Vec<u8>, PkiError> {
     Ok(nonce.as_bytes().to_vec())
 }
 
-/// The list of extensions that a nonce makes.
+/// The list of extensions with a nonce.
 pub(super) fn nonce_extension(nonce: Option<&[u8]>) -> Result<Option<Vec<Extension>>, PkiError> {
     let Some(nonce) = nonce else { return Ok(None) };
     if nonce.is_empty() || nonce.len() > MAX_NONCE_LEN {
@@ -101,7 +101,7 @@ pub(super) fn nonce_extension(nonce: Option<&[u8]>) -> Result<Option<Vec<Extensi
     Ok(Some(vec![extension(NONCE, false, &value)?]))
 }
 
-/// What is unknown is ignored unless it is critical (RFC 6960, section 4.4).
+/// Unknown extensions are ignored unless they are critical (RFC 6960, section 4.4).
 fn ignore(critical: bool, oid: const_oid::ObjectIdentifier) -> Result<(), PkiError> {
     if critical {
         return Err(refused(format!("it has the unknown critical extension {oid}")));

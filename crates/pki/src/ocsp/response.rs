@@ -1,4 +1,4 @@
-//! Building OCSP responses (RFC 6960, section 4.2).
+//! Builds OCSP responses (RFC 6960, section 4.2).
 
 use der::asn1::{Any, BitString, GeneralizedTime, Null, OctetString};
 use der::{DateTime, Decode, Encode};
@@ -22,40 +22,40 @@ pub enum Status {
     Revoked {
         /// When, seconds since 1970.
         at: i64,
-        /// Why; [`crate::crl::reason::UNSPECIFIED`] is left out.
+        /// The reason; [`crate::crl::reason::UNSPECIFIED`] is left out.
         reason: &'static Reason,
     },
-    /// The responder does not know of it.
+    /// The responder has no record of it.
     Unknown,
 }
 
-/// The answer about one certificate.
+/// The status of one certificate.
 #[derive(Debug, Clone)]
 pub struct Single {
-    /// The identifier exactly as it was asked: clients compare it.
+    /// The identifier exactly as it was in the request: clients compare it.
     pub id: CertId,
     /// The status.
     pub status: Status,
     /// When the status was known to be right, seconds since 1970.
     pub this_update: i64,
-    /// When there will be news, seconds since 1970.
+    /// When newer information will be available, seconds since 1970.
     pub next_update: Option<i64>,
 }
 
-/// What goes into a response.
+/// Contents of a response.
 #[derive(Debug)]
 pub struct Content<'a> {
-    /// The responder's DER `SubjectPublicKeyInfo`, which its identifier is made of (byKey).
+    /// The responder's DER `SubjectPublicKeyInfo`, from which its identifier is made (byKey).
     pub responder_key: &'a [u8],
     /// When it is signed, seconds since 1970.
     pub produced_at: i64,
-    /// The answers.
+    /// A status for each certificate.
     pub responses: Vec<Single>,
-    /// The request's nonce, to be sent back. Pre-made responses have none.
+    /// The request's nonce, to be returned. Responses that are made in advance have none.
     pub nonce: Option<Vec<u8>>,
 }
 
-/// A response that waits for its signature.
+/// A response without its signature.
 #[derive(Debug)]
 pub struct Unsigned {
     /// The bytes to sign.
@@ -63,12 +63,12 @@ pub struct Unsigned {
     algorithm: AlgorithmIdentifierOwned,
 }
 
-/// Why there is no answer. Such responses are not signed (RFC 6960, section 2.3).
+/// Why there is no response about the certificates. Error responses are not signed (RFC 6960, section 2.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
-    /// The request is not as it must be.
+    /// The request is malformed.
     MalformedRequest,
-    /// The responder is in trouble.
+    /// The responder has failed.
     InternalError,
     /// The responder is busy.
     TryLater,
@@ -94,9 +94,9 @@ impl Failure {
 }
 
 impl Content<'_> {
-    /// Encodes the content.
+    /// Encodes the contents.
     pub fn prepare(self, algorithm: &SignatureAlgorithm) -> Result<Unsigned, PkiError> {
-        // RFC 6960, section 4.2.1: KeyHash is the SHA-1 of the responder's key, whatever the rest is made of.
+        // RFC 6960, section 4.2.1: KeyHash is the SHA-1 of the responder's key, whatever the other hashes are.
         let key_hash = issuer_key_hash(&SHA1_FOR_IDENTIFIERS, self.responder_key)?;
         let data = asn1::ResponseData {
             version: asn1::Version::V1,
@@ -113,8 +113,8 @@ impl Content<'_> {
 }
 
 impl Unsigned {
-    /// Adds the signature and gives the whole response in DER. `certificates` (DER) lead from the responder's
-    /// certificate to the issuer; there are none if the issuer itself signs.
+    /// Adds the signature and returns the whole response in DER. `certificates` (DER) lead from the responder's
+    /// certificate to the issuer; empty if the issuer itself signs.
     pub fn assemble(self, signature: &[u8], certificates: &[Vec<u8>]) -> Result<Vec<u8>, PkiError> {
         let build = || {
             let certificates = certificates
@@ -156,7 +156,7 @@ fn single(single: &Single) -> Result<asn1::SingleResponse, PkiError> {
     })
 }
 
-/// OCSP writes GeneralizedTime always (RFC 6960, section 4.2.2.1).
+/// OCSP always uses GeneralizedTime (RFC 6960, section 4.2.2.1).
 fn generalized(unix: i64) -> Result<GeneralizedTime, PkiError> {
     let seconds = u64::try_from(unix).map_err(|_| PkiError::Time)?;
     DateTime::from_unix_duration(std::time::Duration::from_secs(seconds))

@@ -1,4 +1,4 @@
-//! Reading OCSP responses and deciding whether they may be believed (RFC 6960, section 3.2).
+//! Parses OCSP responses and decides whether to accept them (RFC 6960, section 3.2).
 
 use der::asn1::GeneralizedTime;
 use der::{Decode, Encode};
@@ -23,50 +23,50 @@ pub const CLOCK_SKEW_SECONDS: i64 = 300;
 /// Certificates of a response that are examined, at most.
 const MAX_CERTIFICATES: usize = 8;
 
-/// Why a response says nothing about a certificate.
+/// Why a response is not accepted for a certificate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OcspError {
-    /// It is an error response.
+    /// An error response.
     #[error("the responder answered {0:?}")]
     Failure(Failure),
     /// It is not about the certificate.
     #[error("the response is not about this certificate")]
     OtherCertificate,
-    /// Its nonce is another one.
+    /// It has another nonce.
     #[error("the response's nonce is not the request's")]
     Nonce,
     /// It is from the future or too old.
     #[error("the response is for {this_update} to {next_update}, not for {at}")]
     Time {
-        /// Begin.
+        /// Start of its validity.
         this_update: String,
-        /// End.
+        /// End of its validity.
         next_update: String,
         /// Time of the check.
         at: String,
     },
-    /// Whoever signed it may not.
+    /// Its signer is not authorized.
     #[error("the responder is not authorised: {0}")]
     Responder(&'static str),
-    /// The signature is wrong.
+    /// The signature is invalid.
     #[error("the signature on the response is not valid")]
     Signature,
-    /// It cannot be read.
+    /// It cannot be parsed.
     #[error(transparent)]
     Malformed(#[from] PkiError),
 }
 
-/// A response that has been read. Its signature is not checked by reading it: see [`Response::verify`].
+/// A parsed response. Parsing does not verify its signature: see [`Response::verify`].
 #[derive(Debug, Clone)]
 pub struct Response {
-    /// The answers.
+    /// The status of each certificate.
     pub responses: Vec<Single>,
     /// When it was signed, seconds since 1970.
     pub produced_at: i64,
     /// The nonce, if it has one.
     pub nonce: Option<Vec<u8>>,
-    /// The certificates that came with it.
+    /// The certificates in it.
     pub certificates: Vec<Certificate>,
     responder: Responder,
     signed: Vec<u8>,
@@ -80,24 +80,24 @@ enum Responder {
     Key(Vec<u8>),
 }
 
-/// A response that may be believed.
+/// A response that was verified.
 #[derive(Debug, Clone)]
 pub struct Verified {
     /// The status of the certificate.
     pub status: Status,
-    /// Since when, seconds since 1970.
+    /// Start of its validity, seconds since 1970.
     pub this_update: i64,
-    /// Until when, seconds since 1970.
+    /// End of its validity, seconds since 1970.
     pub next_update: Option<i64>,
-    /// Whether the nonce that was asked with came back. Responders that make their answers in advance do not
-    /// send it (RFC 9654, section 2.1).
+    /// Whether it has the request's nonce. Responders that make responses in advance return none (RFC 9654, section
+    /// 2.1).
     pub nonce_echoed: bool,
     /// The responder's own certificate, if the issuer delegated.
     pub delegate: Option<Certificate>,
 }
 
 impl Response {
-    /// Reads a response in DER; error responses are [`OcspError::Failure`].
+    /// Parses a response in DER; an error response is [`OcspError::Failure`].
     pub fn parse(der: &[u8]) -> Result<Self, OcspError> {
         let refused =
             |reason: &str| PkiError::Malformed { what: "OCSP response", reason: reason.into() };
@@ -154,12 +154,12 @@ impl Response {
         })
     }
 
-    /// What the response says at `at` (seconds since 1970) about `certificate`, which `issuer` issued.
+    /// The verified status, at `at` (seconds since 1970), of `certificate`, which `issuer` issued.
     ///
-    /// It must be signed by the issuer or by a responder that the issuer itself issued a certificate to, for OCSP
-    /// signing and with ocsp-nocheck: without it, that certificate's own revocation would have to be known
-    /// first (RFC 6960, section 4.2.2.2.1), and such responders are refused. If `nonce` was asked with, a
-    /// response with another one is refused.
+    /// The signer must be the issuer, or a responder with a certificate from the issuer itself, for OCSP signing and
+    /// with ocsp-nocheck: without ocsp-nocheck the revocation of that certificate would have to be checked first (RFC
+    /// 6960, section 4.2.2.2.1), and such responders are refused. If the request had `nonce`, a response with another
+    /// one is refused.
     pub fn verify(
         &self,
         issuer: &Certificate,
@@ -175,8 +175,8 @@ impl Response {
         if nonce.is_some() && self.nonce.is_some() && self.nonce.as_deref() != nonce {
             return Err(OcspError::Nonce);
         }
-        // Without nextUpdate there is always newer information (RFC 6960, section 4.2.2.1); what was just made
-        // is believed for as long as clocks may differ.
+        // Without nextUpdate newer information is always available (RFC 6960, section 4.2.2.1); a response that was
+        // just made is accepted for as long as clocks may differ.
         let end = single.next_update.unwrap_or(single.this_update + CLOCK_SKEW_SECONDS);
         if single.this_update > at + CLOCK_SKEW_SECONDS || end < at {
             return Err(OcspError::Time {
@@ -195,7 +195,7 @@ impl Response {
         })
     }
 
-    /// Checks the signature; gives the responder's certificate, or `None` if the issuer itself signed.
+    /// Verifies the signature; returns the responder's certificate, or `None` if the issuer itself signed.
     fn signer(
         &self,
         issuer: &Certificate,
@@ -230,7 +230,7 @@ impl Response {
     }
 }
 
-/// RFC 6960, section 4.2.2.2: issued directly by the CA that the answer is about, for OCSP signing.
+/// RFC 6960, section 4.2.2.2: issued directly by the CA of the certificate in question, for OCSP signing.
 fn check_delegate(delegate: &Certificate, issuer: &Certificate, at: i64) -> Result<(), OcspError> {
     let refuse = |reason| Err(OcspError::Responder(reason));
     if delegate.extended_key_usage().is_none_or(|(_, list)| !list.contains(&OCSP_SIGNING)) {

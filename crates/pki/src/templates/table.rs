@@ -8,7 +8,7 @@ use super::{
     SERVER_AUTH, Template,
 };
 
-/// Every template. The first row is what AWS takes when none is named.
+/// All templates. The first row is AWS's default.
 pub static TEMPLATES: &[Template] = &[
     base("EndEntityCertificate", END_ENTITY),
     base("EndEntityClientAuthCertificate", CLIENT),
@@ -20,7 +20,7 @@ pub static TEMPLATES: &[Template] = &[
     base("SubordinateCACertificate_PathLen1", sub(1)),
     base("SubordinateCACertificate_PathLen2", sub(2)),
     base("SubordinateCACertificate_PathLen3", sub(3)),
-    // The request's extensions as well.
+    // With the request's extensions.
     csr("EndEntityCertificate_CSRPassthrough", END_ENTITY),
     csr("EndEntityClientAuthCertificate_CSRPassthrough", CLIENT),
     csr("EndEntityServerAuthCertificate_CSRPassthrough", SERVER),
@@ -36,7 +36,7 @@ pub static TEMPLATES: &[Template] = &[
     csr("BlankSubordinateCACertificate_PathLen1_CSRPassthrough", blank_sub(1)),
     csr("BlankSubordinateCACertificate_PathLen2_CSRPassthrough", blank_sub(2)),
     csr("BlankSubordinateCACertificate_PathLen3_CSRPassthrough", blank_sub(3)),
-    // The call's extensions as well.
+    // With the call's extensions.
     api("EndEntityCertificate_APIPassthrough", END_ENTITY),
     api("EndEntityClientAuthCertificate_APIPassthrough", CLIENT),
     api("EndEntityServerAuthCertificate_APIPassthrough", SERVER),
@@ -58,7 +58,7 @@ pub static TEMPLATES: &[Template] = &[
     api("BlankRootCACertificate_PathLen1_APIPassthrough", blank_root(Some(1))),
     api("BlankRootCACertificate_PathLen2_APIPassthrough", blank_root(Some(2))),
     api("BlankRootCACertificate_PathLen3_APIPassthrough", blank_root(Some(3))),
-    // Both.
+    // With both.
     both("EndEntityCertificate_APICSRPassthrough", END_ENTITY),
     both("EndEntityClientAuthCertificate_APICSRPassthrough", CLIENT),
     both("EndEntityServerAuthCertificate_APICSRPassthrough", SERVER),
@@ -74,7 +74,7 @@ pub static TEMPLATES: &[Template] = &[
     both("BlankSubordinateCACertificate_PathLen1_APICSRPassthrough", blank_sub(1)),
     both("BlankSubordinateCACertificate_PathLen2_APICSRPassthrough", blank_sub(2)),
     both("BlankSubordinateCACertificate_PathLen3_APICSRPassthrough", blank_sub(3)),
-    // Not AWS's.
+    // Beyond AWS.
     base("IPSecEndEntityCertificate", IPSEC),
     csr("IPSecEndEntityCertificate_CSRPassthrough", IPSEC),
     api("IPSecEndEntityCertificate_APIPassthrough", IPSEC),
@@ -106,7 +106,7 @@ const OCSP_SIGNER: Template = signer(&[OCSP_SIGNING]);
 const BLANK: Template = NONE;
 const BLANK_CRITICAL: Template = Template { critical_constraints: true, ..NONE };
 const ROOT: Template = Template { kind: Kind::Root, key_usage: CA_KEY_USAGE, ..NONE };
-/// An IPsec peer, as IKEv2 knows it by one of its alternative names: RFC 4945, sections 3.1 and 5.1.3. Key usage
+/// An IPsec peer, which IKEv2 identifies by one of its alternative names: RFC 4945, sections 3.1 and 5.1.3. Key usage
 /// has digitalSignature or nonRepudiation (5.1.3.2); the extended key usage is not critical (5.1.3.12).
 const IPSEC: Template = Template {
     aws: false,

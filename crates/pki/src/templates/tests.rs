@@ -1,4 +1,4 @@
-//! The whole table: names, where extensions come from, key usages by kind of key.
+//! The whole table: names, sources of extensions, key usages by kind of key.
 
 use super::*;
 use crate::extension::extension;
@@ -73,7 +73,7 @@ fn value(list: &[Extension], oid: ObjectIdentifier) -> Option<&Extension> {
     first
 }
 
-/// Each extension comes from the first source that has it, in AWS's order.
+/// Each extension comes from the first source that defines it, in AWS's order.
 #[test]
 fn sources_count_in_their_order() {
     let key = public_key("ECC_NIST_P256");
@@ -157,7 +157,7 @@ fn sources_count_in_their_order() {
     }
 }
 
-/// Every template with every kind of key: what a key cannot do is left out, or refused where nothing would remain.
+/// Every template with every kind of key: what a key cannot do is dropped, or refused if nothing would remain.
 #[test]
 fn key_usages_fit_the_key() {
     let san = [names("a.example")];

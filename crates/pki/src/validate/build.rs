@@ -1,8 +1,8 @@
 //! Path building: from the leaf upwards, by name and signature, depth first.
 //!
-//! Every path that reaches a trust anchor is checked as a whole; the first that holds is taken. What the search may
-//! cost is limited, since whoever offers certificates may be an adversary: signatures, steps and name
-//! comparisons are counted over the whole validation.
+//! Every path that reaches a trust anchor is checked as a whole; the first valid one is returned. The search is
+//! limited, because the certificates may come from an adversary: signatures, steps and name comparisons are counted
+//! over the whole validation.
 
 use super::check::{self, Status};
 use super::pool::Pool;
@@ -27,27 +27,27 @@ pub fn find<'a>(
     })
 }
 
-/// A path that was found.
+/// A path that the search has found.
 pub struct Found {
-    /// Leaf first.
+    /// Indexes into the pool, leaf first.
     pub path: Vec<usize>,
     holds: check::Holds,
 }
 
-/// One search for a path.
+/// A search for a path.
 pub struct Search<'p, 'a> {
     pool: &'p Pool<'a>,
     options: &'p Options<'p>,
-    /// Finds out whether a certificate is revoked.
+    /// Checks whether a certificate is revoked.
     status: Status,
-    /// The only trust anchor that will do, if there is one.
+    /// The only trust anchor that is accepted, if there is one.
     anchor: Option<usize>,
     /// CRL signers whose own path is being built.
     busy: &'p [usize],
     best: Option<(Rank, Refusal)>,
 }
 
-/// How far a path came that was refused.
+/// How far a refused path came.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     NoIssuer,
@@ -66,7 +66,7 @@ impl<'p, 'a> Search<'p, 'a> {
         Self { pool, options, status, anchor, busy, best: None }
     }
 
-    /// Looks for a path from `target`.
+    /// Searches for a path from `target`.
     pub fn run(mut self, target: usize) -> Result<Found, Refusal> {
         let mut path = vec![target];
         if let Some(found) = self.extend(&mut path)? {
@@ -78,7 +78,7 @@ impl<'p, 'a> Search<'p, 'a> {
         ))
     }
 
-    /// Tries all ways on from the end of `path`. Errors end the whole search.
+    /// Tries every continuation of `path`. Errors end the whole search.
     fn extend(&mut self, path: &mut Vec<usize>) -> Result<Option<Found>, Refusal> {
         let pool = self.pool;
         let Some(tip) = path.last().copied() else { return Ok(None) };
@@ -87,7 +87,7 @@ impl<'p, 'a> Search<'p, 'a> {
         for candidate in self.candidates(tip) {
             pool.step().map_err(limit)?;
             let is_root = pool.is_root(candidate);
-            // The same certificate twice, or another certificate of the same subject and key, leads nowhere.
+            // The same certificate again, or another one with the same subject and key, leads nowhere.
             if !is_root && path.iter().any(|known| pool.is_same_entity(*known, candidate)) {
                 continue;
             }
@@ -128,8 +128,8 @@ impl<'p, 'a> Search<'p, 'a> {
         Ok(None)
     }
 
-    /// Certificates whose subject is the issuer: trust anchors first, then those whose key identifier fits
-    /// (a hint only: RFC 5280, section 4.2.1.1).
+    /// Certificates whose subject is the issuer: trust anchors first, then those whose key identifier matches (only a
+    /// hint: RFC 5280, section 4.2.1.1).
     fn candidates(&self, tip: usize) -> Vec<usize> {
         let pool = self.pool;
         let wanted = pool.certificates[tip].issuer();

@@ -1,5 +1,5 @@
-//! One path checked as a whole: RFC 5280, section 6.1.2 to 6.1.5. Names and signatures have been followed by the
-//! search that found it.
+//! Checks one path as a whole: RFC 5280, section 6.1.2 to 6.1.5. The search that found it has checked names and
+//! signatures.
 
 use const_oid::ObjectIdentifier;
 use const_oid::db::rfc5280::ANY_EXTENDED_KEY_USAGE;
@@ -10,17 +10,17 @@ use super::pool::Pool;
 use super::rules::{may_issue, validity};
 use super::{Options, Revocation, Rule, constraints};
 
-/// What holds of a path.
+/// Results for a valid path.
 #[derive(Default)]
 pub struct Holds {
-    /// Policies that it is valid under.
+    /// Policies under which it is valid.
     pub policies: Vec<ObjectIdentifier>,
-    /// Certificates whose revocation status is not known, leaf first, and why.
+    /// Certificates whose revocation status is unknown, leaf first, and why.
     pub undetermined: Vec<(usize, String)>,
 }
 
-/// Finds out about the certificate at a place of a path whether it is revoked, which is refused; gives the reason if that
-/// cannot be known and need not be. The last argument holds the CRL signers whose own path is being built.
+/// Refuses a revoked certificate, given by its position on a path; returns the reason if its status is unknown and
+/// need not be known. The last argument holds the CRL signers whose own path is being built.
 pub type Status =
     fn(&Pool<'_>, &Options<'_>, &[usize], usize, &[usize]) -> Result<Option<String>, Rule>;
 
@@ -49,7 +49,8 @@ pub fn path(
         if let Some(oid) = facts.unknown_critical {
             return Err(fail(Rule::CriticalExtension(oid)));
         }
-        // RFC 5280, section 6.1.3 (b), (c): CAs that change their key are not held to their own constraints.
+        // RFC 5280, section 6.1.3 (b), (c): self-issued CA certificates, for a change of key, are exempt from their
+        // own constraints.
         if last || !self_issued {
             let mut left = pool.comparisons_left.get();
             let outcome =
@@ -86,8 +87,8 @@ pub fn path(
     Ok(Holds { policies, undetermined })
 }
 
-/// Every purpose that is asked for must be allowed wherever purposes are restricted: RFC 5280 says so of the leaf,
-/// and verifiers agree to read a CA's extended key usage in the same way.
+/// Every requested purpose must be allowed wherever purposes are restricted: RFC 5280 says so for the leaf, and
+/// verifiers agree to treat a CA's extended key usage in the same way.
 fn purposes(facts: &Facts, options: &Options<'_>) -> Result<(), Rule> {
     let Some(allowed) = &facts.purposes else { return Ok(()) };
     if allowed.contains(&ANY_EXTENDED_KEY_USAGE) {

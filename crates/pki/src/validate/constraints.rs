@@ -1,4 +1,4 @@
-//! Name constraints (RFC 5280, section 4.2.1.10), and a limit on the work that they may cause.
+//! Name constraints (RFC 5280, section 4.2.1.10), with a limit on their work.
 
 use der::Tagged;
 use x509_cert::ext::pkix::NameConstraints;
@@ -35,7 +35,7 @@ enum Form {
     Email(String),
     Uri(String),
     Ip(Vec<u8>),
-    /// A form that is not compared, by its tag.
+    /// Another form, by its tag, which is not compared.
     Other(der::Tag),
 }
 
@@ -43,7 +43,7 @@ impl Constraints {
     pub fn new(constraints: &NameConstraints) -> Result<Self, String> {
         let list = |subtrees: &Option<Vec<GeneralSubtree>>| {
             let subtrees = subtrees.as_deref().unwrap_or_default();
-            // RFC 5280: minimum is zero and maximum absent, always.
+            // RFC 5280: minimum is always zero and maximum always absent.
             if subtrees.iter().any(|subtree| subtree.minimum != 0 || subtree.maximum.is_some()) {
                 return Err("minimum and maximum are not allowed".to_owned());
             }
@@ -69,7 +69,7 @@ fn base(name: &GeneralName) -> Result<Form, String> {
     Ok(form)
 }
 
-/// Ones, then zeros (RFC 4632).
+/// Whether a mask is ones, then zeros (RFC 4632).
 fn is_prefix(mask: &[u8]) -> bool {
     let ones: u32 = mask.iter().take_while(|byte| **byte == 0xff).count() as u32 * 8;
     let rest = mask.iter().map(|byte| byte.count_ones()).sum::<u32>() - ones;
@@ -88,8 +88,8 @@ fn form(name: &GeneralName) -> Form {
     }
 }
 
-/// Checks all names of a certificate, with its alternative `names`, against the constraints of all CAs above it. `budget` is what is left of the
-/// comparisons that the whole validation may make.
+/// Checks all names of a certificate, with its alternative `names`, against the constraints of all CAs above it.
+/// `budget` is the number of comparisons that the validation may still make.
 pub fn check(
     certificate: &Certificate,
     names: &[GeneralName],
@@ -102,8 +102,8 @@ pub fn check(
     check_all(&names_of(certificate, names), above, budget)
 }
 
-/// As [`check`] for what is to be issued, and stricter: a common name that would be taken for the name of a host must be
-/// permitted, too. Some clients look there if no alternative name is one.
+/// The same as [`check`] for a certificate to be issued, and stricter: a common name that looks like a host name must
+/// be permitted, too. Some clients use it if no alternative name is a host name.
 pub fn check_new(
     certificate: &Certificate,
     names: &[GeneralName],
@@ -132,18 +132,18 @@ fn names_of(certificate: &Certificate, alternative: &[GeneralName]) -> Vec<(Form
         names.push((Form::Directory(Comparable::new(subject)), subject.to_string()));
     }
     for attribute in subject.iter().filter(|attribute| attribute.oid == EMAIL_ADDRESS) {
-        // RFC 5280 wants this where there is no alternative name; there is no reason to spare the others.
+        // RFC 5280 requires this where there is no alternative name; there is no reason to exempt the others.
         let address = text(attribute).unwrap_or_default();
         names.push((Form::Email(address.clone()), address));
     }
     names.extend(alternative.iter().map(|name| (form(name), format!("{name:?}"))));
-    // RFC 9598, section 6: constraints on rfc822Name are on internationalized mailboxes, too.
+    // RFC 9598, section 6: constraints on rfc822Name apply to internationalized mailboxes, too.
     let mailboxes = alternative.iter().filter_map(internationalized_mailbox);
     names.extend(mailboxes.map(|mailbox| (Form::Email(mailbox.clone()), mailbox)));
     names
 }
 
-/// The value of a `SmtpUTF8Mailbox` (RFC 9598, section 3); empty, which is not comparable, if it is not one.
+/// The value of a `SmtpUTF8Mailbox` (RFC 9598, section 3); empty, which never compares, if it is malformed.
 fn internationalized_mailbox(name: &GeneralName) -> Option<String> {
     let GeneralName::OtherName(other) = name else { return None };
     if other.type_id != SMTP_UTF8_MAILBOX {
@@ -191,13 +191,14 @@ fn check_one(name: &Form, constraints: &Constraints) -> Result<(), &'static str>
     Ok(())
 }
 
-/// Whether `name` lies in the subtree. What cannot be compared lies in excluded ones and in no permitted one.
+/// Whether `name` lies in the subtree. A name that cannot be compared lies in excluded subtrees and in no permitted
+/// one.
 fn within(name: &Form, base: &Form, excluded: bool) -> bool {
     match (name, base) {
         (Form::Directory(name), Form::Directory(base)) if excluded => name.may_be_within(base),
         (Form::Directory(name), Form::Directory(base)) => name.is_within(base),
         (Form::Dns(name), Form::Dns(base)) => {
-            // A wildcard may stand for the very name that is excluded.
+            // A wildcard may stand for exactly the name that is excluded.
             let wild = excluded
                 && name.strip_prefix("*.").is_some_and(|parent| {
                     base.split_once('.')
@@ -239,7 +240,7 @@ fn within(name: &Form, base: &Form, excluded: bool) -> bool {
 }
 
 /// Both in lower case. With `subdomains`, hosts below the base are in it, too (dNSName); a base that begins with a
-/// dot has them always, and not itself (URI and e-mail).
+/// dot always includes them, and not itself (URI and e-mail).
 fn host_within(host: &str, base: &str, subdomains: bool) -> bool {
     let host = host.strip_suffix('.').unwrap_or(host);
     if base.is_empty() {
@@ -284,7 +285,7 @@ mod tests {
     #[test]
     fn subtrees_contain_what_rfc_5280_says() {
         let ip = |bytes: &[u8]| Form::Ip(bytes.to_vec());
-        // (name, base, in it when permitted, in it when excluded)
+        // (name, base, in it if permitted, in it if excluded)
         let cases = [
             (dns("host.example.com"), dns("example.com"), true, true),
             (dns("example.com"), dns("example.com"), true, true),

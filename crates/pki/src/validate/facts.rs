@@ -1,4 +1,4 @@
-//! What path validation needs to know of a certificate, read once.
+//! The properties of a certificate that path validation needs, parsed once.
 
 use const_oid::ObjectIdentifier;
 use const_oid::db::rfc5280 as ids;
@@ -21,14 +21,14 @@ use crate::public_key;
 const NO_REVOCATION: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.29.56");
 const OCSP_NO_CHECK: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.48.1.5");
 
-/// Extensions that are known here and must not be critical, and which section says so. The others that must not are
-/// unknown, and refused for that.
+/// Known extensions that must not be critical, and the section that says so. The others that must not be critical are
+/// unknown here, and refused for that.
 const NEVER_CRITICAL: &[(ObjectIdentifier, &str)] = &[
     (ids::ID_CE_AUTHORITY_KEY_IDENTIFIER, "RFC 5280, section 4.2.1.1,"),
     (ids::ID_CE_SUBJECT_KEY_IDENTIFIER, "RFC 5280, section 4.2.1.2,"),
 ];
 
-/// The facts. Everything that is critical is in here, or is [`Facts::unknown_critical`].
+/// The properties. Every critical extension is in here, or in [`Facts::unknown_critical`].
 #[derive(Default)]
 pub struct Facts {
     pub public_key: Vec<u8>,
@@ -51,7 +51,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Reads all extensions that path validation knows. The error is for people.
+    /// Parses all extensions that path validation knows. The error is for people.
     pub fn read(certificate: &Certificate) -> Result<Self, String> {
         let mut facts = Self {
             public_key: certificate.public_key().map_err(|error| error.to_string())?,
@@ -86,7 +86,7 @@ impl Facts {
         Ok(facts)
     }
 
-    /// Takes one extension in, and says whether it is known.
+    /// Takes an extension; returns whether it is known.
     fn take(&mut self, extension: &Extension) -> Result<bool, String> {
         let value = extension.extn_value.as_bytes();
         match extension.extn_id {
@@ -159,7 +159,7 @@ impl Facts {
         Ok(())
     }
 
-    /// Whether it is a CA's certificate.
+    /// Whether it is the certificate of a CA.
     pub fn is_ca(&self) -> bool {
         self.basic_constraints.as_ref().is_some_and(|constraints| constraints.ca)
     }

@@ -1,11 +1,11 @@
-//! Whether a certificate is for somebody (RFC 9525): only alternative names count, never the common name.
+//! Whether a certificate is for an identity (RFC 9525): only alternative names count, never the common name.
 
 use std::fmt;
 use std::net::IpAddr;
 
 use x509_cert::ext::pkix::name::{GeneralName, GeneralNames};
 
-/// Who a certificate must be for.
+/// The identity that a certificate must be for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Identity<'a> {
     /// A host by its DNS name; internationalised names as A-labels.
@@ -26,7 +26,7 @@ impl fmt::Display for Identity<'_> {
 }
 
 impl Identity<'_> {
-    /// Whether one of the names is this one.
+    /// Whether one of the names matches.
     pub(super) fn is_among(&self, names: &GeneralNames) -> bool {
         names.iter().any(|name| match (self, name) {
             (Self::Dns(wanted), GeneralName::DnsName(name)) => dns_matches(wanted, name.as_str()),
@@ -42,7 +42,7 @@ impl Identity<'_> {
     }
 }
 
-/// RFC 9525, section 6.3: without regard to case; a wildcard is the whole leftmost label and stands for one.
+/// RFC 9525, section 6.3: ignores case; a wildcard is the whole leftmost label and stands for one label.
 fn dns_matches(wanted: &str, name: &str) -> bool {
     let wanted = wanted.strip_suffix('.').unwrap_or(wanted);
     if wanted.is_empty() || wanted.contains('*') {
@@ -61,7 +61,7 @@ fn dns_matches(wanted: &str, name: &str) -> bool {
     }
 }
 
-/// The host without regard to case, the local part exactly (RFC 5280, section 7.5).
+/// Ignores case in the host; the local part must be equal (RFC 5280, section 7.5).
 fn email_matches(wanted: &str, name: &str) -> bool {
     match (wanted.rsplit_once('@'), name.rsplit_once('@')) {
         (Some((local, host)), Some((other_local, other_host))) => {

@@ -1,14 +1,14 @@
-//! Comparing distinguished names as RFC 5280, section 7.1 wants it: without regard to case, to the amount of
-//! white space and to the kind of string.
+//! Compares distinguished names by RFC 5280, section 7.1: ignores case, the amount of white space and the type of
+//! string.
 //!
-//! Not done: the Unicode normalisation of RFC 4518. Names that differ in it only are different here.
+//! The Unicode normalisation of RFC 4518 is not applied: names that differ only in it count as different.
 
 use const_oid::ObjectIdentifier;
 use der::{Encode, Tag, Tagged};
 use x509_cert::attr::AttributeTypeAndValue;
 use x509_cert::name::{Name, RelativeDistinguishedName};
 
-/// A name in the form in which it is compared.
+/// A name in the form for comparison.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Comparable(Vec<Part>);
 
@@ -17,8 +17,7 @@ pub struct Comparable(Vec<Part>);
 struct Part {
     value: Vec<u8>,
     kinds: Vec<ObjectIdentifier>,
-    /// Whether one of its values is no text that is known here: it may mean the same as another one without being the
-    /// same.
+    /// Whether one of its values has an unknown encoding: it may mean the same as another without being equal.
     opaque: bool,
 }
 
@@ -28,12 +27,12 @@ impl Comparable {
         Self(name.iter_rdn().map(comparable_rdn).collect())
     }
 
-    /// Whether this name is `base` or lies below it (RFC 5280, section 4.2.1.10, directoryName).
+    /// Whether this name is `base` or below it (RFC 5280, section 4.2.1.10, directoryName).
     pub fn is_within(&self, base: &Self) -> bool {
         self.0.starts_with(&base.0)
     }
 
-    /// Whether this name may be `base` or lie below it: what cannot be compared counts as the same.
+    /// Whether this name may be `base` or below it: values that cannot be compared count as equal.
     pub fn may_be_within(&self, base: &Self) -> bool {
         let same = |(part, base): (&Part, &Part)| part == base || part.may_be(base);
         self.0.len() >= base.0.len() && self.0.iter().zip(&base.0).all(same)
@@ -59,7 +58,7 @@ impl Part {
 fn comparable_rdn(rdn: &RelativeDistinguishedName) -> Part {
     let mut attributes: Vec<_> = rdn.iter().map(comparable_attribute).collect();
     attributes.sort();
-    // Lengths are written, so that no two lists of attributes come out alike.
+    // Lengths are included, so that no two lists of attributes have the same form.
     let mut out = Vec::new();
     for attribute in attributes {
         out.extend_from_slice(&attribute.len().to_be_bytes());
@@ -91,7 +90,7 @@ fn comparable_attribute(attribute: &AttributeTypeAndValue) -> Vec<u8> {
     out
 }
 
-/// The text of a string value, whatever kind of string it is.
+/// The text of a string value, whatever its type.
 pub fn text(attribute: &AttributeTypeAndValue) -> Option<String> {
     let bytes = attribute.value.value();
     match attribute.value.tag() {
@@ -130,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_of_all_kinds_are_compared_and_what_is_not_may_be_anything() {
+    fn names_compare_across_string_types() {
         let base = name(ORGANIZATION, Tag::Utf8String, b"Evil Corp");
         for (tag, bytes) in [
             (Tag::PrintableString, b"evil  CORP".as_slice()),

@@ -1,5 +1,5 @@
-//! Certificate policies: RFC 5280, section 6.1, with the graph of RFC 9618 in place of the tree, which a chain
-//! can make grow exponentially.
+//! Certificate policies: RFC 5280, section 6.1, with the graph of RFC 9618 instead of the tree, which a chain can
+//! make grow exponentially.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,9 +9,9 @@ use const_oid::db::rfc5280::ANY_POLICY;
 use super::facts::Facts;
 use super::{Options, Rule};
 
-/// One policy at one depth.
+/// A policy at one depth.
 struct Node {
-    /// What it is called in the next certificate.
+    /// Its names in the next certificate.
     expected: BTreeSet<ObjectIdentifier>,
     /// Policies at the depth above.
     parents: BTreeSet<ObjectIdentifier>,
@@ -21,7 +21,7 @@ type Level = BTreeMap<ObjectIdentifier, Node>;
 
 /// The state of policy processing along a path of `n` certificates.
 pub struct Policies {
-    /// One level for each depth from 0; the last one without nodes means that the graph is NULL.
+    /// One level for each depth from 0; if the last one has no nodes, the graph is NULL.
     levels: Vec<Level>,
     explicit_policy: usize,
     policy_mapping: usize,
@@ -83,7 +83,7 @@ impl Policies {
         if self.explicit_policy == 0 && self.is_null() { Err(Rule::Policy) } else { Ok(()) }
     }
 
-    /// RFC 5280, section 6.1.4 (a), (b), (h), (i), (j), for a certificate that others follow.
+    /// RFC 5280, section 6.1.4 (a), (b), (h), (i), (j), for a certificate that is not the last.
     pub fn prepare(&mut self, facts: &Facts, self_issued: bool) -> Result<(), Rule> {
         let any = |(from, to): &(ObjectIdentifier, ObjectIdentifier)| {
             *from == ANY_POLICY || *to == ANY_POLICY
@@ -140,14 +140,14 @@ impl Policies {
         if self.explicit_policy == 0 && user.is_empty() { Err(Rule::Policy) } else { Ok(user) }
     }
 
-    /// RFC 9618, section 5.6: the names that the trust anchor's domain has for what the leaf is valid under.
+    /// RFC 9618, section 5.6: the names in the trust anchor's domain of the policies that the leaf is valid under.
     fn authority_constrained(&self) -> BTreeSet<ObjectIdentifier> {
         let mut out = BTreeSet::new();
         let Some(leaf_level) = self.levels.last() else { return out };
         if leaf_level.contains_key(&ANY_POLICY) {
             out.insert(ANY_POLICY);
         }
-        // From the leaf up, only what has a descendant there.
+        // From the leaf upwards, keeps only policies with a descendant.
         let mut alive: BTreeSet<_> = leaf_level.keys().copied().collect();
         for level in self.levels.iter().rev() {
             let mut above = BTreeSet::new();

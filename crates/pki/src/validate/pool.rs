@@ -1,4 +1,4 @@
-//! What one validation works with, and what it may cost.
+//! The data of one validation, and its limits.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use super::names::Comparable;
 use super::{MAX_NAME_COMPARISONS, MAX_SIGNATURES, MAX_STEPS, Material, Refusal, Rule, rules};
 use crate::certificate::Certificate;
 
-/// All certificates of one validation, what is known of them, and what may still be spent.
+/// All certificates of a validation, what is known of them, and what is left of the limits.
 pub struct Pool<'a> {
     /// The leaf, then intermediates, then trust anchors.
     pub certificates: Vec<&'a Certificate>,
@@ -20,12 +20,12 @@ pub struct Pool<'a> {
     steps_left: Cell<u32>,
     pub comparisons_left: Cell<u32>,
     pub material: Material<'a>,
-    /// Which key made a CRL's signature, by the CRL's place.
+    /// Which key made a CRL's signature, by the CRL's index.
     pub crl_signatures: RefCell<HashMap<(usize, usize), bool>>,
 }
 
 impl<'a> Pool<'a> {
-    /// Of a leaf, with all that may be spent.
+    /// The pool of a leaf, with full limits.
     pub fn new(leaf: &'a Certificate, material: &Material<'a>) -> Self {
         let certificates: Vec<_> =
             std::iter::once(leaf).chain(material.intermediates).chain(material.roots).collect();
@@ -74,25 +74,25 @@ impl<'a> Pool<'a> {
         &self.names(index)[1]
     }
 
-    /// RFC 5280, section 6.1: the same name as subject and issuer.
+    /// RFC 5280, section 6.1: subject and issuer are the same name.
     pub fn is_self_issued(&self, index: usize) -> bool {
         self.subject(index) == self.issuer(index)
     }
 
-    /// Whether two certificates are for the same name and key.
+    /// Whether two certificates have the same subject and key.
     pub fn is_same_entity(&self, a: usize, b: usize) -> bool {
         let key = |index| self.facts(index).ok().map(|facts| &facts.public_key);
         a == b || (key(a) == key(b) && self.subject(a) == self.subject(b))
     }
 
-    /// Takes `count` signatures off what may be verified.
+    /// Takes `count` signatures off the limit.
     pub fn spend_signatures(&self, count: u32) -> Result<(), Rule> {
         let left = self.signatures_left.get().checked_sub(count);
         self.signatures_left.set(left.ok_or(Rule::Limit("too many signatures to verify"))?);
         Ok(())
     }
 
-    /// Takes a step off what may be tried.
+    /// Takes a step off the limit.
     pub fn step(&self) -> Result<(), Rule> {
         let left = self.steps_left.get().checked_sub(1);
         self.steps_left.set(left.ok_or(Rule::Limit("too many paths to try"))?);
@@ -110,7 +110,7 @@ impl<'a> Pool<'a> {
         Ok(valid)
     }
 
-    /// What an issuer must be, whoever it issues to: cheap, and so asked before any signature.
+    /// Requirements on an issuer, whatever it issues: cheap, so they are checked before any signature.
     pub fn check_issuer(&self, index: usize, at: i64) -> Result<(), Rule> {
         let facts = self.facts(index)?;
         rules::validity(self.certificates[index], at)?;

@@ -1,7 +1,7 @@
-//! Revocation over the CRLs and OCSP responses that the caller has: RFC 5280, section 6.3, and RFC 6960.
+//! Revocation by the given CRLs and OCSP responses: RFC 5280, section 6.3, and RFC 6960.
 //!
-//! What any of them calls revoked is revoked. Delta and indirect CRLs are not used; CRLs for some reasons only
-//! count for those reasons.
+//! A certificate that any of them calls revoked is revoked. Delta and indirect CRLs are not used; CRLs for some
+//! reasons count for those reasons only.
 
 use der::flagset::FlagSet;
 use x509_cert::ext::pkix::crl::dp::{DistributionPoint, IssuingDistributionPoint, Reasons};
@@ -17,11 +17,11 @@ use crate::crl::Crl;
 use crate::ocsp::verify::CLOCK_SKEW_SECONDS;
 use crate::ocsp::{OcspError, Status};
 
-/// How many CRL signers may stand behind each other.
+/// Most CRL signers that may depend on each other.
 const MAX_SIGNER_DEPTH: usize = 2;
 
-/// Checks the certificate at `index` of `path` (leaf first, trust anchor last). Gives the reason if its status is not
-/// known and need not be.
+/// Checks the certificate at `index` of `path` (leaf first, trust anchor last). Returns the reason if its status is
+/// unknown and need not be known.
 pub fn check(
     pool: &Pool<'_>,
     options: &Options<'_>,
@@ -34,7 +34,7 @@ pub fn check(
     };
     let target = Target { pool, options, path, index: *index, issuer: *issuer, busy };
     let facts = pool.facts(*index)?;
-    // RFC 9608, section 4: only for certificates that are no CA's.
+    // RFC 9608, section 4: only for certificates that are not a CA's.
     if facts.no_revocation && !facts.is_ca() {
         return Ok(None);
     }
@@ -58,7 +58,7 @@ struct Target<'p, 'a> {
 }
 
 impl Target<'_, '_> {
-    /// Whether an OCSP response says that it is good.
+    /// Whether an OCSP response calls it good.
     fn ocsp(&self, why: &mut String) -> Result<bool, Rule> {
         let certificate = self.pool.certificates[self.index];
         let issuer = self.pool.certificates[self.issuer];
@@ -82,7 +82,7 @@ impl Target<'_, '_> {
         Ok(known)
     }
 
-    /// Whether CRLs that cover it for all reasons do not list it.
+    /// Whether CRLs cover it for all reasons and do not list it.
     fn crls(&self, facts: &Facts, why: &mut String) -> Result<bool, Rule> {
         let certificate = self.pool.certificates[self.index];
         let mut covered = 0;
@@ -111,7 +111,7 @@ impl Target<'_, '_> {
         Ok(covered & all == all)
     }
 
-    /// The reasons for which the CRL is about the certificate, at the time of the check.
+    /// The reasons for which the CRL covers the certificate, at the time of the check.
     fn usable(&self, crl: &Crl, facts: &Facts) -> Result<u16, String> {
         if let Some(reason) = crl.unusable() {
             return Err(format!("its CRL cannot be used: {reason}"));
@@ -120,7 +120,7 @@ impl Target<'_, '_> {
         if crl.this_update() > at + CLOCK_SKEW_SECONDS {
             return Err("its CRL is not valid yet".into());
         }
-        // RFC 5280, section 5.1.2.5: nextUpdate is always there.
+        // RFC 5280, section 5.1.2.5: nextUpdate is required.
         if crl.next_update().is_none_or(|next| next < at) {
             return Err("its CRL is too old".into());
         }
@@ -129,8 +129,8 @@ impl Target<'_, '_> {
             .ok_or_else(|| "its CRL is about other certificates".to_owned())
     }
 
-    /// RFC 5280, section 6.3.3 (f), (g): the CRL is signed by the CA or by a signer of the same name that has a
-    /// valid path of its own. Else this says what is wrong.
+    /// RFC 5280, section 6.3.3 (f), (g): the CRL must be signed by the CA, or by a signer of the same name that has a
+    /// valid path of its own. Otherwise returns what is wrong.
     fn not_signed(&self, index: usize, crl: &Crl) -> Result<Option<String>, Rule> {
         let pool = self.pool;
         let name = Comparable::new(crl.issuer());
@@ -152,8 +152,8 @@ impl Target<'_, '_> {
                 why = "its CRL is signed by a key whose certificate does not allow cRLSign (key usage), and is not used";
                 continue;
             }
-            // What is above in the path is being checked anyway. What is below is not asked: a revoked CA must not
-            // vouch for itself through what it issued.
+            // CAs above on the path are being checked anyway. Those below are not used: a revoked CA must not vouch
+            // for itself through certificates that it issued.
             if self.above().contains(&signer) || self.has_own_path(signer)? {
                 return Ok(None);
             }
@@ -161,7 +161,7 @@ impl Target<'_, '_> {
         Ok(Some(why.to_owned()))
     }
 
-    /// The issuer of the certificate and all above it.
+    /// The issuer of the certificate and the CAs above it.
     fn above(&self) -> &[usize] {
         let index = self.path.iter().position(|index| *index == self.issuer);
         index.and_then(|index| self.path.get(index..)).unwrap_or_default()
@@ -178,12 +178,12 @@ impl Target<'_, '_> {
         Ok(valid)
     }
 
-    /// Whether a CRL signer with a key of its own has a valid path. RFC 5280 wants the same trust anchor only, and so
-    /// would believe any CA that certifies a signer of another CA's name. Here the signer must be certified by the
-    /// CA itself, or by the one that certified the CA.
+    /// Whether a CRL signer with a key of its own has a valid path. RFC 5280 only requires the same trust anchor, and
+    /// so would trust any CA that certifies a signer with another CA's name. Here the CA itself must have certified
+    /// the signer, or the CA that certified it.
     fn has_own_path(&self, signer: usize) -> Result<bool, Rule> {
         let pool = self.pool;
-        // Of trust anchors only this path's counts, and that was checked before.
+        // Only this path's trust anchor counts, and it was checked before.
         if self.busy.contains(&signer)
             || self.busy.len() >= MAX_SIGNER_DEPTH
             || pool.is_root(signer)
@@ -210,12 +210,12 @@ impl Target<'_, '_> {
     }
 }
 
-/// All reasons that there are (RFC 5280, section 5.2.5: bit 0 is unused).
+/// All reasons (RFC 5280, section 5.2.5: bit 0 is unused).
 fn all_reasons() -> u16 {
     (FlagSet::<Reasons>::full() - Reasons::Unused).bits()
 }
 
-/// RFC 5280, section 6.3.3 (b)(2), (d): for which reasons a CRL with this issuing distribution point is about the
+/// RFC 5280, section 6.3.3 (b)(2), (d): the reasons for which a CRL with this issuing distribution point covers the
 /// certificate.
 fn scope(point: Option<&IssuingDistributionPoint>, facts: &Facts, issuer: &Name) -> Option<u16> {
     let Some(idp) = point else { return Some(all_reasons()) };
@@ -229,7 +229,7 @@ fn scope(point: Option<&IssuingDistributionPoint>, facts: &Facts, issuer: &Name)
     let Some(name) = &idp.distribution_point else { return Some(reasons) };
     let published = full_names(name, issuer);
     if facts.crl_points.is_empty() {
-        // As if there were a point with the issuer's name (RFC 5280, section 6.3.3, last paragraph).
+        // As with a distribution point that has the issuer's name (RFC 5280, section 6.3.3, last paragraph).
         let own = GeneralName::DirectoryName(issuer.clone());
         return published.iter().any(|name| same_name(name, &own)).then_some(reasons);
     }
@@ -249,7 +249,7 @@ fn scope(point: Option<&IssuingDistributionPoint>, facts: &Facts, issuer: &Name)
         .reduce(|all, one| all | one)
 }
 
-/// Whether CRLs of the point are issued by the certificate's own issuer.
+/// Whether the certificate's own issuer issues the CRLs of the point.
 fn is_of(point: &DistributionPoint, issuer: &Name) -> bool {
     let own = GeneralName::DirectoryName(issuer.clone());
     point.crl_issuer.as_ref().is_none_or(|issuers| issuers.iter().any(|one| same_name(one, &own)))
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crl_counts_for_the_certificates_and_reasons_that_it_names() {
+    fn crl_scope_limits_certificates_and_reasons() {
         let issuer = common_name("CA").unwrap();
         let own = GeneralName::DirectoryName(issuer.clone());
         let some: FlagSet<Reasons> = Reasons::KeyCompromise | Reasons::Superseded;

@@ -1,4 +1,4 @@
-//! Rules for one certificate of a path.
+//! Rules for a single certificate of a path.
 
 use super::Rule;
 use super::facts::Facts;

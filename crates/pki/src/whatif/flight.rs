@@ -1,29 +1,31 @@
-//! Bytes of a TLS 1.3 handshake (RFC 8446) and what they mean for round trips over TCP and QUIC.
+//! Bytes of a TLS 1.3 handshake (RFC 8446), and the round trips that they take over TCP and QUIC.
 //!
-//! With TLS_AES_256_GCM_SHA384, the server's messages behind ServerHello in as few records as they fit into, and no
-//! certificate compression (RFC 8879): what Outlast's own server sends, which a test holds against this.
+//! With TLS_AES_256_GCM_SHA384, the server's messages after ServerHello in as few records as possible, and without
+//! certificate compression (RFC 8879): this is what Outlast's own server sends, and a test compares the two.
 
 /// Bytes that a TCP segment carries on Ethernet with IPv4.
 pub const TCP_SEGMENT: usize = 1460;
 /// Segments that may be sent before the first acknowledgement (RFC 6928).
 pub const INITIAL_SEGMENTS: usize = 10;
-/// Bytes of a QUIC datagram before its path's limit is known (RFC 9000, section 14.1).
+/// Bytes of a QUIC datagram before the limit of the path is known (RFC 9000, section 14.1).
 pub const QUIC_DATAGRAM: usize = 1200;
 /// Datagrams that may be sent before the first acknowledgement (RFC 9002, section 7.2).
 pub const QUIC_INITIAL_DATAGRAMS: usize = 10;
-/// How many times what it has received a server may send before the client's address is validated (RFC 9000, 8.1).
+/// A server may send so many times the bytes it has received, until the client's address is validated (RFC 9000,
+/// 8.1).
 pub const AMPLIFICATION: usize = 3;
-/// Long header, CRYPTO frame and AEAD tag of one datagram, about: 27 + 7 + 16 bytes (RFC 9000, sections 17.2 and 19.6).
+/// Approximate overhead of one datagram: long header, CRYPTO frame and AEAD tag, 27 + 7 + 16 bytes (RFC 9000,
+/// sections 17.2 and 19.6).
 const QUIC_OVERHEAD: usize = 50;
 /// Header, inner content type and AEAD tag of an encrypted record.
 const RECORD_OVERHEAD: usize = 5 + 1 + 16;
 /// Most bytes in a record (RFC 8446, section 5.1).
 const MAX_RECORD: usize = 16_384;
-/// change_cipher_spec, which is there for middleboxes only (RFC 8446, appendix D.4).
+/// change_cipher_spec, sent for middleboxes only (RFC 8446, appendix D.4).
 const CHANGE_CIPHER_SPEC: usize = 6;
 /// Header of a handshake message.
 const MESSAGE: usize = 4;
-/// The empty server_name extension: the name that the client sent was understood (RFC 6066, section 3).
+/// The empty server_name extension, which acknowledges the client's (RFC 6066, section 3).
 const SERVER_NAME: usize = 4;
 /// The Finished message under SHA-384.
 const FINISHED: usize = MESSAGE + 48;
@@ -31,7 +33,7 @@ const FINISHED: usize = MESSAGE + 48;
 pub const HYBRID_SERVER_SHARE: usize = 1088 + 32;
 /// The same under X25519.
 pub const CLASSICAL_SERVER_SHARE: usize = 32;
-/// Bytes of an OCSP response besides its signature, made by the issuer itself for one certificate, without a nonce.
+/// Bytes of an OCSP response without its signature, by the issuer itself, for one certificate, without a nonce.
 pub const OCSP_BASE: usize = 213;
 
 /// What the size of a handshake depends on.
@@ -43,36 +45,36 @@ pub struct Shape<'a> {
     pub signature: usize,
     /// Bytes of the server's key share.
     pub share: usize,
-    /// Bytes of the ALPN protocol that is chosen, if any.
+    /// Bytes of the chosen ALPN protocol, if any.
     pub protocol: Option<usize>,
-    /// Bytes of an OCSP response that is stapled, if any.
+    /// Bytes of the stapled OCSP response, if any.
     pub staple: Option<usize>,
-    /// What is asked of the client, if it is asked for a certificate.
+    /// The request for the client's certificate, if there is one.
     pub request: Option<Request>,
 }
 
 /// A request for the client's certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
-    /// Signature schemes named.
+    /// Number of signature schemes.
     pub schemes: usize,
-    /// Bytes of the names of the CAs that are named, each with its two bytes of length.
+    /// Bytes of the CAs' names, each with its two bytes of length.
     pub authorities: usize,
 }
 
 /// Part of a flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// The message, or what is around all of them.
+    /// The message, or the overhead of all messages.
     pub name: &'static str,
     /// Bytes.
     pub bytes: usize,
 }
 
-/// What one side sends in one go.
+/// What one side sends at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flight {
-    /// Its parts, in order; the last is the records' overhead.
+    /// Its parts, in order; the last is the overhead of the records.
     pub parts: Vec<Part>,
 }
 
@@ -96,7 +98,7 @@ impl Flight {
         self.parts.iter().map(|part| part.bytes).sum()
     }
 
-    /// Bytes in QUIC datagrams, which need no records.
+    /// Bytes in QUIC datagrams, without records.
     pub fn quic_bytes(&self) -> usize {
         let around = self.parts.iter().filter(|part| part.name == RECORDS);
         quic_bytes(self.bytes() - around.map(|part| part.bytes).sum::<usize>())
@@ -111,7 +113,7 @@ pub fn server(shape: &Shape<'_>) -> Flight {
     let bytes = MESSAGE + 2 + SERVER_NAME + protocol;
     let mut parts = vec![Part { name: "EncryptedExtensions", bytes }];
     if let Some(request) = shape.request {
-        // signature_algorithms, and certificate_authorities where there are any.
+        // signature_algorithms, and certificate_authorities if there are any.
         let schemes = 4 + 2 + 2 * request.schemes;
         let authorities = if request.authorities == 0 { 0 } else { 4 + 2 + request.authorities };
         let bytes = MESSAGE + 1 + 2 + schemes + authorities;
@@ -125,7 +127,7 @@ pub fn server(shape: &Shape<'_>) -> Flight {
     Flight::of(MESSAGE + 2 + 32 + 1 + 32 + 2 + 1 + extensions, parts)
 }
 
-/// What a client with this chain answers to a request for its certificate: Certificate to Finished.
+/// A client's answer to a request for its certificate, with this chain: Certificate to Finished.
 pub fn client(chain: &[Vec<u8>], signature: usize) -> Flight {
     let parts = vec![
         Part { name: "Certificate", bytes: certificate(chain, None) },
@@ -146,17 +148,17 @@ pub fn quic_bytes(messages: usize) -> usize {
     messages + messages.div_ceil(QUIC_DATAGRAM - QUIC_OVERHEAD) * QUIC_OVERHEAD
 }
 
-/// What a client sends in QUIC for a ClientHello of this many bytes: full datagrams (RFC 9000, section 14.1).
+/// Bytes that a client sends over QUIC for a ClientHello of this size: full datagrams (RFC 9000, section 14.1).
 pub fn quic_client_bytes(client_hello: usize) -> usize {
     client_hello.div_ceil(QUIC_DATAGRAM - QUIC_OVERHEAD).max(1) * QUIC_DATAGRAM
 }
 
-/// Round trips that a flight takes beyond the first over TCP: the window doubles with each.
+/// Further round trips of a flight over TCP, after the first: the window doubles with each.
 pub fn extra_tcp_round_trips(bytes: usize) -> usize {
     rounds(bytes, INITIAL_SEGMENTS * TCP_SEGMENT, INITIAL_SEGMENTS * TCP_SEGMENT)
 }
 
-/// The same over QUIC, whose first round is limited by what the client has sent, too.
+/// The same over QUIC, where the first is also limited by the bytes that the client has sent.
 pub fn extra_quic_round_trips(bytes: usize, received: usize) -> usize {
     let window = QUIC_INITIAL_DATAGRAMS * QUIC_DATAGRAM;
     rounds(bytes, window.min(AMPLIFICATION * received), window)

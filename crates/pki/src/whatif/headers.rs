@@ -1,27 +1,26 @@
-//! Client certificates in HTTP headers: how proxies write them, and what servers behind them read. Facts about others,
-//! as rows.
+//! Client certificates in HTTP headers: how proxies write them, and what the servers behind them accept, as rows.
 
 use std::fmt::Write as _;
 
 use crate::pem;
 
-/// Bytes of the other lines of an ordinary request's head, about.
+/// Approximate size of the other lines of an ordinary request's head, in bytes.
 pub const OTHER_LINES: usize = 600;
 
-/// A way to hand on a client's certificate.
+/// A way to pass on a client's certificate.
 #[derive(Debug)]
 pub struct Encoding {
-    /// What does it.
+    /// Software that writes it.
     pub name: &'static str,
     /// The header's usual name.
     pub header: &'static str,
-    /// Where this is known from.
+    /// Source of the row.
     pub source: &'static str,
     /// The header's value for a chain (DER, the leaf first).
     encode: fn(&[Vec<u8>]) -> String,
 }
 
-/// Every encoding.
+/// All encodings.
 pub static ENCODINGS: &[Encoding] = &[
     Encoding {
         name: "nginx, $ssl_client_escaped_cert",
@@ -80,28 +79,28 @@ pub static ENCODINGS: &[Encoding] = &[
 ];
 
 impl Encoding {
-    /// Bytes of the header's line for a chain without its root, the leaf first.
+    /// Length of the header's line for a chain without its root, leaf first, in bytes.
     pub fn line(&self, chain: &[Vec<u8>]) -> usize {
         self.header.len() + ": ".len() + (self.encode)(chain).len() + "\r\n".len()
     }
 }
 
-/// What a server reads.
+/// Largest request head or line that a server accepts.
 #[derive(Debug)]
 pub struct Limit {
     /// The server.
     pub name: &'static str,
-    /// The setting, and its default.
+    /// Name and default of its setting.
     pub setting: &'static str,
     /// Bytes by default.
     pub bytes: usize,
-    /// Whether it is for the whole head, or else for each line.
+    /// Whether the limit is for the whole head, or for each line.
     pub whole: bool,
-    /// Where this is known from.
+    /// Source of the row.
     pub source: &'static str,
 }
 
-/// Every server.
+/// All servers.
 pub static LIMITS: &[Limit] = &[
     Limit {
         name: "nginx",
@@ -183,7 +182,7 @@ pub static LIMITS: &[Limit] = &[
 ];
 
 impl Limit {
-    /// Whether a request with a line of this many bytes is read.
+    /// Whether a request with a line of this length is accepted.
     pub fn fits(&self, line: usize) -> bool {
         line + if self.whole { OTHER_LINES } else { 0 } <= self.bytes
     }
@@ -199,7 +198,7 @@ fn base64_text(chain: &[Vec<u8>]) -> String {
     pem.lines().filter(|line| !line.starts_with("-----")).collect()
 }
 
-/// RFC 3986: all but unreserved characters, and `safe` ones, as %XX.
+/// RFC 3986: everything except unreserved characters and those in `safe`, as %XX.
 fn escaped(text: &str, safe: &[u8]) -> String {
     let mut out = String::with_capacity(text.len() * 11 / 10);
     for byte in text.bytes() {

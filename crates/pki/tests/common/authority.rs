@@ -1,4 +1,4 @@
-//! Certificates with any extensions, names and times, made with the crate's own parts.
+//! Certificates with any extensions, names and times, made with this crate.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -28,7 +28,7 @@ pub struct Authority {
     pub certificate: Certificate,
 }
 
-/// What a certificate shall be.
+/// Properties of a certificate.
 pub struct Plan {
     pub spec: &'static str,
     pub subject: Name,
@@ -38,7 +38,7 @@ pub struct Plan {
     pub extensions: Vec<Extension>,
     /// Extensions that are marked critical, whatever they are.
     pub critical: Vec<&'static str>,
-    /// In place of its key's.
+    /// Instead of its key's.
     pub public_key: Option<Vec<u8>>,
 }
 

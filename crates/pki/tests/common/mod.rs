@@ -1,4 +1,4 @@
-//! A small code-signing hierarchy, made with the crate's own parts.
+//! A small code-signing hierarchy, made with this crate.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -33,7 +33,7 @@ pub fn template(name: &str) -> &'static Template {
 
 pub fn issue(spec: &str, name: &str, row: &str, years: i64, issuer: Option<&Party>) -> Party {
     let found = KeySpec::by_name(spec).unwrap();
-    // One that CMS takes, too, if there is one: not RSASSA-PSS.
+    // An algorithm that CMS supports, too, if there is one: not RSASSA-PSS.
     let mut rows = found.signing.iter().filter(|row| row.oid.is_some());
     let first = rows.clone().next().unwrap();
     let algorithm = *rows.find(|row| !row.cms_digests.is_empty()).unwrap_or(first);

@@ -1,4 +1,4 @@
-//! Certificates as loose parts, to put together what no builder would.
+//! Certificates as separate parts, to build what no builder would.
 
 use outlast_pki::ObjectIdentifier;
 use outlast_pki::extensions::Extension;
@@ -55,7 +55,7 @@ pub fn dn(dotted: &str, tag: u8, value: &[u8]) -> Vec<u8> {
     seq(&[&tlv(0x31, &seq(&[&oid(dotted), &tlv(tag, value)]))])
 }
 
-/// The DER values in a constructed one.
+/// The DER values inside a constructed one.
 pub fn values(der: &[u8]) -> Vec<Vec<u8>> {
     let any = AnyRef::from_der(der).unwrap();
     let mut reader = SliceReader::new(any.value()).unwrap();

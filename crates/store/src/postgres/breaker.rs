@@ -1,11 +1,11 @@
-//! Keeps a database that hangs from holding up whoever reads.
+//! Keeps a hanging database from blocking readers.
 //!
-//! A caller waits on a thread of its own for what it reads. A database that is stopped, or behind a network that swallows
-//! packets, would hold all threads there are, one after the other, for as long as an answer may take. So only so many wait
-//! at a time; and once one has waited in vain, nobody waits any more: those that do are told, and those that come are told
-//! at once, until the database answers a look from here.
+//! A caller waits for its read on a thread of its own. A database that is stopped, or behind a network that drops
+//! packets, would block all threads one after the other, for as long as a read may take. So only a limited number of
+//! callers wait at a time. Once one of them has waited in vain, all waiting callers get an error, and so do new ones
+//! at once, until the database answers a probe.
 //!
-//! Commits wait for nothing on a thread: they are not held up here.
+//! Commits do not block a thread, so this does not concern them.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use super::patience::unavailable;
 use super::pool::Pool;
 use crate::{StoreError, limits};
 
-/// Interval between looks at the database while somebody waits for it, or it is silent.
+/// Interval between probes of the database while somebody waits for it or it is silent.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// How long a look may take before the database is held to be silent.
+/// Longest wait for the answer to a probe before the database counts as silent.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Whether the database is silent, and how many wait for it.
+/// Whether the database is silent, and how many callers wait for it.
 pub(super) struct Breaker {
     silent: watch::Sender<bool>,
     reading: Arc<AtomicUsize>,
@@ -36,17 +36,17 @@ impl Default for Breaker {
     }
 }
 
-/// The place of one that reads; given back when it is dropped.
+/// A reader's permit; released on drop.
 pub(super) struct Reading {
     silent: watch::Sender<bool>,
     reading: Arc<AtomicUsize>,
 }
 
 impl Breaker {
-    /// A place among those that read.
+    /// Takes a permit to read.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] at once while the database is silent, or when too many wait.
+    /// [`StoreError::Unavailable`] at once while the database is silent or too many callers wait.
     pub(super) fn begin(&self) -> Result<Reading, StoreError> {
         if *self.silent.borrow() {
             return Err(silent());
@@ -59,7 +59,7 @@ impl Breaker {
         Ok(reading)
     }
 
-    /// Looks at the database while somebody waits for it, or it is silent. Never ends.
+    /// Probes the database while somebody waits for it or it is silent. Never ends.
     pub(super) async fn watch(self: Arc<Self>, pool: Arc<Pool>) {
         loop {
             sleep(INTERVAL).await;
@@ -73,7 +73,7 @@ impl Breaker {
                     self.silent.send_replace(false);
                 }
                 Err(error) if is_silent(&error) => note_silent(&self.silent),
-                // One that refuses does so at once: nobody waits for it.
+                // A database that refuses answers at once, so nobody waits for it.
                 Ok(()) | Err(_) => {}
             }
         }
@@ -81,7 +81,7 @@ impl Breaker {
 }
 
 impl Reading {
-    /// What `asking` answers, unless the database falls silent meanwhile.
+    /// Awaits `asking`, unless the database falls silent in the meantime.
     pub(super) async fn wait<T>(
         self,
         asking: impl Future<Output = Result<T, StoreError>>,

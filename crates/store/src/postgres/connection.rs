@@ -1,4 +1,4 @@
-//! One connection to the database: made within a time limit, not too often, and what its errors mean.
+//! One connection to the database: made within a time limit and not too often; classifies its errors.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::patience::{ANSWER, CONNECT, unavailable};
 use super::settings::Settings;
 use crate::StoreError;
 
-/// What every session sets. `idle_in_transaction` frees the lock of a process that hangs or is cut off.
+/// Settings of every session. `idle_in_transaction` releases the lock of a process that hangs or is cut off.
 const SESSION: &str = "
     SET synchronous_commit = on;
     SET default_transaction_isolation = 'read committed';
@@ -21,8 +21,8 @@ const SESSION: &str = "
     SET client_min_messages = warning;
 ";
 
-/// Makes connections; after a failure not before a pause is over, so that a database that is down does not
-/// make everybody wait for it.
+/// Makes connections. After a failure it waits before the next attempt, so that a database that is down does not make
+/// every caller wait.
 pub(super) struct Connector {
     settings: Arc<Settings>,
     failed: Option<Failed>,
@@ -39,7 +39,7 @@ impl Connector {
         Self { settings, failed: None }
     }
 
-    /// A new connection, or at once the error of the last attempt.
+    /// A new connection; right after a failure, the error of the last attempt.
     pub(super) async fn connect(&mut self) -> Result<Client, StoreError> {
         let mut pause = Duration::from_millis(100);
         if let Some(failed) = &self.failed {
@@ -62,7 +62,7 @@ impl Connector {
     }
 }
 
-/// A new connection.
+/// Opens a new connection.
 pub(super) async fn connect(settings: &Settings) -> Result<Client, StoreError> {
     let connecting = async {
         let client = match &settings.tls {
@@ -101,7 +101,7 @@ where
     });
 }
 
-/// An answer of the database within [`ANSWER`].
+/// Awaits an answer of the database for at most [`ANSWER`].
 pub(super) async fn answer<T>(
     asking: impl Future<Output = Result<T, Error>>,
 ) -> Result<T, StoreError> {
@@ -111,26 +111,26 @@ pub(super) async fn answer<T>(
     }
 }
 
-/// What is said of a database that is asked and says nothing.
+/// Error message for a database that does not answer.
 const SILENT: &str = "the database does not answer";
 
-/// The error of whoever has waited long enough.
+/// Error of a caller that waited long enough.
 pub(super) fn silent() -> StoreError {
     unavailable(SILENT)
 }
 
-/// Whether that was the error.
+/// Whether `error` is [`silent`].
 pub(super) fn is_silent(error: &StoreError) -> bool {
     matches!(error, StoreError::Unavailable(what) if what == SILENT)
 }
 
-/// Whether the database refused one statement and kept the connection: the transaction is then rolled back.
+/// Whether the database refused one statement but kept the connection: the transaction is then rolled back.
 pub(super) fn is_refusal(error: &Error) -> bool {
     let severity = error.as_db_error().and_then(DbError::parsed_severity);
     severity == Some(Severity::Error)
 }
 
-/// Whether the same transaction may succeed when it is tried again.
+/// Whether the same transaction may succeed on another attempt.
 pub(super) fn is_transient(error: &Error) -> bool {
     let transient = [&SqlState::T_R_SERIALIZATION_FAILURE, &SqlState::T_R_DEADLOCK_DETECTED];
     error.code().is_some_and(|code| transient.contains(&code))
@@ -143,7 +143,7 @@ pub(super) fn failed(error: &Error) -> StoreError {
     }
 }
 
-/// What happened, without the values that it happened to.
+/// What happened, without the values involved.
 fn describe(error: &Error) -> String {
     if let Some(refusal) = error.as_db_error() {
         return format!("database: {} ({})", refusal.message(), refusal.code().code());

@@ -1,4 +1,4 @@
-//! The store in the database as a whole: handed out as of one point in time, and filled from that again.
+//! The whole store in the database: read as of one point in time, and filled from such a copy.
 
 use tokio_postgres::{Client, Row};
 
@@ -10,16 +10,16 @@ use super::writer::{APPEND, LOCK, SET_COUNTER};
 use super::{event_of, record_of};
 use crate::{Item, StoreError};
 
-/// Rows in one page of a snapshot.
+/// Rows per page of a snapshot.
 const PAGE: usize = 500;
-/// Items in one batch of a restore, and the bytes after which it takes no more.
+/// Items per batch of a restore, and the bytes after which a batch takes no more.
 pub(super) const BATCH: usize = 500;
 pub(super) const BATCH_BYTES: usize = 8 << 20;
 
-/// Whoever writes or reads the copy may be slow: the database waits longer than usual.
+/// The program that writes or reads the copy may be slow, so the database waits longer than usual.
 const PATIENCE: &str = "SET idle_in_transaction_session_timeout = '10min'; ";
 
-/// A transaction on a connection of its own, which sees the store as it was when it began.
+/// A transaction on its own connection, which sees the store as it was at the start.
 pub(super) struct Snapshot {
     client: Client,
     cursors: &'static [&'static str],
@@ -35,7 +35,7 @@ impl Snapshot {
         Ok(Self { client, cursors: &["records", "events"] })
     }
 
-    /// The next items; none when that was all.
+    /// Returns the next items; none after the last.
     pub(super) async fn page(&mut self) -> Result<Vec<Item>, StoreError> {
         while let Some((cursor, others)) = self.cursors.split_first() {
             let fetch = format!("FETCH FORWARD {PAGE} FROM {cursor}");
@@ -58,14 +58,14 @@ fn item_of(row: &Row, is_record: bool) -> Result<Item, StoreError> {
     Ok(Item::Event(event_of(row)?))
 }
 
-/// One transaction, so that a restore that breaks off leaves the store empty.
+/// One transaction, so that an interrupted restore leaves the store empty.
 pub(super) struct Restore {
     client: Client,
     highest: u64,
 }
 
 impl Restore {
-    /// Takes the lock of the writers and looks whether the store is empty.
+    /// Takes the writers' lock and checks that the store is empty.
     pub(super) async fn begin(settings: &Settings) -> Result<Self, StoreError> {
         let client = connection::connect(settings).await?;
         answer(client.batch_execute(&format!("{PATIENCE}BEGIN"))).await?;
@@ -76,7 +76,7 @@ impl Restore {
         if found.try_get(0).map_err(|error| failed(&error))? {
             return Err(StoreError::NotEmpty);
         }
-        // What was counted of records that are gone since.
+        // Removes counts of records that no longer exist.
         answer(client.batch_execute("DELETE FROM tally")).await?;
         Ok(Self { client, highest })
     }
@@ -104,7 +104,7 @@ impl Restore {
         answer(writing).await.map(drop)
     }
 
-    /// Ends the restore; before that nobody sees anything of it.
+    /// Ends the restore; before that it is invisible to others.
     pub(super) async fn finish(self) -> Result<(), StoreError> {
         answer(self.client.execute(SET_COUNTER, &[&self.highest.cast_signed()])).await?;
         answer(self.client.batch_execute("COMMIT")).await.map_err(|error| {

@@ -1,12 +1,12 @@
-//! How long a database is waited for, and what is said when it did not do.
+//! Time limits on the database, and the error when it exceeds them.
 
 use std::time::Duration;
 
 use crate::StoreError;
 
-/// Longest that making a connection may take.
+/// Longest time to make a connection.
 pub(super) const CONNECT: Duration = Duration::from_secs(4);
-/// Longest that the client waits for an answer; longer than the limits that the database itself keeps.
+/// Longest time that the client waits for an answer; longer than the database's own limits.
 pub(super) const ANSWER: Duration = Duration::from_secs(20);
 
 pub(super) fn unavailable(what: &str) -> StoreError {

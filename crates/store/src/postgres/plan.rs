@@ -1,38 +1,38 @@
-//! What a group of transactions does to the database, worked out in memory: no I/O here.
+//! What a group of transactions does to the database, worked out in memory without I/O.
 
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
 
 use crate::{StoreError, Transaction, tally};
 
-/// What the database says of the records that a group relies on, and of where the counters stand.
+/// State of the database: the records that a group relies on, and the counters.
 pub(super) struct Ground {
-    /// Version of each record that exists, of those that [`looked_at`] names.
+    /// Version of each existing record among those that [`looked_at`] names.
     pub(super) versions: HashMap<String, u64>,
-    /// The number of records below each prefix that the transactions name.
+    /// Number of records under each prefix that the transactions name.
     pub(super) tallies: HashMap<String, u64>,
-    /// The last version that was given.
+    /// Last version assigned.
     pub(super) version: u64,
     /// Sequence of the last event.
     pub(super) last_event: u64,
 }
 
-/// What is to be written.
+/// Changes to write.
 #[derive(Default)]
 pub(super) struct Plan<'a> {
-    /// One for each transaction.
+    /// Outcome of each transaction.
     pub(super) outcomes: Vec<Result<(), StoreError>>,
     pub(super) puts: Columns<'a>,
     pub(super) deletes: Vec<&'a str>,
     pub(super) events: Events<'a>,
     pub(super) tallies: Tallies,
-    /// Events up to this sequence are deleted.
+    /// Delete events up to this sequence.
     pub(super) prune: Option<i64>,
-    /// The last version given.
+    /// Last version assigned.
     pub(super) version: i64,
 }
 
-/// Records, a vector for each column.
+/// Records, one vector per column.
 #[derive(Default)]
 pub(super) struct Columns<'a> {
     pub(super) keys: Vec<&'a str>,
@@ -40,7 +40,7 @@ pub(super) struct Columns<'a> {
     pub(super) values: Vec<&'a [u8]>,
 }
 
-/// Events, a vector for each column.
+/// Events, one vector per column.
 #[derive(Default)]
 pub(super) struct Events<'a> {
     pub(super) sequences: Vec<i64>,
@@ -48,14 +48,14 @@ pub(super) struct Events<'a> {
     pub(super) leaves: Vec<&'a [u8]>,
 }
 
-/// Numbers of records below prefixes, a vector for each column.
+/// Record counts per prefix, one vector per column.
 #[derive(Default)]
 pub(super) struct Tallies {
     pub(super) prefixes: Vec<String>,
     pub(super) values: Vec<i64>,
 }
 
-/// The keys of the records that decide what a group does: those that it relies on, and those that it counts.
+/// Keys of the records that decide the outcome of a group: those that it relies on and those that it counts.
 pub(super) fn looked_at(group: &[Transaction]) -> Vec<&str> {
     let relied = group.iter().flat_map(|transaction| &transaction.expectations);
     let mut keys: Vec<&str> = relied.map(|(key, _)| key.as_str()).collect();
@@ -69,7 +69,7 @@ pub(super) fn looked_at(group: &[Transaction]) -> Vec<&str> {
     keys
 }
 
-/// The prefixes whose numbers a group changes.
+/// Prefixes whose counts a group changes.
 pub(super) fn prefixes(group: &[Transaction]) -> Vec<&str> {
     let named = group.iter().flat_map(|transaction| &transaction.tallies);
     let mut prefixes: Vec<&str> = named.map(|tally| tally.prefix.as_str()).collect();
@@ -78,7 +78,7 @@ pub(super) fn prefixes(group: &[Transaction]) -> Vec<&str> {
     prefixes
 }
 
-/// The numbers after a transaction, of those that it names; `None` if it may not.
+/// Counts after a transaction, for the prefixes that it names; `None` if one would exceed its limit.
 fn counted(
     transaction: &Transaction,
     versions: &HashMap<String, u64>,
@@ -94,11 +94,11 @@ fn counted(
 }
 
 impl<'a> Plan<'a> {
-    /// Applies the transactions one after the other; a conflict concerns one of them.
+    /// Applies the transactions one after the other; a conflict concerns only one of them.
     pub(super) fn new(group: &'a [Transaction], ground: Ground) -> Self {
         let Ground { mut versions, mut tallies, mut version, last_event: mut sequence } = ground;
         let mut plan = Self::default();
-        // Of several writes of one record the last counts.
+        // If a record is written several times, the last write counts.
         let mut writes: BTreeMap<&str, Option<(u64, &[u8])>> = BTreeMap::new();
         for transaction in group {
             let holds = |(key, expected): &(String, Option<u64>)| {

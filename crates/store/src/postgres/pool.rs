@@ -1,4 +1,4 @@
-//! Connections that read. Each takes several questions at once, and is made again when it breaks.
+//! Connections that read. Each carries several queries at once and is replaced when it breaks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,11 +17,11 @@ const READERS: usize = 4;
 /// Milliseconds since 1970.
 const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
-/// What can be asked.
+/// A query.
 pub(super) enum Question {
     /// The record under a key.
     Read(String),
-    /// Records from the first key on and before the second, after the third.
+    /// Records from the first key (inclusive) to the second (exclusive), after the third.
     Scan(String, String, String, i64),
     /// Events after a sequence.
     Events(i64, i64),
@@ -29,9 +29,10 @@ pub(super) enum Question {
     Leaves(i64, i64),
     /// The last event.
     LastEvent,
-    /// The number of records from a key on and before another, which is kept by the prefix that the first one is.
+    /// Number of records from one key (inclusive) to another (exclusive); the first key is the prefix under which the
+    /// count is stored.
     Count(String, String),
-    /// The time there.
+    /// The database's time.
     Clock,
 }
 
@@ -39,7 +40,7 @@ pub(super) enum Question {
 pub(super) struct Pool(Vec<Slot>);
 
 struct Slot {
-    /// Questions that are under way.
+    /// Queries in progress.
     busy: AtomicUsize,
     state: Mutex<State>,
 }
@@ -60,7 +61,7 @@ struct Reader {
     clock: Statement,
 }
 
-/// A question that is under way; it ends also when nobody waits for it any more.
+/// A query in progress; it also ends when nobody waits for it any more.
 struct Busy<'a>(&'a AtomicUsize);
 
 impl Drop for Busy<'_> {
@@ -70,7 +71,7 @@ impl Drop for Busy<'_> {
 }
 
 impl Pool {
-    /// Connects when it is asked.
+    /// Connects at the first query.
     pub(super) fn new(settings: &Arc<Settings>) -> Self {
         let slot = |_| Slot {
             busy: AtomicUsize::new(0),
@@ -79,7 +80,7 @@ impl Pool {
         Self((0..READERS).map(slot).collect())
     }
 
-    /// The rows that answer a question. When the connection turns out to be broken, it is asked once more.
+    /// Rows that answer a query. If the connection turns out to be broken, asks once more.
     pub(super) async fn ask(&self, question: &Question) -> Result<Vec<Row>, StoreError> {
         let slot = self.0.iter().min_by_key(|slot| slot.busy.load(Ordering::Relaxed));
         let slot = slot.ok_or_else(|| unavailable("there is no connection"))?;
@@ -88,11 +89,11 @@ impl Pool {
         slot.ask(question).await
     }
 
-    /// Asks with less patience than a caller has. A connection that stays silent is given up, and made again by whoever
-    /// asks next.
+    /// Asks with a shorter time limit than a caller has. A connection that stays silent is dropped, and the next
+    /// query makes a new one.
     pub(super) async fn look(&self, patience: Duration) -> Result<(), StoreError> {
         for slot in &self.0 {
-            // The one with the fewest questions may be the only one that still works.
+            // The connection with the fewest queries may be the only one that still works.
             let Ok(outcome) = timeout(patience, slot.ask(&Question::LastEvent)).await else {
                 if let Ok(mut state) = slot.state.try_lock() {
                     state.reader = None;
@@ -139,7 +140,7 @@ impl Slot {
         Ok(reader)
     }
 
-    /// The next question gets a new connection; those under way keep the old one to its end.
+    /// The next query gets a new connection; queries in progress keep the old one to the end.
     async fn forget(&self, broken: &Arc<Reader>) {
         let mut state = self.state.lock().await;
         state.reader.take_if(|reader| Arc::ptr_eq(reader, broken));

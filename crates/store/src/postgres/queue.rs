@@ -1,4 +1,4 @@
-//! Transactions that wait for the writer.
+//! Queue of transactions for the writer.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,16 +8,16 @@ use tokio::sync::Notify;
 use super::patience::unavailable;
 use crate::{Completion, StoreError, Transaction};
 
-/// Transactions that may wait; more are refused.
+/// Most transactions in the queue; more are refused.
 const QUEUE: usize = 4096;
-/// Transactions that share one commit at most.
+/// Most transactions that share a commit.
 const GROUP: usize = 512;
 /// Bytes after which a group takes no more transactions.
 const GROUP_BYTES: usize = 8 << 20;
 
 pub(super) type Job = (Transaction, Completion);
 
-/// Filled by those who commit, emptied by the writer.
+/// Filled by callers that commit, emptied by the writer.
 #[derive(Default)]
 pub(super) struct Queue {
     state: Mutex<State>,
@@ -48,7 +48,7 @@ impl Queue {
         self.wake.notify_one();
     }
 
-    /// Takes no more: the writer ends after what waits.
+    /// Refuses new transactions; the writer ends after those in the queue.
     pub(super) fn close(&self) {
         self.state().closed = true;
         self.wake.notify_one();
@@ -68,7 +68,7 @@ impl Queue {
         }
     }
 
-    /// Tells all that wait that they need not.
+    /// Fails all waiting transactions with `error`.
     pub(super) fn refuse(&self, error: &StoreError) {
         let jobs: Vec<Job> = self.state().jobs.drain(..).collect();
         for (_, done) in jobs {

@@ -1,4 +1,4 @@
-//! The tables in the database: what they must be, and how they are made and upgraded.
+//! The tables in the database: their schema, creation and upgrades.
 
 use tokio::time::{Duration, timeout};
 use tokio_postgres::Client;
@@ -9,7 +9,7 @@ use super::patience::unavailable;
 use super::settings::Settings;
 use crate::StoreError;
 
-/// "Outl" in ASCII: says in the table `meta` that a schema is ours.
+/// "Outl" in ASCII: in the table `meta` it marks a schema as Outlast's.
 const APPLICATION_ID: i64 = 0x4f75_746c;
 /// The schema that this build reads and writes.
 pub(super) const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
@@ -36,10 +36,10 @@ const MIGRATIONS: &[&str] = &[
 "#,
 ];
 
-/// Longest that an upgrade may take, and other processes wait for it.
+/// Longest time that an upgrade may take while other processes wait for it.
 const UPGRADE: Duration = Duration::from_secs(300);
 
-/// Makes new tables, upgrades old ones, and refuses what is not ours or too new.
+/// Creates new tables, upgrades old ones, and refuses foreign or too new ones.
 pub(super) async fn prepare(settings: &Settings) -> Result<(), StoreError> {
     let client = connection::connect(settings).await?;
     timeout(UPGRADE, upgrade(&client, &settings.schema))
@@ -48,7 +48,7 @@ pub(super) async fn prepare(settings: &Settings) -> Result<(), StoreError> {
 }
 
 async fn upgrade(client: &Client, schema: &str) -> Result<(), StoreError> {
-    // The lock makes processes that start at once take turns; it ends with the transaction.
+    // The lock makes processes that start at the same time take turns; it ends with the transaction.
     let begin = format!(
         "BEGIN; SET LOCAL statement_timeout = '{0}s'; SET LOCAL lock_timeout = '{0}s';
          SELECT pg_advisory_xact_lock({APPLICATION_ID});",
@@ -62,7 +62,7 @@ async fn upgrade(client: &Client, schema: &str) -> Result<(), StoreError> {
     if found < SCHEMA_VERSION {
         let mut statements = String::new();
         if found > 0 {
-            // Nobody commits meanwhile, and the servers of an older version will see the new one.
+            // Nobody commits in the meantime, and servers of an older version will see the new version.
             statements.push_str("SELECT value FROM counter WHERE name = 'version' FOR UPDATE;");
         }
         statements.extend(MIGRATIONS.iter().skip(found as usize).copied());
@@ -71,7 +71,7 @@ async fn upgrade(client: &Client, schema: &str) -> Result<(), StoreError> {
         ));
         client.batch_execute(&statements).await.map_err(|error| failed(&error))?;
     }
-    // Processes that ended long ago; one that lives on without writing makes its row again.
+    // Removes rows of processes that ended long ago; a process that is alive but idle inserts its row again.
     let end = "DELETE FROM writer WHERE seen < now() - interval '30 days'; COMMIT";
     client.batch_execute(end).await.map_err(|error| failed(&error))?;
     let sync = client.query_one("SHOW fsync", &[]).await.map_err(|error| failed(&error))?;
@@ -81,7 +81,7 @@ async fn upgrade(client: &Client, schema: &str) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The version of the tables in the schema, which is made if need be; 0 when it is empty.
+/// Version of the tables in the schema, which is created if necessary; 0 if it is empty.
 async fn version(client: &Client, schema: &str) -> Result<u32, StoreError> {
     let foreign = || StoreError::Foreign(format!("the schema {schema} of the database"));
     let look = "SELECT to_regnamespace($1) IS NOT NULL,
@@ -90,7 +90,7 @@ async fn version(client: &Client, schema: &str) -> Result<u32, StoreError> {
     let row = client.query_one(look, &[&schema]).await.map_err(|error| failed(&error))?;
     let is = |column: usize| row.try_get::<_, bool>(column).map_err(|error| failed(&error));
     if !is(0)? {
-        // Not IF NOT EXISTS: that needs the right to create schemas even when there is nothing to create.
+        // Not IF NOT EXISTS, because that needs the right to create schemas even if the schema exists.
         let create = format!("CREATE SCHEMA \"{schema}\"");
         client.batch_execute(&create).await.map_err(|error| failed(&error))?;
     }

@@ -1,4 +1,4 @@
-//! Where the database is and how it is spoken to, from a URL. Errors never repeat a part of the URL.
+//! Address of the database and how to connect to it, from a URL. Errors never repeat a part of the URL.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use super::patience::{ANSWER, CONNECT, unavailable};
 use super::tls::Tls;
 use crate::StoreError;
 
-/// What a connection needs to know.
+/// Settings of a connection.
 pub(super) struct Settings {
-    /// For tokio-postgres; holds the password.
+    /// Settings for tokio-postgres, including the password.
     pub(super) config: Config,
-    /// Absent on the loopback interface and unix sockets, where nobody listens in.
+    /// TLS settings; `None` on the loopback interface and unix sockets, where nobody can listen in.
     pub(super) tls: Option<Tls>,
-    /// The schema that holds the tables: a name that needs no quotes.
+    /// Schema of the tables: a name that needs no quotes.
     pub(super) schema: String,
 }
 
@@ -48,7 +48,7 @@ impl Settings {
             .ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable })
             .connect_timeout(CONNECT)
             .tcp_user_timeout(ANSWER)
-            // Of several hosts the one that takes writes.
+            // Of several hosts, picks the one that accepts writes.
             .target_session_attrs(TargetSessionAttrs::ReadWrite);
         if config.get_application_name().is_none() {
             config.application_name("outlast");
@@ -57,8 +57,8 @@ impl Settings {
     }
 }
 
-/// Parameters of the URL that tokio-postgres is to read. `options` is not among them: what it sets could
-/// contradict what the store sets.
+/// URL parameters that are passed on to tokio-postgres. `options` is not among them because it could contradict the
+/// store's own settings.
 const PASSED_ON: &[&str] = &["user", "password", "host", "port", "dbname", "application_name"];
 
 fn malformed() -> StoreError {
@@ -91,7 +91,7 @@ fn needs_tls(mode: &str, config: &Config) -> Result<bool, StoreError> {
             "sslmode=disable is for the loopback interface and unix sockets; elsewhere use sslmode=require",
         )),
         "allow" | "prefer" => Ok(!all_local),
-        // There is no TLS on unix sockets.
+        // Unix sockets have no TLS.
         "require" | "verify-ca" | "verify-full" => Ok(!config.get_hosts().iter().all(is_unix)),
         _ => Err(unavailable("sslmode is none of disable, prefer, require, verify-full")),
     }
@@ -107,7 +107,7 @@ fn roots_of(file: Option<&str>) -> Result<Tls, StoreError> {
     Tls::with_roots(Path::new(file)).map_err(|error| unavailable(&format!("sslrootcert: {error}")))
 }
 
-/// Undoes %XX.
+/// Decodes %XX.
 fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! TLS to the database: hybrid groups first, and a certificate that leads to the roots of one file.
+//! TLS to the database: hybrid groups first, and a certificate that chains to the roots in one file.
 
 use std::future::Future;
 use std::io;
@@ -22,7 +22,7 @@ use tokio_rustls::TlsConnector;
 pub(super) struct Tls(Arc<ClientConfig>);
 
 impl Tls {
-    /// Believes the roots in a PEM file, and nothing else.
+    /// Trusts only the roots in a PEM file.
     pub(super) fn with_roots(file: &Path) -> Result<Self, String> {
         let named = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
         let mut roots = RootCertStore::empty();
@@ -44,13 +44,13 @@ impl Tls {
     }
 }
 
-/// A handshake to come.
+/// A handshake that has not started.
 pub(super) struct Handshake {
     connector: TlsConnector,
     name: ServerName<'static>,
 }
 
-/// A connection under TLS.
+/// A TLS connection.
 pub(super) struct Stream(Box<tokio_rustls::client::TlsStream<Socket>>);
 
 impl MakeTlsConnect<Socket> for Tls {
@@ -78,7 +78,7 @@ impl TlsConnect<Socket> for Handshake {
 }
 
 impl TlsStream for Stream {
-    /// None: the certificate is checked against the roots of a file, and so is known to be the database's.
+    /// No channel binding: the certificate is verified against the roots of a file, which authenticates the database.
     fn channel_binding(&self) -> ChannelBinding {
         ChannelBinding::none()
     }

@@ -1,12 +1,12 @@
 //! Group commit to the database.
 //!
-//! Everybody who writes first locks the row of the version counter, so that all writers of all processes take
-//! turns. A group costs two round trips: lock and look; write and COMMIT.
+//! Every writer first locks the row of the version counter, so that the writers of all processes take turns. A group
+//! costs two round trips: lock and read; write and COMMIT.
 //!
-//! A connection that breaks after COMMIT was sent leaves the outcome open. So each group leaves its number in
-//! a row of this process. Later, under the same lock, the row tells whether the group was committed: it cannot
-//! be under way any more, because it would hold the lock. (`pg_xact_status` would not do: after a crash of the
-//! database the number of a lost transaction is given to another one.)
+//! If a connection breaks after COMMIT was sent, the outcome is unknown. So each group writes its number to a row of
+//! this process. Later, under the same lock, that row shows whether the group was committed: it cannot still be in
+//! progress because it would hold the lock. (`pg_xact_status` does not serve: after a crash of the database the
+//! number of a lost transaction is assigned again.)
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,12 +23,12 @@ use super::schema::SCHEMA_VERSION;
 use super::settings::Settings;
 use crate::{StoreError, Transaction, complete};
 
-/// Longest search for the outcome of a commit whose answer was lost.
+/// Longest time to find out the outcome of a commit whose answer was lost.
 const CERTAINTY: Duration = Duration::from_secs(30);
-/// How often a group is tried.
+/// Attempts per group.
 const ATTEMPTS: usize = 3;
 
-/// Locks out all other writers until the transaction ends.
+/// Blocks all other writers until the transaction ends.
 pub(super) const LOCK: &str = "SELECT value FROM counter WHERE name = 'version' FOR UPDATE";
 /// Sequence and link of the last event.
 pub(super) const LAST_EVENT: &str = "SELECT sequence FROM event ORDER BY sequence DESC LIMIT 1";
@@ -36,19 +36,19 @@ pub(super) const SET_COUNTER: &str = "UPDATE counter SET value = $1 WHERE name =
 pub(super) const APPEND: &str =
     "INSERT INTO event SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[])";
 
-/// Prefixes, with the number of records below each. What is not kept yet is counted.
+/// Prefixes, with the number of records under each. Prefixes without a stored count are counted.
 const TALLIES: &str = "SELECT named.prefix, coalesce(tally.value,
          (SELECT count(*) FROM record WHERE key >= named.prefix AND key < named.prefix || chr(127)))
      FROM unnest($1::text[]) AS named (prefix) LEFT JOIN tally ON tally.prefix = named.prefix";
 
-/// The one task that writes for this process.
+/// The only task of this process that writes.
 pub(super) struct Writer {
     queue: Arc<Queue>,
     connector: Connector,
     connection: Option<Connection>,
-    /// Names this process in the table `writer`.
+    /// Name of this process in the table `writer`.
     id: String,
-    /// The last group that was tried.
+    /// Number of the last group that was tried.
     number: i64,
 }
 
@@ -70,11 +70,11 @@ struct Connection {
 
 /// Why a group was not committed, or may not have been.
 enum Failure {
-    /// Nothing was written, and another attempt would end no better.
+    /// Nothing was written, and another attempt would fail too.
     Refused(StoreError),
     /// Nothing was written; the next attempt may succeed.
     Again(StoreError),
-    /// COMMIT was sent and not answered. With the outcomes, if it was carried out.
+    /// COMMIT was sent but not answered. Contains the outcomes in case it took effect.
     Open(Vec<Result<(), StoreError>>, StoreError),
 }
 
@@ -113,7 +113,7 @@ impl Writer {
         Err(last)
     }
 
-    /// One attempt. The connection is kept only if it is known to be outside a transaction.
+    /// One attempt. Keeps the connection only if it is known to be outside a transaction.
     async fn attempt(
         &mut self,
         group: &[Transaction],
@@ -141,7 +141,7 @@ impl Writer {
                 self.connection = Some(connection);
                 Ok(outcomes)
             }
-            // A refused statement has turned COMMIT into a rollback.
+            // A refused statement turned COMMIT into a rollback.
             Ok(Err(error)) if is_refusal(&error) => Err(before_commit(error)),
             Ok(Err(error)) => Err(Failure::Open(outcomes, failed(&error))),
             Err(_) => Err(Failure::Open(outcomes, silent())),
@@ -153,7 +153,7 @@ impl Writer {
         answer(Connection::new(client)).await
     }
 
-    /// Whether the last group was committed, found out over a new connection.
+    /// Whether the last group was committed, which a new connection finds out.
     async fn was_committed(&mut self, lost: &StoreError) -> Result<bool, StoreError> {
         let deadline = Instant::now() + CERTAINTY;
         loop {
@@ -165,13 +165,13 @@ impl Writer {
             if Instant::now() >= deadline {
                 return Err(StoreError::Uncertain(format!("{lost}; {error}")));
             }
-            // Who waits meanwhile learns it now; nothing of theirs was begun.
+            // Waiting transactions get the error now; none of them was begun.
             self.queue.refuse(&error);
             sleep(Duration::from_millis(50)).await;
         }
     }
 
-    /// The last group of this process that was committed.
+    /// Number of this process's last committed group.
     async fn last_committed(&mut self) -> Result<Option<i64>, StoreError> {
         let client = self.connector.connect().await?;
         let look = async {
@@ -195,7 +195,7 @@ fn before_commit(error: Error) -> Failure {
 
 type Columns<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// What the database answers to the first round trip.
+/// Answer of the database to the first round trip.
 struct Looked {
     lock: Row,
     schema: Row,
@@ -246,8 +246,8 @@ impl Connection {
         })
     }
 
-    /// First round trip. The statements are sent in this order, without waiting for answers; each sees what
-    /// was committed before it began, and so all that was committed before the lock was taken.
+    /// First round trip. The statements are sent in this order without waiting for answers. Each sees what was
+    /// committed before it began, and so everything that was committed before the lock was taken.
     async fn begin(&self, group: &[Transaction]) -> Result<Looked, Error> {
         let (keys, prefixes) = (plan::looked_at(group), plan::prefixes(group));
         let keys: Columns<'_> = &[&keys];
@@ -276,7 +276,7 @@ impl Connection {
         })
     }
 
-    /// Second round trip. The first error counts: those after it follow from it.
+    /// Second round trip. The first error counts; later ones follow from it.
     async fn write(&self, plan: &Plan<'_>, id: &str, number: i64) -> Result<(), Error> {
         let (puts, deletes, events) = (&plan.puts, &plan.deletes, &plan.events);
         let put: Columns<'_> = &[&puts.keys, &puts.versions, &puts.values];
@@ -302,7 +302,7 @@ impl Connection {
         committed
     }
 
-    /// Executes a statement that concerns `rows` rows, unless there are none.
+    /// Executes a statement on `rows` rows, unless there are none.
     async fn execute(
         &self,
         statement: &Statement,
@@ -328,7 +328,7 @@ impl Looked {
             Ok((version.unsigned_abs(), schema, versions, tallies))
         };
         let (version, schema, versions, tallies) = read().map_err(|error: Error| failed(&error))?;
-        // A newer version of Outlast has upgraded the tables meanwhile.
+        // A newer version of Outlast has upgraded the tables in the meantime.
         if schema != i64::from(SCHEMA_VERSION) {
             let found = u32::try_from(schema).unwrap_or(u32::MAX);
             return Err(StoreError::TooNew { found, known: SCHEMA_VERSION });
@@ -342,14 +342,14 @@ impl Looked {
     }
 }
 
-/// The answer to [`LAST_EVENT`].
+/// Parses the answer to [`LAST_EVENT`].
 pub(super) fn last_event_of(row: Option<&Row>) -> Result<u64, StoreError> {
     let Some(row) = row else { return Ok(0) };
     let sequence = row.try_get::<_, i64>(0).map_err(|error| failed(&error))?;
     Ok(sequence.unsigned_abs())
 }
 
-/// A leaf hash in this column.
+/// Reads a leaf hash from this column.
 pub(super) fn leaf_of(row: &Row, column: usize) -> Result<[u8; 32], StoreError> {
     let bytes = row.try_get::<_, &[u8]>(column).map_err(|error| failed(&error))?;
     bytes.try_into().map_err(|_| unavailable("an event's leaf hash is not 32 bytes long"))

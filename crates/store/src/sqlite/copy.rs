@@ -1,11 +1,11 @@
-//! A SQLite store as a whole: handed out as of one point in time, and filled from that again.
+//! A whole SQLite store: read as of one point in time, and filled from such a copy.
 
 use rusqlite::{Connection, TransactionBehavior, params};
 
 use super::{event_of, failed};
 use crate::{Item, Record, StoreError};
 
-/// One read transaction on a connection of its own: what is committed meanwhile is not seen.
+/// One read transaction on its own connection, which does not see later commits.
 pub(super) fn snapshot(
     connection: &mut Connection,
     out: &mut dyn FnMut(Item) -> Result<(), StoreError>,
@@ -28,7 +28,7 @@ pub(super) fn snapshot(
     Ok(())
 }
 
-/// One write transaction, so that a restore that breaks off leaves the store empty.
+/// One write transaction, so that an interrupted restore leaves the store empty.
 pub(super) fn restore(
     connection: &mut Connection,
     items: &mut dyn Iterator<Item = Result<Item, StoreError>>,
@@ -39,7 +39,7 @@ pub(super) fn restore(
     if sql.query_row(found, [], |row| row.get(0)).map_err(failed)? {
         return Err(StoreError::NotEmpty);
     }
-    // What was counted of records that are gone since.
+    // Removes counts of records that no longer exist.
     sql.execute("DELETE FROM tally", []).map_err(failed)?;
     let mut highest = 0;
     {

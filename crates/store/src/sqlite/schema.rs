@@ -1,4 +1,4 @@
-//! The schema of the SQLite file: what it must be, and how older ones become it.
+//! The schema of the SQLite file, and upgrades from older ones.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use crate::{StoreError, chain};
 
 /// "Outl" in ASCII: SQLite's application id of our databases.
 const APPLICATION_ID: i32 = 0x4f75_746c;
-/// The schema that this build writes.
+/// Schema version that this build writes.
 const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
-/// What brings schema version `index` to `index + 1`.
+/// Upgrades from schema version `index` to `index + 1`.
 const MIGRATIONS: &[fn(&Transaction<'_>) -> rusqlite::Result<()>] =
     &[tables, chain_events, leaf_hashes, tallies];
 
-/// Makes a new database, upgrades an old one, and refuses what is not ours or too new.
+/// Creates a new database, upgrades an old one, and refuses a foreign or too new one.
 pub(super) fn prepare(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
     let found = version(connection, path)?;
     connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
@@ -33,7 +33,7 @@ pub(super) fn prepare(connection: &mut Connection, path: &Path) -> Result<(), St
     upgrade.commit().map_err(failed)
 }
 
-/// Refuses what cannot be read without an upgrade.
+/// Refuses a database that cannot be read without an upgrade.
 pub(super) fn check(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     match version(connection, path)? {
         SCHEMA_VERSION => Ok(()),
@@ -44,7 +44,7 @@ pub(super) fn check(connection: &Connection, path: &Path) -> Result<(), StoreErr
     }
 }
 
-/// The schema version of the database; 0 for an empty one.
+/// Schema version of the database; 0 if it is empty.
 fn version(connection: &Connection, path: &Path) -> Result<u32, StoreError> {
     let foreign = || StoreError::Foreign(path.display().to_string());
     let pragma = |name: &str| {
@@ -73,14 +73,14 @@ fn tables(sql: &Transaction<'_>) -> rusqlite::Result<()> {
     )
 }
 
-/// Room for the numbers of records below prefixes.
+/// Adds the table of record counts per prefix.
 fn tallies(sql: &Transaction<'_>) -> rusqlite::Result<()> {
     sql.execute_batch(
         "CREATE TABLE tally (prefix TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
     )
 }
 
-/// The events become a hash chain, those that are there already as well.
+/// Links the events to a hash chain, including those that already exist.
 fn chain_events(sql: &Transaction<'_>) -> rusqlite::Result<()> {
     sql.execute_batch("ALTER TABLE event ADD COLUMN chain BLOB NOT NULL DEFAULT x''")?;
     let mut page = sql.prepare(
@@ -103,8 +103,8 @@ fn chain_events(sql: &Transaction<'_>) -> rusqlite::Result<()> {
     }
 }
 
-/// The events become the leaves of a Merkle log. The links of the chain are not needed to verify the old chain again:
-/// they follow from the events.
+/// Turns the events into the leaves of a Merkle log. The links of the old chain need not be kept to verify it: they
+/// follow from the events.
 fn leaf_hashes(sql: &Transaction<'_>) -> rusqlite::Result<()> {
     sql.execute_batch("ALTER TABLE event RENAME COLUMN chain TO leaf")?;
     let mut page = sql.prepare(

@@ -1,10 +1,10 @@
-//! The numbers of records below prefixes, in a table of their own.
+//! Record counts per prefix, in a table of their own.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{Transaction, prefix_end, tally};
 
-/// How many records there are below a prefix.
+/// Number of records under a prefix.
 pub(super) fn count(connection: &Connection, prefix: &str) -> rusqlite::Result<u64> {
     match kept(connection, prefix)? {
         Some(count) => Ok(count),
@@ -12,7 +12,8 @@ pub(super) fn count(connection: &Connection, prefix: &str) -> rusqlite::Result<u
     }
 }
 
-/// Changes the numbers as the transaction, whose writes come after this, will change the records. Gives whether it may.
+/// Changes the counts as the transaction's writes, which follow, will change the records. Returns whether the limits
+/// allow it.
 pub(super) fn change(sql: &Connection, transaction: &Transaction) -> rusqlite::Result<bool> {
     if transaction.tallies.is_empty() {
         return Ok(true);

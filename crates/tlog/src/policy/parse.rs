@@ -1,4 +1,4 @@
-//! Reads a policy's lines.
+//! Parses a policy.
 
 use super::{Log, Member, MemberKind, Policy, Witness};
 use crate::key::KeyError;
@@ -6,14 +6,14 @@ use crate::{VerifierKey, text};
 
 /// The longest policy, in bytes: a few hundred keys of ML-DSA-44.
 pub const MAX_POLICY: usize = 1 << 20;
-/// The most lines that say something; at least 32 logs, witnesses and groups each should be taken.
+/// The most lines with content; at least 32 logs, witnesses and groups each should be accepted.
 pub const MAX_LINES: usize = 1024;
 
 /// Why a policy was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of the policy: {problem}")]
 pub struct PolicyError {
-    /// Counted from 1.
+    /// Line number, from 1.
     pub line: usize,
     /// What is wrong with it.
     pub problem: Problem,
@@ -28,25 +28,25 @@ pub enum Problem {
     /// A control character, or no newline at the end.
     #[error("a line ends in a newline and has no control characters but tabs")]
     Characters,
-    /// Another first word.
+    /// An unknown keyword.
     #[error("a line begins with log, witness, group, quorum or #")]
     Keyword,
     /// Too few words, or too many.
     #[error("this line should read: {0}")]
     Form(&'static str),
-    /// The key.
+    /// An invalid key.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// A key that logs or witnesses cannot have.
+    /// A type of key that logs or witnesses cannot have.
     #[error("a {0} cannot have a key for signatures of kind \"{1}\"")]
     Kind(&'static str, &'static str),
     /// The same public key in an earlier line.
     #[error("this public key is in an earlier line")]
     DuplicateKey,
-    /// A name that is taken, or `none`.
+    /// A name that is taken, or is `none`.
     #[error("the name is taken")]
     Name,
-    /// A name that no line before defines.
+    /// A name that no earlier line defines.
     #[error("\"{0}\" is not defined in a line before this")]
     Unknown(String),
     /// A name in two groups, or twice in one.
@@ -55,13 +55,13 @@ pub enum Problem {
     /// Not `any`, `all` or a number from 1 to the number of members.
     #[error("a threshold is any, all or a number from 1 to the number of members")]
     Threshold,
-    /// A second quorum line, or none.
+    /// A second quorum line, or no quorum line.
     #[error("a policy has one quorum line")]
     Quorum,
 }
 
 impl Policy {
-    /// Reads a policy.
+    /// Parses a policy.
     pub fn parse(bytes: &[u8]) -> Result<Self, PolicyError> {
         if bytes.len() > MAX_POLICY {
             return Err(PolicyError { line: 1, problem: Problem::TooLong });
@@ -87,9 +87,9 @@ struct Reader {
     lines: usize,
     logs: Vec<Log>,
     members: Vec<Member>,
-    /// Indices in `members` that are in a group.
+    /// Indexes in `members` of those that are in a group.
     grouped: Vec<usize>,
-    /// Of the one quorum line.
+    /// From the quorum line.
     quorum: Option<Option<usize>>,
 }
 
@@ -175,8 +175,8 @@ impl Reader {
         Ok(())
     }
 
-    /// A key that is in no line yet, as a log's or a witness's, by whatever name and for whatever kind of signature. A log that is its own
-    /// witness would be no witness.
+    /// Checks that a key is in no earlier line, for a log or a witness, under any name and for any type of signature.
+    /// A log that is its own witness would be no witness.
     fn key(&self, vkey: &[u8]) -> Result<VerifierKey, Problem> {
         let vkey = std::str::from_utf8(vkey).map_err(|_| KeyError::Form)?;
         let key: VerifierKey = vkey.parse()?;
@@ -214,7 +214,7 @@ impl Reader {
     }
 }
 
-/// As many words as there must be, and an URL if there is one more.
+/// The required words, and a URL if there is one more.
 fn with_url<'w, const N: usize>(words: &[&'w [u8]]) -> Option<([&'w [u8]; N], Option<String>)> {
     let (must, may) = words.split_first_chunk::<N>()?;
     match may {

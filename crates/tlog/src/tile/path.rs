@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::{HEIGHT, WIDTH};
 
-/// A tile: its level, its index there, and how many hashes it has.
+/// A tile: its level, its index there, and its number of hashes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TileId {
     level: u8,
@@ -19,7 +19,7 @@ const MAX_LEVEL: u8 = 7;
 const FULL: u16 = 256;
 
 impl TileId {
-    /// A tile of this width (1 to 256). `None` if it lies outside what can be counted.
+    /// A tile of this width (1 to 256). `None` if it lies beyond the largest tree.
     pub fn new(level: u8, index: u64, width: u16) -> Option<Self> {
         let shift = u32::from(level) * u32::from(HEIGHT);
         let fits = level <= MAX_LEVEL
@@ -31,7 +31,7 @@ impl TileId {
         fits.then_some(Self { level, index, width })
     }
 
-    /// The tile as wide as it is in a tree of `size` entries; `None` if it is not in that.
+    /// The tile with its width in a tree of `size` entries; `None` if the tree does not have it.
     pub fn at(level: u8, index: u64, size: u64) -> Option<Self> {
         let hashes = size.checked_shr(u32::from(level) * u32::from(HEIGHT))?;
         let width = hashes.checked_sub(index.checked_mul(WIDTH)?)?.min(WIDTH);
@@ -43,7 +43,7 @@ impl TileId {
         self.level
     }
 
-    /// Its place among those of its level.
+    /// Its index in its level.
     pub fn index(&self) -> u64 {
         self.index
     }
@@ -65,7 +65,7 @@ impl fmt::Display for TileId {
     }
 }
 
-/// What a log serves beside its checkpoint, by its path below the log's prefix.
+/// A resource that a log serves besides its checkpoint, by its path below the log's prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
     /// `tile/<L>/<N>[.p/<W>]`
@@ -133,7 +133,7 @@ fn parse(path: &str) -> Option<Resource> {
     } else {
         Resource::Tile(TileId::new(u8::try_from(small(level)?).ok()?, index, width)?)
     };
-    // Leading groups of zeroes would be a second name.
+    // Leading groups of zeroes would give it a second name.
     (found.to_string() == path).then_some(found)
 }
 

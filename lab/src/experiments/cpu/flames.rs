@@ -1,4 +1,4 @@
-//! Flame graphs of the server's turns: where its time goes, classical, hybrid, and the difference.
+//! Flame graphs of the server's turns: classical, hybrid, and the difference.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The flights of a handshake against what TCP and QUIC send at once.
+//! The flights of a handshake compared with what TCP and QUIC may send at once.
 
 use std::time::Duration;
 
@@ -8,29 +8,31 @@ use crate::link::{Link, Transfer};
 use crate::model::{self, PROFILES};
 use crate::trace::{Side, Trace};
 
-/// Bytes of TLS in a TCP segment on Ethernet: 1500 less 20 of IP, 20 of TCP and 12 of its timestamps.
+/// Bytes of TLS in a TCP segment on Ethernet: 1500 minus 20 for IP, 20 for TCP and 12 for its timestamps.
 pub(super) const MSS: u64 = 1448;
-/// What TCP sends before anything is acknowledged: ten segments (RFC 6928, section 2).
+/// Bytes that TCP may send before the first acknowledgement: ten segments (RFC 6928, section 2).
 pub(super) const FIRST_WINDOW: u64 = 10 * MSS;
-/// A client's first datagrams in QUIC are at least so large (RFC 9000, section 14.1).
+/// A client's first QUIC datagrams have at least this size (RFC 9000, section 14.1).
 pub(super) const INITIAL: u64 = 1200;
-/// Of that is left for handshake bytes: less header (1 + 4 + 1 + 8 + 1 + 8 + 1 + 2 + 2), CRYPTO frame (1 + 1 + 2) and tag (16).
+/// Room for handshake bytes in such a datagram: without header (1 + 4 + 1 + 8 + 1 + 8 + 1 + 2 + 2), CRYPTO frame (1 +
+/// 1 + 2) and tag (16).
 pub(super) const INITIAL_CRYPTO: u64 = 1152;
-/// A server may send so many times what it received before the client's address is proved (RFC 9000, section 8.1).
+/// A server may send so many times the bytes it has received before the client's address is validated (RFC 9000,
+/// section 8.1).
 pub(super) const AMPLIFICATION: u64 = 3;
-/// IP and TCP of a packet with timestamps.
+/// IP and TCP headers of a packet, with timestamps.
 pub(super) const HEADERS: u64 = 52;
 
 /// A handshake's flights.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Flights {
-    /// What was measured.
+    /// The measured trace.
     pub(super) trace: Trace,
     /// Bytes of the client's first flight.
     pub(super) client_hello: u64,
-    /// Bytes of the server's flight with the certificates, or what stands in their place.
+    /// Bytes of the server's flight with the certificates, or with what replaces them.
     pub(super) server_flight: u64,
-    /// Bytes that each side sends up to the client's Finished: client, server.
+    /// Bytes up to the client's Finished: client, server.
     pub(super) bytes: [u64; 2],
     /// Packets for them.
     pub(super) packets: [u64; 2],
@@ -39,7 +41,7 @@ pub(super) struct Flights {
 }
 
 impl Flights {
-    /// Of a trace.
+    /// The flights of a trace.
     pub(super) fn of(trace: Trace) -> Result<Self, LabError> {
         let until = trace.steps.get(..=trace.client_done).unwrap_or(&trace.steps);
         let sent = |side: Side| {
@@ -58,23 +60,23 @@ impl Flights {
         Ok(Self { client_hello, server_flight, bytes, packets, cpu_us, trace })
     }
 
-    /// Datagrams of the client's first flight in QUIC.
+    /// Datagrams of the client's first flight over QUIC.
     fn datagrams(&self) -> u64 {
         self.client_hello.div_ceil(INITIAL_CRYPTO).max(1)
     }
 
-    /// What a QUIC server may send at first.
+    /// Bytes that a QUIC server may send at first.
     pub(super) fn quic_limit(&self) -> u64 {
         AMPLIFICATION * INITIAL * self.datagrams()
     }
 
-    /// Bytes of IP for a handshake in both directions: TLS, and headers of packets with data.
+    /// IP bytes of a handshake in both directions: TLS, and headers of packets with data.
     pub(super) fn ip_bytes(&self) -> u64 {
         let packets: u64 = self.packets.iter().sum();
         self.bytes.iter().sum::<u64>() + packets * HEADERS
     }
 
-    /// The handshake over a link without loss in milliseconds since the SYN, by the model.
+    /// Time of the handshake over a link without loss, in milliseconds since the SYN, by the model.
     pub(super) fn over(&self, rtt: Duration) -> Option<f64> {
         let profile = PROFILES.first()?;
         let transfer = Transfer { request: 1, body: 1 };
@@ -82,7 +84,7 @@ impl Flights {
         Some(milliseconds(outcome.handshake_ns))
     }
 
-    /// The limits that it passes, in words.
+    /// The limits that it exceeds, in words.
     pub(super) fn passed(&self) -> Vec<String> {
         let mut passed = Vec::new();
         if self.client_hello > MSS {

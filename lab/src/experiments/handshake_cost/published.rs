@@ -1,4 +1,4 @@
-//! What was published about the cost of a handshake, beside what was measured; the arithmetic of bytes.
+//! Published costs of a handshake compared with the measured ones; the arithmetic of bytes.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const KYBER: &str = TUNING_ARTICLE;
 const CLIENT_US: f64 = CLIENT_COST.value * 1e3;
 const SERVER_US: f64 = SERVER_COST.value * 1e3;
 const BYTES: u64 = 2356;
-/// What another of its articles says: bytes, and microseconds from and to.
+/// Figures of another of its articles: bytes, and a range of microseconds.
 const SMALLER: &str = KMS_ARTICLE;
 const SMALLER_BYTES: u64 = 1600;
 const SMALLER_US: (f64, f64) = (80.0, 150.0);
@@ -25,7 +25,7 @@ const SMALLER_US: (f64, f64) = (80.0, 150.0);
 /// ML-KEM's parameter sets: encapsulation key and ciphertext (FIPS 203, table 3).
 const ML_KEM: [(&str, u64, u64); 3] =
     [("ML-KEM-512", 800, 768), ("ML-KEM-768", 1184, 1088), ("ML-KEM-1024", 1568, 1568)];
-/// What a client's share of X25519 beside the hybrid's has: group, length, key (RFC 8446, section 4.2.8).
+/// Parts of a client's X25519 share beside the hybrid's: group, length, key (RFC 8446, section 4.2.8).
 const SECOND_SHARE: u64 = 2 + 2 + 32;
 
 pub(super) fn tell(run: &mut Run<'_>, costs: &[Costs]) {
@@ -97,7 +97,7 @@ fn arithmetic(classical: &Flights, hybrid: &Flights) -> Table {
     }
 }
 
-/// What the hybrid adds on a stack, counted.
+/// What the hybrid adds on a stack.
 struct More {
     stack: &'static str,
     /// Bytes of TLS.
@@ -192,7 +192,7 @@ fn split(stack: &str, differences: Option<[Estimate; 2]>) -> Finding {
     }
 }
 
-/// It holds within a factor of two; in part if both sides pay alike, but less.
+/// The claim holds within a factor of two; in part if both sides pay the same, but less.
 fn judge_split(differences: Option<[Estimate; 2]>) -> Verdict {
     let Some([client, server]) = differences else { return Verdict::Undecided };
     if client.low <= 0.0 || server.low <= 0.0 {
@@ -250,7 +250,7 @@ fn judge_smaller(measured: Option<(u64, f64)>) -> Verdict {
     }
 }
 
-/// A ClientHello on a stack: with the hybrid and, to tell how many shares it has, with the classical group.
+/// A ClientHello of a stack: with the hybrid and, to tell how many shares it has, with the classical group.
 struct Hello {
     stack: &'static str,
     hybrid: u64,
@@ -258,13 +258,14 @@ struct Hello {
 }
 
 impl Hello {
-    /// Whether it has a classical share beside the hybrid's: the hybrid's alone is larger than a classical one by the key of ML-KEM.
+    /// Whether it has a classical share beside the hybrid's: the hybrid's alone is longer than a classical one by
+    /// ML-KEM's encapsulation key.
     fn has_two_shares(&self) -> bool {
         self.hybrid >= self.classical + ML_KEM[1].1 + SECOND_SHARE
     }
 }
 
-/// A second share does not fit one packet.
+/// A second share does not fit into one packet.
 fn hello(costs: &[Costs]) -> Finding {
     let hellos: Vec<Hello> = costs
         .iter()
@@ -318,7 +319,7 @@ fn judge_hello(hellos: &[Hello]) -> Verdict {
     }
 }
 
-/// ML-DSA-65 with two certificates passes TCP's first window.
+/// ML-DSA-65 with two certificates exceeds TCP's first window.
 fn window(hybrid: Option<&Flights>, large: Option<&Flights>) -> Finding {
     let rtt = Duration::from_millis(30);
     let times = hybrid

@@ -10,7 +10,7 @@ use crate::run::Run;
 use crate::subject::{Kind, Subject};
 use crate::tls::rounds::Part;
 
-/// RTT of the stacked bars: a neighbour in the same region, where processors weigh most.
+/// RTT of the stacked bars: a neighbour in the same region, where processor time matters most.
 const NEAR: Duration = Duration::from_millis(1);
 /// RTT of the sentences about round trips.
 const FAR: Duration = Duration::from_millis(30);
@@ -103,7 +103,7 @@ fn flights_table(costs: &[Costs]) -> Table {
     }
 }
 
-/// Client and server apart, with intervals; puts the controls.
+/// Client and server separately, with intervals; records the controls.
 fn intervals(run: &mut Run<'_>, costs: &[Costs]) -> Table {
     let seed = run.seed();
     let (base_group, base_signature) = PAIRS[0];
@@ -163,7 +163,7 @@ fn intervals(run: &mut Run<'_>, costs: &[Costs]) -> Table {
     }
 }
 
-/// A ratio has four digits.
+/// A ratio with four digits.
 fn digits(ratio: f64) -> f64 {
     (ratio * 1e3).round() / 1e3
 }

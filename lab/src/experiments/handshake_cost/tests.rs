@@ -39,7 +39,7 @@ fn limits_are_called_out_where_they_are_passed() {
     assert_eq!(passed(1_448, 3_600), Vec::<String>::new());
     assert!(passed(1_449, 3_600)[0].contains("one MSS"));
     assert!(passed(230, 3_601)[0].contains("3x"));
-    // Two datagrams of the client's allow twice as much.
+    // Two datagrams from the client allow twice as much.
     assert!(passed(1_402, 7_200).is_empty());
     assert_eq!(passed(1_402, 7_201).len(), 1);
     let over = u32::try_from(FIRST_WINDOW + 1).unwrap();

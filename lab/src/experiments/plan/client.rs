@@ -1,4 +1,4 @@
-//! One connection to the user's server: TCP, TLS with one group, a request, and the times of each.
+//! A connection to the user's server: TCP, TLS with one group, a request, and the times of each.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -15,36 +15,36 @@ use serde::{Deserialize, Serialize};
 use crate::error::LabError;
 use crate::subject::KeyExchange;
 
-/// How long a connection may take as a whole.
+/// Timeout of a whole connection.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// More of an answer is not read.
+/// Longest part of an answer that is read, in bytes.
 const MAX_ANSWER: u64 = 16 << 20;
-/// Authorities' file.
+/// Largest file of trusted CAs, in bytes.
 const MAX_CA: u64 = 1 << 20;
 
-/// The client, and what it asks for.
+/// A client with its request.
 #[derive(Debug, Clone)]
 pub(super) struct Asker {
-    /// Where to.
+    /// Address to connect to.
     pub(super) address: SocketAddr,
     /// The certificate's name.
     pub(super) name: ServerName<'static>,
-    /// The request as it goes over TLS.
+    /// The request, in plaintext.
     pub(super) request: Vec<u8>,
 }
 
-/// What one connection experienced; times in nanoseconds since TCP's connect was begun.
+/// Results of one connection; times in nanoseconds from the start of TCP's connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Shot {
-    /// TCP was connected.
+    /// When TCP was connected.
     pub(super) connected_ns: u64,
-    /// TLS's handshake was complete and the Finished had left.
+    /// When TLS's handshake was complete and the Finished was sent.
     pub(super) handshake_ns: u64,
-    /// The first byte of the answer was there.
+    /// When the first byte of the answer arrived.
     pub(super) first_byte_ns: u64,
-    /// The answer ended.
+    /// When the answer ended.
     pub(super) last_byte_ns: u64,
-    /// Bytes of TLS up to the handshake's end: sent, received.
+    /// Bytes of TLS up to the end of the handshake: sent, received.
     pub(super) handshake_bytes: [u64; 2],
     /// Bytes of the answer.
     pub(super) answer: u64,
@@ -54,7 +54,7 @@ pub(super) struct Shot {
     pub(super) hello_retry: bool,
 }
 
-/// A configuration that offers one group alone; sessions are kept only to be resumed.
+/// A configuration that offers one group only; sessions are kept only to resume them.
 pub(super) fn config(
     group: &KeyExchange,
     roots: &RootCertStore,
@@ -74,7 +74,7 @@ pub(super) fn config(
     Ok(Arc::new(config))
 }
 
-/// The authorities in a PEM file.
+/// The CAs in a PEM file.
 pub(super) fn roots(path: &Path) -> Result<RootCertStore, LabError> {
     let length = std::fs::metadata(path).map_err(|error| LabError::file(path, error))?.len();
     let wrong =
@@ -100,7 +100,7 @@ pub(super) fn request(path: &str, name: &str) -> Vec<u8> {
         .into_bytes()
 }
 
-/// One connection.
+/// Makes one connection.
 pub(super) fn shoot(asker: &Asker, config: &Arc<ClientConfig>) -> Result<Shot, LabError> {
     let failed = |what: &str, error: &dyn std::fmt::Display| LabError::Peer {
         peer: format!("the endpoint {}", asker.address),
@@ -148,7 +148,7 @@ pub(super) fn shoot(asker: &Asker, config: &Arc<ClientConfig>) -> Result<Shot, L
         }
         let read = match tls.read_tls(&mut socket) {
             Ok(read) => read,
-            // Many a server resets what it has answered.
+            // Many servers reset a connection that they have answered.
             Err(_) if answer > 0 => 0,
             Err(error) => return Err(failed("answer", &error)),
         };

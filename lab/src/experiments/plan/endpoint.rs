@@ -1,4 +1,4 @@
-//! The user's own server: over the network that there is, or started at the far end of the emulated link.
+//! The user's own server: over the existing network, or started at the far end of the emulated link.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::process::{Child, Command, Stdio};
@@ -28,15 +28,15 @@ use crate::statistics::{bootstrap, quantile_of, sorted};
 use crate::subject::{KeyExchange, Kind};
 use crate::trace::Side;
 
-/// Rounds that are stored together: so much is lost when a server dies.
+/// Rounds that are stored together: so many are lost when a server dies.
 const TOGETHER: u64 = 20;
 /// How long a server may take until it listens.
 const START: Duration = Duration::from_secs(20);
 
-/// Flows that nobody counts begin here.
+/// Flow numbers of unmeasured connections begin here.
 const UNCOUNTED: u64 = 1 << 40;
 
-/// What is asked in each round: the first one stands at the end again, as its own control.
+/// A request of each round: the first one is repeated at the end, as its own control.
 #[derive(Debug, Clone)]
 struct Ask {
     name: String,
@@ -44,7 +44,7 @@ struct Ask {
     resume: bool,
 }
 
-/// Rounds; in each every ask once.
+/// Rounds with every request once.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Rounds {
     shots: Vec<Vec<Shot>>,
@@ -136,7 +136,7 @@ fn resolve(address: &str) -> Result<SocketAddr, LabError> {
         .ok_or_else(|| unknown("it has no address".to_owned()))
 }
 
-/// Points of a few rounds each; what was measured before a server died is kept, and told.
+/// Points of a few rounds each; what was measured before a server died is kept, and reported.
 fn rounds(
     run: &mut Run<'_>,
     place: &str,
@@ -167,7 +167,7 @@ fn rounds(
     Ok((all, None))
 }
 
-/// Connects in its way; in rounds by their number, in which everybody meets the same losses, and before any by `None`.
+/// Connects and asks; in numbered rounds, where every request meets the same losses, and before them with `None`.
 type Connect<'a> = &'a dyn Fn(Option<u64>, &Arc<ClientConfig>) -> Result<Shot, LabError>;
 
 fn shoot(
@@ -179,7 +179,7 @@ fn shoot(
     stop: &AtomicBool,
 ) -> Result<Rounds, LabError> {
     let mut random = Pcg64Mcg::seed_from_u64(seed ^ first);
-    // Unmeasured: caches of both sides, and tickets for those that resume.
+    // Unmeasured: fills caches on both sides, and gets tickets for resumption.
     for config in configs {
         connect(None, config)?;
     }
@@ -210,7 +210,7 @@ struct Started<'a> {
     configs: &'a [Arc<ClientConfig>],
 }
 
-/// Ends the server whatever happens.
+/// Stops the server when dropped.
 struct Server(Child);
 
 impl Drop for Server {

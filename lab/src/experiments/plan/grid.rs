@@ -1,4 +1,4 @@
-//! The grid of a plan: by the model and, where asked, live.
+//! The grid of a plan: by the model and, if requested, live.
 
 use super::Part;
 use crate::error::LabError;
@@ -12,14 +12,14 @@ use crate::run::Run;
 use crate::subject::{Kind, Subject};
 use crate::tls::{STACKS, Stack};
 
-/// Heat maps of one kind and chain.
+/// Most heat maps of one kind and chain.
 const HEATS: usize = 3;
-/// Lines of a chart that can still be told apart.
+/// Most lines that can be told apart in a chart.
 const LINES: usize = 6;
-/// A point keeps every time if there are at most so many.
+/// A point keeps every time if it has at most so many.
 const RAW: u64 = 60_000;
 
-/// A kind and a chain length.
+/// A kind of handshake and a chain length.
 struct Group {
     kind: Kind,
     certificates: u8,
@@ -133,7 +133,7 @@ fn tell(run: &mut Run<'_>, plan: &Plan, group: &Group) {
         &format!("Since the SYN, with a request of {} bytes.", plan.request),
         &group.seen,
     ));
-    // Charts show the first kernel and, but for the last one, the first body.
+    // Charts show the first kernel and, except for the last one, the first body.
     let (Some(profile), Some(body)) =
         (group.seen.first().map(|point| point.profile), plan.bodies.first())
     else {
@@ -252,7 +252,7 @@ fn sentences(plan: &Plan, group: &Group, seen: &[Seen]) -> Vec<String> {
     sentences
 }
 
-/// The baseline against itself with other losses, where it is hardest.
+/// The baseline against itself with other losses, where telling them apart is hardest.
 fn control(words: &str, seen: &[Seen]) -> Option<Control> {
     let point = lossy(seen).or(seen.first())?;
     let row = point.played.rows.first()?;

@@ -82,7 +82,7 @@ fn without_a_plan_it_says_so() {
     assert!(error.to_string().contains("--plan"), "{error}");
 }
 
-/// A server that answers so many connections, then is gone.
+/// A server that answers so many connections and then goes away.
 fn server(connections: usize) -> (u16, std::thread::JoinHandle<()>, String) {
     let subject = Subject::new("x25519", "ECDSA P-256", 2).unwrap();
     let mut config = server_config(&subject).unwrap();
@@ -136,7 +136,7 @@ fn endpoint_plan(folder: &Path, port: u16, root: &str) -> Plan {
 }
 
 #[test]
-fn an_endpoint_is_asked_with_each_group_and_once_more_as_its_own_control() {
+fn endpoint_is_measured_per_group_with_a_control() {
     let folder = tempfile::tempdir().unwrap();
     // Two groups, full and resumed, and the control; 20 rounds and one unmeasured.
     let (port, thread, root) = server(5 * 21);
@@ -159,7 +159,7 @@ fn an_endpoint_is_asked_with_each_group_and_once_more_as_its_own_control() {
 }
 
 #[test]
-fn an_endpoint_that_dies_or_is_somebody_else_is_an_error_in_words() {
+fn dead_or_wrong_endpoint_is_a_clear_error() {
     let folder = tempfile::tempdir().unwrap();
     let (port, thread, root) = server(3);
     let plan = endpoint_plan(folder.path(), port, &root);

@@ -1,4 +1,4 @@
-//! Links in virtual time: round-trip time, loss, and what a handshake and an echo take.
+//! Links in virtual time: round-trip time, loss, and the time of a handshake and an echo.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const RTTS_US: [u64; 4] = [1000, 5500, 30_000, 100_000];
 /// Link at which kinds of handshakes are compared.
 const KINDS_RTT_US: u64 = 30_000;
 const SHARES: [f64; 5] = [0.05, 0.25, 0.5, 0.75, 0.95];
-/// Without loss one connection is like the other.
+/// Without loss all connections are the same.
 const WITHOUT_LOSS: u32 = 2;
 /// CPU time of a connection in virtual time.
 const A_CONNECTION: Duration = Duration::from_micros(1800);
@@ -200,7 +200,7 @@ fn table(run: &mut Run<'_>, points: &[Point], subjects: &[Subject]) {
     });
 }
 
-/// The mean of the differences of the same flows, with its interval; flows that failed with either are not in it.
+/// The mean of the differences, paired by flow, with its interval; leaves out flows that failed with either.
 fn paired(base: &Point, point: &Point, seed: u64) -> [Value; 3] {
     let flows = base.run.pairs(&point.run);
     let differences: Vec<f64> = flows
@@ -257,7 +257,7 @@ fn fans(run: &mut Run<'_>, points: &[Point], subjects: &[Subject]) {
     }
 }
 
-/// Who loses the ClientHello: one datagram against two.
+/// The loss of a ClientHello: one datagram against two.
 fn hello(run: &mut Run<'_>, points: &[Point]) {
     const TIMEOUT_NS: u64 = 999_000_000;
     let mut shares: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
@@ -298,7 +298,8 @@ fn hello(run: &mut Run<'_>, points: &[Point]) {
     ));
 }
 
-/// Late handshakes and all, classical and hybrid: whether fewer of the hybrid's are late, by the normal interval of two shares' difference.
+/// Late handshakes and all, classical and hybrid: whether fewer of the hybrid's are late, by the normal interval of
+/// the difference of two shares.
 fn judge(classical: (usize, usize), hybrid: (usize, usize)) -> Verdict {
     let share = |(late, all): (usize, usize)| float(late as u64) / float(all.max(1) as u64);
     let error = |counts: (usize, usize)| {

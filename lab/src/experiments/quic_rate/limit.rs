@@ -1,5 +1,5 @@
-//! The anti-amplification limit: a server sends at most three times what it got before the client's address is known to be its
-//! own (RFC 9000, section 8.1). Chains that pass it wait for a round trip.
+//! The anti-amplification limit: before the client's address is validated a server may send at most three times what
+//! it has received (RFC 9000, section 8.1). Chains that exceed it wait for a round trip.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use crate::subject::{Subject, authentications};
 use crate::tls::chain;
 
 const RTT_MS: u64 = 30;
-/// Bytes of a client's Initial datagram: it is padded to that (RFC 9000, section 14.1).
+/// Bytes of a client's Initial datagram, which is padded to this (RFC 9000, section 14.1).
 const INITIAL: f64 = 1200.0;
-/// ML-DSA's and ECDSA's are told apart in the chart of flights.
+/// ML-DSA's and ECDSA's are marked in the chart of flights.
 const SHOWN: [(&str, u8); 8] = [
     (ECDSA, 1),
     (ECDSA, 2),
@@ -30,7 +30,7 @@ const LONGEST: u8 = 4;
 
 pub(super) const ESTIMATE: Duration = Duration::from_secs(2);
 
-/// RSA with longer keys is left out: to make them takes longer than all the rest.
+/// RSA with longer keys is left out: generating them takes longer than everything else.
 fn is_shown(name: &str, legacy: bool) -> bool {
     !legacy && (name == "RSA 2048" || !name.starts_with("RSA"))
 }
@@ -218,7 +218,7 @@ fn findings(run: &mut Run<'_>, rows: &[Row]) {
     }
 }
 
-/// Which signatures stay within a round trip under the hybrid, with how many certificates, and which never do.
+/// Which signatures stay within a round trip with the hybrid, with how many certificates, and which never do.
 fn avoided(rows: &[Row]) -> String {
     let mut most: Vec<(&str, u8)> = Vec::new();
     for row in rows.iter().filter(|row| row.subject.key_exchange.name == HYBRID) {

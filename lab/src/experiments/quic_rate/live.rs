@@ -1,4 +1,4 @@
-//! The real endpoint over the emulated link, beside virtual time.
+//! The real endpoint over the emulated link, compared with virtual time.
 
 use std::process::{Child, Stdio};
 use std::sync::atomic::AtomicBool;
@@ -24,7 +24,7 @@ use outlast_harness::agent::Programs;
 const LINKS: [(u64, f64); 4] = [(5500, 0.0), (30_000, 0.0), (5500, 0.05), (30_000, 0.02)];
 const PORT: u16 = 4433;
 const START: Duration = Duration::from_secs(10);
-/// To make and to calibrate a link, and to start its servers.
+/// Time to make and calibrate a link, and to start its servers.
 const OPEN: Duration = Duration::from_millis(1500);
 
 fn count(quick: bool, loss: f64) -> u32 {
@@ -37,7 +37,7 @@ fn count(quick: bool, loss: f64) -> u32 {
 }
 
 fn point_estimate(quick: bool, rtt_us: u64, loss: f64) -> Duration {
-    // Three round trips and some work; of those that lose something, many wait for a second.
+    // Three round trips and some work; many of those that lose a packet wait for a second.
     let typical =
         Duration::from_micros(rtt_us * 3 + 4000) + Duration::from_secs(1).mul_f64(loss * 1.5);
     OPEN + typical * (count(quick, loss) * 4)
@@ -50,10 +50,10 @@ pub(super) fn estimate(quick: bool) -> Duration {
     LINKS.iter().map(|(rtt_us, loss)| point_estimate(quick, *rtt_us, *loss)).sum()
 }
 
-/// What was measured over one link.
+/// Results over one link.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Measured {
-    /// For each subject.
+    /// Results by subject.
     done: Vec<Done>,
     /// Error of the link's round-trip time after calibration, in microseconds.
     calibrated_us: f64,
@@ -201,7 +201,7 @@ fn measure(
     Ok(Measured { done, calibrated_us: proof.calibrated_us, late: [all - on_time, all] })
 }
 
-/// Ended when dropped.
+/// Stopped when dropped.
 struct Server(Child);
 
 impl Drop for Server {

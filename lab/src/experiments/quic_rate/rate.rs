@@ -1,4 +1,5 @@
-//! Connections over loopback to our echo endpoint, by three clocks: the wall's, the server's processor's, both processors'.
+//! Connections over loopback to our echo endpoint, by three clocks: wall clock, server's processor time, processor
+//! time of both.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -19,7 +20,7 @@ use crate::statistics::{Estimate, quantile_of, two_level};
 use crate::subject::Subject;
 use outlast_harness::agent::Programs;
 
-/// What is compared; the second is the first again: the control.
+/// What is compared; the second is the first again, as the control.
 const COMPARED: [(&str, &str); 5] = [
     (CLASSICAL, ECDSA),
     (CLASSICAL, ECDSA),
@@ -29,14 +30,14 @@ const COMPARED: [(&str, &str); 5] = [
 ];
 const CONTROL: usize = 1;
 const HYBRID_AT: usize = 2;
-/// What was published of Kyber.
+/// Published ratio for Kyber.
 const PUBLISHED: f64 = 0.92;
 
-/// Server processes: the upper level of the bootstrap.
+/// Number of server processes: the upper level of the bootstrap.
 const PROCESSES: u32 = 5;
 /// Connections in a turn.
 const A_TURN: u32 = 20;
-/// What a connection takes, roughly.
+/// Approximate time of a connection.
 const A_CONNECTION: Duration = Duration::from_micros(2200);
 
 fn rounds(quick: bool) -> u32 {
@@ -52,7 +53,7 @@ pub(super) fn estimate(quick: bool) -> Duration {
     process_estimate(quick) * PROCESSES
 }
 
-/// What a turn of connections took, in nanoseconds for one connection.
+/// Time of a turn of connections, in nanoseconds per connection.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct Turn {
     wall: f64,
@@ -60,7 +61,7 @@ struct Turn {
     client_cpu: f64,
 }
 
-/// A clock by which connections are counted.
+/// A clock for counting connections.
 struct Clock {
     name: &'static str,
     of: fn(&Turn) -> f64,
@@ -93,7 +94,7 @@ pub(super) fn run(run: &mut Run<'_>) -> Result<(), LabError> {
     Ok(())
 }
 
-/// One process of each server, and rounds in which each subject has its turn.
+/// One process of each server, and rounds in which each subject has a turn.
 fn measure(
     settings: &Settings,
     subjects: &[Subject],
@@ -150,7 +151,7 @@ fn start(program: &Path, folder: &Path, subject: &Subject) -> Result<Pinned, Lab
     Pinned::start_when(program, &command, SERVER_CORE, address, || listens(address.port()))
 }
 
-/// On a thread that stays on its core, if there are two.
+/// Runs it on a thread that stays on its core, if there are two.
 fn on_the_clients_core<T: Send>(
     work: impl FnOnce() -> Result<T, LabError> + Send,
 ) -> Result<T, LabError> {
@@ -174,7 +175,7 @@ fn a_connection(done: &Done, server_cpu: Duration) -> Turn {
     }
 }
 
-/// How many connections this subject makes for one of the first's, by this clock: the median of the rounds.
+/// Number of connections that this subject makes for one of the first's, by this clock: the median over rounds.
 fn ratio(processes: &[Vec<Vec<Turn>>], clock: &Clock, subject: usize, seed: u64) -> Estimate {
     let pairs: Vec<Vec<[f64; 2]>> = processes
         .iter()
@@ -311,7 +312,7 @@ fn published(run: &mut Run<'_>, ratios: &[Vec<Estimate>], controls: &[Control]) 
     });
 }
 
-/// Whether the hybrid keeps about as many connections as was published, if that can be told from noise.
+/// Whether the hybrid keeps about the published share of connections, if noise allows a judgement.
 fn verdict(ratio: Estimate, control: &Control) -> Verdict {
     let noise = (control.high - 1.0).abs().max((1.0 - control.low).abs());
     if !control.holds() || ratio.contains(1.0) || (ratio.value - 1.0).abs() <= noise {
@@ -331,7 +332,7 @@ mod tests {
 
     use super::*;
 
-    /// Rounds in which machines are as fast as they please, and a hybrid costs this much more.
+    /// Rounds on machines of varying speed, where a hybrid costs this much more.
     fn processes(hybrid: f64, control: f64) -> Vec<Vec<Vec<Turn>>> {
         let turn = |speed: f64, factor: f64| Turn {
             wall: 3e6 * speed * factor,
@@ -357,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hybrid_is_found_under_noise_that_is_greater_and_judged_by_the_control() {
+    fn hybrid_cost_is_found_under_greater_noise() {
         let (ratio, verdict) = judged(1.0 / 0.92, 1.0);
         assert!((ratio.value - 0.92).abs() < 0.01, "{ratio:?}");
         assert_eq!(verdict, Verdict::Holds);

@@ -1,4 +1,4 @@
-//! What `requests` tells.
+//! Findings of `requests`.
 
 use super::{COUNTS, Measured, Way, resumption, share};
 use crate::client::turns::{Cycle, Slot};
@@ -17,7 +17,7 @@ const SOURCE: &str = KMS_CLASSICAL.source;
 const PUBLISHED: [f64; 4] =
     [KMS_CLASSICAL.value, KMS_HYBRID.value, KMS_REUSE_CLASSICAL.value, KMS_REUSE_HYBRID.value];
 const ONCE: Cycle = Cycle::Requests(1);
-/// How close a formula must come, as a share.
+/// Largest error of a formula that counts as agreement, as a share.
 const CLOSE: f64 = 0.05;
 
 /// The published experiment.
@@ -82,12 +82,12 @@ pub(super) fn samples(run: &mut Run<'_>, place: &str, measured: &Measured) {
     sample_table(run, place, measured);
 }
 
-/// Seconds of an undisturbed request.
+/// Seconds per undisturbed request.
 fn calm(measured: &Measured, who: Who, cycle: Cycle) -> f64 {
     measured.time(measured.index(who, false, cycle), share(&[Some(who)])).value
 }
 
-/// Requests a second as they were, on average over the samples.
+/// Requests a second, averaged over the samples.
 fn rate(measured: &Measured, index: usize) -> f64 {
     mean(&measured.slots(index).map(|slot| 1.0 / slot.seconds()).collect::<Vec<_>>())
 }
@@ -96,7 +96,7 @@ fn compare(measured: &Measured, first: Who, second: Who, cycle: Cycle) -> super:
     measured.compare(measured.index(first, false, cycle), measured.index(second, false, cycle))
 }
 
-/// Whether no more than this share is lost, or won.
+/// Whether no more than this share is lost or gained.
 fn negligible(rate: &Estimate, share: f64) -> Verdict {
     let within = |value: f64| (value - 1.0).abs() <= share;
     if within(rate.low) && within(rate.high) {
@@ -213,7 +213,7 @@ fn name_of(place: &str) -> String {
         .collect()
 }
 
-/// Seconds of a request as the two-term formula has it.
+/// Seconds per request by the two-term formula.
 fn predicted(measured: &Measured, who: Who, count: u32, share: f64) -> f64 {
     let request = measured.time(measured.index(who, false, Cycle::Kept), share).value;
     let handshake = measured.time(measured.index(who, false, Cycle::Handshake), share).value;
@@ -351,15 +351,15 @@ fn latency_chart(run: &mut Run<'_>, place: &str, measured: &Measured) {
     });
 }
 
-/// A prediction beside what it predicts.
+/// A prediction and the measured value.
 struct Predicted {
     who: Who,
     count: u32,
-    /// Seconds of a request as measured.
+    /// Measured seconds per request.
     actual: f64,
-    /// From a request and a connection that were measured apart.
+    /// Prediction from a request and a connection that were measured separately.
     apart: f64,
-    /// From a request on a kept connection and one with a new one, as the published rates are read.
+    /// Prediction from a request on a kept connection and one with a new connection, as the published rates are read.
     read: f64,
 }
 
@@ -423,7 +423,7 @@ fn formula_table(run: &mut Run<'_>, sweeps: &[(String, Measured)]) {
     parts_table(run, sweeps);
 }
 
-/// Milliseconds of a request with a new connection, by what they go into.
+/// Milliseconds of a request with a new connection, by part.
 fn parts(measured: &Measured, who: Who) -> [f64; 5] {
     let index = measured.index(who, false, ONCE);
     let each = |part: fn(&Slot) -> u64| {

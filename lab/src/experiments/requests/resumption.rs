@@ -1,4 +1,4 @@
-//! Whether resumption makes up for what hybrid key exchange costs.
+//! Whether resumption makes up for the cost of hybrid key exchange.
 
 use super::Measured;
 use crate::client::turns::Cycle;
@@ -7,7 +7,7 @@ use crate::result::{ClaimKind, Control, Finding, Verdict};
 use crate::run::Run;
 use crate::statistics::Estimate;
 
-/// The finding, from connections that are used as `cycle` says.
+/// The finding, from connections with this cycle.
 pub(super) fn tell(
     run: &mut Run<'_>,
     place: &str,
@@ -37,7 +37,8 @@ pub(super) fn tell(
     });
 }
 
-/// Whether resumption (`saved`: rate against full handshakes, `faster` if beyond the control) takes away what the hybrid adds.
+/// Whether resumption (`saved`: rate compared with full handshakes, `faster` if beyond the control) removes what the
+/// hybrid adds.
 fn judge_resumption(
     is_beyond: bool,
     saved: &Estimate,

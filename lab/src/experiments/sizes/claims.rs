@@ -1,4 +1,4 @@
-//! Published sizes beside the counted ones.
+//! Published sizes compared with the counted ones.
 
 use super::flights::{self, Flights, packets};
 use super::keys::{Group, Mechanism, Signing};
@@ -9,7 +9,7 @@ use crate::run::Run;
 
 /// The study whose chains are counted.
 const STUDY: &str = "The 2022 study of TLS 1.3 with post-quantum algorithms under loss (Fudan)";
-/// Every claim.
+/// Checks every claim.
 pub fn check(
     run: &mut Run<'_>,
     groups: &[Group],
@@ -117,7 +117,7 @@ fn shares(run: &mut Run<'_>, groups: &[Group]) {
     });
 }
 
-/// What the hybrid adds; the published figures stand beside it in `handshake-cost`.
+/// What the hybrid adds; `handshake-cost` compares it with the published figures.
 fn more_bytes(run: &mut Run<'_>, groups: &[Group]) {
     let by_name = |name: &str| groups.iter().find(|row| row.name == name);
     let (Some(classical), Some(hybrid)) = (by_name("x25519"), by_name("X25519MLKEM768")) else {
@@ -134,7 +134,7 @@ fn more_bytes(run: &mut Run<'_>, groups: &[Group]) {
 /// The study's chain: root, intermediate, leaf, of which two are sent.
 const SENT: u8 = 2;
 
-/// The packets behind the crossing at 10 % loss.
+/// The packets that explain the crossing at 10 % loss.
 fn packets_of_chains(run: &mut Run<'_>, flights: &[Flights]) -> Result<(), LabError> {
     let (dilithium, falcon, how) = if cfg!(feature = "legacy") {
         let mut of = |signature: &str| -> Result<u64, LabError> {
@@ -154,7 +154,8 @@ fn packets_of_chains(run: &mut Run<'_>, flights: &[Flights]) -> Result<(), LabEr
             let row = Published::by_name(name)?;
             let from = Published::by_name("ML-DSA-44")?;
             let kyber = Published::by_name("kyber512_r2")?;
-            // Each certificate has a key and a signature, CertificateVerify another one; with each goes ECDSA's.
+            // Each certificate has a key and a signature, CertificateVerify another signature; each comes with one of
+            // ECDSA.
             let objects = usize::from(SENT) * (row.public_key + 4 + 65 + row.output + 4 + 72)
                 + row.output
                 + 4

@@ -1,4 +1,4 @@
-//! Bytes of handshakes' flights, and what they mean for packets and round trips.
+//! Bytes of handshakes' flights, and their packets and round trips.
 
 use outlast_pki::whatif::flight;
 use serde::{Deserialize, Serialize};
@@ -8,11 +8,12 @@ use crate::subject::{Authentication, Subject};
 use crate::tls::{chain, stack};
 use crate::trace::Side;
 
-/// Bytes that a TCP segment carries on Ethernet with IPv4 and timestamps, which Linux sends.
+/// Bytes in a TCP segment on Ethernet with IPv4 and timestamps, as Linux sends it.
 pub const MSS: u64 = 1448;
 /// Bytes that may be sent before the first acknowledgement (RFC 6928).
 pub const IW10: u64 = 10 * MSS;
-/// Bytes that a QUIC server may send for one datagram of the client's (RFC 9000, section 8.1); a hybrid ClientHello takes two.
+/// Bytes that a QUIC server may send for one datagram of the client's (RFC 9000, section 8.1); a hybrid ClientHello
+/// takes two.
 pub const THREE_TIMES: u64 = 3 * 1200;
 
 /// A handshake with a chain.
@@ -22,7 +23,7 @@ pub struct Flights {
     pub key_exchange: String,
     /// The signature algorithm.
     pub authentication: String,
-    /// Certificates that are sent.
+    /// Number of certificates that are sent.
     pub certificates: u8,
     /// Bytes of ClientHello, as records.
     pub client_hello: u64,
@@ -30,17 +31,17 @@ pub struct Flights {
     pub server: u64,
     /// Bytes of the client's second flight.
     pub client_finished: u64,
-    /// The server's flight by arithmetic alone, from the sizes of the certificates, the signature and the share.
+    /// The server's flight by arithmetic, from the sizes of the certificates, the signature and the share.
     pub arithmetic: u64,
     /// The same in QUIC datagrams.
     pub quic: u64,
-    /// Round trips that it takes beyond the first over TCP.
+    /// Further round trips over TCP, after the first.
     pub tcp_round_trips: u64,
     /// The same over QUIC.
     pub quic_round_trips: u64,
 }
 
-/// One handshake.
+/// Measures one handshake.
 pub fn measure(
     key_exchange: &str,
     authentication: &str,
@@ -86,7 +87,7 @@ pub fn packets(bytes: u64) -> u64 {
     bytes.div_ceil(MSS)
 }
 
-/// Round trips beyond the first: the window doubles with each.
+/// Further round trips: the window doubles with each.
 fn extra_round_trips(bytes: u64) -> u64 {
     let (mut sent, mut window, mut rounds) = (IW10, IW10, 0);
     while sent < bytes {

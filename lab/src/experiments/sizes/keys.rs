@@ -13,7 +13,7 @@ use crate::subject::{Authentication, KeyExchange, Subject, key_exchanges};
 use crate::tls::{chain, stack};
 use crate::trace::Side;
 
-/// Signatures whose length chance decides on are made so often that the longest is among them.
+/// Signatures of random length are made so often that the longest is among them.
 const TRIES: usize = 64;
 
 /// A key exchange.
@@ -25,7 +25,7 @@ pub struct Group {
     pub code_point: u16,
     /// Hybrid, post-quantum or classical.
     pub kind: String,
-    /// Whether it is of the literature.
+    /// Whether it is from the literature.
     pub legacy: bool,
     /// Bytes of the client's share.
     pub client_share: usize,
@@ -37,20 +37,20 @@ pub struct Group {
     pub server_flight: u64,
 }
 
-/// A mechanism by itself.
+/// A mechanism on its own.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Mechanism {
     /// Name.
     pub name: String,
-    /// Where it is from.
+    /// Source of the implementation.
     pub source: String,
     /// Bytes of a public key.
     pub public_key: usize,
-    /// Bytes of a secret key: PKCS #8 for Outlast's own.
+    /// Bytes of a secret key: as PKCS #8 for Outlast's own.
     pub secret_key: usize,
     /// Bytes of a ciphertext.
     pub ciphertext: usize,
-    /// Whether it is of the literature.
+    /// Whether it is from the literature.
     pub legacy: bool,
 }
 
@@ -59,25 +59,25 @@ pub struct Mechanism {
 pub struct Signing {
     /// Name.
     pub name: String,
-    /// Where it is from.
+    /// Source of the implementation.
     pub source: String,
-    /// Bytes of a public key as it is.
+    /// Bytes of the public key itself.
     pub public_key: usize,
-    /// Bytes of a secret key: PKCS #8 for Outlast's own.
+    /// Bytes of a secret key: as PKCS #8 for Outlast's own.
     pub secret_key: usize,
     /// Bytes of a signature, at most.
     pub signature: usize,
-    /// Bytes of a leaf's certificate.
+    /// Bytes of a leaf certificate.
     pub leaf: usize,
-    /// Bytes of its root's.
+    /// Bytes of its root certificate.
     pub root: usize,
     /// Whether TLS 1.3 has a scheme for it.
     pub tls: bool,
-    /// Whether it is of the literature.
+    /// Whether it is from the literature.
     pub legacy: bool,
 }
 
-/// Every key exchange, each with a handshake.
+/// All key exchanges, each with a handshake.
 pub fn groups() -> Result<Vec<Group>, LabError> {
     key_exchanges().iter().map(group).collect()
 }
@@ -103,7 +103,7 @@ fn group(row: &'static KeyExchange) -> Result<Group, LabError> {
     })
 }
 
-/// Every mechanism: those of `crypto`'s keys, then the literature's.
+/// All mechanisms: those of `crypto`'s keys, then the literature's.
 pub fn mechanisms() -> Result<Vec<Mechanism>, LabError> {
     let mut rows = Vec::new();
     for spec in KEY_SPECS.iter().filter(|spec| !spec.encapsulation.is_empty()) {
@@ -134,10 +134,10 @@ pub fn mechanisms() -> Result<Vec<Mechanism>, LabError> {
     Ok(rows)
 }
 
-/// Where the service's own come from.
+/// Source of the service's own implementations.
 pub const OUTLAST: &str = "Outlast";
 
-/// Every signature algorithm that certificates can be signed with.
+/// All signature algorithms for certificates.
 pub fn signing_names() -> Vec<String> {
     let names = specs().map(|(spec, _)| name(spec));
     #[cfg(feature = "legacy")]
@@ -147,7 +147,7 @@ pub fn signing_names() -> Vec<String> {
     names.collect()
 }
 
-/// The one with this name.
+/// The algorithm with this name.
 pub fn signing(wanted: &str) -> Result<Signing, LabError> {
     #[cfg(feature = "legacy")]
     if let Some(scheme) =
@@ -214,7 +214,7 @@ fn legacy(row: &'static crate::legacy::signature::Signature) -> Result<Signing, 
     })
 }
 
-/// Key types that sign certificates, and with what.
+/// Key types that sign certificates, with the algorithm.
 pub fn specs() -> impl Iterator<Item = (&'static KeySpec, &'static SignatureAlgorithm)> {
     KEY_SPECS.iter().filter_map(|spec| Some((spec, whatif::signing(spec)?)))
 }
@@ -232,16 +232,16 @@ pub fn name(spec: &KeySpec) -> String {
     }
 }
 
-/// A key, made.
+/// A new key.
 pub struct Made {
-    /// For use.
+    /// The key.
     pub key: Box<dyn Key>,
     /// Bytes of its private key as PKCS #8.
     pub pkcs8: usize,
 }
 
 impl Made {
-    /// A new one.
+    /// Makes a key.
     pub fn new(spec: &'static KeySpec) -> Result<Self, LabError> {
         let stored = spec.generate().map_err(LabError::failed)?;
         let pkcs8 = spec.to_pkcs8(&stored).map_err(LabError::failed)?.expose().len();

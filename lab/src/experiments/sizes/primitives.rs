@@ -1,4 +1,4 @@
-//! What the primitives cost: every one in turn, in random order, by CPU time of the thread.
+//! Processor time of the primitives: all in turn, in random order.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -17,11 +17,11 @@ use crate::error::LabError;
 use crate::subject::{Authentication, authentications, key_exchanges};
 use crate::time::thread_cpu;
 
-/// As long as what CertificateVerify signs under SHA-384 (RFC 8446, section 4.4.3).
+/// Length of what CertificateVerify signs under SHA-384 (RFC 8446, section 4.4.3).
 const MESSAGE: usize = 146;
-/// Samples at most.
+/// Most samples.
 const MOST: usize = 1000;
-/// Samples at least, of what does not take too long.
+/// Fewest samples, unless they take too long.
 const LEAST: usize = 5;
 /// Name of the second measurement of one algorithm, for the control.
 pub const AGAIN: &str = "x25519 again";
@@ -33,15 +33,15 @@ pub struct Timing {
     pub name: String,
     /// Whether it exchanges keys, or signs.
     pub exchange: bool,
-    /// Whether it is of the literature.
+    /// Whether it is from the literature.
     pub legacy: bool,
     /// The operations' names.
     pub parts: Vec<String>,
-    /// Nanoseconds of each part, by sample.
+    /// Nanoseconds of each operation, by sample.
     pub samples: Vec<Vec<u32>>,
 }
 
-/// Messages, each another one: how often a deterministic algorithm tries again depends on what it signs.
+/// Messages, each a new one: the number of attempts of a deterministic algorithm depends on the message.
 #[derive(Default)]
 struct Messages(u64);
 
@@ -70,7 +70,8 @@ struct Operation {
 
 /// Operations of a key exchange.
 pub const EXCHANGE: &[&str] = &["key pair", "encapsulation", "decapsulation"];
-/// Operations of a signature algorithm: making keys is measured by itself, since it may take a thousand times as long.
+/// Operations of a signature algorithm: making keys is measured separately, because it may take a thousand times as
+/// long.
 pub const SIGN: &[&str] = &["signature", "verification"];
 /// Making keys.
 pub const GENERATE: &[&str] = &["key pair"];
@@ -84,11 +85,11 @@ pub fn measure(
     let mut operations = exchanges();
     operations.extend(signatures()?);
     let mut random = Pcg64Mcg::seed_from_u64(seed);
-    // Caches, and AWS-LC's entropy.
+    // Fills caches, and seeds AWS-LC's randomness.
     for operation in &mut operations {
         let first = (operation.run)()?;
         operation.spent = first.iter().sum();
-        // What takes longer than its time by itself is not repeated.
+        // An operation that takes longer than its budget is not repeated.
         if operation.spent > budget * 2 {
             operation.samples.push(nanos(&first));
             operation.spent = Duration::MAX;
@@ -136,7 +137,7 @@ fn nanos(times: &[Duration]) -> Vec<u32> {
     times.iter().map(|time| u32::try_from(time.as_nanos()).unwrap_or(u32::MAX)).collect()
 }
 
-/// Through the interface that rustls uses, so that groups and mechanisms are measured alike.
+/// Through rustls's interface, so that groups and mechanisms are measured in the same way.
 fn exchanges() -> Vec<Operation> {
     let mut rows: Vec<_> = key_exchanges().iter().map(|row| (row.name.to_owned(), row)).collect();
     rows.extend(
@@ -179,7 +180,7 @@ fn signatures() -> Result<Vec<Operation>, LabError> {
             Box::new(move || {
                 let begun = thread_cpu();
                 let stored = spec.generate().map_err(LabError::failed)?;
-                // What is stored may be a seed: only what is loaded is a key.
+                // The stored form may be a seed: only the loaded form is a key.
                 let key = spec.load(&stored).map_err(LabError::failed)?;
                 black_box(key.public_key().map(<[u8]>::len));
                 Ok(vec![thread_cpu() - begun])

@@ -1,6 +1,6 @@
-//! Sizes as standards and submissions publish them, in bytes. What cannot run here is shown from this table alone.
+//! Sizes from standards and submissions, in bytes. Algorithms that cannot run here are shown from this table alone.
 
-/// What a row is.
+/// Kind of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Key encapsulation.
@@ -9,20 +9,20 @@ pub enum Kind {
     Signature,
 }
 
-/// An algorithm as published.
+/// A published algorithm.
 #[derive(Debug, Clone, Copy)]
 pub struct Published {
-    /// Name in this table's source, or as the lab calls it.
+    /// Name in the source, or the lab's.
     pub name: &'static str,
-    /// What it is.
+    /// Kind.
     pub kind: Kind,
-    /// Of a public key.
+    /// Bytes of a public key.
     pub public_key: usize,
-    /// Of a secret key.
+    /// Bytes of a secret key.
     pub secret_key: usize,
-    /// Of a ciphertext or signature, at most.
+    /// Bytes of a ciphertext or signature, at most.
     pub output: usize,
-    /// Where it is published.
+    /// Source.
     pub source: &'static str,
 }
 
@@ -36,11 +36,11 @@ const fn signature(name: &'static str, sizes: [usize; 3], source: &'static str) 
     Published { name, kind: Kind::Signature, public_key, secret_key, output, source }
 }
 
-/// Standards that the algorithms of the service must agree with.
+/// The standard of ML-KEM, which the service's algorithms must match.
 pub const FIPS_203: &str = "FIPS 203, table 3";
-/// Signatures of the same kind.
+/// The standard of ML-DSA.
 pub const FIPS_204: &str = "FIPS 204, table 2";
-/// Signatures from hashes.
+/// The standard of SLH-DSA.
 pub const FIPS_205: &str = "FIPS 205, table 2";
 /// Ed25519.
 pub const RFC_8032: &str = "RFC 8032, section 5.1";
@@ -55,7 +55,7 @@ const FN_DSA: &str = "draft of FIPS 206, as in fn-dsa 0.4: signatures are padded
 const AIGIS: &str = "Zhang et al., PKC 2020, and PQMagic 1.0.7";
 const COMPETITION: &str = "Chinese competition (CACR 2019), in the 2022 study";
 
-/// Every one.
+/// All rows.
 pub const PUBLISHED: &[Published] = &[
     kem("ML-KEM-512", [800, 1632, 768], FIPS_203),
     kem("ML-KEM-768", [1184, 2400, 1088], FIPS_203),
@@ -103,7 +103,7 @@ pub const PUBLISHED: &[Published] = &[
     signature("mulan", [1312, 3056, 2573], COMPETITION),
 ];
 
-/// Key shares as the standards have them: client's, server's.
+/// Key shares in the standards: client's, server's.
 pub const SHARES: &[(&str, [usize; 2], &str)] = &[
     ("X25519MLKEM768", [1216, 1120], "RFC 10024"),
     ("SecP256r1MLKEM768", [1249, 1153], "RFC 10024"),

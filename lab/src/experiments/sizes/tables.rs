@@ -109,7 +109,7 @@ pub fn groups(run: &mut Run<'_>, groups: &[Group]) {
     });
 }
 
-/// Mechanisms by themselves, measured and published.
+/// Mechanisms on their own, measured and published.
 pub fn mechanisms(run: &mut Run<'_>, mechanisms: &[Mechanism]) {
     let mut rows: Vec<Vec<Value>> = Vec::new();
     let mut bars: Vec<(String, f64, f64)> = Vec::new();
@@ -164,7 +164,7 @@ pub fn mechanisms(run: &mut Run<'_>, mechanisms: &[Mechanism]) {
              libraries keep them. Agreement is of public key and ciphertext."
         ),
     });
-    // The 90s variants have the sizes of the others.
+    // The 90s variants have the same sizes.
     bars.retain(|(name, ..)| !name.contains("90s"));
     bars.sort_by(|a, b| (a.1 + a.2).total_cmp(&(b.1 + b.2)));
     run.chart(two_parts(
@@ -175,7 +175,7 @@ pub fn mechanisms(run: &mut Run<'_>, mechanisms: &[Mechanism]) {
     ));
 }
 
-/// What a row says that is not measured.
+/// Mark of a row that is not measured.
 const LITERATURE: &str = "from the literature";
 
 fn not_run<'a>(
@@ -269,7 +269,7 @@ pub fn signatures(run: &mut Run<'_>, signatures: &[Signing]) {
                issuer and subject have the same algorithm. Agreement is of public key and signature."
             .into(),
     });
-    // The literature's hybrids are sums of two that are there.
+    // The literature's hybrids are the sums of two that are shown.
     bars.retain(|(name, ..)| !is_hybrid(name));
     bars.sort_by(|a, b| (a.1 + a.2).total_cmp(&(b.1 + b.2)));
     run.chart(two_parts(
@@ -324,7 +324,7 @@ fn certificates(run: &mut Run<'_>, signatures: &[Signing]) {
     });
 }
 
-/// Whether Outlast serves it; the literature's are left to the tables.
+/// Whether Outlast serves it; the literature's are only in the tables.
 fn is_served(name: &str) -> bool {
     Authentication::by_name(name).is_ok_and(|row| !row.legacy)
 }
@@ -435,7 +435,7 @@ pub fn flights(run: &mut Run<'_>, flights: &[Flights]) {
     });
 }
 
-/// What the primitives cost.
+/// Processor time of the primitives.
 pub fn primitives(run: &mut Run<'_>, timings: &[Timing]) {
     for exchange in [true, false] {
         table(run, timings, exchange);
@@ -515,7 +515,7 @@ fn round(value: f64) -> f64 {
 
 fn chart(run: &mut Run<'_>, timings: &[Timing], exchange: bool) {
     let operations = operations(exchange);
-    // What making a key costs is no part of a handshake's signature; hybrids of the literature are sums.
+    // Making a key is not part of a handshake's signature; the literature's hybrids are sums.
     let shown: Vec<&str> = if exchange { operations.clone() } else { SIGN.to_vec() };
     let figure = |name: &str, operation: &str| {
         let (p10, mean, _) = figures(timings, name, operation).unwrap_or_default();
@@ -542,7 +542,7 @@ fn chart(run: &mut Run<'_>, timings: &[Timing], exchange: bool) {
     });
 }
 
-/// The same group measured as if it were two.
+/// The same group, measured as if it were two.
 fn control(run: &mut Run<'_>, timings: &[Timing]) {
     let samples = |name: &str| -> Vec<f64> {
         let found = timings.iter().find(|timing| timing.name == name);

@@ -1,4 +1,4 @@
-//! Time to first and last byte: what a handshake weighs when an answer follows it (Kampanakis, Childs-Klein 2024).
+//! Time to first and last byte: the weight of a handshake when an answer follows it (Kampanakis, Childs-Klein 2024).
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ const REQUEST: u32 = 300;
 /// The paper's narrow link: 1 Mbit/s, RTT 200 ms.
 const NARROW_BPS: u64 = 1_000_000;
 const NARROW_RTT: Duration = Duration::from_millis(200);
-/// Bytes for which the paper has figures: 50 KiB and 200 KiB.
+/// Answer sizes for which the paper has figures: 50 KiB and 200 KiB.
 const PAPER: [u32; 2] = [51_200, 204_800];
 
-/// Plays the chosen pairs with every body; the narrow link has its points at the end.
+/// Plays the chosen pairs with every body; the points of the narrow link come last.
 pub(super) fn measure(
     run: &mut Run<'_>,
     profile: &'static Profile,
@@ -41,7 +41,7 @@ pub(super) fn measure(
         profile,
         link: narrow,
         transfer: Transfer { request: REQUEST, body },
-        // Without loss every flow is the same.
+        // Without loss all flows are equal.
         count: 20,
         seed: None,
         raw: false,
@@ -132,7 +132,7 @@ fn sentence(seen: &[Seen]) -> Option<String> {
     ))
 }
 
-/// The claim on the paper's narrow link. Its handshake is TLS's, so the clock starts with the connection.
+/// The claim on the paper's narrow link. The paper times TLS's handshake, so the clock starts when TCP is connected.
 fn finding(seen: &[Seen]) -> Finding {
     let narrow = |body: u32| {
         seen.iter().find(|point| point.link.rate_bps.is_some() && point.transfer.body == body)
@@ -173,11 +173,11 @@ fn finding(seen: &[Seen]) -> Finding {
     }
 }
 
-/// What the paper's handshake grows by, in per cent; ours is like it up to a factor of two.
+/// Growth of the handshake in the paper, in per cent; ours is similar if it is within a factor of two.
 const PUBLISHED: f64 = published::LAST_BYTE_HANDSHAKE.value;
 
-/// It holds if the last byte's increase is less than half of the handshake's and as little as published, where the handshake's is like the
-/// published one; where that is another, the claim is of another case and holds in part.
+/// The claim holds if the last byte's increase is less than half of the handshake's and as small as published, where
+/// the handshake's is similar to the published one; otherwise the case differs, and the claim holds in part.
 fn judge(handshake: f64, fifty: f64, two_hundred: f64) -> Verdict {
     if handshake < 5.0 {
         return Verdict::Undecided;

@@ -1,4 +1,4 @@
-//! What is measured where: the grids, quick and full, as data.
+//! The grids, quick and full, as data.
 
 use std::time::Duration;
 
@@ -9,24 +9,24 @@ use crate::link::{Link, Transfer};
 use crate::model::{PROFILES, Profile};
 use crate::subject::{Kind, Subject, authentications, key_exchanges};
 
-/// What the others are compared with.
+/// The baseline.
 pub(super) const CLASSICAL: (&str, &str) = ("x25519", "ECDSA P-256");
-/// What replaces it first.
+/// Its first replacement.
 pub(super) const HYBRID: (&str, &str) = ("X25519MLKEM768", "ECDSA P-256");
-/// What comes then.
+/// The next step, with ML-DSA-44.
 pub(super) const HYBRID_44: (&str, &str) = ("X25519MLKEM768", "ML-DSA-44");
-/// The same, larger.
+/// The same with ML-DSA-65.
 pub(super) const HYBRID_65: (&str, &str) = ("X25519MLKEM768", "ML-DSA-65");
 /// Pairs that are compared at every point.
 pub(super) const CHOSEN: [(&str, &str); 4] = [CLASSICAL, HYBRID, HYBRID_44, HYBRID_65];
 
-/// Chain lengths of the server, the root not counted, unless they are what is varied: a leaf and an intermediate.
+/// Usual chain length of the server, without the root: a leaf and an intermediate.
 pub(super) const CERTIFICATES: u8 = 2;
 
-/// Where only the handshake matters.
+/// A transfer of nothing: only the handshake matters.
 pub(super) const HANDSHAKE: Transfer = Transfer { request: 0, body: 0 };
 
-/// The point whose times are shown one by one.
+/// RTT of the point whose times are shown one by one, in microseconds.
 pub(super) const CLOSE_RTT_US: u64 = 30_000;
 /// Its loss.
 pub(super) const CLOSE_LOSS: f64 = 0.05;
@@ -89,7 +89,7 @@ pub(super) fn bodies(quick: bool) -> Shape {
 /// Bytes of the answers.
 pub(super) const BODIES: [u32; 5] = [1_000, 10_000, 50_000, 100_000, 1_000_000];
 
-/// The 2022 study's grid, its count also in a quick run: what 6000 handshakes can tell is one of the questions.
+/// The 2022 study's grid, with its count also in a quick run: what 6000 handshakes can tell is one of the questions.
 pub(super) fn study(quick: bool) -> Shape {
     let rtt_us = &[1_000, 2_500, 5_500, 30_000];
     if quick {
@@ -182,7 +182,7 @@ pub(super) fn name((group, signature): (&str, &str)) -> String {
     format!("{group} + {signature} x{CERTIFICATES}")
 }
 
-/// What stands live beside the model: classical, hybrid, hybrid with ML-DSA-65 at a handful of links.
+/// Points for the live engine: classical, hybrid, hybrid with ML-DSA-65 at a handful of links.
 pub(super) fn live(quick: bool) -> Result<Vec<Job>, LabError> {
     let (points, count): (&[(u64, f64)], u64) = if quick {
         (&[(1_000, 0.0), (5_500, 0.02), (30_000, 0.02)], 60)
@@ -215,7 +215,7 @@ pub(super) fn live(quick: bool) -> Result<Vec<Job>, LabError> {
     Ok(points.iter().map(job).collect())
 }
 
-/// What all of it will take on two processors.
+/// Duration of everything on two processors.
 pub(super) fn estimate(quick: bool) -> Duration {
     let mut total = Duration::ZERO;
     let mut add = |shape: &Shape, contenders: usize, body: u32, traces: usize| {

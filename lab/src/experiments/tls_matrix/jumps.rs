@@ -1,26 +1,26 @@
-//! Sorted handshake times jump where a packet was lost: the jumps, and the timer behind each.
+//! Sorted handshake times jump where packets were lost: the jumps, and the timer that explains each.
 
 use crate::experiments::play::share;
 use crate::experiments::tables::short;
 use crate::result::{Axis, Chart, ClaimKind, Finding, Marks, Rule, Series, Table, Verdict};
 
-/// A step of the sorted times: handshakes that took about the same.
+/// A step of the sorted times: handshakes that took about the same time.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Level {
     /// Median in milliseconds.
     pub(super) at_ms: f64,
-    /// Beyond the first level.
+    /// Milliseconds above the first level.
     pub(super) excess_ms: f64,
     /// Share of all handshakes.
     pub(super) share: f64,
-    /// What repaired the loss, as far as its time tells.
+    /// What repaired the loss, judging by the time.
     pub(super) reason: String,
 }
 
-/// Levels with fewer handshakes are not told apart from chance.
+/// Levels with a smaller share than this cannot be told from chance.
 const SMALLEST: f64 = 0.004;
 
-/// What Linux waits before it sends again, in milliseconds beyond a handshake without loss.
+/// Linux's retransmission timers, in milliseconds beyond a handshake without loss.
 pub(super) fn timers(rtt_ms: f64) -> Vec<(&'static str, f64)> {
     // RFC 8985, section 6.2: the window for reordering is a quarter of the smallest RTT. A tail loss probe waits two smoothed RTTs
     // (RFC 8985, section 7.2) and two jiffies. The first sample sets the deviation to half of it (RFC 6298, section 2.2), Linux waits at
@@ -33,7 +33,8 @@ pub(super) fn timers(rtt_ms: f64) -> Vec<(&'static str, f64)> {
     ]
 }
 
-/// The levels of sorted times: wherever two neighbours are further apart than a sixth of a round trip, a new one begins.
+/// The levels of sorted times: a new one begins wherever two neighbours are further apart than a sixth of a round
+/// trip.
 pub(super) fn levels(sorted_ms: &[f64], rtt_ms: f64) -> Vec<Level> {
     let gap = rtt_ms / 6.0;
     let mut groups: Vec<&[f64]> = Vec::new();
@@ -151,7 +152,7 @@ pub(super) fn table(levels: &[(String, Vec<Level>)], place: &str) -> Table {
     }
 }
 
-/// The study's claim against one contender's times and share of handshakes with a retransmission.
+/// The study's claim, compared with one contender's times and its share of handshakes with a retransmission.
 pub(super) fn finding(levels: &[Level], retransmitted: f64, source: &str, place: &str) -> Finding {
     let first = levels.first().map_or(0.0, |level| level.share);
     let named = levels

@@ -1,4 +1,4 @@
-//! Key exchanges x signatures over links: the table, fans, heat maps, the differences flow by flow, and what to take home.
+//! Key exchanges x signatures over links: the table, fans, heat maps, the paired differences, and the conclusions.
 
 use super::grid;
 use crate::error::LabError;
@@ -68,13 +68,13 @@ pub(super) fn close_point(seen: &[Seen]) -> Option<&Seen> {
     at(seen, grid::CLOSE_RTT_US, grid::CLOSE_LOSS)
 }
 
-/// A point by its link.
+/// The point with this link.
 pub(super) fn at(seen: &[Seen], rtt_us: u64, loss: f64) -> Option<&Seen> {
     seen.iter()
         .find(|point| point.link.rtt_us == rtt_us && point.link.loss.to_bits() == loss.to_bits())
 }
 
-/// Whether the hybrid sends more packets than the classical pair: only then loss treats them differently.
+/// Whether the hybrid sends more packets than the classical pair: only then does loss affect them differently.
 fn packets(contenders: &[(Subject, Contender)]) -> Option<String> {
     let of = |pair: (&str, &str)| {
         let name = grid::name(pair);
@@ -100,7 +100,7 @@ fn packets(contenders: &[(Subject, Contender)]) -> Option<String> {
     ))
 }
 
-/// What the chosen pairs cost, in sentences.
+/// Costs of the chosen pairs, in sentences.
 fn costs(seen: &[Seen]) -> Vec<String> {
     let mut sentences = Vec::new();
     let subjects = [
@@ -135,7 +135,7 @@ fn costs(seen: &[Seen]) -> Vec<String> {
     sentences
 }
 
-/// Server flights that do not fit TCP's first window cost a round trip: said by itself, with what was measured.
+/// Server flights that exceed TCP's first window cost a round trip: a conclusion of its own, with what was measured.
 fn windows(contenders: &[(Subject, Contender)], seen: &[Seen]) -> Vec<String> {
     let Some(point) = at(seen, grid::CLOSE_RTT_US, 0.0) else { return Vec::new() };
     let Some(base) = point.played.rows.first() else { return Vec::new() };
@@ -174,7 +174,7 @@ fn mean_against_count(seen: &[Seen]) -> Table {
             let width = |low: f64, high: f64| short((high - low) / 2.0);
             let paired = width(row.paired.low, row.paired.high);
             let unpaired = width(row.unpaired.low, row.unpaired.high);
-            // As the variance falls with the count, so many more flows an unpaired experiment would need.
+            // The variance falls with the count, so an unpaired experiment would need so many times the flows.
             let more =
                 if paired > 0.0 { short((unpaired / paired).powi(2)).into() } else { "-".into() };
             vec![
@@ -208,7 +208,7 @@ fn mean_against_count(seen: &[Seen]) -> Table {
     }
 }
 
-/// The smallest loss from which on the cost of a pair is more than it is without loss, by its interval; for each RTT.
+/// For each RTT, the smallest loss from which on the cost of a pair is more than without loss, by its interval.
 pub(super) fn thresholds(run: &mut Run<'_>, seen: &[Seen]) {
     let mut rows = Vec::new();
     for rtt in tables::distinct(seen, |point| point.link.rtt_us) {

@@ -1,4 +1,5 @@
-//! Paquin, Stebila, Tamvada 2019: loss beyond 3 to 5 % hurts what needs many packets. Their percentiles beside the model's with their sizes.
+//! Paquin, Stebila, Tamvada 2019: loss beyond 3 to 5 % affects handshakes with many packets. Their percentiles
+//! compared with the model's for their sizes.
 
 use std::time::Duration;
 
@@ -14,19 +15,20 @@ use crate::published::{self, PaquinPoint};
 use crate::result::{Axis, Chart, ClaimKind, Finding, Marks, Rule, Series, Table, Verdict};
 use crate::run::Run;
 
-/// The profile that was validated against these data (docs/lab-model.md): Ubuntu 18.04's later kernel under netem, which loses whole pieces.
+/// The profile that was validated with these data (docs/lab-model.md): Ubuntu 18.04's later kernel under netem, which
+/// loses whole segments.
 const KERNEL: &str = "linux-5.0-netem";
-/// Handshakes a point of the model's validation, in a quick run and else.
+/// Handshakes per point in the model's validation, in a quick run and otherwise.
 const VALIDATED: [u64; 2] = [2_000, 20_000];
-/// The two that are compared, by their names: few packets, many packets.
+/// The two that are compared, by name: few packets, many packets.
 const FEW: &str = "ecdsap256";
 const MANY: &str = "dilithium2";
-/// A percentile suffers where it is so much above that of the smaller handshake.
+/// A percentile is affected if it is so many times that of the smaller handshake.
 const SUFFERS: f64 = 1.1;
-/// Which of their percentiles, and where it stands in ours.
+/// Published percentiles, and their indexes in ours.
 const PERCENTILES: [(&str, usize); 3] = [("p75", 75), ("p85", 85), ("p95", 95)];
 
-/// Plays their signatures' sizes over their links, and tells.
+/// Plays the sizes of their signatures over their links, and reports.
 pub(super) fn run(run: &mut Run<'_>) -> Result<(), LabError> {
     let profile = Profile::by_name(KERNEL).map_or_else(grid::kernel, Ok)?;
     let points = published::paquin()?;
@@ -61,7 +63,7 @@ pub(super) fn run(run: &mut Run<'_>) -> Result<(), LabError> {
     Ok(())
 }
 
-/// In a quick run one RTT and fewer losses.
+/// A quick run has one RTT and fewer losses.
 fn wanted(quick: bool, point: &PaquinPoint) -> bool {
     if !quick {
         return true;
@@ -85,7 +87,8 @@ fn place(point: &PaquinPoint, profile: &'static Profile) -> GridPoint<'static> {
     }
 }
 
-/// One certificate, P-256 with Kyber512; ECDSA, and Dilithium2 in its place: the flights that the model was validated with.
+/// One certificate, P-256 with Kyber512; ECDSA, or Dilithium2 in its place: the flights that the model was validated
+/// with.
 fn contenders() -> Vec<Contender> {
     [FEW, MANY]
         .map(|name| Contender {
@@ -95,14 +98,14 @@ fn contenders() -> Vec<Contender> {
         .to_vec()
 }
 
-/// A point of theirs and ours: ratios of many packets to few, by percentile.
+/// A published point and ours: ratios of many packets to few, by percentile.
 #[derive(Debug, Clone, PartialEq)]
 struct Beside {
     rtt_ms: f64,
     loss_percent: f64,
-    /// Their percentiles in milliseconds: few, many.
+    /// Published percentiles in milliseconds: few, many.
     published: [[f64; 2]; 3],
-    /// Ours.
+    /// Our percentiles.
     ours: [[f64; 2]; 3],
 }
 
@@ -129,7 +132,7 @@ impl Beside {
     }
 }
 
-/// The first loss at which this percentile suffers.
+/// The first loss at which this percentile is affected.
 fn threshold(rows: &[Beside], of: impl Fn(&Beside) -> [f64; 2]) -> Option<f64> {
     rows.iter()
         .find(|row| {
@@ -139,7 +142,7 @@ fn threshold(rows: &[Beside], of: impl Fn(&Beside) -> [f64; 2]) -> Option<f64> {
         .map(|row| row.loss_percent)
 }
 
-/// The RTT in the middle, where a quick run is.
+/// The middle RTT, which a quick run has.
 fn middle(rows: &[Beside]) -> Vec<Beside> {
     rows.iter().filter(|row| (20.0..50.0).contains(&row.rtt_ms)).cloned().collect()
 }
@@ -251,8 +254,8 @@ fn finding(rows: &[Beside], packets: [u64; 2]) -> Finding {
     }
 }
 
-/// It holds if the 75th and the 85th percentile suffer first between 2 and 7 % of loss in the model, in part if one of them does.
-/// Without their own thresholds there is nothing to stand beside.
+/// The claim holds if the 75th and the 85th percentile are first affected between 2 and 7 % of loss in the model, and
+/// in part if one of them is. Without thresholds in their data there is nothing to compare with.
 fn judge(thresholds: &[(&str, Option<f64>, Option<f64>)]) -> Verdict {
     let find = |wanted: &str| thresholds.iter().find(|(name, _, _)| *name == wanted);
     let (Some((_, Some(_), seventy)), Some((_, Some(_), eighty))) = (find("p75"), find("p85"))

@@ -1,11 +1,11 @@
-//! Traces from published sizes: the study's algorithms where no implementation of them is compiled in. Their bytes are right, and their processor
-//! time is left out or taken from elsewhere; every name says so.
+//! Traces from published sizes: the study's algorithms where no implementation of them is compiled in. Their bytes
+//! are right; their processor time is left out or taken from elsewhere, and every name says so.
 
 use crate::experiments::play::Contender;
 use crate::subject::Subject;
 use crate::trace::{Side, Trace};
 
-/// A KEM of the literature, joined with P-256 as in the study.
+/// A KEM from the literature, joined with P-256 as in the study.
 #[derive(Debug)]
 pub(super) struct Kem {
     pub(super) name: &'static str,
@@ -15,7 +15,7 @@ pub(super) struct Kem {
     pub(super) ciphertext: u32,
 }
 
-/// A signature algorithm of the literature, joined with ECDSA P-256 as in the study.
+/// A signature algorithm from the literature, joined with ECDSA P-256 as in the study.
 #[derive(Debug)]
 pub(super) struct Signature {
     pub(super) name: &'static str,
@@ -25,7 +25,8 @@ pub(super) struct Signature {
     pub(super) signature: u32,
 }
 
-/// The study's KEMs at levels 1 and 2, in the versions that it measured (round 2); AKCN-MLWE is of the Chinese competition.
+/// The study's KEMs at levels 1 and 2, in the versions that it measured (round 2); AKCN-MLWE is from the Chinese
+/// competition.
 pub(super) const KEMS: [Kem; 5] = [
     Kem { name: "Kyber512", public_key: 800, ciphertext: 736 },
     Kem { name: "LightSaber", public_key: 672, ciphertext: 736 },
@@ -47,24 +48,24 @@ pub(super) const POINT: u32 = 65;
 /// The study's hybrid signature: uint32 length, classical signature, post-quantum signature.
 const LENGTH: u32 = 4;
 
-/// Bytes of a TLS segment on Ethernet: 1500 less IP, TCP and its timestamps.
+/// Bytes of a TLS segment on Ethernet: 1500 minus IP, TCP and its timestamps.
 pub(super) const MSS: u64 = 1448;
 
-/// Bytes that stand in the place of a subject's own.
+/// Bytes that replace a subject's own.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bytes {
     /// The client's share.
     pub(super) client_share: u32,
     /// The server's share.
     pub(super) server_share: u32,
-    /// What is more in a public key than the subject has.
+    /// Bytes that a public key has more than the subject's.
     pub(super) key: u32,
-    /// What is more in a signature.
+    /// Bytes that a signature has more than the subject's.
     pub(super) signature: u32,
 }
 
-/// The handshake of a measured subject, its algorithms replaced: shares, and in each certificate that travels a public key and a signature,
-/// and one more signature in CertificateVerify. Processor time is zero.
+/// The handshake of a measured subject with other algorithms: the shares, a public key and a signature in each
+/// certificate that is sent, and one more signature in CertificateVerify. Processor time is zero.
 pub(super) fn replace(base: &Trace, subject: &Subject, bytes: Bytes) -> Option<Trace> {
     let mut trace = base.clone();
     let certificates = u32::from(subject.certificates);
@@ -82,7 +83,8 @@ pub(super) fn replace(base: &Trace, subject: &Subject, bytes: Bytes) -> Option<T
     Some(trace)
 }
 
-/// The study's hybrids in the place of a measured subject with ECDSA P-256, whose own signatures stay beside the new ones.
+/// The study's hybrids in place of a measured subject with ECDSA P-256, whose own signatures stay beside the new
+/// ones.
 pub(super) fn compose(
     base: &Trace,
     subject: &Subject,
@@ -99,7 +101,7 @@ pub(super) fn compose(
     Some(Contender { name: format!("{} (sizes)", pair(kem.name, signature.name)), trace })
 }
 
-/// The study's pair by name.
+/// The study's pair with this name.
 pub(super) fn pair(kem: &str, signature: &str) -> String {
     format!("P256_{kem} + P256_{signature}")
 }
@@ -109,7 +111,7 @@ pub(super) fn packets(trace: &Trace) -> u64 {
     trace.bytes(Side::Server).div_ceil(MSS)
 }
 
-/// The same handshake with so much processor time of the server before its flight.
+/// The same handshake, with so much processor time of the server before its flight.
 pub(super) fn with_cpu(contender: &Contender, name: &str, cpu_ns: u64) -> Contender {
     let mut trace = contender.trace.clone();
     if let Some(flight) = trace.steps.iter_mut().find(|step| step.from == Side::Server) {

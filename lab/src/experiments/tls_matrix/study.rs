@@ -18,14 +18,14 @@ use crate::result::{ClaimKind, Finding, Table, Verdict};
 use crate::run::Run;
 use crate::subject::Subject;
 
-/// Where it was published.
+/// Its publication.
 pub(super) const SOURCE: &str = published::FUDAN_STUDY;
 /// Its clock.
 const CLOCK: ClockStart = ClockStart::Connected;
-/// A handshake is told from another by a median that is so much apart.
+/// Two handshakes count as distinguishable if their medians differ by this share.
 const TELLING: f64 = 0.02;
 
-/// A published curve: a row for each loss, in milliseconds.
+/// A published curve: one row per loss, in milliseconds.
 #[derive(Debug, Clone)]
 pub(super) struct Curve {
     /// As in [`KEMS`].
@@ -38,10 +38,10 @@ pub(super) struct Curve {
     pub(super) rows: Vec<[f64; 4]>,
 }
 
-/// The study's names of [`KEMS`] and [`SIGNATURES`] in the first places, as far as it published them.
+/// Names of the columns in the study's data, as far as it published them.
 const NAMES: ([&str; 3], [&str; 2]) =
     (["p256_kyber512", "p256_lightsaber", "p256_ntru509"], ["p256_dilithium2", "p256_falcon512"]);
-/// Its networks in microseconds: the loss-free medians of the two are 25.5 ms apart, as 30 ms and 5.5 ms are.
+/// Its networks, in microseconds: the loss-free medians of the two differ by 25.5 ms, as 30 ms and 5.5 ms do.
 const NETWORKS: [(&str, u64); 2] = [("near", 5_500), ("medium", 30_000)];
 
 /// The published curves of hybrid pairs at level 1.
@@ -78,13 +78,14 @@ pub(super) struct Study {
     seen: Vec<Seen>,
     /// Dilithium2 and Falcon-512 with the study's own processor times.
     shapes: Vec<Seen>,
-    /// Classical and hybrid with one certificate, where the hybrid sends a packet more.
+    /// Classical and hybrid with one certificate, where the hybrid sends one packet more.
     short: Seen,
     published: Vec<Curve>,
     measured: bool,
 }
 
-/// Plays the study's grid: classical and hybrid as measured, its own algorithms as measured if they are compiled in and by their sizes.
+/// Plays the study's grid: classical and hybrid as measured; its own algorithms as measured if they are compiled in,
+/// and by their sizes.
 pub(super) fn measure(
     run: &mut Run<'_>,
     profile: &'static Profile,
@@ -141,7 +142,7 @@ pub(super) fn measure(
     Ok(Study { contenders, seen, shapes, short, published, measured: !legacy.is_empty() })
 }
 
-/// What is left of a loss-free median after one round trip, as nanoseconds of processor time.
+/// The rest of a loss-free median after one round trip, as nanoseconds of processor time.
 fn cpu(median_ms: f64, rtt_us: u64) -> u64 {
     #[expect(clippy::cast_precision_loss, reason = "microseconds of a link")]
     let rtt_ms = rtt_us as f64 / 1e3;
@@ -204,7 +205,8 @@ fn count(number: u64) -> f64 {
     number
 }
 
-/// The study's curves beside ours: the same sizes, the same processor times without loss; what the losses make of them is the model's.
+/// The study's curves next to ours: the same sizes, the same processor times without loss; the effect of losses is
+/// the model's.
 fn beside(study: &Study) -> Table {
     let mut rows = Vec::new();
     for point in &study.shapes {
@@ -317,7 +319,7 @@ fn kems(study: &Study) -> Finding {
 
 fn judge_kems(saber: Option<f64>, ntru: Option<f64>, measured: bool) -> Verdict {
     match (saber, ntru) {
-        // Sizes alone say nothing of the processor time that set NTRU apart.
+        // Sizes alone say nothing about the processor time that set NTRU apart.
         (Some(saber), Some(ntru)) if measured => match (saber <= TELLING, ntru > TELLING) {
             (true, true) => Verdict::Holds,
             (false, false) => Verdict::Differs,
@@ -327,7 +329,7 @@ fn judge_kems(saber: Option<f64>, ntru: Option<f64>, measured: bool) -> Verdict 
     }
 }
 
-/// "Dilithium2 is faster than Falcon-512 until about 10 % loss, then slower." Their packets are told by `sizes`.
+/// "Dilithium2 is faster than Falcon-512 until about 10 % loss, then slower." `sizes` counts their packets.
 fn signatures(study: &Study) -> Finding {
     let [dilithium, falcon] = [0, 1].map(|index: usize| {
         let name = format!("{} (sizes)", sizes::pair(KEMS[0].name, SIGNATURES[index].name));
@@ -370,7 +372,7 @@ fn signatures(study: &Study) -> Finding {
     }
 }
 
-/// At most in part where the published data (`agrees`) say something else than the text.
+/// At most in part if the published data (`agrees`) contradict the text.
 fn judge_signatures(model: Option<Crossing>, agrees: bool) -> Verdict {
     match model {
         None | Some(Crossing::Unresolved) => Verdict::Undecided,
@@ -380,7 +382,7 @@ fn judge_signatures(model: Option<Crossing>, agrees: bool) -> Verdict {
     }
 }
 
-/// Our own: what pairing tells that 6000 handshakes without it do not.
+/// Our own finding: what pairing tells that 6000 unpaired handshakes do not.
 fn pairing(point: &Seen) -> Finding {
     let (measured, verdict) = match point.played.rows.get(1) {
         Some(row) => {

@@ -46,7 +46,7 @@ fn the_same_seed_gives_the_same_and_another_seed_does_not() {
 }
 
 #[test]
-fn who_is_the_same_costs_nothing_and_who_is_over_the_window_a_round_trip() {
+fn flights_over_the_window_cost_a_round_trip() {
     let calm = played(30, 0.0, 7);
     let row = |name: &str| calm.row(name).unwrap();
     assert_eq!((row("the same").paired.low, row("the same").paired.high), (0.0, 0.0));

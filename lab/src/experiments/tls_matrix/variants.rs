@@ -12,7 +12,7 @@ use crate::run::Run;
 use crate::subject::Kind;
 use crate::tls::Stack;
 
-/// A kind and a chain length, with its points.
+/// A kind of handshake and a chain length, with its points.
 pub(super) struct Variant {
     kind: Kind,
     certificates: u8,
@@ -52,7 +52,7 @@ fn word(kind: Kind) -> &'static str {
     }
 }
 
-/// The table, and bars of the medians at a round-trip time.
+/// The table, and bars of the medians at one round-trip time.
 pub(super) fn tell(run: &mut Run<'_>, variants: &[Variant]) {
     let all: Vec<Seen> = variants.iter().flat_map(|variant| variant.seen.clone()).collect();
     run.table(tables::table(
@@ -101,7 +101,7 @@ fn value(variant: &Variant, group: &str, signature: &str, loss: f64) -> Option<f
     Some(row.syn.at(50))
 }
 
-/// Whether a subject's name is this pair, whatever its chain and kind.
+/// Whether a subject is this pair, whatever its chain and kind.
 fn named(name: &str, pair: &str) -> bool {
     name.strip_prefix(pair)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(" x") || rest.starts_with(','))

@@ -1,4 +1,4 @@
-//! What an acknowledgement tells, and what follows from it (`tcp_ack`, `tcp_fastretrans_alert`).
+//! Processing of an acknowledgement, and its consequences (`tcp_ack`, `tcp_fastretrans_alert`).
 
 use crate::link::mix;
 
@@ -72,8 +72,9 @@ impl Sender {
         self.push(kernel, now);
     }
 
-    /// A packet is handled some microseconds after it arrived, never the same. That decides whether the answer to a probe comes faster than
-    /// the fastest before, which RACK takes for the answer to the original (`tcp_rack_advance`). It is in measured round-trip times only.
+    /// A packet is processed some varying microseconds after it arrived. That decides whether the answer to a probe
+    /// comes faster than the fastest before, which RACK takes for the answer to the original (`tcp_rack_advance`).
+    /// The noise only affects measured round-trip times.
     pub(super) fn read_clock(&mut self) {
         self.noise = mix(self.noise);
         self.noise_ns = self.noise & 0x7fff;
@@ -131,7 +132,8 @@ impl Sender {
         }
     }
 
-    /// What the acknowledgement covers leaves the queue (`tcp_clean_rtx_queue`), and gives a sample of the round-trip time.
+    /// Removes what the acknowledgement covers from the queue (`tcp_clean_rtx_queue`), and gives a sample of the
+    /// round-trip time.
     pub(super) fn take_segments(
         &mut self,
         kernel: Kernel,
@@ -213,7 +215,7 @@ impl Sender {
         if told.acked {
             told.set_timer = true;
         } else if let (Some(sack), Some(head)) = (sack_sample, self.segments.get(self.head)) {
-            // The timeout is not put off by data sent before its segment.
+            // Data sent before its segment does not postpone the timeout.
             told.set_timer = sack > us(head.sent);
         }
     }
@@ -332,7 +334,7 @@ impl Sender {
         }
         if self.frto {
             if told.original {
-                // Something arrived that was never sent again: the timeout was spurious.
+                // A packet that was never retransmitted has arrived: the timeout was spurious.
                 self.undo_loss();
                 return Resend::Nothing;
             }
@@ -364,7 +366,7 @@ impl Sender {
         self.state = State::Open;
     }
 
-    /// `tcp_packet_delayed`: the answer is to something sent before the first retransmission.
+    /// `tcp_packet_delayed`: the answer is to a packet from before the first retransmission.
     pub(super) fn delayed(&self, _kernel: Kernel, what: &Acknowledgement<'_>) -> bool {
         self.resent_stamp != 0 && what.echo < self.resent_stamp
     }

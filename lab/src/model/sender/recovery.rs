@@ -1,4 +1,5 @@
-//! What is lost (RACK, tcp_recovery.c), and how it is sent again while the window shrinks (proportional rate reduction).
+//! Detection of lost packets (RACK, tcp_recovery.c), and their retransmission while the window shrinks (proportional
+//! rate reduction).
 
 use super::{DUPLICATES, Departure, INFINITE, Kernel, Pending, Segment, Sender, State, Told};
 
@@ -6,7 +7,7 @@ impl Sender {
     pub(super) fn rack_advance(&mut self, now: u64, segment: &Segment) {
         let rtt_us = (now + self.noise_ns - segment.sent) / 1000;
         if segment.retransmitted() && rtt_us < self.estimate.smallest_us() {
-            // Which copy was answered is not known.
+            // It is not known which copy was answered.
             return;
         }
         self.rack_advanced = true;
@@ -38,7 +39,7 @@ impl Sender {
         }
     }
 
-    /// `tcp_rack_detect_loss`: marks what is lost, and says how long to wait for the rest.
+    /// `tcp_rack_detect_loss`: marks lost packets, and returns how long to wait for the rest.
     pub(super) fn mark_lost(&mut self, kernel: Kernel, now: u64) -> Option<u64> {
         let patience = self.rack_rtt_us + self.reordering_us(kernel);
         let newest = (self.rack_sent, self.rack_end);
@@ -157,7 +158,7 @@ impl Sender {
         }
     }
 
-    /// Sends a segment again; a probe is not counted as a retransmission in flight.
+    /// Retransmits a segment; a probe does not count as a retransmission in flight.
     pub(super) fn resend(&mut self, kernel: Kernel, now: u64, index: usize, counted: bool) {
         let Some(segment) = self.segments.get_mut(index) else { return };
         segment.again += 1;

@@ -13,7 +13,7 @@ impl Sender {
         self.due = kernel.clock.fires(now, jiffies);
     }
 
-    /// How long until the head's timeout, counted from when it was sent (`tcp_rto_delta_us`).
+    /// Time until the head's timeout, counted from when it was sent (`tcp_rto_delta_us`).
     pub(super) fn until_timeout_us(&self, kernel: Kernel, now: u64) -> i64 {
         let Some(head) = self.segments.get(self.head) else { return 0 };
         let timeout = i64::try_from(kernel.clock.us(self.rto)).unwrap_or(i64::MAX);
@@ -92,7 +92,7 @@ impl Sender {
         }
     }
 
-    /// `tcp_send_loss_probe`: a probe that is sent at the time of the timeout does not back off.
+    /// `tcp_send_loss_probe`: a probe at the time of the timeout does not back off.
     pub(super) fn probe(&mut self, kernel: Kernel, now: u64) {
         if self.next < self.written {
             self.send_new(kernel, now, self.number);
@@ -151,7 +151,7 @@ impl Sender {
 }
 
 impl Kernel {
-    /// Jiffies of a time that has `TCP_TIMEOUT_MIN` added, as this version does it.
+    /// A time with `TCP_TIMEOUT_MIN` added as in this kernel version, in jiffies.
     pub(super) fn least(&self, us: u64) -> u32 {
         if self.profile.least_timeout_us > 0 {
             self.clock.jiffies(us + self.profile.least_timeout_us)

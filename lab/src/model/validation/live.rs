@@ -1,8 +1,10 @@
-//! Against engine 3: the same flights, over this machine's TCP and the emulated link, with the same losses packet by packet.
+//! Validation against engine 3: the same flights, over this machine's TCP and the emulated link, with the same losses
+//! packet by packet.
 //!
-//! The live engine plays the traces, so that TLS is in neither. What a system costs besides (system calls, wake-ups, the link's own
-//! lateness) is calibrated before: other connections, without loss, of each round-trip time and trace; the median of what they take longer than the
-//! model says is added to all of the model's times of that round-trip time and trace. Nothing that is compared is calibrated with.
+//! The live engine plays the traces, so that neither side has TLS. The system's own overhead (system calls, wake-ups,
+//! the link's lateness) is calibrated before: other connections, without loss, for each round-trip time and trace;
+//! the median of what they take longer than in the model is added to all of the model's times for that round-trip
+//! time and trace. No calibrated connection is compared.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -17,10 +19,10 @@ use crate::run::Settings;
 use crate::statistics::{mean, quantile, quantile_of, sorted};
 use crate::trace::{Side, Step, Trace};
 
-/// How far means and 95th percentiles may be off.
+/// Limits for means and 95th percentiles, in per cent.
 const LIMITS_PERCENT: [f64; 2] = [10.0, 8.0];
 
-/// A point: round-trip time in milliseconds, loss, which trace.
+/// A point: round-trip time in milliseconds, loss, index of the trace.
 const POINTS: &[(u64, f64, usize)] = &[
     (5, 0.05, 1),
     (5, 0.10, 0),
@@ -32,14 +34,14 @@ const POINTS: &[(u64, f64, usize)] = &[
     (100, 0.05, 2),
 ];
 
-/// What is played: bytes of ClientHello, of the server's flight, of the client's Finished.
+/// Traces: bytes of ClientHello, of the server's flight, of the client's Finished.
 const TRACES: &[(&str, [u32; 3])] = &[
     ("one packet each", [250, 1_200, 74]),
     ("hybrid, ECDSA", [1_402, 2_600, 74]),
     ("hybrid, ML-DSA-65 x2", [1_402, 15_600, 74]),
 ];
 
-/// The comparison; needs what the live engine needs. The short form takes fewer connections.
+/// The comparison; has the same requirements as the live engine. The short form makes fewer connections.
 pub fn against_live(
     settings: &Settings,
     stop: &AtomicBool,
@@ -157,9 +159,9 @@ fn over<'a, 'b>(
     }
 }
 
-/// Flows of the calibration: none of those that are compared.
+/// First flow of the calibration: none of those that are compared.
 const CALIBRATION_FLOWS: u64 = 1_000_000;
-/// Connections of the calibration, of each round-trip time and trace.
+/// Connections of the calibration, for each round-trip time and trace.
 const CALIBRATION: u64 = 21;
 
 /// Times from the SYN to the end of the handshake, in milliseconds.

@@ -1,7 +1,8 @@
-//! Against the percentiles of Paquin, Stebila, Tamvada 2019.
+//! Validation against the percentiles of Paquin, Stebila, Tamvada 2019.
 //!
-//! From their data without loss come CPU time (the median less two round trips) and its spread (the other percentiles: 40 processes
-//! shared a machine). From their configuration come the flights. Everything else is the model.
+//! Their data without loss give the CPU time (the median minus two round trips) and its spread (the other
+//! percentiles: 40 processes shared a machine). Their configuration gives the flights. Everything else is the
+//! model's.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,23 +16,24 @@ use crate::result::{Table, Value};
 use crate::statistics::{quantile, sorted};
 use crate::trace::{Side, Step, Trace};
 
-/// The kernel that their data show.
+/// The kernel that fits their data.
 const PROFILE: &str = "linux-5.0-netem";
 /// Loss up to which the percentiles are compared.
 const MOST_LOSS_PERCENT: f64 = 10.0;
-/// How far a percentile may be off.
+/// Largest relative error of a percentile.
 const LIMIT: f64 = 0.03;
-/// Seed of the comparison: it is the same everywhere.
+/// Seed of the comparison, which is always the same.
 const SEED: u64 = 2019;
 /// Least share of points within the limits: 95 % intervals are missed by chance, too.
 const LEAST: f64 = 0.97;
 
-/// The flights of their handshakes, with so much CPU time in all.
+/// The flights of their handshakes, with so much CPU time in total.
 ///
-/// Bytes by their configuration: OpenSSL 1.1.1 of Open Quantum Safe, TLS 1.3 with TLS_AES_256_GCM_SHA384, no server name; one certificate of about 400 bytes
-/// (ECDSA P-256, by `openssl x509 -req` without extensions), or one with Dilithium2 of round 2 (key 1184, signature 2044). The hybrid share is 65 + 800 bytes
-/// there and 65 + 736 back. OpenSSL collects a flight in a buffer of 4096 bytes, so that the longer one is written in two pieces. What counts is the number of
-/// packets, which is the same for hundreds of bytes more or less.
+/// Bytes by their configuration: OpenSSL 1.1.1 of Open Quantum Safe, TLS 1.3 with TLS_AES_256_GCM_SHA384, no server
+/// name; one certificate of about 400 bytes (ECDSA P-256, by `openssl x509 -req` without extensions), or one with
+/// Dilithium2 of round 2 (key 1184, signature 2044). The hybrid share is 65 + 800 bytes there and 65 + 736 back.
+/// OpenSSL collects a flight in a buffer of 4096 bytes, so that the longer one is written in two pieces. What matters
+/// is the number of packets, which stays the same for hundreds of bytes more or less.
 pub fn paquin_trace(experiment: &str, algorithm: &str, cpu_ns: u64) -> Trace {
     let (hello, flight): (u32, &[u32]) = match (experiment, algorithm) {
         ("kex", "prime256v1") => (240, &[805]),
@@ -48,12 +50,12 @@ pub fn paquin_trace(experiment: &str, algorithm: &str, cpu_ns: u64) -> Trace {
     Trace { steps, client_done, server_after_ns: 0, hello_retry: false, resumed: false }
 }
 
-/// The comparison; the short form takes fewer handshakes and leaves out the round-trip time of 79 ms.
+/// The comparison; the short form makes fewer handshakes and leaves out the round-trip time of 79 ms.
 pub fn against_paquin(short: bool, stop: &AtomicBool) -> Result<Comparison, LabError> {
     against_paquin_with(if short { 20_000 } else { 50_000 }, short, stop)
 }
 
-/// The same with so many handshakes a point.
+/// The same with so many handshakes per point.
 pub fn against_paquin_with(
     count: u64,
     short: bool,
@@ -62,7 +64,7 @@ pub fn against_paquin_with(
     let profile = Profile::by_name(PROFILE)
         .ok_or_else(|| LabError::failed(format!("no profile {PROFILE}")))?;
     let figures = figures(profile, count, &|point| wanted(point, short), stop)?;
-    // What nobody adapted to these data, for comparison.
+    // Profiles that were not fitted to these data, for comparison.
     let mut beside = Vec::new();
     for name in UNADAPTED {
         let Some(profile) = Profile::by_name(name) else { continue };
@@ -101,7 +103,7 @@ pub fn against_paquin_with(
     Ok(comparison)
 }
 
-/// Kernels by their sources only.
+/// Kernels whose profiles come from their sources alone.
 const UNADAPTED: [&str; 2] = ["linux-5.4", "linux-4.15"];
 
 /// Whether a point is compared; the short form leaves out the round-trip time of 79 ms.
@@ -114,7 +116,7 @@ fn near(rtt_ms: f64) -> bool {
     (20.0..50.0).contains(&rtt_ms)
 }
 
-/// How a figure agrees.
+/// Whether a figure agrees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Within,
@@ -173,8 +175,8 @@ fn figures(
             [("p85", 0.85, point.p85_ms), ("p95", 0.95, point.p95_ms)]
         {
             let ours = quantile(&times, share);
-            // Theirs is a percentile of 5000: two standard errors of its share, either way. Where the distribution jumps from one timer to the
-            // next, that is the difference between 64 and 296 ms.
+            // Theirs is a percentile of 5000: two standard errors of its rank, either way. Where the distribution
+            // jumps from one timer to the next, that is the difference between 64 and 296 ms.
             let error = 2.0 * (share * (1.0 - share) / f64::from(PAQUIN_HANDSHAKES)).sqrt();
             let low = quantile(&times, share - error) * (1.0 - LIMIT);
             let high = quantile(&times, share + error) * (1.0 + LIMIT);
@@ -245,7 +247,7 @@ fn table(figures: &[Figure], note: String) -> Table {
     }
 }
 
-/// Times of the model in milliseconds, in order.
+/// Times of the model in milliseconds, sorted.
 #[expect(clippy::cast_precision_loss, reason = "nanoseconds of an hour at most")]
 fn modelled(
     profile: &'static Profile,
@@ -270,14 +272,15 @@ fn modelled(
     )
 }
 
-/// How much longer than the median a handshake without loss takes, at this share of them. Below the median it is 0: the lower percentiles are close to it.
+/// How much longer than the median a handshake without loss takes, at this quantile. 0 below the median: the lower
+/// percentiles are close to it.
 fn spread(base: &PaquinPoint, share: f64) -> f64 {
     let knots = [
         (0.5, 0.0),
         (0.75, base.p75_ms - base.p50_ms),
         (0.85, base.p85_ms - base.p50_ms),
         (0.95, base.p95_ms - base.p50_ms),
-        // As steep as before.
+        // Continued with the same slope.
         (1.0, base.p95_ms - base.p50_ms + (base.p95_ms - base.p85_ms) / 2.0),
     ];
     let mut before = (0.0, 0.0);
@@ -318,7 +321,7 @@ mod tests {
 
     #[test]
     fn the_kernel_matters() {
-        // The same with today's kernel on an honest link: so the comparison can fail.
+        // The same with today's kernel on an honest link fails: so the comparison can fail.
         let today = &crate::model::PROFILES[0];
         let figures =
             figures(today, 2_000, &|point| wanted(point, true), &AtomicBool::new(false)).unwrap();
@@ -330,8 +333,8 @@ mod tests {
         good as f64 / figures.len() as f64
     }
 
-    /// Of the three properties that the data with loss are asked about, two are decided by those at 31 ms; they hold where the choice was not
-    /// made. Nothing at 31 ms depends on the third, which the kernel's source decides.
+    /// Of the three properties taken from the data with loss, two were decided by those at 31 ms; they also hold
+    /// where they were not decided. Nothing at 31 ms depends on the third, which the kernel's source decides.
     #[test]
     fn what_is_learnt_at_one_round_trip_time_holds_at_the_others() {
         let go_on = AtomicBool::new(false);

@@ -1,4 +1,4 @@
-//! What AWS's API says of certificate extensions, made into those of X.509: `ApiPassthrough`, `CsrExtensions`.
+//! Certificate extensions of AWS's API (`ApiPassthrough`, `CsrExtensions`) as X.509 extensions.
 
 use outlast_domain::ca;
 use outlast_pki::ObjectIdentifier;
@@ -14,7 +14,7 @@ pub use crate::aws::acm_pca::{
 use crate::wire::{ApiError, validate};
 
 impl ApiPassthrough {
-    /// The X.509 form.
+    /// Converts to the X.509 form.
     pub fn read(self) -> Result<ca::Passthrough, ApiError> {
         let extensions = self.extensions.map_or(Ok(Vec::new()), Extensions::read)?;
         Ok(ca::Passthrough { subject: self.subject.map(Into::into), extensions })
@@ -105,7 +105,7 @@ impl KeyUsage {
     }
 }
 
-/// Extensions that Private CA sets itself, whatever is asked for.
+/// Extensions that Private CA always sets itself.
 const OWN: &[(&str, &str)] =
     &[("2.5.29.19", "basic constraints"), ("2.5.29.14", "the subject key identifier")];
 
@@ -160,7 +160,7 @@ impl GeneralName {
 }
 
 impl CsrExtensions {
-    /// The X.509 form.
+    /// Converts to the X.509 form.
     pub fn read(&self) -> Result<Vec<Extension>, ApiError> {
         let mut out = Vec::new();
         if let Some(usage) = &self.key_usage {

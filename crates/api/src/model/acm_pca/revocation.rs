@@ -9,11 +9,11 @@ pub use crate::aws::acm_pca::{
 };
 use crate::wire::ApiError;
 
-/// Days that a CRL is valid when the caller does not say, as in AWS's console.
+/// Days that a CRL is valid if the caller does not say; the default of AWS's console.
 const DEFAULT_EXPIRATION_DAYS: i64 = 7;
 
 impl RevocationConfiguration {
-    /// What an authority that had `before` is to have; what is not mentioned stays.
+    /// Applies the request to the configuration `before`; members that are left out keep their values.
     pub fn apply(self, before: &Revocation, settings: &Settings) -> Result<Revocation, ApiError> {
         let crl = match self.crl_configuration {
             None => before.crl.clone(),
@@ -145,7 +145,7 @@ fn check_cname(member: &str, name: &str) -> Result<(), ApiError> {
         return Err(invalid(format!("{member} must not have a protocol prefix.")));
     }
     let url = format!("http://{name}");
-    // What clients make of such segments is not what is written here (RFC 3986, section 5.2.4).
+    // Clients would resolve such segments (RFC 3986, section 5.2.4), and ask for another path.
     let dots = name.split('/').any(|segment| matches!(segment, "." | ".."));
     if dots
         || outlast_pki::general_name::uri(&url).is_err()

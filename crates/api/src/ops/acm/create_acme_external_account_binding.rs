@@ -20,7 +20,7 @@ impl Run for CreateAcmeExternalAccountBinding {
     const READ_ONLY: bool = false;
 
     fn run(call: &mut Call<'_>, mut input: Input) -> Result<Output, ApiError> {
-        // A repeated request is recognised however it spells the role.
+        // A repeated request is recognised in whichever form it spells the role's ARN.
         let role_arn = acme::parse_role_arn(&input.role_arn)?;
         let given = std::mem::replace(&mut input.role_arn, role_arn.to_string());
         let token = idempotency(input.idempotency_token.clone(), input_digest(&input)?)?;
@@ -38,7 +38,7 @@ impl Run for CreateAcmeExternalAccountBinding {
                 &format!("{}/acme-external-account-binding/*", endpoint.arn()),
             )?;
         }
-        // Whoever makes the binding gives away what the role may do.
+        // Making a binding passes the role's permissions on.
         call.conditions.set("iam:PassedToService", SERVICE_PRINCIPAL);
         let may_pass = call.authorize(action::iam::PassRole, &input.role_arn)?;
         let new =

@@ -1,4 +1,4 @@
-//! `DeleteAcmeDomainValidation`: deletes a domain validation: nothing more is issued for its domain.
+//! `DeleteAcmeDomainValidation`: deletes a domain validation; no certificate is issued for its domain any more.
 //!
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_DeleteAcmeDomainValidation.html>
 
@@ -26,7 +26,7 @@ impl Run for DeleteAcmeDomainValidation {
                 let allowed = authorize_tagged(call, action, &arn, validation.tags())?;
                 acme::delete_validation(&mut call.work, &validation, &allowed)?;
             }
-            // AWS's model has no ResourceNotFoundException here: what is gone may be deleted again.
+            // AWS's model has no ResourceNotFoundException here: deleting what is gone succeeds.
             Err(AcmError::NotFound(_)) => {
                 let arn = acme::absent(&call.scope, arn)?;
                 call.authorize(action, &arn)?;

@@ -26,7 +26,7 @@ impl Run for DeleteAcmeEndpoint {
                 let allowed = authorize_tagged(call, action, &arn, endpoint.tags())?;
                 acme::delete_endpoint(&mut call.work, &endpoint, &allowed)?;
             }
-            // AWS's model has no ResourceNotFoundException here: what is gone may be deleted again.
+            // AWS's model has no ResourceNotFoundException here: deleting what is gone succeeds.
             Err(AcmError::NotFound(_)) => {
                 let arn = acme::absent(&call.scope, arn)?;
                 call.authorize(action::acm::DeleteAcmeEndpoint, &arn)?;

@@ -28,7 +28,7 @@ impl Run for DeleteAcmeExternalAccountBinding {
                 let allowed = authorize_tagged(call, action, &arn, binding.tags())?;
                 acme::delete_binding(&mut call.work, &binding, &allowed)?;
             }
-            // AWS's model has no ResourceNotFoundException here: what is gone may be deleted again.
+            // AWS's model has no ResourceNotFoundException here: deleting what is gone succeeds.
             Err(AcmError::NotFound(_)) => {
                 let arn = acme::absent(&call.scope, arn)?;
                 call.authorize(action, &arn)?;

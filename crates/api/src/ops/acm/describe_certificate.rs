@@ -1,4 +1,4 @@
-//! `DescribeCertificate`: tells all about a certificate.
+//! `DescribeCertificate`: describes a certificate.
 //!
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_DescribeCertificate.html>
 

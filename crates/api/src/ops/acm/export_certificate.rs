@@ -1,4 +1,4 @@
-//! `ExportCertificate`: gives a certificate with its private key under a passphrase.
+//! `ExportCertificate`: returns a certificate with its private key, encrypted under a passphrase.
 //!
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_ExportCertificate.html>
 
@@ -16,7 +16,7 @@ use crate::wire::types::pem;
 
 impl Run for ExportCertificate {
     const READ_ONLY: bool = false;
-    // A key is derived from the passphrase by many rounds.
+    // Deriving a key from the passphrase takes many rounds.
     const SLOW: bool = true;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {

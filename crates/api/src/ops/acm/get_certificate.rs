@@ -1,4 +1,4 @@
-//! `GetCertificate`: gives a certificate and its chain.
+//! `GetCertificate`: returns a certificate and its chain.
 //!
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_GetCertificate.html>
 

@@ -1,4 +1,4 @@
-//! `ListCertificateDomainValidations`: lists how domains were validated: private certificates have none.
+//! `ListCertificateDomainValidations`: lists the domain validations of a certificate; private certificates have none.
 //!
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_ListCertificateDomainValidations.html>
 
@@ -33,6 +33,6 @@ impl Run for ListCertificateDomainValidations {
     }
 }
 
-/// `DomainValidationSummary`: never there.
+/// `DomainValidationSummary`: no certificate here has one.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct DomainValidationSummary {}

@@ -1,4 +1,4 @@
-//! `ListCertificates`: lists certificates, by default in no order that AWS promises: here by their ids.
+//! `ListCertificates`: lists certificates; AWS promises no default order, here they come in order of id.
 //!
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_ListCertificates.html>
 
@@ -17,7 +17,7 @@ use crate::wire::{ApiError, validate};
 
 impl Run for ListCertificates {
     const READ_ONLY: bool = true;
-    // A page may look at all certificates of the account.
+    // A page may read every certificate of the account.
     const SLOW: bool = true;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
@@ -54,9 +54,9 @@ impl Run for ListCertificates {
     }
 }
 
-/// What AWS lists when no key types are named; and ours, which no program for AWS is surprised by.
+/// Key types that AWS lists if the request names none; and ours, which no program for AWS needs to know.
 const DEFAULT_KEY_TYPES: &[&str] = &["RSA_1024", "RSA_2048", "ML_DSA_44", "ML_DSA_65", "ML_DSA_87"];
-/// What AWS lists when no origins are named.
+/// Origins that AWS lists if the request names none.
 const DEFAULT_ORIGINS: &[&str] = &["AWS_MANAGED", "CUSTOMER_PROVIDED"];
 
 fn check(input: &Input) -> Result<(), ApiError> {
@@ -66,7 +66,7 @@ fn check(input: &Input) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Whether a certificate passes all filters; a filter without values is none.
+/// Whether a certificate passes all filters; a filter without values passes everything.
 fn wanted(input: &Input, record: &Record, now_ms: i64) -> bool {
     let is = |values: Option<&Vec<String>>, test: &dyn Fn(&str) -> bool| {
         values.is_none_or(|values| values.is_empty() || values.iter().any(|value| test(value)))
@@ -85,6 +85,6 @@ fn wanted(input: &Input, record: &Record, now_ms: i64) -> bool {
         && is(includes.extended_key_usage.as_ref(), &|name| has_purpose(record, name))
         && is(includes.key_usage.as_ref(), &|name| has_usage(record, name))
         && includes.export_option.as_ref().is_none_or(|o| (o == "ENABLED") == record.exportable)
-        // No other service manages one.
+        // No other service manages certificates here.
         && includes.managed_by.is_none()
 }

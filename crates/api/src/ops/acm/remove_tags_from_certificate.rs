@@ -1,4 +1,4 @@
-//! `RemoveTagsFromCertificate`: takes tags from a certificate.
+//! `RemoveTagsFromCertificate`: removes tags from a certificate.
 //!
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_RemoveTagsFromCertificate.html>
 

@@ -1,4 +1,4 @@
-//! `RenewCertificate`: renews a certificate from a private CA now.
+//! `RenewCertificate`: renews a certificate of a private CA now.
 //!
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_RenewCertificate.html>
 

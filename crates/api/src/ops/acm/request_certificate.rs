@@ -1,4 +1,4 @@
-//! `RequestCertificate`: has a private CA issue a certificate, whose key stays here until it is exported.
+//! `RequestCertificate`: has a private CA issue a certificate, whose key stays in the service until it is exported.
 //!
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_RequestCertificate.html>
 
@@ -21,7 +21,7 @@ use crate::wire::ApiError;
 
 impl Run for RequestCertificate {
     const READ_ONLY: bool = false;
-    // RSA keys take long to make.
+    // RSA keys take long to generate.
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let request_digest = input_digest(&input)?;
@@ -41,7 +41,7 @@ impl Run for RequestCertificate {
         if let Some(algorithm) = &input.key_algorithm {
             call.notes.parameter("keyAlgorithm", algorithm.as_str());
         }
-        // Only an authorized caller learns whether it exists.
+        // Only an authorized caller learns whether the CA exists.
         let found = ca::find(&mut call.work, &call.scope, authority);
         conditions(call, &input, options, found.as_ref());
         request_tags(&mut call.conditions, &tags);
@@ -50,7 +50,7 @@ impl Run for RequestCertificate {
         authorize_new_tags(call, &tags)?;
         let authority = found.map_err(acm::refused_by_authority)?;
         let partner = request::partner(&mut call.work, &authority)?;
-        // AWS asks with the caller's own rights ("forward access"), too.
+        // AWS also asks with the caller's own rights ("forward access").
         let action = action::acm_pca::IssueCertificate;
         call.conditions.set("acm-pca:TemplateArn", acm::template_arn());
         call.conditions.forward(CERTIFICATE_MANAGER);
@@ -81,8 +81,7 @@ impl Run for RequestCertificate {
     }
 }
 
-/// Checks the members. Those on the validation of domains are checked and have no effect, for a private certificate
-/// needs none.
+/// Checks the members. Those about domain validation have no effect: a private certificate needs none.
 fn check(input: &Input) -> Result<(), ApiError> {
     check_domain("DomainName", &input.domain_name)?;
     let names = input.subject_alternative_names.as_deref();
@@ -117,7 +116,7 @@ fn check(input: &Input) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// The key of a certificate that is requested here can be exported if nothing else is said.
+/// Whether the key can be exported: yes, unless the request says otherwise.
 fn is_exportable(options: Options) -> bool {
     options.exportable.unwrap_or(true)
 }
@@ -126,7 +125,7 @@ fn is_transparent(options: Options) -> bool {
     options.transparency.unwrap_or(true)
 }
 
-/// What policies can ask about a request: what holds in the end, also where the request leaves it out.
+/// Sets the condition keys of a request to what will hold in the end, defaults included.
 fn conditions(
     call: &mut Call<'_>,
     input: &Input,
@@ -141,7 +140,7 @@ fn conditions(
     let wanted = Wanted {
         names: &names,
         key_algorithm: input.key_algorithm.as_deref().unwrap_or(by_default),
-        // Nothing is issued from one that is not there.
+        // A CA that does not exist is refused later on.
         authority: &found.map(Authority::arn).unwrap_or_default(),
         origin: Origin::Managed,
         validation_method: method.map_or("EMAIL", String::as_str),

@@ -1,4 +1,4 @@
-//! `ResendValidationEmail`: has nothing to send: private certificates need no validation.
+//! `ResendValidationEmail`: always refused: private certificates need no validation, so there is no mail to send.
 //!
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_ResendValidationEmail.html>
 

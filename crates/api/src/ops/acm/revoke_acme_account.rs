@@ -1,4 +1,4 @@
-//! `RevokeAcmeAccount`: ends an account of an ACME endpoint, for good.
+//! `RevokeAcmeAccount`: revokes an account of an ACME endpoint, for good.
 //!
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_RevokeAcmeAccount.html>
 

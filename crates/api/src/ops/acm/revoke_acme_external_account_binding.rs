@@ -1,4 +1,4 @@
-//! `RevokeAcmeExternalAccountBinding`: revokes an external account binding: no further account is made with it.
+//! `RevokeAcmeExternalAccountBinding`: revokes an external account binding; no account can be made with it any more.
 //!
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_RevokeAcmeExternalAccountBinding.html>
 

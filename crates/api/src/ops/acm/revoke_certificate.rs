@@ -32,7 +32,7 @@ impl Run for RevokeCertificate {
         let action = action::acm_pca::RevokeCertificate;
         call.conditions.forward(CERTIFICATE_MANAGER);
         let at_authority = call.authorize_authority(action, &authority)?;
-        // What was issued together is revoked together: that takes permission for both.
+        // Certificates that were issued as a pair are revoked as a pair, which takes permission for both.
         let mut at_partner = None;
         let serial = &certificate.record().details.serial;
         if let Some((partner, serial)) = ca::paired(&mut call.work, &authority, serial)? {

@@ -1,4 +1,4 @@
-//! `SearchCertificates`: finds certificates by what they say and what is known of them, in any order.
+//! `SearchCertificates`: finds certificates by their contents and by what the service knows of them, in any order.
 //!
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_SearchCertificates.html>
 
@@ -21,7 +21,7 @@ use crate::wire::{ApiError, Timestamp, validate};
 
 impl Run for SearchCertificates {
     const READ_ONLY: bool = true;
-    // A page may look at all certificates of the account.
+    // A page may read every certificate of the account.
     const SLOW: bool = true;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
@@ -33,7 +33,7 @@ impl Run for SearchCertificates {
             )));
         }
         let by = input.sort_by.as_deref().unwrap_or("CREATED_AT");
-        // AWS does not say which it is by default: the newest are first.
+        // AWS documents no default order: the newest come first.
         let order = input.sort_order.as_deref().unwrap_or("DESCENDING");
         let row = ORDERS.iter().find(|row| row.name == by).unwrap_or(&ORDERS[0]);
         let test = input.filter_statement.map(CertificateFilterStatement::test).transpose()?;

@@ -1,4 +1,4 @@
-//! `UntagResource`: takes tags from a resource of any kind.
+//! `UntagResource`: removes tags from a resource of any kind.
 //!
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_UntagResource.html>
 

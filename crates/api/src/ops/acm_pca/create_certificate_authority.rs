@@ -73,8 +73,8 @@ impl Run for CreateCertificateAuthority {
     }
 }
 
-/// The standard that the new authority's key is kept by: the one that was asked for if what the operator claims meets it, or
-/// else all that is claimed; empty if that is nothing.
+/// The key storage standard of the new authority: the requested one if the operator's claim meets it, or else
+/// everything that the operator claims; empty if that is nothing.
 fn key_storage(
     claimed: Option<&'static KeyStorage>,
     wanted: Option<&str>,

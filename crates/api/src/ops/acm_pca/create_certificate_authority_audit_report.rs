@@ -1,4 +1,4 @@
-//! `CreateCertificateAuthorityAuditReport`: has a report of all issued certificates written.
+//! `CreateCertificateAuthorityAuditReport`: writes a report of all issued certificates to a bucket.
 //!
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_CreateCertificateAuthorityAuditReport.html>
 

@@ -1,4 +1,4 @@
-//! `CreatePermission`: lets Certificate Manager renew by itself.
+//! `CreatePermission`: lets Certificate Manager renew certificates of a CA without a caller.
 //!
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_CreatePermission.html>
 

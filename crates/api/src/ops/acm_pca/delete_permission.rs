@@ -1,4 +1,4 @@
-//! `DeletePermission`: takes permissions from Certificate Manager.
+//! `DeletePermission`: takes Certificate Manager's permissions on a CA away.
 //!
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_DeletePermission.html>
 

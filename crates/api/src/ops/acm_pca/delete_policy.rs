@@ -1,4 +1,4 @@
-//! `DeletePolicy`: takes the resource-based policy of a CA away.
+//! `DeletePolicy`: deletes the resource-based policy of a CA.
 //!
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_DeletePolicy.html>
 

@@ -1,4 +1,4 @@
-//! `DescribeCertificateAuthority`: tells all about a CA but its key.
+//! `DescribeCertificateAuthority`: describes a CA.
 //!
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_DescribeCertificateAuthority.html>
 

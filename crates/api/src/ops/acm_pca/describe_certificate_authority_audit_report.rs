@@ -1,4 +1,4 @@
-//! `DescribeCertificateAuthorityAuditReport`: tells how far a report is.
+//! `DescribeCertificateAuthorityAuditReport`: returns the status of a report.
 //!
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_DescribeCertificateAuthorityAuditReport.html>
 

@@ -1,4 +1,4 @@
-//! `GetCertificate`: gives a certificate that was issued, and its chain.
+//! `GetCertificate`: returns an issued certificate and its chain.
 //!
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_GetCertificate.html>
 

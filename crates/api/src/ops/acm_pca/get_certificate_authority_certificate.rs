@@ -1,4 +1,4 @@
-//! `GetCertificateAuthorityCertificate`: gives the certificate and chain of a CA.
+//! `GetCertificateAuthorityCertificate`: returns the certificate and chain of a CA.
 //!
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_GetCertificateAuthorityCertificate.html>
 

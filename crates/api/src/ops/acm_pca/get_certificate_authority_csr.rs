@@ -1,4 +1,4 @@
-//! `GetCertificateAuthorityCsr`: gives the certificate request of a CA.
+//! `GetCertificateAuthorityCsr`: returns the certificate request of a CA.
 //!
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_GetCertificateAuthorityCsr.html>
 

@@ -1,4 +1,4 @@
-//! `GetPolicy`: gives the resource-based policy of a CA.
+//! `GetPolicy`: returns the resource-based policy of a CA.
 //!
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_GetPolicy.html>
 

@@ -1,4 +1,4 @@
-//! `ImportCertificateAuthorityCertificate`: gives a CA its certificate, which makes it active.
+//! `ImportCertificateAuthorityCertificate`: installs the certificate of a CA, which makes it active.
 //!
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_ImportCertificateAuthorityCertificate.html>
 

@@ -30,7 +30,7 @@ impl Run for IssueCertificate {
             })?,
         };
         let template_arn = ca::template_arn(template);
-        // A repeated request is recognised however it spells the template.
+        // A repeated request is recognised in whichever form it spells the template's ARN.
         input.template_arn = input.template_arn.is_some().then(|| template_arn.clone());
         let request_digest = match &input.idempotency_token {
             Some(_) => input_digest(&input)?,

@@ -1,4 +1,4 @@
-//! `PutPolicy`: gives a CA a resource-based policy.
+//! `PutPolicy`: sets the resource-based policy of a CA.
 //!
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_PutPolicy.html>
 

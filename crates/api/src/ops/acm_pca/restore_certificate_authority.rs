@@ -1,4 +1,4 @@
-//! `RestoreCertificateAuthority`: takes a deletion back, while it can be.
+//! `RestoreCertificateAuthority`: cancels the deletion of a CA within its restoration period.
 //!
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_RestoreCertificateAuthority.html>
 

@@ -22,7 +22,7 @@ impl Run for RevokeCertificate {
         let action = action::acm_pca::RevokeCertificate;
         let allowed = call.authorize_authority(action, &authority)?;
         let mut at_partner = None;
-        // What was issued together is revoked together: that takes permission for both.
+        // Certificates that were issued as a pair are revoked as a pair, which takes permission for both.
         if let Some((partner, serial)) =
             ca::paired(&mut call.work, &authority, &input.certificate_serial)?
         {
@@ -33,7 +33,7 @@ impl Run for RevokeCertificate {
         let (serial, reason) = (&input.certificate_serial, &input.revocation_reason);
         let at = ca::RevokeAt { authority: &allowed, partner: at_partner.as_ref() };
         ca::revoke(&mut call.work, &authority, serial, reason, at)?;
-        // Certificate Manager may have the certificate, and says so of it, too.
+        // If Certificate Manager manages the certificate, its record must say so, too.
         if let Some(serial) = ca::canonical_serial(serial) {
             certificate::note_revocation(&mut call.work, &authority, &serial, reason)?;
         }

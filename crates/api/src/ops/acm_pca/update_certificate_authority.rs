@@ -1,4 +1,4 @@
-//! `UpdateCertificateAuthority`: switches a CA on or off, and its CRLs and OCSP.
+//! `UpdateCertificateAuthority`: enables or disables a CA, and configures its CRLs and OCSP.
 //!
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_UpdateCertificateAuthority.html>
 

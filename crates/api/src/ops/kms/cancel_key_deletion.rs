@@ -1,4 +1,4 @@
-//! `CancelKeyDeletion`: takes a deletion back; the key is disabled afterwards.
+//! `CancelKeyDeletion`: cancels the deletion of a key, which is disabled afterwards.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_CancelKeyDeletion.html>
 

@@ -1,4 +1,4 @@
-//! `ConnectCustomKeyStore`: connects a custom key store, of which there are none.
+//! `ConnectCustomKeyStore`: always refused: no custom key store exists here.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_ConnectCustomKeyStore.html>
 

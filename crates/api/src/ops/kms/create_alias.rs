@@ -1,4 +1,4 @@
-//! `CreateAlias`: gives a key a second name.
+//! `CreateAlias`: gives a key an alias.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_CreateAlias.html>
 
@@ -22,7 +22,7 @@ impl Run for CreateAlias {
             ));
         }
         let key = own_key(call, action::kms::CreateAlias, &input.target_key_id)?;
-        // Before it becomes part of an ARN that policies are asked about.
+        // Checked before the name becomes part of an ARN that policies are evaluated with.
         kms::check_new_alias_name(&input.alias_name)?;
         let arn = call.scope.arn("kms", &input.alias_name);
         let for_alias = call.authorize(action::kms::CreateAlias, &arn)?;

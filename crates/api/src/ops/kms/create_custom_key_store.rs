@@ -1,4 +1,4 @@
-//! `CreateCustomKeyStore`: makes a custom key store; there is nothing here that one could stand for.
+//! `CreateCustomKeyStore`: always refused: the service has no counterpart of a custom key store.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_CreateCustomKeyStore.html>
 

@@ -1,4 +1,4 @@
-//! `CreateGrant`: lets a principal use a key, beside its policy.
+//! `CreateGrant`: lets a principal use a key, in addition to the key's policy.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_CreateGrant.html>
 
@@ -58,7 +58,7 @@ impl Run for CreateGrant {
     }
 }
 
-/// Reads the ARN of a principal, notes it for the audit record, and lets policies ask for it.
+/// Reads the ARN of a principal, notes it for the audit record, and sets its condition key.
 fn principal(
     call: &mut Call<'_>,
     member: &str,

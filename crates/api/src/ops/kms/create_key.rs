@@ -1,4 +1,4 @@
-//! `CreateKey`: makes a key.
+//! `CreateKey`: creates a key.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_CreateKey.html>
 
@@ -50,7 +50,7 @@ impl Run for CreateKey {
             call.authorize(action::kms::TagResource, &new_key)?;
         }
         if let Some(text) = &input.policy {
-            // The key has no id yet; a policy that names it cannot lock anybody out of it.
+            // The key has no id yet, so a policy that names the key cannot lock anybody out of it.
             let arn = call.scope.arn("kms", "key/00000000-0000-0000-0000-000000000000");
             check_policy(call, text, &arn, bypass)?;
         }
@@ -85,7 +85,7 @@ fn spec(key_spec: Option<String>, old_name: Option<String>) -> Result<&'static K
         (Some(name), None) | (None, Some(name)) => name,
         (None, None) => "SYMMETRIC_DEFAULT".into(),
     };
-    // The model's SM2, which AWS has in its regions in China only.
+    // SM2 is in AWS's model, but AWS offers it in the China Regions only.
     KeySpec::by_name(&name).ok_or_else(|| {
         ApiError::new("UnsupportedOperationException", format!("KeySpec {name} is not supported."))
     })

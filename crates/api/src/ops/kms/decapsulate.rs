@@ -1,4 +1,4 @@
-//! `Decapsulate`: gives the shared secret in a ciphertext (FIPS 203).
+//! `Decapsulate`: recovers the shared secret from a ciphertext (FIPS 203).
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_Decapsulate.html>
 

@@ -1,4 +1,4 @@
-//! `DeleteAlias`: takes a second name away.
+//! `DeleteAlias`: deletes an alias.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_DeleteAlias.html>
 

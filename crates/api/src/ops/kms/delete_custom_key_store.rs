@@ -1,4 +1,4 @@
-//! `DeleteCustomKeyStore`: deletes a custom key store, of which there are none.
+//! `DeleteCustomKeyStore`: always refused: no custom key store exists here.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_DeleteCustomKeyStore.html>
 

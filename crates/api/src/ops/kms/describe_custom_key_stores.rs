@@ -1,4 +1,4 @@
-//! `DescribeCustomKeyStores`: lists custom key stores, of which there are none.
+//! `DescribeCustomKeyStores`: returns an empty list: no custom key store exists here.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_DescribeCustomKeyStores.html>
 

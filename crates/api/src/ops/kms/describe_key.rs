@@ -1,4 +1,4 @@
-//! `DescribeKey`: tells what there is to know of a key.
+//! `DescribeKey`: describes a key.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_DescribeKey.html>
 

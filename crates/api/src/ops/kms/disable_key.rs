@@ -1,4 +1,4 @@
-//! `DisableKey`: switches a key off.
+//! `DisableKey`: disables a key.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_DisableKey.html>
 

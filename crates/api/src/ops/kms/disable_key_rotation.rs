@@ -1,4 +1,4 @@
-//! `DisableKeyRotation`: switches automatic rotation off.
+//! `DisableKeyRotation`: disables automatic rotation of a key.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_DisableKeyRotation.html>
 

@@ -1,4 +1,4 @@
-//! `DisconnectCustomKeyStore`: disconnects a custom key store, of which there are none.
+//! `DisconnectCustomKeyStore`: always refused: no custom key store exists here.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_DisconnectCustomKeyStore.html>
 

@@ -1,4 +1,4 @@
-//! `EnableKey`: switches a key on.
+//! `EnableKey`: enables a key.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_EnableKey.html>
 

@@ -1,4 +1,4 @@
-//! `EnableKeyRotation`: switches automatic rotation on.
+//! `EnableKeyRotation`: enables automatic rotation of a key.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_EnableKeyRotation.html>
 

@@ -1,4 +1,4 @@
-//! `Encapsulate`: makes a shared secret and the ciphertext that gives it to the holder of a key (FIPS 203).
+//! `Encapsulate`: makes a shared secret, and the ciphertext from which the key's holder recovers it (FIPS 203).
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_Encapsulate.html>
 

@@ -1,4 +1,4 @@
-//! `GenerateDataKey`: makes a data key: its plaintext, and the same under a key.
+//! `GenerateDataKey`: returns a new data key, in plaintext and encrypted under a key.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_GenerateDataKey.html>
 

@@ -1,4 +1,4 @@
-//! `GenerateDataKeyPair`: makes a key pair: its public key, its private key, and the latter under a key.
+//! `GenerateDataKeyPair`: returns a new key pair: public key, private key, and private key encrypted under a key.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_GenerateDataKeyPair.html>
 

@@ -1,4 +1,5 @@
-//! `GenerateDataKeyPairWithoutPlaintext`: makes a key pair whose private key only the holder of a key can open.
+//! `GenerateDataKeyPairWithoutPlaintext`: returns a new key pair whose private key is only there encrypted under a
+//! key.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_GenerateDataKeyPairWithoutPlaintext.html>
 

@@ -1,4 +1,4 @@
-//! `GenerateDataKeyWithoutPlaintext`: makes a data key that only the holder of a key can open.
+//! `GenerateDataKeyWithoutPlaintext`: returns a new data key, encrypted under a key.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_GenerateDataKeyWithoutPlaintext.html>
 

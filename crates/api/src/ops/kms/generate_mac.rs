@@ -1,4 +1,4 @@
-//! `GenerateMac`: makes a message authentication code.
+//! `GenerateMac`: computes a message authentication code.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_GenerateMac.html>
 

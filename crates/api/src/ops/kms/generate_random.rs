@@ -1,4 +1,4 @@
-//! `GenerateRandom`: gives random bytes.
+//! `GenerateRandom`: returns random bytes.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_GenerateRandom.html>
 

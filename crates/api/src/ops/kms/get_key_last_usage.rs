@@ -1,4 +1,4 @@
-//! `GetKeyLastUsage`: tells when a key was last used.
+//! `GetKeyLastUsage`: returns when a key was last used.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_GetKeyLastUsage.html>
 
@@ -29,7 +29,7 @@ impl Run for GetKeyLastUsage {
                 cloud_trail_event_id: Some(last.event_id),
                 kms_request_id: Some(last.request_id),
             }),
-            // Every use of a key is recorded from its first day on.
+            // Every use of a key is recorded from its creation on.
             tracking_start_date: created,
             key_creation_date: created,
         })

@@ -1,4 +1,4 @@
-//! `GetKeyPolicy`: gives the policy of a key.
+//! `GetKeyPolicy`: returns the policy of a key.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_GetKeyPolicy.html>
 

@@ -1,4 +1,4 @@
-//! `GetKeyRotationStatus`: tells whether and when a key rotates.
+//! `GetKeyRotationStatus`: returns whether and when a key rotates.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_GetKeyRotationStatus.html>
 
@@ -25,7 +25,7 @@ impl Run for GetKeyRotationStatus {
             key_id: key.arn(),
             rotation_period_in_days: rotation.map(|rotation| rotation.period_days),
             next_rotation_date: rotation.map(|rotation| Timestamp::from_ms(rotation.next_ms)),
-            // A rotation on demand is done when its call returns.
+            // A rotation on demand is finished when its call returns.
             on_demand_rotation_start_date: None,
         })
     }

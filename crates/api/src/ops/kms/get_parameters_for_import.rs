@@ -1,4 +1,4 @@
-//! `GetParametersForImport`: gives a wrapping key and a token, with which key material can be imported.
+//! `GetParametersForImport`: returns a wrapping key and an import token for key material.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_GetParametersForImport.html>
 
@@ -39,5 +39,5 @@ impl Run for GetParametersForImport {
     }
 }
 
-/// `WrappingKeySpec`, but for SM2, which is for regions in China only.
+/// `WrappingKeySpec`, except SM2, which AWS offers in the China Regions only.
 pub const WRAPPING_KEYS: &[&str] = &["RSA_2048", "RSA_3072", "RSA_4096"];

@@ -1,4 +1,4 @@
-//! `GetPublicKey`: gives the public half of an asymmetric key.
+//! `GetPublicKey`: returns the public key of an asymmetric key.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_GetPublicKey.html>
 

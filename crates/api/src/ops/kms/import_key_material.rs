@@ -1,4 +1,4 @@
-//! `ImportKeyMaterial`: imports key material into a key that was made for it.
+//! `ImportKeyMaterial`: imports key material into a key that was created for it.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_ImportKeyMaterial.html>
 

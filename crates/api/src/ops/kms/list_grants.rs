@@ -24,7 +24,7 @@ impl Run for ListGrants {
         let after = marker::unwrap(input.marker.as_deref(), "InvalidMarkerException")?;
         let key = key_by_id(call, &input.key_id)?;
         let allowed = call.authorize_key(action::kms::ListGrants, &key, None)?;
-        // Grants name principals in one spelling; what names none is in no grant.
+        // Grants store principals in one spelling; a text that is no principal matches no grant.
         let grantee = input
             .grantee_principal
             .map(|given| kms::principal_of("GranteePrincipal", &given).unwrap_or(given));

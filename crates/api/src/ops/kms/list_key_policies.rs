@@ -1,4 +1,4 @@
-//! `ListKeyPolicies`: lists the names of the policies of a key: there is one.
+//! `ListKeyPolicies`: lists the names of the policies of a key; every key has one, `default`.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_ListKeyPolicies.html>
 

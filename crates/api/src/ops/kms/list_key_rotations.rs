@@ -1,4 +1,4 @@
-//! `ListKeyRotations`: lists the key materials that rotations brought.
+//! `ListKeyRotations`: lists the key materials of a key.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_ListKeyRotations.html>
 

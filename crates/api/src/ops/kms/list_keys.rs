@@ -1,4 +1,4 @@
-//! `ListKeys`: lists the keys of the account in the region.
+//! `ListKeys`: lists the keys of the account in the Region.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_ListKeys.html>
 
@@ -20,7 +20,7 @@ impl Run for ListKeys {
         let after = marker::unwrap(input.marker.as_deref(), "InvalidMarkerException")?;
         let allowed = call.authorize(action::kms::ListKeys, &call.scope.arn("kms", "key/*"))?;
         let owners = input.resource_owners.unwrap_or_else(|| vec!["SELF".to_owned()]);
-        // Nobody shares keys by Resource Access Manager here.
+        // Keys are not shared by Resource Access Manager here.
         if !owners.iter().any(|owner| owner == "SELF") {
             return Ok(Output { keys: Vec::new(), next_marker: None, truncated: false });
         }

@@ -42,7 +42,7 @@ impl Run for ReEncrypt {
         call.notes.rename_parameter("keyId", "destinationKeyId");
         let same = if from.arn() == to.arn() { "true" } else { "false" };
         call.conditions.set("kms:ReEncryptOnSameKey", same);
-        // Each token is for one of the two keys.
+        // Each token may be for either key.
         let tokens = input.grant_tokens.unwrap_or_default();
         let of = |key: &Key| {
             let is_of = |token: &&String| kms::is_token_of(token, key);

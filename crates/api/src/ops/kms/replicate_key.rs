@@ -1,4 +1,4 @@
-//! `ReplicateKey`: makes a replica of a multi-Region key in another region.
+//! `ReplicateKey`: makes a replica of a multi-Region key in another Region.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_ReplicateKey.html>
 
@@ -63,7 +63,7 @@ impl Run for ReplicateKey {
         let replica = kms::replicate(&mut call.work, &key, new, &allowed)?;
         call.notes.resource(replica.arn(), "AWS::KMS::Key");
         let mut metadata = KeyMetadata::from(&replica);
-        // As AWS answers; the replica is there when the answer is.
+        // AWS answers `Creating`; here the replica exists already.
         "Creating".clone_into(&mut metadata.key_state);
         metadata.enabled = false;
         Ok(Output {

@@ -1,4 +1,4 @@
-//! `RetireGrant`: gives a grant back.
+//! `RetireGrant`: ends a grant, on behalf of its grantee or retiring principal.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_RetireGrant.html>
 

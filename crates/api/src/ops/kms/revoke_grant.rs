@@ -1,4 +1,4 @@
-//! `RevokeGrant`: takes a grant back.
+//! `RevokeGrant`: ends a grant, on behalf of the key's administrator.
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_RevokeGrant.html>
 

@@ -1,4 +1,4 @@
-//! `AssumeRole`: begins a session of a role.
+//! `AssumeRole`: starts a session of a role.
 //!
 //! <https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html>
 
@@ -46,7 +46,7 @@ impl Run for AssumeRole {
             input.external_id.as_deref(),
             input.source_identity.as_deref(),
         )?;
-        // What the session will have, given or inherited, is what must be allowed.
+        // Authorizes the attributes that the session will have, whether given or inherited.
         let source_identity = source_identity(&call.caller, input.source_identity)?;
         if let Some(name) = &source_identity {
             call.conditions.set("sts:SourceIdentity", name.as_str());
@@ -62,7 +62,7 @@ impl Run for AssumeRole {
             tags: None,
             source_identity: None,
         };
-        // Tags and source identity are what other policies trust in: to set them takes a permission of its own.
+        // Other policies rely on tags and the source identity, so setting them takes a permission of its own.
         if !tags.is_empty() {
             may.tags = Some(authorize(call, action::sts::TagSession, &role)?);
         }
@@ -90,7 +90,7 @@ impl Run for AssumeRole {
                 access_key_id: issued.access_key_id,
                 secret_access_key: text(&issued.secret),
                 session_token: text(&issued.token),
-                // Whole seconds, as it is written.
+                // In whole seconds, as the answer writes it.
                 expiration: Timestamp::from_seconds(issued.expires_ms.div_euclid(1000)),
             },
             assumed_role_user: AssumedRoleUser {
@@ -108,7 +108,7 @@ fn authorize<A: Action>(call: &Call<'_>, action: A, role: &Role) -> Result<Permi
         .map_err(|error| unexplained(error, &call.scope.account, role))
 }
 
-/// The role. One that does not exist gets the error of one that may not be assumed.
+/// Finds the role. A role that does not exist gets the same error as one that must not be assumed.
 fn role(call: &mut Call<'_>, text: &str) -> Result<Role, ApiError> {
     let arn = Arn::principal(text);
     let name = arn.as_ref().and_then(|arn| Some((arn, arn.of("iam", "role/")?)));
@@ -122,7 +122,7 @@ fn role(call: &mut Call<'_>, text: &str) -> Result<Role, ApiError> {
     }
 }
 
-/// What says nothing but that it is refused.
+/// The refusal, which gives no reason.
 fn refusal(principal: &str, action: &str, role: &str) -> ApiError {
     ApiError::new(
         "AccessDeniedException",
@@ -130,7 +130,7 @@ fn refusal(principal: &str, action: &str, role: &str) -> ApiError {
     )
 }
 
-/// Nobody learns from a refusal whether another account has a role: which policy refuses would tell.
+/// A reason would tell callers whether another account has a role of this name.
 fn unexplained(error: session::AssumeError, account: &str, role: &Role) -> ApiError {
     match error {
         session::AssumeError::Denied(denied) if role.account != account => {
@@ -157,7 +157,7 @@ fn conditions(
     Ok(())
 }
 
-/// The source identity of the new session: once set, it stays the same in all that follow.
+/// The source identity of the new session: once set, it stays the same in every session that follows.
 fn source_identity(caller: &Caller, given: Option<String>) -> Result<Option<String>, ApiError> {
     match (&caller.source_identity, given) {
         (Some(known), Some(given)) if *known != given => Err(ApiError::new(
@@ -168,7 +168,8 @@ fn source_identity(caller: &Caller, given: Option<String>) -> Result<Option<Stri
     }
 }
 
-/// The tags of the new session and which of them go on from there, with those that came down to the caller's.
+/// The tags of the new session and the names of those that are transitive, including the tags that the caller's
+/// session inherited.
 fn session_tags(
     call: &mut Call<'_>,
     list: Vec<Tag>,

@@ -1,4 +1,4 @@
-//! `GetCallerIdentity`: tells who signed the request.
+//! `GetCallerIdentity`: returns who signed the request.
 //!
 //! <https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html>
 
@@ -12,7 +12,7 @@ use crate::wire::ApiError;
 impl Run for GetCallerIdentity {
     const READ_ONLY: bool = true;
 
-    // No permission is needed, as on AWS: whoever can sign may know who it is.
+    // No permission is needed, as on AWS: a caller who can sign may know its own identity.
     fn run(call: &mut Call<'_>, _: Empty) -> Result<Output, ApiError> {
         let principal = &call.caller.principal;
         Ok(Output {

@@ -1,4 +1,4 @@
-//! `outlast audit clear-alarm`: after an operator has looked into what a server has found.
+//! `outlast audit clear-alarm`: lets servers start again after an operator has investigated an alarm.
 
 use outlast_domain::audit::alarm;
 use outlast_net::server::system_clock;
@@ -15,7 +15,7 @@ pub(super) struct Arguments {
     store: StoreArguments,
 }
 
-/// Clears the alarm; that it was cleared is an event of its own.
+/// Clears the alarm, and records that in an event of its own.
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let data = Data::open_beside(&arguments.store.location()?, &arguments.store.provider()?)?;
     let mut work = data.service.work(system_clock());

@@ -1,4 +1,4 @@
-//! `outlast audit export`: events in a file, with what proves them.
+//! `outlast audit export`: writes events to a file, with what proves them.
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -19,20 +19,20 @@ use crate::output::{self, Output};
 /// Arguments of `audit export`.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// File to make.
+    /// File to create.
     #[arg(long)]
     out: PathBuf,
-    /// First event, counted from 1 [default: the first that is there].
+    /// First event, counted from 1 [default: the first in the store].
     #[arg(long)]
     from: Option<u64>,
-    /// Last event [default: the last that is signed].
+    /// Last event [default: the last signed one].
     #[arg(long)]
     to: Option<u64>,
     #[command(flatten)]
     store: StoreArguments,
 }
 
-/// Writes it.
+/// Runs the command.
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let data = open(&arguments.store)?;
     let path = &arguments.out;
@@ -54,16 +54,16 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     Ok(())
 }
 
-/// What an export holds.
+/// The entries in an export.
 pub(super) struct Written {
-    /// First entry, from 0.
+    /// Index of the first entry, from 0.
     pub(super) begin: u64,
-    /// One past the last.
+    /// Index after the last entry.
     pub(super) end: u64,
 }
 
-/// Writes the entries from `begin` to `end`, as far as they are there and signed. Tells how many later ones are not signed.
-/// An earlier export is not replaced: it may be what tells that the store was changed.
+/// Writes the entries from `begin` to `end`, as far as they are in the store and signed. Reports how many later ones
+/// are not signed. Never replaces an earlier export, which may be the evidence that the store was changed.
 pub(super) fn write(
     data: &Data,
     path: &Path,
@@ -73,7 +73,7 @@ pub(super) fn write(
     let mut work = data.service.work(system_clock());
     let pruned = Head::read(&mut work)?.pruned;
     let (key, signed) = super::head(&mut work, end.unwrap_or(0))?;
-    // The newest head covers the most; one with cosignatures is better where it covers enough.
+    // The newest head covers most entries; a cosigned one is preferred if it covers enough.
     let signed = match end {
         Some(_) => signed,
         None => outlast_domain::audit::signed_head(&mut work, &key)?,
@@ -149,7 +149,7 @@ fn hashes(range: &CompactRange) -> Vec<String> {
     range.hashes().iter().map(hex::encode).collect()
 }
 
-/// The JSON text of an event, as it is.
+/// The JSON text of an event, unchanged.
 fn raw(body: Vec<u8>) -> Option<Box<RawValue>> {
     let text = String::from_utf8(body).ok()?;
     let one_line = !text.contains('\n');

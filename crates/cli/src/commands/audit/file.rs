@@ -1,8 +1,8 @@
-//! Exports of the audit log: one JSON object a line.
+//! Exports of the audit log: one JSON object per line.
 //!
-//! First the log's keys, then the range with the hashes of what lies around it, then the events of the range, then the signed
-//! head, then the number of events. The range's events between those hashes make the head's root: so whoever knows the log's key,
-//! or a policy, knows that these are the events with these numbers, all of them, as they were written.
+//! First the log's keys, then the range with the hashes of its surroundings, then the events of the range, then the
+//! signed head, then the number of events. The events and those hashes give the head's root: so whoever knows the
+//! log's key, or a policy, can tell that these are all events with these numbers, as they were written.
 
 use std::io::{BufRead, Read, Write};
 
@@ -17,20 +17,20 @@ const MAX_LINE: u64 = 1 << 20;
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Line {
-    /// The log's name and its keys, as C2SP's signed-note writes them.
+    /// The log's name and keys, as in C2SP's signed-note.
     Log { origin: String, verifier_keys: Vec<String> },
-    /// Which entries follow, counted from 0, and the compact ranges before and after them, in hexadecimal.
+    /// Indexes of the entries, from 0, and the compact ranges before and after them, in hexadecimal.
     Range { begin: u64, end: u64, before: Vec<String>, after: Vec<String> },
     /// An entry.
     Event { index: u64, event: Box<RawValue> },
-    /// The head that the log has signed, with its cosignatures: a signed note.
+    /// The signed head of the log, with its cosignatures: a signed note.
     Head(String),
-    /// The last line: without it the file was cut off.
+    /// The last line: without it the file is incomplete.
     End { events: u64 },
 }
 
 impl Line {
-    /// Writes it.
+    /// Writes the line.
     pub(super) fn write(&self, out: &mut dyn Write) -> std::io::Result<()> {
         let mut text = serde_json::to_vec(self)?;
         text.push(b'\n');
@@ -38,19 +38,19 @@ impl Line {
     }
 }
 
-/// An export that was read and whose parts fit together. Whether the head is to be believed is another question.
+/// A parsed export whose parts match. Whether the head can be trusted is a separate question.
 pub(super) struct Verified {
-    /// The log's keys, as the export says.
+    /// The log's keys, according to the export.
     pub(super) keys: Vec<VerifierKey>,
     /// The signed head.
     pub(super) head: SignedCheckpoint,
-    /// First entry.
+    /// Index of the first entry.
     pub(super) begin: u64,
-    /// One past the last.
+    /// Index after the last entry.
     pub(super) end: u64,
 }
 
-/// Reads an export; says what is wrong with it.
+/// Reads an export; the error says what is wrong with it.
 pub(super) fn read(input: &mut dyn BufRead) -> Result<Verified, String> {
     let mut lines = Lines { input, number: 0 };
     let Line::Log { verifier_keys, .. } = lines.next()? else {

@@ -1,4 +1,4 @@
-//! `outlast audit policy`: the policy (C2SP tlog-policy) that verifiers need, and nothing else from the store.
+//! `outlast audit policy`: prints the policy (C2SP tlog-policy) that verifiers need, and nothing else of the store.
 
 use outlast_domain::audit::LogKey;
 use outlast_net::server::system_clock;
@@ -17,7 +17,7 @@ pub(super) struct Arguments {
     store: StoreArguments,
 }
 
-/// Prints it.
+/// Runs the command.
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let data = open(&arguments.store)?;
     let keys = keys(&data)?;

@@ -1,4 +1,4 @@
-//! `outlast audit prove`: a proof that one event is in the log (C2SP tlog-proof).
+//! `outlast audit prove`: proves that an event is in the log (C2SP tlog-proof).
 
 use std::path::PathBuf;
 
@@ -15,20 +15,20 @@ use crate::output::{self, Output};
 /// Arguments of `audit prove`.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// The event's eventID, as audit tail --output json and CloudTrail's readers show it.
+    /// The event's eventID, as shown by audit tail --output json.
     #[arg(long, required_unless_present = "index")]
     event: Option<String>,
-    /// The event's number in the log instead, from 0: one less than what audit tail shows.
+    /// The event's number in the log instead, from 0: one less than the number in audit tail.
     #[arg(long, conflicts_with = "event")]
     index: Option<u64>,
-    /// File to make [default: EVENT.tlog-proof, or INDEX.tlog-proof].
+    /// File to create [default: EVENT.tlog-proof, or INDEX.tlog-proof].
     #[arg(long)]
     out: Option<PathBuf>,
     #[command(flatten)]
     store: StoreArguments,
 }
 
-/// Writes the proof.
+/// Runs the command.
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let data = open(&arguments.store)?;
     let mut work = data.service.work(system_clock());

@@ -1,4 +1,4 @@
-//! `outlast audit prune`: exports old events and deletes them then.
+//! `outlast audit prune`: exports old events and then deletes them.
 
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::data::{Data, StoreArguments, store_event, store_failure};
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Milliseconds of a day.
+/// Milliseconds in a day.
 pub(crate) const DAY_MS: i64 = 86_400_000;
 
 /// Arguments of `audit prune`.
@@ -21,7 +21,7 @@ pub(super) struct Arguments {
     /// Delete events that are older than this many days.
     #[arg(long, value_name = "DAYS")]
     older_than: u32,
-    /// File to make, which the events are exported to first.
+    /// File to create, with the deleted events.
     #[arg(long)]
     out: PathBuf,
     #[command(flatten)]
@@ -44,16 +44,17 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Events that are in a file now, and no more in the store; numbers count from 1.
+/// Events that have moved from the store to a file; numbers count from 1.
 pub(crate) struct Pruned {
     pub(crate) first: u64,
     pub(crate) last: u64,
     pub(crate) file: PathBuf,
 }
 
-/// Exports the events from before `before_ms`, in whole tiles and as far as a head covers them, to the file that `name`
-/// gives for the first and the last; reads the file back, verifies it, and only then deletes them. `None` if there are
-/// none. A file that is there already, since it could not be pruned after an export before, counts if it verifies.
+/// Exports the events from before `before_ms`, in whole tiles and as far as a head covers them, to the file that
+/// `name` gives for the first and the last number; reads the file back, verifies it, and only then deletes them.
+/// `None` if there are none. An existing file, left by an export whose events could not be deleted, is used if it
+/// verifies.
 pub(crate) fn export_and_prune(
     data: &Data,
     before_ms: i64,
@@ -61,7 +62,7 @@ pub(crate) fn export_and_prune(
 ) -> Result<Option<Pruned>, Failure> {
     let mut work = data.service.work(system_clock());
     let (begin, prunable) = (Head::read(&mut work)?.pruned, audit::prune::prunable(&mut work)?);
-    // Whole tiles go. What has to stay is not exported, either: the next export begins with it.
+    // Whole tiles are deleted. Events that must stay are not exported either: the next export begins with them.
     let end = first_since(data, begin, prunable, before_ms)? / 256 * 256;
     if end <= begin {
         return Ok(None);
@@ -75,11 +76,11 @@ pub(crate) fn export_and_prune(
             holds(data, &path, begin, end)?;
         }
     }
-    // A server may sign a head meanwhile.
+    // A server may sign a head in the meantime.
     data.change(|work| {
         let last = audit::prune::prune(work, end)?;
         if !work.writes_anything() {
-            // Another server was quicker.
+            // Another server was first.
             return Ok((None, Vec::new()));
         }
         let parameters = json!({ "first": begin + 1, "last": last });
@@ -88,7 +89,7 @@ pub(crate) fn export_and_prune(
     })
 }
 
-/// Whether the file is an export of just these events of this log.
+/// Whether the file is an export of exactly these events of this log.
 fn holds(data: &Data, path: &Path, begin: u64, end: u64) -> Result<(), Failure> {
     let read = std::fs::File::open(path).map_err(|error| Failure::file(path, &error))?;
     let not_pruned = |what: &str| {
@@ -105,7 +106,7 @@ fn holds(data: &Data, path: &Path, begin: u64, end: u64) -> Result<(), Failure> 
     Ok(())
 }
 
-/// The first entry of a time not before `before_ms`; events are stored almost in the order of their times.
+/// The first entry at or after `before_ms`; events are stored almost in order of time.
 fn first_since(data: &Data, from: u64, size: u64, before_ms: i64) -> Result<u64, Failure> {
     let limit = outlast_pki::time::rfc3339(before_ms.div_euclid(1000));
     let (mut low, mut high) = (from, size);
@@ -114,7 +115,7 @@ fn first_since(data: &Data, from: u64, size: u64, before_ms: i64) -> Result<u64,
         let event = data.store().events(middle, 1).map_err(store_failure)?.into_iter().next();
         let value: Value =
             event.and_then(|event| serde_json::from_slice(&event.body).ok()).unwrap_or_default();
-        // RFC 3339 in UTC: in order of text.
+        // RFC 3339 in UTC sorts as text.
         if value["eventTime"].as_str().is_some_and(|time| time < limit.as_str()) {
             low = middle + 1;
         } else {

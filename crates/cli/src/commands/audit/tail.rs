@@ -1,4 +1,4 @@
-//! `outlast audit tail`: the last events, and those that come.
+//! `outlast audit tail`: shows the last events, and new ones as they come.
 
 use std::time::Duration;
 
@@ -13,17 +13,17 @@ use crate::output::{self, Output};
 /// Arguments of `audit tail`.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// How many.
+    /// Number of events.
     #[arg(short = 'n', long, default_value_t = 10)]
     lines: u64,
-    /// Go on with new events until interrupted.
+    /// Keep showing new events until interrupted.
     #[arg(short, long)]
     follow: bool,
     #[command(flatten)]
     store: StoreArguments,
 }
 
-/// Shows them.
+/// Runs the command.
 pub(super) fn run(tail: &Arguments, output: Output) -> Result<(), Failure> {
     let data = open(&tail.store)?;
     let head = data.store().last_event().map_err(store_failure)?;

@@ -1,4 +1,4 @@
-//! `outlast audit verify`: a store, part of it, an export, a proof, or heads that somebody has kept.
+//! `outlast audit verify`: verifies a store, part of it, an export, a proof, or heads that somebody has kept.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -19,31 +19,31 @@ use crate::failure::{Failure, REFUSED};
 use crate::files;
 use crate::output::{self, Output};
 
-/// Problems that are shown.
+/// Problems that are shown, at most.
 const MAX_SHOWN: usize = 20;
-/// Longest file of a policy or a head, in bytes.
+/// Longest policy or head file, in bytes.
 const MAX_TEXT: usize = 1 << 20;
 
 /// Arguments of `audit verify`.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// Verify this export, and no store.
+    /// Verify this export, instead of a store.
     #[arg(long, conflicts_with_all = ["proof", "checkpoint", "from", "to"])]
     file: Option<PathBuf>,
-    /// Verify this proof of one event, and no store.
+    /// Verify this proof of one event, instead of a store.
     #[arg(long, requires = "policy", conflicts_with_all = ["checkpoint", "from", "to"])]
     proof: Option<PathBuf>,
-    /// Policy that says which log and which witnesses to believe (C2SP tlog-policy), as outlast audit policy prints it.
+    /// Policy with the log and the witnesses to trust (C2SP tlog-policy), as printed by outlast audit policy.
     #[arg(long = "policy-file", alias = "policy", value_name = "FILE")]
     policy: Option<PathBuf>,
-    /// A head of the log that you have kept, as a file; again for several. Verifies that the store, and each later one of
-    /// them, continues it.
+    /// File with a head of the log that you have kept; may be repeated. Verifies that the store, and each later head,
+    /// continues it.
     #[arg(long, requires = "data")]
     checkpoint: Vec<PathBuf>,
-    /// Verify events from this one on, counted from 1, and not the others.
+    /// Verify only events from this one on, counted from 1.
     #[arg(long, requires = "data")]
     from: Option<u64>,
-    /// Verify events up to this one, and not the others.
+    /// Verify only events up to this one.
     #[arg(long, requires = "data")]
     to: Option<u64>,
     /// Data folder, made by `outlast init`.
@@ -53,7 +53,7 @@ pub(super) struct Arguments {
     options: StoreOptions,
 }
 
-/// Verifies.
+/// Runs the command.
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let policy = arguments.policy.as_deref().map(read_policy).transpose()?;
     if let (Some(path), Some(policy)) = (&arguments.proof, &policy) {
@@ -84,7 +84,7 @@ fn read_policy(path: &Path) -> Result<Policy, Failure> {
     })
 }
 
-/// What is said of a head that a policy accepts.
+/// The log and witnesses of a head that a policy accepts.
 fn by(accepted: &Accepted) -> Value {
     let witnesses: Vec<_> = accepted
         .cosigned_by
@@ -173,7 +173,7 @@ fn export(path: &Path, policy: Option<&Policy>, output: Output) -> Result<(), Fa
     Ok(())
 }
 
-/// The head that the log has signed last; with a policy the one with cosignatures, which must satisfy it.
+/// The head that the log signed last; with a policy, the last cosigned one, which must satisfy it.
 fn signed(
     data: &Data,
     policy: Option<&Policy>,
@@ -238,7 +238,8 @@ fn described(report: &TrailReport, origin: &str) -> Value {
     })
 }
 
-/// Heads that somebody has kept: each must be the log's, and continued by the next larger one and by the store.
+/// Verifies heads that somebody has kept: each must be the log's, and continued by the next larger one and by the
+/// store.
 fn heads(
     data: &Data,
     paths: &[PathBuf],
@@ -282,7 +283,7 @@ fn heads(
     Ok(())
 }
 
-/// The events of a range, by their own bytes and the tiles around them.
+/// Verifies the events of a range, by their own bytes and the tiles around them.
 fn range(
     data: &Data,
     from: Option<u64>,

@@ -1,7 +1,8 @@
 //! `outlast audit witness`: cosigns the checkpoints of others' logs (c2sp.org/tlog-witness).
 //!
-//! Its folder: `witness.db` with what it knows of logs and its key, sealed; `root.key` (0600); `witness.lock` of the one process that
-//! serves it. It is no data folder, and there is deliberately no backup of it: a witness that forgets what it has cosigned is none.
+//! Its folder: `witness.db` with its records of logs and its key, sealed; `root.key` (0600); `witness.lock` of the
+//! process that serves it. It is not a data folder, and deliberately has no backup: a witness that forgets what it
+//! has cosigned is useless.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -36,20 +37,20 @@ pub(crate) struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Make a witness: its folder and its key of ML-DSA-44.
+    /// Make a witness: its folder and its ML-DSA-44 key.
     Init(Init),
-    /// Show the witness's verifier key, for policies and for the logs that ask it.
+    /// Show the witness's verifier key, for policies and for the logs that use it.
     Key(Key),
     /// The logs that it watches.
     #[command(subcommand)]
     Log(Log),
-    /// Answer requests for cosignatures, over plain HTTP: POST PREFIX/add-checkpoint.
+    /// Answer requests for cosignatures over plain HTTP: POST PREFIX/add-checkpoint.
     Serve(Serve),
 }
 
 #[derive(clap::Args)]
 struct Init {
-    /// Folder to make.
+    /// Folder to create.
     #[arg(long)]
     data: PathBuf,
     /// Name of its key: a URL without scheme, such as example.org/witness.
@@ -66,9 +67,9 @@ struct Key {
 
 #[derive(clap::Subcommand)]
 enum Log {
-    /// Watch a log, or take a further key of one. A server that runs knows it at once.
+    /// Watch a log, or add a key to one. A running server knows it at once.
     Add(Add),
-    /// Show the logs and the sizes that were cosigned last.
+    /// Show the logs and the size that was last cosigned for each.
     List(Key),
 }
 
@@ -87,10 +88,10 @@ struct Serve {
     /// The witness's folder.
     #[arg(long)]
     data: PathBuf,
-    /// Address and port; port 0 takes a free one.
+    /// Address and port; port 0 picks a free one.
     #[arg(long, default_value = "127.0.0.1:8446", value_parser = values::address)]
     listen: SocketAddr,
-    /// Path that requests begin with, such as /witness.
+    /// Prefix of request paths, such as /witness.
     #[arg(long, default_value = "", value_parser = prefix)]
     prefix: String,
     /// What to log: error, warn, info, debug, trace.
@@ -106,7 +107,7 @@ fn prefix(text: &str) -> Result<String, String> {
     }
 }
 
-/// Does it.
+/// Runs the command.
 pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     match &arguments.command {
         Command::Init(init) => self::init(init, output),
@@ -239,7 +240,7 @@ fn require(folder: &Path) -> Result<(), Failure> {
     )))
 }
 
-/// The store of a witness, and what opens it.
+/// Opens the store of a witness with its root key.
 fn open(
     folder: &Path,
     by: fn(&Path) -> Result<SqliteStore, StoreError>,

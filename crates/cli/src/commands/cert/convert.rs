@@ -1,5 +1,5 @@
-//! `outlast cert convert`: certificates, requests, CRLs and keys in another form. Private keys are written as PKCS #8,
-//! for their owner only.
+//! `outlast cert convert`: converts certificates, requests, CRLs and keys. Private keys are written as PKCS #8,
+//! readable by their owner only.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,18 +16,18 @@ use crate::objects;
 use crate::output::{self, Output};
 use crate::root_key::Source;
 
-/// What to write.
+/// Output form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Target {
-    /// Text with labels; everything that the file holds.
+    /// PEM; all objects of the file.
     Pem,
-    /// Bare DER; a file with one object.
+    /// DER; a file with one object.
     Der,
-    /// An ML-DSA or ML-KEM key as its seed: what Go and BoringSSL read (PEM).
+    /// Seed of an ML-DSA or ML-KEM key, as Go and BoringSSL read it (PEM).
     Seed,
-    /// An ML-DSA or ML-KEM key in its expanded form (PEM).
+    /// Expanded form of an ML-DSA or ML-KEM key (PEM).
     Expanded,
-    /// An ML-DSA or ML-KEM key in both forms: what AWS's Roles Anywhere helper reads (PEM).
+    /// Both forms of an ML-DSA or ML-KEM key, as AWS's Roles Anywhere helper reads it (PEM).
     Both,
 }
 
@@ -36,19 +36,19 @@ enum Target {
 pub(crate) struct Arguments {
     /// PEM or DER file.
     file: PathBuf,
-    /// What to write.
+    /// Output form.
     #[arg(long, value_enum)]
     to: Target,
-    /// Where to write it [default: to stdout; private keys that are not encrypted need a file].
+    /// Output file [default: stdout; unencrypted private keys need a file].
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Replace the file that --out names.
+    /// Replace an existing --out file.
     #[arg(long)]
     force: bool,
-    /// Where the passphrase of an encrypted key is: env:NAME, file:PATH, or "" to be asked.
+    /// Source of an encrypted key's passphrase: env:NAME, file:PATH, or "" to be asked.
     #[arg(long, value_parser = objects::source, value_name = "SOURCE")]
     passphrase: Option<Source>,
-    /// Encrypt private keys with the passphrase that is there: env:NAME, file:PATH, or "" to be asked.
+    /// Encrypt private keys, with the passphrase from: env:NAME, file:PATH, or "" to be asked.
     #[arg(long, value_parser = objects::source, value_name = "SOURCE")]
     new_passphrase: Option<Source>,
 }

@@ -1,5 +1,4 @@
-//! `outlast cert lint`: holds certificates against the profile rules, the same that the service looks at before it
-//! signs.
+//! `outlast cert lint`: checks certificates against the profile rules that the service applies before it signs.
 
 use std::path::PathBuf;
 
@@ -12,14 +11,14 @@ use crate::objects;
 use crate::output::Output;
 use crate::tables::{plural, table};
 
-/// How bad a finding must be to count.
+/// Least severity of a finding that counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Least {
-    /// Against a MUST.
+    /// Breaks a MUST.
     Error,
-    /// Against a SHOULD, too.
+    /// Also breaks a SHOULD.
     Warning,
-    /// All.
+    /// All findings.
     Notice,
 }
 
@@ -39,10 +38,10 @@ pub(crate) struct Arguments {
     /// Files with certificates, PEM or DER.
     #[arg(required_unless_present = "rules")]
     files: Vec<PathBuf>,
-    /// How bad a finding must be to count.
+    /// Least severity of a finding that counts.
     #[arg(long, value_enum, default_value_t = Least::Notice)]
     severity: Least,
-    /// List the rules instead.
+    /// List the rules.
     #[arg(long, conflicts_with = "files")]
     rules: bool,
 }

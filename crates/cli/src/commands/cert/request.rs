@@ -1,4 +1,4 @@
-//! `outlast cert request`: a certificate request for a KMS key, which signs it. The key stays in the service.
+//! `outlast cert request`: makes a certificate request that a KMS key signs. The key stays in the service.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ pub(crate) struct Arguments {
     /// KMS key that can sign: alias/NAME, key id or ARN.
     #[arg(long)]
     key: String,
-    /// Subject by RFC 4514, such as "CN=Release,O=Example".
+    /// Subject in the notation of RFC 4514, such as "CN=Release,O=Example".
     #[arg(long, value_parser = subject)]
     subject: Name,
     /// Write the request to this file [default: stdout].

@@ -27,7 +27,7 @@ use crate::{objects, trust, values};
 const EMAIL: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.4");
 /// id-kp-timeStamping
 const TIME: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.8");
-/// URLs of one certificate that are fetched at most.
+/// URLs of one certificate that are fetched, at most.
 const MAX_URLS: usize = 4;
 
 /// Purpose that a certificate must allow.
@@ -75,12 +75,12 @@ impl Purpose {
     }
 }
 
-/// How revocation counts.
+/// How to check revocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Check {
-    /// Not at all.
+    /// Not checked.
     Off,
-    /// What is known to be revoked is refused.
+    /// Certificates that are known to be revoked are refused.
     IfPresent,
     /// The status of every certificate below the root must be known.
     Required,
@@ -89,12 +89,12 @@ enum Check {
 /// Arguments of `cert verify`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The certificate; further ones in the file are taken as its chain.
+    /// The certificate; other certificates in the file are its chain.
     file: PathBuf,
     /// Trusted roots: a PEM or DER file, or a folder of them.
     #[arg(long, env = "OUTLAST_TRUST")]
     trust: PathBuf,
-    /// Further certificates between it and a root: a file or a folder; may be repeated.
+    /// More certificates between it and a root: a file or a folder; may be repeated.
     #[arg(long, value_name = "PATH")]
     chain: Vec<PathBuf>,
     /// File with CRLs; may be repeated.
@@ -106,20 +106,20 @@ pub(crate) struct Arguments {
     /// Purpose that it must allow.
     #[arg(long, value_enum, default_value_t = Purpose::Any)]
     purpose: Purpose,
-    /// Who it must be for: a DNS name, an IP address or an e-mail address.
+    /// Identity that it must be for: a DNS name, an IP address or an e-mail address.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Time of the check, such as 2026-11-21T12:00:00Z [default: now].
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     at: Option<i64>,
-    /// CAs between the certificate and the root at most, from 0 to 10.
+    /// Most CAs between the certificate and the root, from 0 to 10.
     #[arg(long, value_name = "N", default_value_t = MAX_INTERMEDIATES as u64,
           value_parser = clap::value_parser!(u64).range(..=MAX_INTERMEDIATES as u64))]
     depth: u64,
-    /// How revocation counts [default: if-present where --crl, --ocsp or --fetch is given, else off].
+    /// How to check revocation [default: if-present with --crl, --ocsp or --fetch, else off].
     #[arg(long, value_enum)]
     revocation: Option<Check>,
-    /// Fetch OCSP responses and CRLs over http from where the certificates say they are.
+    /// Fetch OCSP responses and CRLs over http, from the URLs in the certificates.
     #[arg(long)]
     fetch: bool,
 }
@@ -128,7 +128,7 @@ pub(crate) struct Arguments {
 struct Evidence {
     crls: Vec<Crl>,
     ocsp: Vec<Response>,
-    /// What was read or fetched, for the output.
+    /// Files and URLs that were read, for the output.
     sources: Vec<String>,
 }
 
@@ -315,7 +315,7 @@ impl Evidence {
                 let read = Response::parse(der).map_err(|error| Failure::new(error.to_string()))?;
                 self.ocsp.push(read);
             }
-            // A responder's certificate may lie beside its response.
+            // A responder's certificate may be in the same file as its response.
             Kind::Certificate => {}
             other => {
                 return Err(Failure::new(format!("a {} says nothing of revocation", other.name())));
@@ -324,8 +324,8 @@ impl Evidence {
         Ok(())
     }
 
-    /// Asks the responders and distribution points that the certificates name. Reports what cannot be fetched, and leaves the verdict to
-    /// --revocation to judge.
+    /// Asks the responders and distribution points that the certificates name. Reports what cannot be fetched;
+    /// --revocation decides what that means.
     fn fetch_all(
         &mut self,
         leaf: &Certificate,
@@ -364,7 +364,7 @@ impl Evidence {
         Ok(())
     }
 
-    /// One OCSP request, by POST (RFC 6960, appendix A.1); whether the answer can be used.
+    /// One OCSP request, by POST (RFC 6960, appendix A.1); returns whether the response can be used.
     async fn ask(
         &mut self,
         url: &str,

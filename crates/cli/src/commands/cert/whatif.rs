@@ -1,4 +1,4 @@
-//! `outlast cert whatif`: what a chain costs in a TLS 1.3 handshake, and in headers behind proxies.
+//! `outlast cert whatif`: the cost of a chain in a TLS 1.3 handshake, and in headers behind proxies.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -19,13 +19,13 @@ use crate::objects;
 use crate::output::Output;
 use crate::tables::table;
 
-/// Chains that every other one is set beside.
+/// The classical chain for comparison.
 const CLASSICAL: &[&str] = &["ECC_NIST_P256", "RSA_2048"];
 
 /// Arguments of `cert whatif`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// PEM file with a chain; without it, one is made of the key types that the flags name.
+    /// PEM file with a chain [default: a chain is made of the key types in the options].
     #[arg(conflicts_with_all = ["root", "sub", "leaf"])]
     file: Option<PathBuf>,
     /// Key type of the root, such as ML_DSA_87.
@@ -42,11 +42,11 @@ pub(crate) struct Arguments {
     names: Vec<String>,
 }
 
-/// What is computed of one chain.
+/// Costs of a chain.
 struct Costs {
-    /// From the leaf to the root, if that is there.
+    /// From the leaf to the root, if the root is known.
     chain: Vec<Certificate>,
-    /// Without the root: what is sent.
+    /// The certificates that are sent: without the root.
     sent: Vec<Vec<u8>>,
     signature: usize,
     staple: usize,
@@ -98,7 +98,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     Ok(())
 }
 
-/// The row of a key type that can be in a chain.
+/// The row of a key type that can occur in a chain.
 fn spec(name: &str) -> Result<&'static KeySpec, Failure> {
     let usable = |spec: &&KeySpec| whatif::signing(spec).is_some();
     KeySpec::by_name(name).filter(|spec| usable(spec)).ok_or_else(|| {
@@ -126,13 +126,13 @@ impl Costs {
             .collect();
         let signature = describe::signature_bytes(&leaf.public_key()?)
             .ok_or_else(|| Failure::new("the leaf's key does not sign TLS handshakes"))?;
-        // By the issuer itself; a delegated responder's certificate comes on top.
+        // Signed by the issuer itself; a delegated responder's certificate would be added.
         let staple = flight::OCSP_BASE + describe::signature_len(leaf.der());
         Ok(Self { chain, sent, signature, staple })
     }
 
     fn shape(&self, mutual: bool, staple: bool) -> Shape<'_> {
-        // Outlast names the CAs that it believes: one as long as this chain's root.
+        // Outlast names the CAs that it trusts: here one, as long as this chain's root.
         let last = self.chain.last();
         let authorities = last.map_or(0, |root| 2 + describe::name_len(root.issuer()));
         let schemes = Policy::default().provider().signature_verification_algorithms;
@@ -167,7 +167,7 @@ impl Costs {
             .collect()
     }
 
-    /// The handshakes of a server alone, with an OCSP response, and with clients that have such a chain, too.
+    /// Handshakes of a server alone, with an OCSP response, and with clients that have such a chain, too.
     fn handshakes(&self, hello: usize) -> Vec<Value> {
         let received = flight::quic_client_bytes(hello);
         [

@@ -17,14 +17,14 @@ pub(super) struct Arguments {
     /// The policy to replay under: see `outlast policy list`.
     #[arg(long, value_name = "NAME", value_parser = values::tls_policies(), hide_possible_values = true)]
     policy: Option<String>,
-    /// How its post-quantum groups are applied: require, prefer, allow or off [default: prefer].
+    /// How to apply its post-quantum groups: require, prefer, allow or off [default: prefer].
     #[arg(long, value_parser = values::modes(), hide_possible_values = true)]
     mode: Option<String>,
     /// Kinds of certificates to replay with, the preferred first, such as ml-dsa-87,ecdsa-p256 [default: those that
     /// were shown].
     #[arg(long, value_delimiter = ',', value_name = "KINDS", value_parser = kind)]
     certificates: Vec<CertificateFacts>,
-    /// Rows of the table at most; JSON has all of them.
+    /// Most rows of the table; JSON has all.
     #[arg(long, default_value_t = 40)]
     rows: usize,
     #[command(flatten)]

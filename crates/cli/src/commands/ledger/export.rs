@@ -17,19 +17,19 @@ use crate::tables::plural;
 pub(super) struct Arguments {
     #[command(flatten)]
     source: Source,
-    /// How records are written.
+    /// Format of the records.
     #[arg(long, value_enum, default_value_t = Format::Ndjson)]
     format: Format,
-    /// Write to this file, which appears whole or not at all and must not exist [default: stdout].
+    /// Output file, which must not exist and appears whole or not at all [default: stdout].
     #[arg(long)]
     out: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
-    /// JSON, one record a line.
+    /// JSON, one record per line.
     Ndjson,
-    /// CSV with a heading.
+    /// CSV with a header line.
     Csv,
 }
 
@@ -62,7 +62,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Gives each line to `write`, until nobody reads any more. Returns how many records that were.
+/// Passes each line to `write`, until the reader goes away. Returns the number of records.
 fn each(
     arguments: &Arguments,
     heading: Option<String>,

@@ -62,7 +62,7 @@ fn render(laggards: &[Laggard], columns: &Columns) -> String {
     }
     let mut table = columns.table(COLUMNS);
     let mut hints: Vec<(&str, Vec<String>)> = Vec::new();
-    // Those with a name first: somebody can be asked about them.
+    // Named clients first: there is somebody to ask about them.
     let is_named = |laggard: &&Laggard| laggard.client.principal.is_some();
     let (named, others): (Vec<_>, Vec<_>) = laggards.iter().partition(is_named);
     for laggard in named.into_iter().chain(others) {

@@ -20,10 +20,10 @@ use crate::tables::{Table, bytes, moment, percent, plural};
 pub(super) struct Arguments {
     #[command(flatten)]
     source: Source,
-    /// Draw the share of each verdict over time to this file, as SVG.
+    /// Draw the share of each verdict over time into this file, as SVG.
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
-    /// Rows of each table at most; JSON has all of them.
+    /// Most rows of each table; JSON has all.
     #[arg(long, default_value_t = 40)]
     rows: usize,
     #[command(flatten)]
@@ -45,7 +45,7 @@ const CLIENTS: &[Column] = &[
     wide(number("bytes")),
 ];
 
-/// After the name of what is counted.
+/// Columns after the name.
 const COUNTS: &[Column] = &[
     number("connections"),
     number("hybrid"),
@@ -118,7 +118,7 @@ fn render(summary: &Summary, rows: usize, columns: &Columns) -> String {
     let mut verdicts = Table::new(&["verdict", "connections"], &[1]);
     for verdict in Verdict::ALL {
         let count = total.verdicts.get(&verdict).copied().unwrap_or_default();
-        // That there is none of these is what everybody wants to read.
+        // A zero in this row is what every reader looks for.
         if count > 0 || verdict == Verdict::Missed {
             verdicts.row(vec![verdict.label().into(), count.to_string()]);
         }
@@ -128,7 +128,7 @@ fn render(summary: &Summary, rows: usize, columns: &Columns) -> String {
         out.push_str(&format!("  advertised but classical, by cause: {}\n", causes(summary)));
     }
     let mut clients = columns.table(CLIENTS);
-    // Those with a name first: somebody can be asked about them.
+    // Named clients first: there is somebody to ask about them.
     let is_named = |row: &&ClientRow| row.principal.is_some();
     let (named, others): (Vec<_>, Vec<_>) = summary.clients.iter().partition(is_named);
     for row in named.into_iter().chain(others).take(rows) {

@@ -1,4 +1,4 @@
-//! `outlast store limits`: how many of something an account may have, and has.
+//! `outlast store limits`: the quotas of accounts, and their use.
 
 use outlast_domain::quotas::{self, QUOTAS, Quota, Quotas, Used};
 use serde_json::{Value, json};
@@ -9,10 +9,10 @@ use crate::limits_options;
 use crate::output::Output;
 use crate::tables::Table;
 
-/// Characters of the ARN of a private CA at most, which is shown whole.
+/// Longest ARN of a private CA, which is shown whole, in characters.
 const MAX_ARN: usize = 128;
 
-/// Shows them.
+/// Runs the command.
 pub(super) fn run(arguments: &StoreArguments, output: Output) -> Result<(), Failure> {
     let location = arguments.location()?;
     location.require_initialised()?;
@@ -32,7 +32,7 @@ fn shown(quota: &Quota, limits: &Quotas, used: &[Used]) -> Value {
         "default": quota.default,
         "what": format!("{} {}", quota.what, quota.of),
         "awsQuota": Some(quota.aws).filter(|name| !name.is_empty()),
-        // What is counted with each key is not looked through.
+        // Counts per key are not added up.
         "used": (!quota.kind.is_empty()).then_some(used),
     })
 }

@@ -1,4 +1,4 @@
-//! Chains as earlier builds made them: what is adopted, and what is refused.
+//! Chains of earlier builds: which are adopted, and which are refused.
 
 use outlast_store::memory::MemoryStore;
 use outlast_store::{Store, Transaction};
@@ -16,7 +16,7 @@ struct Old {
 }
 
 impl Old {
-    /// A store with a chain that was signed at 300 and at 550.
+    /// A store with a chain that was signed at events 300 and 550.
     fn new() -> Self {
         let (store, root) = (MemoryStore::new(), RootKey::generate().unwrap());
         let old = Self { store, root };
@@ -71,7 +71,7 @@ impl Old {
         Ok(found)
     }
 
-    /// Writes a record, which was authenticated before the chain is adopted.
+    /// Writes a record as if it was authenticated before the adoption.
     fn put(&self, key: &str, checkpoint: &Checkpoint) {
         let mut work = self.work();
         work.put(key, checkpoint).unwrap();
@@ -99,7 +99,7 @@ fn an_old_chain_becomes_the_first_entries() {
     for index in [0, 255, 256, EVENTS - 1] {
         prove::prove(&mut work, &signed, index).unwrap();
     }
-    // What the old signatures said is in the log; they are gone, and the last event binds the chain.
+    // The log has the contents of the old signatures; they are deleted, and the last event binds the chain.
     assert!(old.store.scan(CHECKPOINTS, "", 10).unwrap().is_empty());
     assert!(old.store.scan(KEYS, "", 10).unwrap().is_empty());
     let last = old.store.events(EVENTS, 1).unwrap().remove(0);

@@ -1,8 +1,8 @@
-//! Where grants are stored, and how they are found: by key, by who retires them, and by what a repeated request would
-//! make; [`usable`] finds them by who may do what with them.
+//! How grants are stored and found: by key, by retiring principal, and by what a repeated request would create;
+//! [`usable`] finds them by who may do what with them.
 //!
-//! Everything that decides something is read with the work's `get`, or guarded by a record that is: a grant that is
-//! made or taken back in between makes the operation run again.
+//! Everything that a decision depends on is read with the work's `get`, or guarded by a record that is: if a grant is
+//! made or ended in between, the operation runs again.
 
 pub(super) mod usable;
 
@@ -15,7 +15,7 @@ use crate::kms::record::Key;
 use crate::work::{Page, Work};
 use crate::{Fault, limits};
 
-/// Where a grant is, for the lists that point at grants.
+/// Where a grant is, for the indexes that point to it.
 #[derive(Debug, Serialize, Deserialize)]
 struct Pointer {
     account: String,
@@ -33,12 +33,12 @@ impl Pointer {
     }
 }
 
-/// How many grants a key has. It is read and written by whatever makes or takes back one.
+/// Number of grants of a key. Everything that makes or ends a grant reads and writes it.
 pub(super) fn count(work: &mut Work<'_>, key: &Key) -> Result<usize, Fault> {
     Ok(work.get(&count_record_key(key.scope(), key.id()))?.unwrap_or(0))
 }
 
-/// Writes a new grant with all that points at it.
+/// Writes a new grant with all its index entries.
 pub(super) fn write(work: &mut Work<'_>, key: &Key, grant: &Grant) -> Result<(), Fault> {
     let count = count(work, key)?;
     work.put(&count_record_key(key.scope(), key.id()), &(count + 1))?;
@@ -52,7 +52,7 @@ pub(super) fn write(work: &mut Work<'_>, key: &Key, grant: &Grant) -> Result<(),
     Ok(())
 }
 
-/// Erases a grant with all that points at it.
+/// Erases a grant with all its index entries.
 pub(super) fn erase(work: &mut Work<'_>, scope: &Scope, grant: &Grant) -> Result<(), Fault> {
     let counted = count_record_key(scope, &grant.key_id);
     let count = work.get::<usize>(&counted)?.unwrap_or(0);
@@ -65,7 +65,7 @@ pub(super) fn erase(work: &mut Work<'_>, scope: &Scope, grant: &Grant) -> Result
         work.delete(&pointer);
     }
     if let Some(named) = named_record_key(scope, &grant.key_id, &NewGrant::like(grant)) {
-        // A later one for others of the same names has its place.
+        // A later grant for other principals of the same names may have its entry.
         let pointer = work.get::<Pointer>(&named)?;
         if pointer.is_some_and(|pointer| pointer.grant_id == grant.id) {
             work.delete(&named);
@@ -74,7 +74,7 @@ pub(super) fn erase(work: &mut Work<'_>, scope: &Scope, grant: &Grant) -> Result
     Ok(())
 }
 
-/// The grant that the same request has made before, if it had a name.
+/// The grant that the same request made before, if it had a name.
 pub(super) fn same(work: &mut Work<'_>, key: &Key, new: &NewGrant) -> Result<Option<Grant>, Fault> {
     let Some(named) = named_record_key(key.scope(), key.id(), new) else { return Ok(None) };
     match work.get::<Pointer>(&named)? {
@@ -93,7 +93,7 @@ pub(super) fn page(
     work.page(&record_key(key.scope(), key.id(), ""), marker, limit)
 }
 
-/// A page of the grants that `retiring` may retire, on keys of any account in the region of `scope`.
+/// A page of the grants that `retiring` may retire, on keys of any account in the Region of `scope`.
 pub(super) fn retirable(
     work: &mut Work<'_>,
     scope: &Scope,
@@ -112,7 +112,7 @@ pub(super) fn retirable(
 
 /// Erases all grants of a key.
 pub(super) fn erase_all(work: &mut Work<'_>, key: &Key) -> Result<(), Fault> {
-    // Read first: a grant that is made meanwhile makes this run again.
+    // Read first: if a grant is made in the meantime, this runs again.
     count(work, key)?;
     let mut marker: Option<String> = None;
     loop {
@@ -129,7 +129,7 @@ pub(super) fn erase_all(work: &mut Work<'_>, key: &Key) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What points at a grant.
+/// The index entries of a grant.
 fn pointers(scope: &Scope, grant: &Grant) -> Vec<String> {
     let retiring = [&grant.retiring, &grant.retiring_service].into_iter().flatten();
     let retiring = retiring.map(|name| retire_record_key(scope, name, grant));
@@ -144,7 +144,7 @@ fn count_record_key(scope: &Scope, key_id: &str) -> String {
     format!("kms/grant-count/{}/{}/{key_id}", scope.account, scope.region)
 }
 
-/// Names a grant by all that a request says of it.
+/// Record key that identifies a grant by everything that its request says.
 fn named_record_key(scope: &Scope, key_id: &str, new: &NewGrant) -> Option<String> {
     new.name.as_ref()?;
     let request = serde_json::to_vec(new).unwrap_or_default();
@@ -157,7 +157,7 @@ fn retire_prefix(scope: &Scope, retiring: &str) -> String {
     format!("kms/grant-of/{}/{}/{name}/", scope.account, scope.region)
 }
 
-/// It is found from the account of the one who retires, whatever account the key is of.
+/// Filed under the account of the retiring principal, whichever account owns the key.
 fn retire_record_key(scope: &Scope, retiring: &str, grant: &Grant) -> String {
     let arn = Arn::parse(retiring);
     let account = arn.map_or_else(|| scope.account.clone(), |arn| arn.account().to_owned());

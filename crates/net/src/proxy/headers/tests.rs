@@ -1,4 +1,4 @@
-//! Requests as clients send them, and as the server behind sees them.
+//! Requests as clients send them and as the backend receives them.
 
 use super::*;
 
@@ -29,7 +29,7 @@ fn fields(headers: &HeaderMap) -> Vec<String> {
     all
 }
 
-/// What leaves, or the status that the client gets.
+/// The forwarded request, or the status that the client gets.
 fn check(origin: &Origin<'_>, mut head: request::Parts, expected: Result<(&str, &[&str]), u16>) {
     let outcome = outward(&mut head, origin).map_err(|status| status.as_u16());
     let left = outcome.map(|()| (head.uri.to_string(), fields(&head.headers)));
@@ -45,7 +45,7 @@ fn hosts() {
     let h1 = Version::HTTP_11;
     let host = ("host", "a.example");
     check(&origin(), with("/x?y", h1, &[host]), Ok(("/x?y", &["host: a.example"])));
-    // The target goes before the field.
+    // The target takes precedence over the field.
     check(&origin(), with("http://b.example/x", h1, &[host]), Ok(("/x", &["host: b.example"])));
     let h2 = Version::HTTP_2;
     check(&origin(), with("https://c.example:1/", h2, &[]), Ok(("/", &["host: c.example:1"])));
@@ -83,7 +83,7 @@ fn fields_of_one_connection_stay_on_it() {
             ("connection", "\u{e9}, x-hidden"),
         ],
     );
-    // Without `upgrade` in Connection, that is no request to switch.
+    // Without `upgrade` in Connection it is not a request to switch protocols.
     let left = &["authorization: kept", "content-length: 3", "expect: 100-continue", "host: a"];
     check(&origin(), head, Ok(("/", left)));
 }
@@ -113,7 +113,7 @@ fn switching() {
     let mut twice = ask(Version::HTTP_11, "websocket");
     twice.headers.append(UPGRADE, HeaderValue::from_static("h2c"));
     check(&origin(), twice, Ok(("/", &["host: a"])));
-    // The settings of HTTP/2 never leave, named in Connection or not.
+    // HTTP2-Settings is never forwarded, whether Connection names it or not.
     let mut settings = ask(Version::HTTP_11, "websocket");
     settings.headers.insert("http2-settings", HeaderValue::from_static("AAMAAABk"));
     check(&origin(), settings, Ok(("/", left)));
@@ -181,7 +181,7 @@ fn who_the_client_is() {
         "x-outlast-tls-version: TLSv1.3",
     ]);
     check(&told, head(), Ok(("/", &more)));
-    // A proxy that is believed has its say; what only this proxy may say is taken away from it, too.
+    // A trusted proxy's fields are kept; fields that only this proxy may set are removed from its requests too.
     let before = Origin {
         client: Some("2001:db8::1".parse().unwrap()),
         trusted: true,

@@ -1,4 +1,4 @@
-//! Headers as the specification has them, as others write and read them, and whatever else may come.
+//! Headers from the specification, headers that others write and parse, and arbitrary bytes.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -45,7 +45,7 @@ fn headers_of_each_kind() {
         (binary(1, 0x41, &FOUR), Err(HeaderError::Malformed)),
         (binary(1, 0x13, &FOUR), Err(HeaderError::Malformed)),
         (binary(1, 0x12, &FOUR), Err(HeaderError::Malformed)),
-        // Addresses that are cut off, and values that are.
+        // Truncated addresses and truncated values.
         (binary(1, 0x11, &FOUR[..11]), Err(HeaderError::Malformed)),
         (binary(1, 0x21, &FOUR), Err(HeaderError::Malformed)),
         (binary(1, 0x11, &[&FOUR[..], &[4, 0]].concat()), Err(HeaderError::Malformed)),
@@ -63,7 +63,7 @@ fn headers_of_each_kind() {
             Ok(addresses) => {
                 let header = Header { len: bytes.len(), addresses: *addresses };
                 assert_eq!(parsed, Ok(Some(header.clone())), "{shown}");
-                // What follows is not touched, and no part is enough.
+                // Bytes after it are left alone, and no prefix is complete.
                 let more = [&bytes[..], b"\x16\x03\x01\r\n"].concat();
                 assert_eq!(parse(&more), Ok(Some(header)), "{shown}");
                 for len in 0..bytes.len() {
@@ -112,7 +112,7 @@ fn address() -> impl Strategy<Value = SocketAddr> {
 }
 
 proptest! {
-    /// What is written is read again, and another implementation reads it alike.
+    /// Written headers can be parsed again, and another implementation parses them alike.
     #[test]
     fn written_headers_are_read(
         source in address(),
@@ -134,7 +134,7 @@ proptest! {
         let bytes = write(Version::V2, &announcement);
         let other = v2::Header::try_from(bytes.as_slice()).unwrap();
         prop_assert!(other.tlvs().all(|value| value.is_ok()));
-        // The values within that of TLS are whole, too.
+        // The values inside the TLS value are complete too.
         let ssl = other.tlvs().flatten().find(|value| value.kind == TYPE_SSL).unwrap();
         prop_assert!(check_values(&ssl.value, 5).is_ok());
         let name = announcement.tls.unwrap().common_name;
@@ -147,7 +147,7 @@ proptest! {
         prop_assert!(whole);
     }
 
-    /// Whatever comes, in whatever pieces, the answer is one and the same.
+    /// The result does not depend on how the bytes are split.
     #[test]
     fn anything_is_read_the_same_in_pieces(
         start in 0..4,
@@ -167,7 +167,7 @@ proptest! {
         let mut earlier = Ok(None);
         for end in 0..=bytes.len() {
             let now = parse(&bytes[..end]);
-            // Once there is an answer, it stays.
+            // Once there is a result, it stays.
             if earlier != Ok(None) {
                 prop_assert_eq!(&now, &earlier);
             }

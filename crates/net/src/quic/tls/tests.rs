@@ -1,4 +1,4 @@
-//! The session by itself, with rustls as client and nothing between them: ClientHellos in pieces, and ones that lie.
+//! The session alone, with rustls as the client and nothing between them: ClientHellos in pieces, and ones that lie.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -25,12 +25,12 @@ use crate::metrics::Tally;
 use crate::policy::Policy;
 use crate::server::system_clock;
 
-/// What s2n-quic would be.
+/// Plays the part of s2n-quic.
 #[derive(Default)]
 struct Wire {
-    /// For the server, by level.
+    /// Bytes for the server, by level.
     received: [VecDeque<Bytes>; 3],
-    /// Of the server, by level.
+    /// Bytes from the server, by level.
     sent: [Vec<u8>; 3],
     has_handshake_keys: bool,
     has_application_keys: bool,
@@ -131,7 +131,7 @@ impl Context<Session> for Wire {
         self.sent[2].extend(bytes);
     }
     fn waker(&self) -> &Waker {
-        // Whoever is woken is polled again: see `poll`.
+        // A woken session is polled again: see `poll`.
         Waker::noop()
     }
 }
@@ -142,11 +142,11 @@ struct World {
     endpoint: Endpoint,
     roots: RootCertStore,
     reports: Arc<Reports>,
-    /// Takes the certificate's place during a handshake.
+    /// Replaces the certificate during a handshake.
     next: Option<ServerCertificate>,
 }
 
-/// What the ledger would be told.
+/// What would be reported to the ledger.
 #[derive(Default)]
 struct Reports {
     handshakes: Mutex<Vec<Handshake>>,
@@ -191,7 +191,7 @@ impl World {
         self.endpoint.new_server_session(&ServerTransportParameters::default(), info)
     }
 
-    /// Offers a hybrid group, and sends the share of another one.
+    /// Offers a hybrid group, but sends a share of another one.
     fn client(&self, groups: &[&str]) -> ClientConnection {
         let mut config =
             ClientConfig::builder_with_provider(Policy::named(groups).unwrap().provider())
@@ -211,7 +211,7 @@ fn flight(client: &mut ClientConnection) -> Vec<u8> {
     out
 }
 
-/// As s2n-quic would, which polls a session again that has woken it.
+/// Like s2n-quic, which polls a woken session again.
 fn poll(session: &mut Session, wire: &mut Wire) -> Poll<Result<(), transport::Error>> {
     let outcome = session.poll(wire);
     if outcome.is_pending() && matches!(session.state, State::Failed(_)) {
@@ -221,7 +221,7 @@ fn poll(session: &mut Session, wire: &mut Wire) -> Poll<Result<(), transport::Er
     outcome
 }
 
-/// The alert that a ClientHello gets.
+/// The alert that answers a ClientHello.
 fn refused(hello: &[u8]) -> u8 {
     let mut world = world();
     let (mut session, mut wire) = (world.session(), Wire::default());
@@ -235,7 +235,7 @@ fn refused(hello: &[u8]) -> u8 {
     }
 }
 
-/// Goes on to the end, the client's bytes in pieces of this size.
+/// Runs the handshake to its end, with the client's bytes in pieces of this size.
 fn finish(world: &mut World, groups: &[&str], piece: usize) -> (Negotiated, bool) {
     let (mut session, mut wire) = (world.session(), Wire::default());
     let mut client = world.client(groups);
@@ -243,7 +243,7 @@ fn finish(world: &mut World, groups: &[&str], piece: usize) -> (Negotiated, bool
         let level = usize::from(wire.has_handshake_keys);
         for bytes in flight(&mut client).chunks(piece) {
             wire.received[level].push_back(Bytes::copy_from_slice(bytes));
-            // Each in a packet of its own.
+            // Each in its own packet.
             match poll(&mut session, &mut wire) {
                 Poll::Ready(outcome) => {
                     outcome.unwrap();
@@ -260,7 +260,7 @@ fn finish(world: &mut World, groups: &[&str], piece: usize) -> (Negotiated, bool
         for sent in &mut wire.sent {
             if !sent.is_empty() {
                 client.read_hs(&std::mem::take(sent)).unwrap();
-                // What the client says with the keys of the level before goes first.
+                // The client's bytes at the previous level come first.
             }
         }
     }
@@ -268,14 +268,14 @@ fn finish(world: &mut World, groups: &[&str], piece: usize) -> (Negotiated, bool
 }
 
 #[test]
-fn what_was_served_is_reported_as_it_was_decided_and_so_is_its_end() {
+fn handshake_and_end_are_reported_as_decided() {
     let mut world = world();
     // Nobody accepts it.
     finish(&mut world, &["X25519MLKEM768"], 500);
     let handshakes = world.reports.handshakes.lock().unwrap();
     match handshakes.as_slice() {
         [Handshake { connection, outcome: Outcome::Served(served), .. }] => {
-            // Its certificate has been replaced meanwhile.
+            // Its certificate has been replaced in the meantime.
             assert_eq!(served.certificate.as_deref(), Some(KINDS[0].name));
             let ends = world.reports.ends.lock().unwrap();
             assert_eq!(ends.iter().map(|end| end.connection).collect::<Vec<_>>(), [*connection]);
@@ -285,7 +285,7 @@ fn what_was_served_is_reported_as_it_was_decided_and_so_is_its_end() {
 }
 
 #[test]
-fn what_fails_before_the_client_hello_is_whole_is_reported_once_something_was_heard() {
+fn early_failures_are_reported_after_the_first_bytes() {
     let mut world = world();
     let hello = flight(&mut world.client(&["X25519MLKEM768"]));
     for (came, reports) in [(&b""[..], 0), (&hello[..100], 1), (b"\x02\0\0\x01", 1)] {
@@ -310,7 +310,7 @@ fn a_client_hello_may_come_in_pieces_of_any_size() {
         assert_eq!(negotiated.group.as_deref(), Some("X25519MLKEM768"));
         assert_eq!(negotiated.handshake, HandshakeKind::Full);
         assert!(has_tickets, "tickets are sent with the end of the handshake");
-        // The second one, too.
+        // The second ClientHello too.
         let (negotiated, _) = finish(&mut world, &["x25519", "X25519MLKEM768"], piece);
         assert_eq!(negotiated.group.as_deref(), Some("X25519MLKEM768"));
         assert_eq!(negotiated.handshake, HandshakeKind::FullWithHelloRetryRequest);
@@ -324,14 +324,14 @@ fn what_is_no_client_hello_gets_an_alert() {
     // unexpected_message
     assert_eq!(refused(&[&[2], &hello[1..]].concat()), 10);
     assert_eq!(refused(&[&hello[..], b"x"].concat()), 10);
-    // decode_error: a length inside that does not fit.
+    // decode_error: an inner length does not fit.
     let mut broken = hello.clone();
     let len = broken.len();
     broken.truncate(len - 1);
     let body = (len - 5) as u32;
     broken[1..4].copy_from_slice(&body.to_be_bytes()[1..]);
     assert_eq!(refused(&broken), 50);
-    // What only rustls sees: no share that it can use.
+    // Only rustls notices: there is no usable share.
     let mut lying = hello;
     let share = lying.windows(4).position(|it| it == [0x11, 0xec, 0x04, 0xc0]).unwrap();
     lying[share + 4..share + 4 + 1216].fill(0xff);

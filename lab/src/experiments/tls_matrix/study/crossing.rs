@@ -8,14 +8,14 @@ use crate::experiments::tls_matrix::sizes::{self, KEMS, SIGNATURES};
 use crate::result::{Axis, Chart, Marks, Series};
 use crate::statistics::Estimate;
 
-/// Dilithium2 less Falcon-512 in the mean of the same flows, ours, with its interval, against loss in per cent.
+/// Our mean of Dilithium2 minus Falcon-512, paired by flow, with its interval, against loss in per cent.
 pub(super) fn ours(shapes: &[Seen], rtt_us: u64) -> Vec<(f64, Estimate)> {
     let falcon = sizes::pair(KEMS[0].name, SIGNATURES[1].name);
     shapes
         .iter()
         .filter(|point| point.link.rtt_us == rtt_us)
         .filter_map(|point| {
-            // The first of the two is what the other is paired with.
+            // The baseline of the pairing is the first of the two.
             let Estimate { value, low, high } = point.played.row(&falcon)?.paired;
             let less = Estimate { value: -value, low: -high, high: -low };
             Some((tables::hundred(point.link.loss), less))
@@ -23,7 +23,7 @@ pub(super) fn ours(shapes: &[Seen], rtt_us: u64) -> Vec<(f64, Estimate)> {
         .collect()
 }
 
-/// The same of the published curves; `column` as in [`Curve::rows`].
+/// The same for the published curves; `column` as in [`Curve::rows`].
 pub(super) fn theirs(published: &[Curve], kem: &str, rtt_us: u64, column: usize) -> Vec<[f64; 2]> {
     let [Some(dilithium), Some(falcon)] =
         [0, 1].map(|index: usize| curve(published, kem, SIGNATURES[index].name, rtt_us))
@@ -40,14 +40,14 @@ pub(super) fn theirs(published: &[Curve], kem: &str, rtt_us: u64, column: usize)
         .collect()
 }
 
-/// Where a curve with intervals comes from below zero to above it.
+/// Where a curve with intervals rises through zero.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Crossing {
-    /// After this loss, the last at which it is below, and not later than this, from which on it is above: in per cent.
+    /// Between the last loss at which it is below zero and the first from which on it is above, in per cent.
     Between(f64, f64),
-    /// Below wherever it can be told, and so at the largest loss.
+    /// Below zero wherever it can be told, and so at the largest loss.
     Never,
-    /// The intervals do not say.
+    /// The intervals do not decide.
     Unresolved,
 }
 
@@ -90,7 +90,7 @@ pub(super) fn both(study: &Study, rtt_us: u64) -> Vec<(f64, f64, Estimate)> {
         .collect()
 }
 
-/// How the two go together, at RTT 30 ms.
+/// How the two compare, at RTT 30 ms.
 pub(super) fn disagreement(points: &[(f64, f64, Estimate)]) -> String {
     let parts: Vec<String> = points
         .iter()

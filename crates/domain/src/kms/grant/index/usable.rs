@@ -1,11 +1,13 @@
-//! Finds the grants of a key by who may use them, for which operation and under which constraint, so that a call reads
-//! the grants that allow it and not all those that its caller has.
+//! Finds the grants of a key by grantee, operation and constraint, so that a call reads only the grants that allow
+//! it, and not all grants of its caller.
 //!
-//! A grant has a pointer for each of its operations. Where that is says everything that [`Grant::permits`] asks for,
-//! but for constraints on part of an encryption context: such a grant is filed under the first of its pairs, and looked
-//! up with each pair of the request. Pointers decide nothing: the grant that one names is read, and is asked.
+//! A grant has a pointer for each of its operations. The pointer's record key expresses everything that
+//! [`Grant::permits`] checks, except constraints on part of an encryption context: such a grant is filed under the
+//! first of its pairs, and looked up with each pair of the request. Pointers decide nothing: the grant that one
+//! points to is read and checked.
 //!
-//! Earlier versions had one pointer for each grant ([`OLD`]). Those are read, too, until [`REFILE`] has replaced them.
+//! Earlier versions had one pointer for each grant ([`OLD`]). Those are read, too, until [`REFILE`] has replaced
+//! them.
 
 use std::collections::BTreeSet;
 
@@ -20,14 +22,15 @@ use crate::kms::record::Key;
 use crate::work::{Sweep, Swept, Work};
 use crate::{Fault, limits};
 
-/// Below are the pointers. They are no part of the register ([`crate::register`]): they give nobody a right.
+/// Prefix of the pointers. They are not part of the register ([`crate::register`]): a pointer gives nobody a
+/// permission.
 const POINTERS: &str = "kms/by-grantee/";
-/// Where earlier versions kept theirs: by grantee only.
+/// Prefix of earlier versions' pointers: by grantee only.
 const OLD: &str = "kms/grant-to/";
 /// Pointers that are read first; if those grants do not decide, more are read at a time.
 const FIRST: usize = 4;
 
-/// Gives old pointers their new places.
+/// Replaces old pointers by new ones.
 pub(in crate::kms) const REFILE: Sweep = Sweep {
     find: |work, after, limit| work.due(OLD, after, limit, |_: &Pointer, _| true),
     handle: refile,
@@ -47,7 +50,7 @@ fn refile(work: &mut Work<'_>, old: &str, _: &mut Swept) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Where a grant is pointed at.
+/// Record keys of a grant's pointers.
 pub(super) fn record_keys(scope: &Scope, grant: &Grant) -> Vec<String> {
     let Some(grantee) = &grant.grantee else { return Vec::new() };
     let record_key = |operation: &String| {
@@ -62,22 +65,22 @@ pub(super) fn record_keys(scope: &Scope, grant: &Grant) -> Vec<String> {
     grant.operations.iter().map(record_key).collect()
 }
 
-/// Where an earlier version pointed at it.
+/// Record key of an earlier version's pointer.
 pub(super) fn old_record_key(scope: &Scope, grant: &Grant) -> Option<String> {
     let grantee = grant.grantee.as_deref()?;
     Some(format!("{}{}", old_prefix(scope, &grant.key_id, grantee), grant.id))
 }
 
-/// Which grants are read.
+/// Which grants to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::kms) enum Constrained {
-    /// Those whose constraints the request meets, as far as their places say.
+    /// Those whose constraints the request meets, as far as record keys tell.
     Met,
     /// All, whatever their constraints.
     Any,
 }
 
-/// The first grant of a key that means the caller (itself, its role, or then its account), has this operation and fits.
+/// The first matching grant of a key for the caller (itself, its role, or then its account) and this operation.
 pub(in crate::kms) fn find(
     work: &mut Work<'_>,
     key: &Key,
@@ -93,7 +96,7 @@ pub(in crate::kms) fn find(
         if constrained == Constrained::Any {
             prefixes.insert(all);
         } else if !work.scan::<Pointer>(&all, "", 1)?.is_empty() {
-            // Mostly there are none at all, and this is not reached.
+            // Usually there are no grants at all, and this line is not reached.
             let buckets = buckets(access, operation);
             prefixes.extend(buckets.iter().map(|bucket| format!("{all}{}/", bucket.name())));
         }
@@ -106,7 +109,7 @@ pub(in crate::kms) fn find(
     Ok(None)
 }
 
-/// The first grant that fits of those pointed at below a prefix. It is read as part of the work.
+/// The first matching grant among those that the pointers below a prefix point to. It is read as part of the work.
 fn first(
     work: &mut Work<'_>,
     key: &Key,
@@ -128,21 +131,21 @@ fn first(
     }
 }
 
-/// What grants have in common that allow a caller the same.
+/// Grants that allow the same caller the same.
 struct Bucket<'a> {
     grantee_id: Option<&'a str>,
     shape: Shape<'a>,
     source: Option<&'a str>,
 }
 
-/// What a grant asks of an encryption context.
+/// The constraint on the encryption context.
 #[derive(Clone, Copy)]
 enum Shape<'a> {
     /// Nothing.
     Any,
-    /// To be this one; none is an empty one.
+    /// Must equal this one; `None` is an empty one.
     Equals(Option<&'a EncryptionContext>),
-    /// To have this pair, at least.
+    /// Must contain at least this pair.
     Has(&'a str, &'a str),
 }
 
@@ -170,12 +173,12 @@ fn shape_of<'a>(grant: &'a Grant, operation: &str) -> Shape<'a> {
     }
 }
 
-/// Whether a constraint on the source applies.
+/// Whether constraints on the source apply to the operation.
 fn asks_source(operation: &str) -> bool {
     operation != "RetireGrant"
 }
 
-/// The buckets of the grants that allow what is asked for.
+/// The buckets of the grants that allow the operation.
 fn buckets<'a>(access: Access<'a>, operation: &str) -> Vec<Bucket<'a>> {
     let mut shapes = vec![Shape::Any];
     if !WITHOUT_CONTEXT.contains(&operation) {
@@ -184,7 +187,7 @@ fn buckets<'a>(access: Access<'a>, operation: &str) -> Vec<Bucket<'a>> {
         shapes.extend(pairs.map(|(name, value)| Shape::Has(name, value)));
     }
     let sources = access.conditions.get("aws:SourceArn").unwrap_or_default();
-    // Grants for accounts, and those of earlier versions, know no unique id.
+    // Grants for accounts, and those of earlier versions, have no unique id.
     let ids = [None, Some(access.caller.principal.principal_id())];
     let mut buckets = Vec::new();
     for shape in shapes {
@@ -208,7 +211,7 @@ fn old_prefix(scope: &Scope, key_id: &str, grantee: &str) -> String {
     format!("{OLD}{}/{}/{key_id}/{name}/", scope.account, scope.region)
 }
 
-/// A collision costs a read: the grant itself is asked.
+/// A collision costs one read: the grant itself is checked.
 fn short_digest(text: &str) -> String {
     let digest = digests::sha256(text.as_bytes());
     hex::encode(digest.split_at(16).0)
