@@ -169,7 +169,7 @@ impl<'a> Live<'a> {
         Ok(live)
     }
 
-    /// Uses the same namespaces for another link, calibrated anew; the count of packets starts again.
+    /// Uses the same namespaces for another link, calibrated again; the count of packets starts again.
     pub fn set_link(&mut self, link: &Link, seed: u64) -> Result<(), LabError> {
         (self.link, self.seed) = (*link, seed);
         self.calibrate()
@@ -317,7 +317,7 @@ impl<'a> Live<'a> {
         self.wire.collect()
     }
 
-    /// Gives the next connection over the link, whoever opens it, this number, the one after it the next.
+    /// Numbers the connections over the link from here on, starting with this number.
     pub fn number_from(&self, first: u64) -> Result<(), LabError> {
         self.wire.number(first)
     }

@@ -24,6 +24,18 @@ const PHRASES: &[Phrase] = &[
     Phrase { words: "how often is", instead: "interval between ..." },
     Phrase { words: "rfc has it", instead: "by RFC n, section m" },
     Phrase { words: "as it has it", instead: "name what has what" },
+    Phrase {
+        words: "whoever",
+        instead: "name the person or program: the caller, the operator, code that",
+    },
+    Phrase { words: "is said of", instead: "say what applies to what" },
+    Phrase { words: "goes with it", instead: "say how the two belong together" },
+    Phrase { words: "so many of", instead: "give the number, or say this many" },
+    Phrase { words: "what comes of", instead: "result, outcome" },
+    Phrase { words: "came of it", instead: "result, outcome" },
+    Phrase { words: "anew", instead: "again" },
+    Phrase { words: "is no error", instead: "is not an error" },
+    Phrase { words: "has its way", instead: "say what takes effect" },
 ];
 
 /// Comments of a field or variant that say nothing about it.

@@ -107,7 +107,7 @@ pub struct Response {
     pub status: u16,
     /// `Content-Type`.
     pub content_type: &'static str,
-    /// Whether the header `smithy-protocol: rpc-v2-cbor` goes with it.
+    /// Whether the response has the header `smithy-protocol: rpc-v2-cbor`.
     pub is_cbor: bool,
     /// Error type for `x-amzn-errortype`, if it is one.
     pub error: Option<&'static str>,

@@ -403,7 +403,7 @@ A key is set as AWS documents it for the services that are here. A condition on 
 error, here as at AWS: policies move between both, and keys are added. What it does to its statement is said when the
 policy is put, as a warning of `outlast principal create` and `outlast principal policy put`, and as
 `additionalEventData.policyFindings` of the audit event of CreateKey, PutKeyPolicy, ReplicateKey, PutPolicy and AssumeRole
-(`requestParameters.policyFindings` where the command line put it). The same is said of keys that do not exist, of keys
+(`requestParameters.policyFindings` where the command line put it). The same applies to keys that do not exist, of keys
 that belong to other actions than those of the statement, of values that a key can never have, such as a range of
 addresses with `StringEquals`, and of variables that never have a value.
 

@@ -245,7 +245,7 @@ fn rows_that_decide_what_a_key_does_cannot_be_forged() {
 }
 
 #[test]
-fn an_older_row_is_refused_by_whoever_has_seen_a_newer_one() {
+fn an_older_row_is_refused_after_a_newer_one() {
     let fixture = Fixture::new();
     let user = fixture.user(ACCOUNT, "user", &[allow(&["kms:CreateKey"])]);
     let call = || fixture.kms_as(&user, "CreateKey", json!({}));

@@ -2,8 +2,8 @@
 //!
 //! A tag proves that the service wrote a record, but not that it has written no newer one since ([`crate::seal`]). So
 //! the transaction that changes such a record notes its stamps in an audit event, in the member [`MEMBER`]: the
-//! record's key, its stamp before and its stamp after, null where there is none. Events are append-only; whoever
-//! reads them can tell of each record whether it is the newest, was put back after it was deleted, or was removed.
+//! record's key, its stamp before and its stamp after, null where there is none. Events are append-only;
+//! they show for each record whether it is the newest, was put back after it was deleted, or was removed.
 //!
 //! So that a server need not read all events when it starts, a sealed record ([`HEAD`]) has a digest of all such
 //! records and their stamps as of one event. The digest is the exclusive or of one HMAC for each record, so that

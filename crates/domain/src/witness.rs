@@ -1,6 +1,6 @@
 //! A witness of others' logs: its key, the logs that it watches, and what it last cosigned for each.
 //!
-//! A witness cosigns whatever the log's key has signed, whoever sends it; there are no principals here. Its records
+//! A witness cosigns what the log's key has signed, from any sender; there are no principals here. Its records
 //! of logs are sealed under the root key, bound to their record keys, so that somebody who can write to the database
 //! cannot insert another head or another log's key. An older copy of the whole database is not detected: keep the
 //! witness's disk apart from those of the logs that it watches.

@@ -212,7 +212,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Deletes a record, whoever wrote it.
+    /// Deletes a record without reading it.
     pub fn delete(&mut self, key: &str) {
         if is_registered(key) && !self.reads.contains_key(key) {
             // The stamp that goes away is noted. If the store cannot be read the commit fails: no version is 0.

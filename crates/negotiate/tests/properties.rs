@@ -142,7 +142,7 @@ proptest! {
     }
 
     #[test]
-    fn whoever_has_a_post_quantum_group_in_common_gets_one(
+    fn a_common_post_quantum_group_is_always_used(
         offer in offers(),
         certificates in certificates(),
         row in select(POLICIES.iter().collect::<Vec<_>>()),

@@ -36,7 +36,7 @@ pub(super) fn judged(judgement: Judgement) -> &'static str {
     }
 }
 
-/// The comparison as text, with at most so many of the biggest changes.
+/// The comparison as text, with at most this many of the biggest changes.
 pub fn text(comparison: &Comparison, most: usize) -> String {
     let mut out = String::new();
     let side = |side: &Side| {

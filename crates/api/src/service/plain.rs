@@ -98,7 +98,7 @@ pub struct Question {
     if_none_match: Option<HeaderValue>,
 }
 
-/// What comes of signing. What is to be committed is finished by [`Service::signed`].
+/// Result of signing. [`Service::signed`] finishes a commit.
 pub type Signing = Attempt<Signed, Response<Bytes>>;
 
 /// An answer that may be sent when its transaction is durable.
@@ -177,7 +177,7 @@ impl Service {
     }
 
     fn crl(&self, request: &Plain<'_>, name: &str) -> Result<Option<Response<Bytes>>, Fault> {
-        // Between the two reads it may be made anew.
+        // It may be replaced between the two reads.
         for _ in 0..8 {
             let mut work = self.work(request.now_ms);
             let Some(made) = crl::made(&mut work, name)? else { return Ok(None) };
@@ -194,7 +194,7 @@ impl Service {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/pkix-crl"));
             headers.insert(LAST_MODIFIED, header(http_date(made.this_update)));
             headers.insert(ETAG, etag);
-            // It may be made anew at any time: caches are to ask whether it was.
+            // It may be replaced at any time: caches must revalidate.
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, no-cache"));
             return Ok(Some(response));
         }

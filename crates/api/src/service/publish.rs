@@ -28,8 +28,8 @@ impl Service {
     /// Writes what is waiting, as long as `go_on` returns true. Each object takes as long as `sink` does.
     ///
     /// # Errors
-    /// The first failure of the store. A refusal by `sink` is noted in the report or CRL, and is no error
-    /// here.
+    /// The first failure of the store. A refusal by `sink` is noted in the report or CRL, and is not
+    /// an error here.
     pub fn publish(
         &self,
         sink: &dyn Sink,

@@ -3,7 +3,7 @@
 //!
 //! Source: "AWS JSON policy elements: Principal", on what becomes of an ARN when the policy is saved, and of the id
 //! when the principal is deleted. The id is stored beside the document, which stays as it was written. Documents of
-//! earlier builds have no ids, and mean whoever has the name, until they are stored again.
+//! earlier builds have no ids, and mean the current holder of the name, until they are stored again.
 
 use std::collections::BTreeMap;
 

@@ -110,7 +110,7 @@ impl Stamps {
             let record_key = self.hasher.hash_one(record_key);
             match value {
                 Some(value) => stamp(value).map(|stamp| (record_key, stamp)),
-                // A deleted record must not be put back. Noted now: somebody may create it anew before we learn that
+                // A deleted record must not be put back. Noted now: somebody may create it again before we learn that
                 // the deletion is durable.
                 None => self.seen().newest(record_key).map(|newest| (record_key, newest + 1)),
             }

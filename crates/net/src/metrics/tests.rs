@@ -99,7 +99,7 @@ fn times_fall_in_their_buckets() {
     assert_eq!(bucket("+Inf"), 6);
 }
 
-/// Whatever is reported, and whoever chose it, the tables stay within their limits.
+/// Whatever a peer makes us report, the tables stay within their limits.
 #[test]
 fn labels_are_bounded() {
     let metrics = Arc::new(Metrics::new());

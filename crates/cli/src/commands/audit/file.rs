@@ -1,8 +1,8 @@
 //! Exports of the audit log: one JSON object per line.
 //!
 //! First the log's keys, then the range with the hashes of its surroundings, then the events of the range, then the
-//! signed head, then the number of events. The events and those hashes give the head's root: so whoever knows the
-//! log's key, or a policy, can tell that these are all events with these numbers, as they were written.
+//! signed head, then the number of events. The events and those hashes give the head's root: with the
+//! log's key or a policy anybody can check that these are all events with these numbers, as they were written.
 
 use std::io::{BufRead, Read, Write};
 
