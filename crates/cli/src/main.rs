@@ -66,7 +66,7 @@ enum Command {
     Server(Box<commands::server::Arguments>),
     /// Show the settings that a server would start with, and where each comes from.
     Settings(Box<commands::server::Arguments>),
-    /// Echo over TLS and QUIC, to measure handshakes against.
+    /// Serve an echo endpoint over TLS and QUIC, for measuring handshakes.
     ServeEcho(commands::serve_echo::Arguments),
     /// Put post-quantum TLS in front of another server: TCP, HTTP or PostgreSQL.
     Proxy(Box<commands::proxy::Arguments>),
@@ -74,35 +74,35 @@ enum Command {
     Forward(commands::forward::Arguments),
     /// Rotate the root key, which seals the store's secrets, or show its state.
     RootKey(commands::root_key::Arguments),
-    /// Copy the whole store into one sealed file, beside a running server.
+    /// Copy the whole store into one sealed file, even while a server runs.
     Backup(commands::backup::Arguments),
     /// Make a data folder from a backup.
     Restore(commands::restore::Arguments),
     /// Check a store, or show its limits.
     Store(commands::store::Arguments),
-    /// From nothing to a file signed by a post-quantum PKI, with everything verified.
+    /// Set up a post-quantum PKI, sign a file with it and verify everything.
     Quickstart(commands::quickstart::Arguments),
     /// Verify, prove, show and export the audit log.
     Audit(commands::audit::Arguments),
     /// Show, compare and explain security policies, and what a client would get.
     Policy(commands::policy::Arguments),
-    /// Report who connects how, who is left behind, and whom another policy would break.
+    /// Report how clients connect, which are left behind, and which another policy would break.
     Ledger(commands::ledger::Arguments),
     /// Measure what post-quantum costs over links of your choice; starts outlast-lab.
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Lab(commands::lab::Arguments),
-    /// Attack a server of its own beside a client that must not notice; starts outlast-lab.
+    /// Attack a new server while a well-behaved client measures the effect; starts outlast-lab.
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Siege(commands::lab::Arguments),
     /// Manage users, roles, their policies and access keys.
     Principal(commands::principal::Arguments),
-    /// Sign files with a KMS key; writes detached CMS signatures beside them.
+    /// Sign files with a KMS key; writes a detached CMS signature next to each.
     Sign(commands::sign::Arguments),
     /// Verify detached CMS signatures against a trust store, without a service.
     Verify(commands::verify::Arguments),
-    /// Show what is in certificates, requests, CRLs, OCSP responses, keys and signatures.
+    /// Show the contents of certificates, requests, CRLs, OCSP responses, keys and signatures.
     Inspect(commands::inspect::Arguments),
-    /// Verify, lint and convert certificates and keys, and tell what a chain costs.
+    /// Verify, lint and convert certificates and keys, and compute the size of a chain.
     Cert(commands::cert::Arguments),
     /// Print a completion script for a shell.
     Completions(completions::Arguments),

@@ -170,7 +170,7 @@ fn a_client_hello_is_read_in_any_form() {
 #[test]
 fn differences_are_listed_with_who_notices() {
     let same = policy(&["diff", "2026-11", "2026-11"]);
-    assert_eq!(same, "2026-11 and 2026-11 have the same\n");
+    assert_eq!(same, "2026-11 and 2026-11 are the same\n");
     let found = json(&["diff", "2026-11", "cnsa2-2026-11"]);
     let groups =
         found["lists"].as_array().unwrap().iter().find(|list| list["list"] == "groups").unwrap();

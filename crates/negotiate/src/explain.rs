@@ -114,55 +114,55 @@ fn meaning(rules: &Rules) -> Vec<String> {
     let policy = rules.policy;
     let mut out = Vec::new();
     if !policy.has_tls() {
-        out.push("It is for SSH only: no TLS listener can have it.".to_owned());
+        out.push("It is for SSH only: TLS listeners cannot use it.".to_owned());
         return out;
     }
     let versions: Vec<_> = rules.versions().map(Version::name).collect();
     out.push(match versions.as_slice() {
-        [] => "No version of TLS is left.".to_owned(),
-        ["TLSv1.3"] => {
-            "TLS 1.3 only: clients that have nothing newer than TLS 1.2 are refused.".to_owned()
+        [] => "The mode leaves no TLS version.".to_owned(),
+        ["TLSv1.3"] => "TLS 1.3 only: clients without TLS 1.3 are refused.".to_owned(),
+        versions => {
+            format!("It negotiates {}: the first that the client supports.", versions.join(" and "))
         }
-        versions => format!("It speaks {}, the first that the client has.", versions.join(" and ")),
     });
     let hybrids = rules.groups().filter(|row| row.strength.is_post_quantum()).count();
     let classical = rules.groups().count() - hybrids;
     out.push(match (rules.mode, hybrids, classical) {
-        (_, 0, 0) => "The mode leaves no group: nobody can be served.".to_owned(),
+        (_, 0, 0) => "The mode leaves no group: every client is refused.".to_owned(),
         (_, 0, _) => {
-            "No key exchange is post-quantum: what is recorded today can be read once there are \
-                      quantum computers."
+            "No key exchange is post-quantum: a quantum computer will be able to decrypt traffic that \
+                      is recorded today."
                 .to_owned()
         }
         (_, _, 0) => {
-            "Only post-quantum key exchange: a client that has none is refused with the alert \
+            "Only post-quantum key exchange: clients without it are refused with the alert \
                       handshake_failure."
                 .to_owned()
         }
         (Mode::Allow, _, _) => {
-            "The client's order counts: one that puts a classical group first gets it, even \
-                                if it has a post-quantum one."
+            "The client's order counts: a client that puts a classical group first gets it, \
+                                even if it offers a post-quantum one."
                 .to_owned()
         }
-        _ => "Whoever names a post-quantum group of it gets one, whatever the client's order, by \
-              HelloRetryRequest if the share is not there; the rest get a classical group."
+        _ => "A client that offers one of the post-quantum groups gets one, whatever its order, by \
+              HelloRetryRequest if the share is missing; other clients get a classical group."
             .to_owned(),
     });
     if versions.contains(&"TLSv1.2") {
         out.push(
-            "TLS 1.2 has no post-quantum key exchange: such clients get a classical group."
+            "TLS 1.2 has no post-quantum key exchange: its clients get a classical group."
                 .to_owned(),
         );
     }
     let schemes: Vec<_> = rules.handshake_schemes().collect();
     if schemes.iter().all(|row| row.kind == Kind::MlDsa) {
-        out.push("Only ML-DSA signs handshakes.".to_owned());
+        out.push("Handshakes are signed with ML-DSA only.".to_owned());
     } else if !schemes.iter().any(|row| row.kind == Kind::MlDsa) {
         out.push("ML-DSA certificates are not used: signatures are classical.".to_owned());
     }
     if policy.is_fips() {
         out.push(
-            "FIPS 140-3 allows all that it has; the module has to be a validated one.".to_owned(),
+            "FIPS 140-3 allows all of its algorithms; the cryptographic module must be validated as well.".to_owned(),
         );
     }
     out
@@ -176,20 +176,20 @@ fn why(row: &Group) -> String {
     );
     let reason = match row.name {
         "X25519MLKEM768" => "the hybrid that browsers, OpenSSL 3.5, Go and AWS's SDKs offer first",
-        "SecP256r1MLKEM768" => "the hybrid of clients that may use NIST curves only",
-        "SecP384r1MLKEM1024" => "the hybrid of the highest level, at the highest price",
-        "MLKEM1024" => "ML-KEM alone at the level that CNSA 2.0 asks for",
+        "SecP256r1MLKEM768" => "the hybrid for clients that may only use NIST curves",
+        "SecP384r1MLKEM1024" => "the hybrid of the highest security level, with the largest shares",
+        "MLKEM1024" => "ML-KEM alone, at the level that CNSA 2.0 requires",
         "MLKEM768" => "ML-KEM alone: small and fast, and as safe as ML-KEM is",
         "x25519" => "the classical group of most clients without a hybrid",
-        "secp256r1" => "for clients that may use NIST curves only, and for old ones",
-        "secp384r1" => "for clients that are set to the higher level of NIST curves",
-        "secp521r1" => "for the few that are set to it alone",
-        _ => "one more",
+        "secp256r1" => "for clients that may only use NIST curves, and for old ones",
+        "secp384r1" => "for clients that require the higher level of NIST curves",
+        "secp521r1" => "for the few clients that accept nothing else",
+        _ => "a further group",
     };
     let safety = match row.strength {
-        Strength::Hybrid => "safe as long as either part holds",
-        Strength::PostQuantum => "safe as long as ML-KEM holds",
-        Strength::Classical => "not safe from a quantum computer",
+        Strength::Hybrid => "secure as long as either part is",
+        Strength::PostQuantum => "secure as long as ML-KEM is",
+        Strength::Classical => "not secure against a quantum computer",
     };
     format!("{reason}; {safety}; {bytes}")
 }
@@ -290,27 +290,28 @@ pub fn outcome(rules: &Rules, offer: &Offer, certificates: &[CertificateFacts]) 
 fn served(rules: &Rules, offer: &Offer, choice: &Choice) -> Vec<String> {
     let group = choice.group;
     let is_post_quantum = group.strength.is_post_quantum();
-    let mut out = vec![format!("{} is the newest version that both have.", choice.version.name())];
+    let mut out =
+        vec![format!("{} is the newest version that both support.", choice.version.name())];
     let first = offer.groups.iter().find(|code| rules.groups().any(|row| row.code_point == **code));
     let is_first = first == Some(&group.code_point);
     out.push(match (choice.version, rules.mode) {
         (Version::Tls12, _) => format!(
-            "The key exchange is {}: TLS 1.2 has no post-quantum group, and it is the policy's first that the client takes.",
+            "The key exchange is {}: TLS 1.2 has no post-quantum group, and this is the policy's first that the client supports.",
             group.name
         ),
         (_, Mode::Allow) => format!("The group is {}: the client's order counts.", group.name),
         _ if is_post_quantum && !is_first => format!(
-            "The group is {}, although the client names others first: it is post-quantum, and whoever has such a group in common gets it.",
+            "The group is {}, although the client prefers others: a common post-quantum group is always used.",
             group.name
         ),
-        _ if is_post_quantum => format!("The group is {}: post-quantum, and in both.", group.name),
+        _ if is_post_quantum => format!("The group is {}: post-quantum, and both support it.", group.name),
         _ => format!(
             "The group is {}: {}",
             group.name,
             if offer.groups.iter().filter_map(|code| Group::by_code_point(*code)).any(|row| row.strength.is_post_quantum()) {
                 "the client's post-quantum groups are not in the policy in this mode."
             } else {
-                "the client has no post-quantum group."
+                "the client offers no post-quantum group."
             }
         ),
     });
@@ -328,10 +329,13 @@ fn served(rules: &Rules, offer: &Offer, choice: &Choice) -> Vec<String> {
         });
     }
     out.push(format!(
-        "{} signs the handshake: the first that the certificate's key, the policy and the client have in common.",
+        "{} signs the handshake: the first scheme that the certificate's key, the policy and the client have in common.",
         choice.scheme.name
     ));
-    out.push(format!("{} is the policy's first suite that the client has.", choice.suite.name));
+    out.push(format!(
+        "{} is the policy's first suite that the client supports.",
+        choice.suite.name
+    ));
     out
 }
 
@@ -380,10 +384,10 @@ fn refused(
     let mut out = vec![
         format!("The client is refused with alert {}: {refusal}.", refusal.alert()),
         format!("It offers {}.", or_none(theirs)),
-        format!("The policy has {} in the mode {}.", or_none(ours), rules.mode),
+        format!("The policy allows {} in the mode {}.", or_none(ours), rules.mode),
     ];
     if refusal == Refusal::Scheme {
-        out.push("A certificate is used only if its key can sign with what both have.".to_owned());
+        out.push("A certificate is used only if its key can sign with a common scheme.".to_owned());
     }
     if refusal == Refusal::Version && offer.transport == Transport::Quic {
         out.push("QUIC needs TLS 1.3 (RFC 9001, section 4.2).".to_owned());

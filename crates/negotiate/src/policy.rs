@@ -16,7 +16,7 @@ impl SecurityPolicy {
         POLICIES.iter().find(|row| row.name == name).ok_or_else(|| UnknownPolicy(name.to_owned()))
     }
 
-    /// Its groups, the preferred first.
+    /// Its groups, in order of preference.
     pub fn groups(&self) -> impl Iterator<Item = &'static Group> + use<'_> {
         self.resolved().groups[Mode::Prefer as usize].iter().copied()
     }

@@ -203,7 +203,7 @@ fn note(name: &str) -> Option<String> {
 
 fn diff_text(found: &Diff) -> String {
     if found.is_empty() {
-        return format!("{} and {} have the same", found.from, found.to);
+        return format!("{} and {} are the same", found.from, found.to);
     }
     let mut text = format!("from {} to {}\n", found.from, found.to);
     if let Some((before, after)) = found.mode {
@@ -260,13 +260,13 @@ fn explanation_text(found: &Explanation) -> String {
         let _ = writeln!(text, "{sentence}");
     }
     if !found.groups.is_empty() {
-        let _ = writeln!(text, "\ngroups, the preferred first");
+        let _ = writeln!(text, "\ngroups, in order of preference");
         for reason in &found.groups {
             let _ = writeln!(text, "  {}: {}", reason.group, reason.why);
         }
     }
     let titles = [
-        ("served, if the server has a certificate that fits", true),
+        ("served, if the server has a suitable certificate", true),
         ("refused, whatever the certificate", false),
     ];
     for (title, served) in titles {
@@ -312,9 +312,11 @@ fn offer(arguments: &Explain) -> Result<Option<Offer>, Failure> {
     let Some(groups) = &arguments.groups else {
         let certificates = !arguments.certificates.is_empty();
         if given.iter().any(|list| list.is_some()) || arguments.quic || certificates {
-            return Err(Failure::new("an offer without groups says nothing of the key exchange")
-                .hint("give --groups or --client")
-                .code(2));
+            return Err(Failure::new(
+                "an offer without groups does not determine the key exchange",
+            )
+            .hint("give --groups or --client")
+            .code(2));
         }
         return Ok(None);
     };
@@ -324,9 +326,9 @@ fn offer(arguments: &Explain) -> Result<Option<Offer>, Failure> {
         None => groups.iter().take(1).copied().collect(),
     };
     if let Some(stray) = shares.iter().find(|code| !groups.contains(code)) {
-        let message = format!("there is a share of {stray:#06x}, which --groups does not name");
+        let message = format!("there is a share of {stray:#06x}, which is not in --groups");
         return Err(Failure::new(message)
-            .hint("clients send shares of groups that they name (RFC 8446, section 4.2.8)")
+            .hint("clients send shares only of groups that they offer (RFC 8446, section 4.2.8)")
             .code(2));
     }
     let given_or_all = |known: &Known, names: &Option<Vec<String>>| match names {
