@@ -86,7 +86,7 @@ enum Command {
     Audit(commands::audit::Arguments),
     /// Show, compare and explain security policies, and what a client would get.
     Policy(commands::policy::Arguments),
-    /// Report how clients connect, which are left behind, and which another policy would break.
+    /// Report how clients connect, which lag behind, and which another policy would break.
     Ledger(commands::ledger::Arguments),
     /// Measure what post-quantum costs over links of your choice; starts outlast-lab.
     #[command(disable_help_flag = true, disable_version_flag = true)]

@@ -108,7 +108,7 @@ fn an_offer_is_followed_to_its_outcome() {
     assert_eq!(found["offer"]["groups"], serde_json::json!([0x001d, 0x11ec]));
     let text = flat(&policy(&[&["explain", "2026-11"], &classical_first[..]].concat()));
     assert!(text.starts_with("2026-11 in the mode prefer: served, post-quantum"), "{text}");
-    assert!(text.contains("although the client names others first"), "{text}");
+    assert!(text.contains("although the client prefers others"), "{text}");
     assert!(text.contains("HelloRetryRequest, which costs a round trip"), "{text}");
 
     let allowed =
