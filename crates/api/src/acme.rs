@@ -387,6 +387,7 @@ impl Service {
                 tls: request.tls,
                 notes: &call.notes,
                 error: error.as_ref(),
+                invoked_by: None,
             };
             events.push(event.to_json());
         }

@@ -113,6 +113,8 @@ pub struct Event<'a> {
     pub notes: &'a Notes,
     /// The error, if it failed.
     pub error: Option<&'a ApiError>,
+    /// The service that called with the principal's rights, if the principal did not call itself.
+    pub invoked_by: Option<&'a str>,
 }
 
 /// The first characters of what a caller sent, so that a record stays small.
@@ -177,6 +179,9 @@ impl Event<'_> {
                     "issuer": capped(&client.issuer),
                 });
             }
+        }
+        if let Some(service) = self.invoked_by {
+            event["userIdentity"]["invokedBy"] = service.into();
         }
         if let Some(error) = self.error {
             event["errorCode"] = error.code.into();

@@ -6,6 +6,7 @@ pub mod acm;
 pub mod acm_pca;
 pub mod kms;
 pub mod schema;
+pub mod secretsmanager;
 pub mod sts;
 
 use serde::de::DeserializeOwned;

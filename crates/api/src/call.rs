@@ -14,7 +14,7 @@ use outlast_domain::work::Work;
 use serde::Serialize;
 
 use crate::audit::Notes;
-use crate::aws::Operation;
+use crate::aws::{Operation, ServiceModel};
 use crate::wire::{ApiError, Protocol};
 
 /// An operation that is served, in a file of its own below `ops`.
@@ -51,6 +51,34 @@ pub struct Call<'a> {
     pub notes: Notes,
     /// Keys that cryptographic operations of this call have used.
     pub used: Vec<Key>,
+    /// Calls that the service has made to others with the caller's rights: each has an event of its own.
+    pub forwarded: Vec<Forwarded>,
+}
+
+/// A call of one service to another with the caller's rights ("forward access session"), for the audit trail.
+pub struct Forwarded {
+    /// The service that was called.
+    pub service: &'static ServiceModel,
+    /// The operation.
+    pub name: &'static str,
+    /// Name of the service that called, such as `secretsmanager.amazonaws.com`.
+    pub by: &'static str,
+    /// Region of the call.
+    pub region: String,
+    /// Notes for its event.
+    pub notes: Notes,
+    /// The KMS key that it used.
+    pub key: Option<Key>,
+    /// Its error.
+    pub error: Option<ApiError>,
+}
+
+impl Forwarded {
+    /// A call of an operation that changes nothing.
+    pub fn new(service: &'static ServiceModel, name: &'static str, by: &'static str) -> Self {
+        let (region, notes) = (String::new(), Notes::default());
+        Self { service, name, by, region, notes, key: None, error: None }
+    }
 }
 
 impl<'a> Call<'a> {

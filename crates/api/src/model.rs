@@ -6,6 +6,7 @@ pub mod acm_certificate;
 pub mod acm_pca;
 pub mod acm_search;
 pub mod kms;
+pub mod secretsmanager;
 
 use std::collections::BTreeMap;
 

@@ -4,6 +4,7 @@
 pub mod acm;
 pub mod acm_pca;
 pub mod kms;
+pub mod secretsmanager;
 pub mod sts;
 
 use crate::aws;
@@ -19,8 +20,12 @@ pub static ACM_PCA: ServiceRow =
 /// Certificate Manager.
 pub static ACM: ServiceRow = ServiceRow { model: &aws::acm::SERVICE, operations: acm::OPERATIONS };
 
+/// Secrets Manager.
+pub static SECRETS_MANAGER: ServiceRow =
+    ServiceRow { model: &aws::secretsmanager::SERVICE, operations: secretsmanager::OPERATIONS };
+
 /// Security Token Service.
 pub static STS: ServiceRow = ServiceRow { model: &aws::sts::SERVICE, operations: sts::OPERATIONS };
 
 /// Every service.
-pub static SERVICES: &[&ServiceRow] = &[&KMS, &ACM_PCA, &ACM, &STS];
+pub static SERVICES: &[&ServiceRow] = &[&KMS, &ACM_PCA, &ACM, &SECRETS_MANAGER, &STS];

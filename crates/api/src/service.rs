@@ -342,18 +342,28 @@ impl Service {
             tokens: Vec::new(),
             notes: Notes::default(),
             used: Vec::new(),
+            forwarded: Vec::new(),
         };
         let payload = Payload { path: request.path, query: request.query, body: request.body };
         let mut outcome = (route.row.run)(&mut call, route.protocol, payload);
+        let mut used: Vec<_> = std::mem::take(&mut call.used)
+            .into_iter()
+            .map(|key| (key, route.row.name, event_id.clone()))
+            .collect();
+        let mut forwarded = Vec::new();
+        for made in std::mem::take(&mut call.forwarded) {
+            let id = ids::event_id(request.now_ms).map_err(|fault| route.fault(fault))?;
+            used.extend(made.key.clone().map(|key| (key, made.name, id.clone())));
+            forwarded.push((made, id));
+        }
         if outcome.is_ok() {
-            let operation = route.row.name.to_owned();
-            let last = LastUse {
-                operation,
-                at_ms: request.now_ms,
-                event_id: event_id.clone(),
-                request_id: request.request_id.to_owned(),
-            };
-            for key in std::mem::take(&mut call.used) {
+            for (key, operation, event_id) in used {
+                let last = LastUse {
+                    operation: operation.to_owned(),
+                    at_ms: request.now_ms,
+                    event_id,
+                    request_id: request.request_id.to_owned(),
+                };
                 if let Err(fault) = kms::record_use(&mut call.work, &key, &last) {
                     outcome = Err(route.fault(fault));
                 }
@@ -378,11 +388,33 @@ impl Service {
             tls: request.tls,
             notes: &call.notes,
             error,
+            invoked_by: None,
         }
         .to_json();
+        let mut events = vec![event];
+        events.extend(forwarded.iter().map(|(made, event_id)| {
+            Event {
+                now_ms: request.now_ms,
+                event_id,
+                request_id: request.request_id,
+                source: made.service.event_source,
+                name: made.name,
+                region: &made.region,
+                read_only: true,
+                principal: &call.caller.principal,
+                source_ip: made.by,
+                user_agent: made.by,
+                host: "",
+                tls: None,
+                notes: &made.notes,
+                error: made.error.as_ref(),
+                invoked_by: Some(made.by),
+            }
+            .to_json()
+        }));
         let (transaction, response) = match outcome {
             Ok(body) => (
-                call.work.into_transaction(vec![event]),
+                call.work.into_transaction(events),
                 Response {
                     status: route.row.http.status,
                     content_type: route.protocol.response_type(),
@@ -398,7 +430,7 @@ impl Service {
             ),
             // A refused call changes nothing, whatever it wrote before it failed; its event is recorded nevertheless.
             Err(error) => {
-                (call.work.into_refusal(vec![event]), route.refusal(&error, request.request_id))
+                (call.work.into_refusal(events), route.refusal(&error, request.request_id))
             }
         };
         Ok(Prepared { transaction, response, principal, route })

@@ -7,6 +7,7 @@ mod grant;
 mod import;
 mod key;
 mod lifecycle;
+mod managed;
 mod operate;
 mod record;
 mod region;
@@ -29,6 +30,7 @@ pub use import::{
 };
 pub use key::{NewKey, add_tags, create, describe, find, keys, remove_tags};
 pub use lifecycle::{ERASE_EXPIRED, cancel_deletion, disable, enable, schedule_deletion};
+pub use managed::{Manager, SECRETS_MANAGER, managed_key};
 pub use operate::{
     CiphertextRef, EncryptionContext, Plaintext, PlaintextRef, decapsulate, decrypt,
     decryption_key, derive_shared_secret, encapsulate, encrypt, is_under, mac, public_key, sign,

@@ -25,6 +25,7 @@ pub mod quotas;
 pub mod records;
 pub mod register;
 pub mod seal;
+pub mod secrets;
 pub mod settings;
 pub mod tags;
 pub mod witness;

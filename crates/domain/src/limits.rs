@@ -7,6 +7,16 @@ pub const MAX_TAGS: usize = 50;
 pub const MAX_TAG_KEY: usize = 128;
 /// Characters of a tag value.
 pub const MAX_TAG_VALUE: usize = 256;
+/// Characters of a secret's name.
+pub const MAX_SECRET_NAME: usize = 512;
+/// Versions of a secret: "around 100".
+pub const MAX_SECRET_VERSIONS: usize = 100;
+/// Staging labels on all versions of a secret together.
+pub const MAX_STAGING_LABELS: usize = 20;
+/// Regions that a secret is replicated to. Ours.
+pub const MAX_REPLICAS: usize = 32;
+/// Attempts at one step of a rotation before it has failed. Ours.
+pub const ROTATION_ATTEMPTS: u32 = 5;
 /// Items on one page of a list.
 pub const MAX_PAGE: usize = 1000;
 /// Items on a page by default.

@@ -50,6 +50,8 @@ pub enum Kind {
     Trust,
     /// The policy of a certificate authority: principals, and ARNs of Private CA as resources.
     Authority,
+    /// The policy of a secret: principals, and `*` or ARNs of Secrets Manager as resources.
+    Secret,
 }
 
 /// The effect of a statement on the requests that it matches.

@@ -94,6 +94,16 @@ pub const IMPORTED_CERTIFICATES: Quota = Quota {
     aws: "Imported certificates",
     kind: "acm/imported/",
 };
+/// Secrets, including those that can still be restored.
+pub const SECRETS: Quota = Quota {
+    name: "secrets",
+    default: 500_000,
+    what: "secrets",
+    of: "of an account in a Region",
+    instead: "Delete secrets that are not needed",
+    aws: "Secrets",
+    kind: "secrets/secret/",
+};
 /// Sessions of roles that have not expired.
 pub const SESSIONS: Quota = Quota {
     name: "sessions",
@@ -113,6 +123,7 @@ pub const QUOTAS: &[Quota] = &[
     PRIVATE_CAS,
     CERTIFICATES_PER_PRIVATE_CA,
     IMPORTED_CERTIFICATES,
+    SECRETS,
     SESSIONS,
 ];
 

@@ -79,7 +79,7 @@ impl From<&Key> for KeyMetadata {
             valid_to: expires_ms.map(Timestamp::from_ms),
             origin: key.origin().name().to_owned(),
             expiration_model: has_import.then(|| expiration_model(expires_ms).to_owned()),
-            key_manager: "CUSTOMER".to_owned(),
+            key_manager: if key.is_managed() { "AWS" } else { "CUSTOMER" }.to_owned(),
             customer_master_key_spec: key.spec().name.to_owned(),
             key_spec: key.spec().name.to_owned(),
             encryption_algorithms: algorithms.encryption,

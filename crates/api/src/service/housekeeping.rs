@@ -1,11 +1,11 @@
 //! Housekeeping: erases, rotates and forgets what is due.
 
 use outlast_domain::work::{Done, Sweep, Swept, Work};
-use outlast_domain::{Fault, acm, acme, ca, identity, kms, limits};
+use outlast_domain::{Fault, acm, acme, ca, identity, kms, limits, secrets};
 
 use super::Service;
 use super::alone::Did;
-use crate::ops::{ACM, ACM_PCA, KMS, STS};
+use crate::ops::{ACM, ACM_PCA, KMS, SECRETS_MANAGER, STS};
 use crate::table::ServiceRow;
 
 /// The sweeps, and their services.
@@ -15,6 +15,7 @@ static SWEEPS: &[(&ServiceRow, Sweep)] = &[
     (&KMS, kms::FORGET_EXPIRED),
     (&KMS, kms::REFILE_GRANTS),
     (&STS, identity::session::FORGET_ENDED),
+    (&SECRETS_MANAGER, secrets::ERASE_EXPIRED),
     (&ACM_PCA, ca::ERASE_EXPIRED),
     (&ACM_PCA, ca::FORGET_TOKENS),
     (&ACM, acme::CLEAN_UP),

@@ -159,6 +159,7 @@ impl Service {
             tls: request.tls,
             notes: &notes,
             error: outcome.as_ref().err(),
+            invoked_by: None,
         }
         .to_json();
         Ok((work.into_refusal(vec![event]), outcome))

@@ -7,6 +7,7 @@ use outlast_domain::ca::CaError;
 use outlast_domain::identity::Denied;
 use outlast_domain::identity::session::AssumeError;
 use outlast_domain::kms::KmsError;
+use outlast_domain::secrets::SecretError;
 use outlast_store::StoreError;
 
 /// Errors that AWS sends without a message. Our text for them goes into the log and the audit event.
@@ -162,6 +163,30 @@ impl From<AcmError> for ApiError {
             AcmError::Validation(_) => "ValidationException",
             AcmError::Fault(fault) => return Self::internal("InternalFailure", fault.clone()),
             _ => "InternalFailure",
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<SecretError> for ApiError {
+    fn from(error: SecretError) -> Self {
+        let code = match &error {
+            SecretError::NotFound(_) => "ResourceNotFoundException",
+            SecretError::Exists(_) => "ResourceExistsException",
+            SecretError::InvalidRequest(_) => "InvalidRequestException",
+            SecretError::InvalidParameter(_) => "InvalidParameterException",
+            SecretError::Validation(_) => "ValidationException",
+            SecretError::LimitExceeded(_) => "LimitExceededException",
+            SecretError::Encryption(_) => "EncryptionFailure",
+            SecretError::Decryption(_) => "DecryptionFailure",
+            SecretError::MalformedPolicy(_) => "MalformedPolicyDocumentException",
+            SecretError::PublicPolicy(_) => "PublicPolicyException",
+            SecretError::InvalidNextToken => "InvalidNextTokenException",
+            SecretError::Denied(_) | SecretError::KmsDenied => "AccessDeniedException",
+            SecretError::Fault(fault) => {
+                return Self::internal("InternalServiceError", fault.clone());
+            }
+            _ => "InternalServiceError",
         };
         Self::new(code, error.to_string())
     }

@@ -303,10 +303,11 @@ pub fn authorize<A: Action>(
     caller.decide(None, account, false, keys, action, resource)
 }
 
-/// Whether it is a key or an authority: [`crate::kms::authorize`] and [`crate::ca::authorize`] evaluate the policies
-/// that those have.
+/// Whether it is a key, an authority or a secret: [`crate::kms::authorize`], [`crate::ca::authorize`] and
+/// [`crate::secrets::authorize`] evaluate the policies that those have.
 fn has_policy(arn: &Arn) -> bool {
-    let rows = [("kms", "key/"), ("acm-pca", "certificate-authority/")];
+    let rows =
+        [("kms", "key/"), ("acm-pca", "certificate-authority/"), ("secretsmanager", "secret:")];
     rows.iter().any(|(service, kind)| arn.of(service, kind).is_some_and(|id| id != "*"))
 }
 

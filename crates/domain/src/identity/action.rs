@@ -164,6 +164,32 @@ actions! {
         UpdateAcmeEndpoint,
         UpdateCertificateOptions,
     }
+    secretsmanager = "secretsmanager" {
+        BatchGetSecretValue,
+        CancelRotateSecret,
+        CreateSecret,
+        DeleteResourcePolicy,
+        DeleteSecret,
+        DescribeSecret,
+        GetRandomPassword,
+        GetResourcePolicy,
+        GetSecretValue,
+        ListResourcePolicies,
+        ListSecretVersionIds,
+        ListSecrets,
+        PutResourcePolicy,
+        PutSecretValue,
+        RemoveRegionsFromReplication,
+        ReplicateSecretToRegions,
+        RestoreSecret,
+        RotateSecret,
+        StopReplicationToReplica,
+        TagResource,
+        UntagResource,
+        UpdateSecret,
+        UpdateSecretVersionStage,
+        ValidateResourcePolicy,
+    }
     sts = "sts" {
         AssumeRole,
         SetSourceIdentity,
@@ -201,6 +227,38 @@ any_of! {
     ListsCertificates: acm::ListCertificates, acm::SearchCertificates,;
     /// Actions that add tags to a resource of Certificate Manager.
     AddsTags: acm::TagResource, acm::AddTagsToCertificate,;
+    /// Actions that read the value of a secret: to return it, or to compare, re-encrypt or replicate it.
+    ReadsSecretValue:
+        secretsmanager::GetSecretValue,
+        secretsmanager::CreateSecret,
+        secretsmanager::DeleteResourcePolicy,
+        secretsmanager::PutResourcePolicy,
+        secretsmanager::PutSecretValue,
+        secretsmanager::ReplicateSecretToRegions,
+        secretsmanager::TagResource,
+        secretsmanager::UntagResource,
+        secretsmanager::UpdateSecret,
+        secretsmanager::UpdateSecretVersionStage,;
+    /// Actions that give a secret a value.
+    WritesSecretValue:
+        secretsmanager::CreateSecret,
+        secretsmanager::PutSecretValue,
+        secretsmanager::UpdateSecret,;
+    /// Actions that make replicas of a secret.
+    ReplicatesSecret: secretsmanager::CreateSecret, secretsmanager::ReplicateSecretToRegions,;
+    /// Actions whose changes of a secret reach its replicas.
+    ChangesSecret:
+        secretsmanager::CreateSecret,
+        secretsmanager::DeleteResourcePolicy,
+        secretsmanager::PutResourcePolicy,
+        secretsmanager::PutSecretValue,
+        secretsmanager::ReplicateSecretToRegions,
+        secretsmanager::TagResource,
+        secretsmanager::UntagResource,
+        secretsmanager::UpdateSecret,
+        secretsmanager::UpdateSecretVersionStage,;
+    /// Actions that list secrets.
+    ListsSecrets: secretsmanager::ListSecrets, secretsmanager::BatchGetSecretValue,;
     /// Actions that remove tags from a resource of Certificate Manager.
     RemovesTags: acm::UntagResource, acm::RemoveTagsFromCertificate,;
 }

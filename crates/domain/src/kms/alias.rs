@@ -66,17 +66,26 @@ pub fn create_alias(
             scope.arn("kms", name)
         )));
     }
-    join(work, scope, key.id())?;
+    attach(work, scope, name, key.id())
+}
+
+/// Makes an alias, whatever its name.
+pub(super) fn attach(
+    work: &mut Work<'_>,
+    scope: &Scope,
+    name: &str,
+    key_id: &str,
+) -> Result<(), KmsError> {
+    join(work, scope, key_id)?;
     let now = work.now_ms();
     let alias = Alias {
         name: name.to_owned(),
-        target: key.id().to_owned(),
+        target: key_id.to_owned(),
         created_ms: now,
         updated_ms: now,
     };
-    work.put(&record_key, &alias)?;
-    work.put(&by_key_record_key(scope, key.id(), name), &alias.name)?;
-    Ok(())
+    work.put(&record_key(scope, name), &alias)?;
+    Ok(work.put(&by_key_record_key(scope, key_id, name), &alias.name)?)
 }
 
 /// The part of an alias name after `alias/`.

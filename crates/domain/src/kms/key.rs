@@ -66,6 +66,7 @@ pub fn create(
         rotation: None,
         regions,
         after_replicas_days: None,
+        manager: None,
     };
     let key = Key::new(scope, record, work.now_ms())?;
     if new.origin == Origin::Own {

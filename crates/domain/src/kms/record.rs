@@ -43,6 +43,9 @@ pub(super) struct Record {
     /// Waiting period of a primary key whose replicas must be deleted first, in days.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) after_replicas_days: Option<i64>,
+    /// The service that made it for the account, such as `secretsmanager`; `None` for a customer's key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) manager: Option<String>,
 }
 
 /// A scheduled deletion.
@@ -281,6 +284,11 @@ impl Key {
     /// Regions, if it is a multi-Region key.
     pub fn regions(&self) -> Option<&Regions> {
         self.record.regions.as_ref()
+    }
+
+    /// Whether a service made it for the account (`KeyManager` `AWS`).
+    pub fn is_managed(&self) -> bool {
+        self.record.manager.is_some()
     }
 
     /// Whether it is a replica of a multi-Region key.

@@ -77,7 +77,8 @@ pub fn decide(
         return Decision::Allow;
     }
     let same_account = question.caller.account == resource_account;
-    let adds = resource_policy.is_some_and(|policy| policy.kind() == Kind::Authority);
+    let adds = resource_policy
+        .is_some_and(|policy| matches!(policy.kind(), Kind::Authority | Kind::Secret));
     // If a policy that only adds does not apply, it counts as absent.
     let resource = resource.filter(|grant| !(adds && same_account && *grant == Grant::None));
     match resource {

@@ -156,7 +156,9 @@ fn check_elements(
         (Kind::Identity, Some(_)) => "an identity-based policy has no Principal or NotPrincipal",
         (Kind::Key, None) => "Principal is required in a key policy",
         (Kind::Trust, None) => "Principal is required in a role trust policy",
-        (Kind::Authority, None) => "Principal is required in a resource-based policy",
+        (Kind::Authority | Kind::Secret, None) => {
+            "Principal is required in a resource-based policy"
+        }
         // "You cannot use it in an IAM identity-based policy nor in an IAM role trust policy."
         (Kind::Trust, Some(listed)) if listed.negated => "a role trust policy has no NotPrincipal",
         // "NotPrincipal must be used with "Effect":"Deny"."
@@ -164,7 +166,7 @@ fn check_elements(
             "NotPrincipal must be used with Effect Deny"
         }
         _ if kind == Kind::Trust && resources => "a role trust policy has no Resource",
-        _ if !resources && matches!(kind, Kind::Identity | Kind::Authority) => {
+        _ if !resources && matches!(kind, Kind::Identity | Kind::Authority | Kind::Secret) => {
             "Resource is required"
         }
         _ => return Ok(()),
@@ -223,6 +225,7 @@ fn read_resource(text: &str, kind: Kind, variables: bool) -> Result<Template, Pr
     let (good, expected) = match kind {
         Kind::Key => (template.is_arn(Some("kms")), "the ARN of a KMS key"),
         Kind::Authority => (template.is_arn(Some("acm-pca")), "the ARN of a certificate authority"),
+        Kind::Secret => (template.is_arn(Some("secretsmanager")), "the ARN of a secret"),
         Kind::Identity | Kind::Trust => (template.is_arn(None) || shortened, "an ARN"),
     };
     if text != "*" && !good {

@@ -7,6 +7,7 @@ use crate::heartbeat;
 use crate::seal::{CANARY, ROOT, WRAPPED};
 
 const KEY: &str = "kms/key/{account}/{region}/{key}";
+const NO_SECRET: &str = "there is no secret that this belongs to";
 const NO_PAIR: &str = "there is nothing that this secret belongs to";
 
 /// All kinds.
@@ -143,6 +144,17 @@ pub static KINDS: &[RecordKind] = &[
     row(ROOT, "", Ordered, "the record of the root keys"),
     row(WRAPPED, "id", Plain, "the wrapped root key {id}").because("wrapped for its place by the key-encryption key"),
     row("meta/store", "", Ordered, "the record of the store's making"),
+    row("secrets/created/", "account/region/created/name", Ordered, "the index entry of the secret {name} of account {account} in {region}")
+        .of("secrets/secret/{account}/{region}/{name}", NO_SECRET),
+    row("secrets/policy/", "account/region/name", Ordered, "the policy of the secret {name} of account {account} in {region}")
+        .registered()
+        .of("secrets/secret/{account}/{region}/{name}", NO_SECRET),
+    row("secrets/rotation/", "account/region/name", Ordered, "what is due of the rotation of the secret {name} of account {account} in {region}")
+        .of("secrets/secret/{account}/{region}/{name}", NO_SECRET),
+    row("secrets/secret/", "account/region/name", Ordered, "the secret {name} of account {account} in {region}")
+        .counted(2),
+    row("secrets/value/", "account/region/suffix/number/name", Ordered, "a value of the secret arn:{partition}:secretsmanager:{region}:{account}:secret:{name}-{suffix}")
+        .of("secrets/secret/{account}/{region}/{name}", NO_SECRET),
     row(heartbeat::PREFIX, "id", Ordered, "the sign of life of the server {id}")
         .is("server/heartbeat/0011", r#"{"id":"0011","host":"a","process":1,"started_ms":0,"beat_ms":0,"beats":1}"#),
     row("tls/certificate/", "kind/role", Ordered, "the server's own TLS certificate of kind {kind}, {role}"),

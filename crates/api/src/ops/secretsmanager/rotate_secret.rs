@@ -1,0 +1,38 @@
+//! `RotateSecret`: turns rotation on, changes it, and begins one.
+//!
+//! <https://docs.aws.amazon.com/secretsmanager/latest/apireference/API_RotateSecret.html>
+
+use outlast_domain::identity::action;
+use outlast_domain::secrets::rotation::{self, Start};
+
+pub use crate::aws::secretsmanager::{
+    RotateSecret, RotateSecretRequest as Input, RotateSecretResponse as Output,
+};
+use crate::call::{Call, Run};
+use crate::model::secretsmanager::{rules, secret, token};
+use crate::wire::ApiError;
+
+impl Run for RotateSecret {
+    const READ_ONLY: bool = false;
+
+    fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
+        let version_id = token(call, input.client_request_token)?;
+        let immediately = input.rotate_immediately.unwrap_or(true);
+        if let Some(function) = &input.rotation_lambda_arn {
+            call.notes.parameter("rotationLambdaARN", function.as_str());
+            call.conditions.set("secretsmanager:RotationLambdaARN", function.as_str());
+        }
+        let text = |is: bool| if is { "true" } else { "false" };
+        call.conditions.set("secretsmanager:RotateImmediately", text(immediately));
+        call.conditions
+            .set("secretsmanager:ModifyRotationRules", text(input.rotation_rules.is_some()));
+        let rules = input.rotation_rules.map(rules).transpose()?;
+        let action = action::secretsmanager::RotateSecret;
+        let (mut secret, allowed) = secret(call, action, &input.secret_id)?;
+        let function = input.rotation_lambda_arn.clone();
+        let start = Start { function, rules, version_id: version_id.clone(), immediately };
+        rotation::start(&mut call.work, &mut secret, start, &allowed)?;
+        let name = secret.name().to_owned();
+        Ok(Output { arn: secret.arn(), name, version_id: immediately.then_some(version_id) })
+    }
+}

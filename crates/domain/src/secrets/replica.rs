@@ -1,0 +1,262 @@
+//! Replicas: copies of a secret in other Regions. A change of the primary secret and of its replicas is one
+//! transaction.
+//!
+//! Source: "Replicate AWS Secrets Manager secrets across Regions" of the user guide.
+
+use std::collections::BTreeMap;
+
+use super::create::check_free;
+use super::lifecycle::erase;
+use super::secret::{Record, Replica, ReplicaStatus, Secret, Version, load};
+use super::value::{self, Protected};
+use super::{SecretError, list, policy};
+use crate::arn::{Scope, is_region};
+use crate::identity::{Permit, action};
+use crate::work::Work;
+use crate::{Fault, quotas};
+
+/// A replica to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewReplica {
+    /// Region.
+    pub region: String,
+    /// `KmsKeyId` in that Region; `None` for `alias/aws/secretsmanager`.
+    pub kms_key: Option<String>,
+}
+
+/// Registers a replica of the secret. What it contains comes by [`sync`].
+pub fn add_replicas(
+    work: &mut Work<'_>,
+    secret: &mut Secret,
+    new: &[NewReplica],
+    permit: &Permit<impl action::ReplicatesSecret>,
+) -> Result<(), SecretError> {
+    permit.opens(&secret.arn())?;
+    secret.require_kept()?;
+    secret.require_primary()?;
+    for replica in new {
+        if !is_region(&replica.region) || replica.region == secret.scope.region {
+            return Err(SecretError::InvalidParameter("Invalid replica region.".into()));
+        }
+        if secret.record.replicas.contains_key(&replica.region) {
+            return Err(SecretError::InvalidParameter(format!(
+                "The secret is replicated to {} already.",
+                replica.region
+            )));
+        }
+        let added = Replica {
+            kms_key: replica.kms_key.clone(),
+            status: ReplicaStatus::Failed,
+            message: None,
+        };
+        secret.record.replicas.insert(replica.region.clone(), added);
+    }
+    secret.record.primary = Some(secret.scope.region.clone());
+    Ok(secret.save(work)?)
+}
+
+/// What a replica needs to be in sync: the versions whose values it lacks.
+#[derive(Debug, Clone)]
+pub struct Replicated {
+    /// Account and Region of the replica.
+    pub scope: Scope,
+    /// `KmsKeyId` there.
+    pub kms_key: Option<String>,
+    /// ARN of the replica.
+    pub arn: String,
+    /// Ids of the versions with labels that it lacks.
+    pub lacks: Vec<String>,
+}
+
+/// Finds what a replica lacks, and makes room for it: a secret of the same name that is there is overwritten only if
+/// `overwrite` says so.
+pub fn prepare_replica(
+    work: &mut Work<'_>,
+    primary: &Secret,
+    region: &str,
+    overwrite: bool,
+) -> Result<Replicated, SecretError> {
+    let damaged = || Fault::Damaged(format!("the replica of {} in {region}", primary.arn()));
+    let replica = primary.record.replicas.get(region).ok_or_else(damaged)?;
+    let scope = Scope { account: primary.scope.account.clone(), region: region.to_owned() };
+    let arn = super::secret::arn(&scope, primary.name(), &primary.record.suffix);
+    let there = load(work, &scope, primary.name())?;
+    let is_ours = there.as_ref().is_some_and(|found| is_replica_of(found, primary));
+    match &there {
+        Some(found) if !is_ours && overwrite && !found.is_replica() => {
+            if !found.record.replicas.is_empty() {
+                return Err(taken(primary, region));
+            }
+            erase(work, found)?;
+        }
+        Some(_) if !is_ours => return Err(taken(primary, region)),
+        _ => {}
+    }
+    if !is_ours {
+        // One that waits for its erasure keeps its name.
+        check_free(work, &scope, primary.name()).map_err(|_| taken(primary, region))?;
+        work.admit::<SecretError>(&quotas::SECRETS, &[&scope.account, &scope.region])?;
+    }
+    let has = there.filter(|_| is_ours).map(|found| found.record.versions).unwrap_or_default();
+    let lacks = primary.record.versions.iter().filter(|(id, version)| {
+        // A re-encrypted version has the same value.
+        !version.stages.is_empty() && !has.contains_key(*id)
+    });
+    let lacks = lacks.map(|(id, _)| id.clone()).collect();
+    Ok(Replicated { scope, kms_key: replica.kms_key.clone(), arn, lacks })
+}
+
+fn taken(primary: &Secret, region: &str) -> SecretError {
+    SecretError::InvalidRequest(format!(
+        "Replication failed: Secret name {} already exists in region {region}.",
+        primary.name()
+    ))
+}
+
+fn is_replica_of(found: &Secret, primary: &Secret) -> bool {
+    found.record.suffix == primary.record.suffix
+        && found.record.primary.as_deref() == Some(primary.scope.region.as_str())
+}
+
+/// Brings a replica up to date with the values that it lacked, or notes why that failed.
+pub fn sync(
+    work: &mut Work<'_>,
+    primary: &mut Secret,
+    region: &str,
+    outcome: Result<Vec<(String, Protected)>, String>,
+    permit: &Permit<impl action::ChangesSecret>,
+) -> Result<(), SecretError> {
+    permit.opens(&primary.arn())?;
+    let (status, message) = match outcome {
+        Ok(values) => {
+            copy(work, primary, region, values)?;
+            (ReplicaStatus::InSync, None)
+        }
+        Err(why) => (ReplicaStatus::Failed, Some(why)),
+    };
+    if let Some(replica) = primary.record.replicas.get_mut(region) {
+        replica.status = status;
+        replica.message = message;
+    }
+    Ok(primary.save_unchanged(work)?)
+}
+
+fn copy(
+    work: &mut Work<'_>,
+    primary: &Secret,
+    region: &str,
+    values: Vec<(String, Protected)>,
+) -> Result<(), SecretError> {
+    let scope = Scope { account: primary.scope.account.clone(), region: region.to_owned() };
+    let there = load(work, &scope, primary.name())?;
+    let is_new = there.is_none();
+    let of = &primary.record;
+    let kms_key = of.replicas.get(region).and_then(|replica| replica.kms_key.clone());
+    let mut replica = there.unwrap_or_else(|| Secret {
+        scope,
+        record: Record {
+            created_ms: work.now_ms(),
+            accessed_ms: None,
+            versions: BTreeMap::new(),
+            next_number: 0,
+            rotation: None,
+            replicas: BTreeMap::new(),
+            ..of.clone()
+        },
+    });
+    replica.record.description.clone_from(&of.description);
+    replica.record.tags.clone_from(&of.tags);
+    replica.record.rotated_ms = of.rotated_ms;
+    replica.record.kms_key = kms_key;
+    let gone: Vec<_> = replica
+        .record
+        .versions
+        .keys()
+        .filter(|id| !of.versions.contains_key(*id))
+        .cloned()
+        .collect();
+    for id in gone {
+        if let Some(version) = replica.record.versions.remove(&id) {
+            work.delete(&replica.value_record_key(version.number));
+        }
+    }
+    for (id, protected) in values {
+        let number = replica.record.next_number;
+        replica.record.next_number += 1;
+        value::write(work, &replica, number, &protected)?;
+        let created_ms = of.versions.get(&id).map_or(work.now_ms(), |version| version.created_ms);
+        let version = Version {
+            stages: Default::default(),
+            created_ms,
+            accessed_ms: None,
+            key: protected.key,
+            number,
+        };
+        replica.record.versions.insert(id, version);
+    }
+    for (id, version) in &mut replica.record.versions {
+        version.stages =
+            of.versions.get(id).map(|version| version.stages.clone()).unwrap_or_default();
+    }
+    replica.save(work)?;
+    if is_new {
+        list::note_created(work, &replica)?;
+    }
+    Ok(policy::copy(work, primary, &replica)?)
+}
+
+/// Removes replicas, with their values.
+pub fn remove_replicas(
+    work: &mut Work<'_>,
+    secret: &mut Secret,
+    regions: &[String],
+    permit: &Permit<action::secretsmanager::RemoveRegionsFromReplication>,
+) -> Result<(), SecretError> {
+    permit.opens(&secret.arn())?;
+    secret.require_kept()?;
+    secret.require_primary()?;
+    for region in regions {
+        if secret.record.replicas.remove(region).is_none() {
+            return Err(SecretError::InvalidParameter(format!(
+                "The secret is not replicated to {region}."
+            )));
+        }
+        let scope = Scope { account: secret.scope.account.clone(), region: region.clone() };
+        if let Some(replica) = load(work, &scope, secret.name())?
+            && is_replica_of(&replica, secret)
+        {
+            erase(work, &replica)?;
+        }
+    }
+    if secret.record.replicas.is_empty() {
+        secret.record.primary = None;
+    }
+    Ok(secret.save(work)?)
+}
+
+/// Makes a secret of its own of a replica.
+pub fn promote(
+    work: &mut Work<'_>,
+    replica: &mut Secret,
+    permit: &Permit<action::secretsmanager::StopReplicationToReplica>,
+) -> Result<(), SecretError> {
+    permit.opens(&replica.arn())?;
+    replica.require_kept()?;
+    let Some(region) = replica.record.primary.clone().filter(|_| replica.is_replica()) else {
+        return Err(SecretError::InvalidRequest(
+            "The secret is not a replica. Call the operation in the replica's Region.".into(),
+        ));
+    };
+    let scope = Scope { account: replica.scope.account.clone(), region };
+    if let Some(mut primary) = load(work, &scope, replica.name())?
+        && is_replica_of(replica, &primary)
+    {
+        primary.record.replicas.remove(&replica.scope.region);
+        if primary.record.replicas.is_empty() {
+            primary.record.primary = None;
+        }
+        primary.save(work)?;
+    }
+    replica.record.primary = None;
+    Ok(replica.save(work)?)
+}

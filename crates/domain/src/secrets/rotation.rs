@@ -1,0 +1,140 @@
+//! Rotation: its configuration, when it is due, and how far one has come.
+//!
+//! A rotation calls a function four times, once for each of AWS's steps ("Lambda rotation functions" of the user guide).
+//! The function is outside: this module says which call is due ([`claim`]) and records its outcome ([`complete`]). The
+//! step under way is a record of its own, so that another server goes on where one has stopped.
+
+pub mod schedule;
+mod task;
+
+use serde::{Deserialize, Serialize};
+
+pub use schedule::{Rules, Window};
+pub use task::{CALLING, Call, Outcome, Step, claim, complete, due};
+
+use super::secret::{PREFIX, Secret};
+use super::{PENDING, SecretError};
+use crate::Fault;
+use crate::identity::{Permit, action};
+use crate::work::Work;
+
+/// The rotation of a secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rotation {
+    /// `RotationLambdaARN`
+    pub function: String,
+    /// When it rotates.
+    #[serde(default)]
+    pub rules: Rules,
+    /// Whether it rotates by itself.
+    pub enabled: bool,
+    /// Beginning of the window of the next rotation, milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_ms: Option<i64>,
+}
+
+/// What a request to rotate asks for.
+pub struct Start {
+    /// New `RotationLambdaARN`, unless the secret's is to be kept.
+    pub function: Option<String>,
+    /// New rules, unless the secret's are to be kept.
+    pub rules: Option<Rules>,
+    /// `ClientRequestToken`: id of the version that the rotation makes.
+    pub version_id: String,
+    /// Whether it begins now; otherwise only its last test is run, and the schedule decides.
+    pub immediately: bool,
+}
+
+/// Turns rotation on, or changes it, and begins one.
+pub fn start(
+    work: &mut Work<'_>,
+    secret: &mut Secret,
+    start: Start,
+    permit: &Permit<action::secretsmanager::RotateSecret>,
+) -> Result<(), SecretError> {
+    permit.opens(&secret.arn())?;
+    secret.require_kept()?;
+    secret.require_primary()?;
+    let before = secret.record.rotation.take();
+    let function = start.function.filter(|function| !function.is_empty());
+    let Some(function) = function.or_else(|| before.as_ref().map(|before| before.function.clone()))
+    else {
+        return Err(SecretError::InvalidRequest(
+            "You tried to enable rotation on a secret that doesn't already have a Lambda function ARN configured and you \
+             didn't include such an ARN as a parameter in this call."
+                .into(),
+        ));
+    };
+    if secret.record.versions.is_empty() {
+        return Err(SecretError::InvalidRequest(
+            "You can't rotate a secret without a value: put one first.".into(),
+        ));
+    }
+    let is_pending = secret
+        .staged(PENDING)
+        .is_some_and(|(id, version)| version.stages.len() == 1 && *id != start.version_id);
+    if is_pending && task::is_under_way(work, secret)? {
+        return Err(SecretError::InvalidRequest(
+            "A previous rotation isn't complete. That rotation will be reattempted.".into(),
+        ));
+    }
+    let rules = start.rules.or_else(|| before.map(|before| before.rules)).unwrap_or_default();
+    let next_ms = rules.next(work.now_ms())?;
+    secret.record.rotation = Some(Rotation { function, rules, enabled: true, next_ms });
+    task::begin(work, secret, start.version_id, start.immediately)?;
+    Ok(secret.save(work)?)
+}
+
+/// Turns rotation off and ends the one under way. Returns the version that it had begun, whose label stays.
+pub fn cancel(
+    work: &mut Work<'_>,
+    secret: &mut Secret,
+    permit: &Permit<action::secretsmanager::CancelRotateSecret>,
+) -> Result<Option<String>, SecretError> {
+    permit.opens(&secret.arn())?;
+    secret.require_kept()?;
+    secret.require_primary()?;
+    if let Some(rotation) = &mut secret.record.rotation {
+        rotation.enabled = false;
+        rotation.next_ms = None;
+    }
+    forget(work, secret)?;
+    secret.save(work)?;
+    Ok(secret.staged(PENDING).map(|(id, _)| id.clone()))
+}
+
+/// Forgets what is due: the secret does not rotate until [`schedule`].
+pub(super) fn forget(work: &mut Work<'_>, secret: &Secret) -> Result<(), Fault> {
+    let record_key = task_record_key(secret);
+    if work.exists(&record_key)? {
+        work.delete(&record_key);
+    }
+    Ok(())
+}
+
+/// Notes when the next rotation is due, if rotation is on.
+pub(super) fn schedule(work: &mut Work<'_>, secret: &mut Secret) -> Result<(), SecretError> {
+    let now_ms = work.now_ms();
+    let Some(rotation) = secret.record.rotation.as_mut().filter(|rotation| rotation.enabled) else {
+        return Ok(());
+    };
+    rotation.next_ms = rotation.rules.next(now_ms)?;
+    Ok(task::wait(work, secret)?)
+}
+
+/// Checks a rotation token that a function sends: during a rotation it must be that rotation's.
+pub fn check_token(work: &mut Work<'_>, secret: &Secret, token: &str) -> Result<(), SecretError> {
+    if task::has_token(work, secret, token)? {
+        return Ok(());
+    }
+    Err(SecretError::InvalidRequest(
+        "The RotationToken is not that of a rotation under way.".into(),
+    ))
+}
+
+fn task_record_key(secret: &Secret) -> String {
+    super::secret::record_key(secret.scope(), secret.name()).replacen(PREFIX, TASKS, 1)
+}
+
+/// Prefix of the records of what is due.
+const TASKS: &str = "secrets/rotation/";
