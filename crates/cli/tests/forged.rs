@@ -155,7 +155,7 @@ fn restart_does_not_accept_an_earlier_row() {
         assert_eq!(output.status.code(), Some(1), "{text}");
         assert!(text.contains(&format!("{place}: it {what}")), "{text}");
     };
-    say("is older than what the audit events say");
+    say("is older than the audit events say");
     refused();
     write(&folder.data, place, &weak);
     succeed(outlast().args(["store", "check", "--data"]).arg(&folder.data));

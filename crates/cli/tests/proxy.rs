@@ -310,7 +310,7 @@ fn postgresql_behind() {
     let proxy = world.proxy(&to, &["--protocol", "postgres"]);
     postgres.stop();
     let said = fail(&mut psql(proxy.port, "sslmode=require"), 2);
-    assert!(said.contains("the server behind this one cannot be reached"), "{said}");
+    assert!(said.contains("the backend server cannot be reached"), "{said}");
 }
 
 /// An SDK on an OpenSSL without hybrids signs for the local port, and the signature is valid at the remote server.

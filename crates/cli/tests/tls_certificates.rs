@@ -178,7 +178,7 @@ fn files_that_do_not_fit_are_refused_at_the_start() {
     for (arguments, text) in [
         (&["--tls-cert-file", chain][..], "each certificate file needs its key file"),
         (&["--tls-cert-file", chain, "--tls-key-file", other], "not the first certificate's"),
-        (&["--tls-cert-file", chain, "--tls-key-file", chain], "no private key"),
+        (&["--tls-cert-file", chain, "--tls-key-file", chain], "exactly one private key"),
         (&["--tls-cert-file", "nowhere", "--tls-key-file", key], "nowhere"),
         (&["--tls-cert", "dual", "--tls-cert-file", chain, "--tls-key-file", key], "of its own"),
         (
