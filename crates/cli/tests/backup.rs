@@ -548,7 +548,7 @@ fn scheduled_backups_remove_only_their_own_files() {
         std::fs::write(place.join(name), "not a backup").unwrap();
     }
     // By its name the newest is of 2020, so another is due. By its header that one is of today, so it stays.
-    let liar = "it is not the backup that its name says";
+    let liar = "its name does not match the backup in it";
     serve("two that are not removed", &|log| log.matches(liar).count() == 2);
     let found = names(&place);
     assert_eq!(found.len(), 5, "{found:?}");
