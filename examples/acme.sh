@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# acme.sh: a private CA behind ACME. An endpoint, a role that its clients act as, an external account binding; and lego
-# proves by http-01 that DOMAIN is its own and gets a certificate. DOMAIN (default host.example) must resolve to this
-# machine. Needs outlast, the AWS CLI (1.46.3 was tried), OpenSSL 3.5 or later, and lego.
+# acme.sh: certificates from a private CA by ACME. Makes an endpoint, a role that its clients act as and an external account
+# binding; then lego proves control of DOMAIN by http-01 and gets a certificate. DOMAIN (default host.example) must resolve
+# to this machine. Needs outlast, the AWS CLI (tested with 1.46.3), OpenSSL 3.5 or later, and lego.
 #
-# OUTLAST_ACME_HTTP_PORT (default 80) is where the server looks; OUTLAST_ACME_NETWORKS lets it look into private networks.
+# OUTLAST_ACME_HTTP_PORT (default 80) is the port that the server validates on; OUTLAST_ACME_NETWORKS lets it connect to
+# private networks.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 domain=${DOMAIN:-host.example}
@@ -24,7 +25,7 @@ cat >"$folder/issue.json" <<'JSON'
 JSON
 outlast principal create acme --role --trust-policy-file "$folder/trust.json" --policy-file "$folder/issue.json"
 
-note "an endpoint whose clients prove their names; a tag says which CA it issues from"
+note "an endpoint whose clients prove control of their names; its tag selects the CA that issues"
 endpoint=$(aws acm create-acme-endpoint --authorization-behavior CHALLENGE --contact NOT_REQUIRED \
     --certificate-authority 'PublicCertificateAuthority={}' \
     --tags "Key=outlast:certificate-authority-arn,Value=$root" \
@@ -32,7 +33,7 @@ endpoint=$(aws acm create-acme-endpoint --authorization-behavior CHALLENGE --con
 directory=$(aws acm describe-acme-endpoint --acme-endpoint-arn "$endpoint" \
     --query AcmeEndpoint.EndpointUrl --output text)
 
-note "an external account binding, for the client to begin with"
+note "an external account binding, with which the client registers"
 binding=$(aws acm create-acme-external-account-binding --acme-endpoint-arn "$endpoint" \
     --role-arn arn:aws:iam::123456789012:role/acme \
     --query ExternalAccountBinding.AcmeExternalAccountBindingArn --output text)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # code-signing.sh: a signing key that never leaves the service, its certificate, a signature, and OpenSSL's verification.
-# Needs outlast, the AWS CLI (1.46.3 was tried), and OpenSSL 3.5 or later.
+# Needs outlast, the AWS CLI (tested with 1.46.3), and OpenSSL 3.5 or later.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 serve
@@ -10,7 +10,7 @@ root=$(authority ROOT root "" ML_DSA_65)
 key=$(aws kms create-key --key-spec ML_DSA_65 --key-usage SIGN_VERIFY --query KeyMetadata.Arn --output text)
 aws kms create-alias --alias-name alias/release --target-key-id "$key"
 
-note "a certificate for the key: outlast makes the request, which KMS signs"
+note "a certificate for the key: outlast builds the request, and KMS signs it"
 outlast cert request --key alias/release --subject CN=Release --out "$folder/request.pem"
 leaf=$(aws acm-pca issue-certificate --certificate-authority-arn "$root" \
     --csr "fileb://$folder/request.pem" --signing-algorithm ML_DSA_65 \
@@ -18,7 +18,7 @@ leaf=$(aws acm-pca issue-certificate --certificate-authority-arn "$root" \
     --validity Value=365,Type=DAYS --query CertificateArn --output text)
 aws kms tag-resource --key-id "$key" --tags "TagKey=outlast:certificate-arn,TagValue=$leaf"
 
-note "signed, and verified by outlast and by OpenSSL"
+note "sign a file, and verify it with outlast and with OpenSSL"
 head -c 1000000 /dev/urandom >"$folder/release.bin"
 outlast sign "$folder/release.bin" --key alias/release
 outlast verify "$folder/release.bin" --trust "$folder/root.pem"

@@ -11,7 +11,7 @@ finish() {
 }
 trap finish EXIT
 
-# note WORDS...: what comes next, for whoever watches.
+# note WORDS...: announces the next step.
 note() {
     printf '\n== %s\n' "$*"
 }
@@ -20,7 +20,7 @@ note() {
 serve() {
     export OUTLAST_DATA=$folder/data
     [ -d "$OUTLAST_DATA" ] || outlast init >"$folder/init.log"
-    # What an earlier server has said must not be taken for this one's.
+    # An earlier server's log must not be mistaken for this one's.
     rm -f "$folder/server.log"
     outlast server --listen 127.0.0.1:0 "$@" >"$folder/server.log" 2>&1 &
     server=$!
@@ -28,7 +28,7 @@ serve() {
     until grep -qs 'listening on' "$folder/server.log"; do
         kill -0 "$server" 2>/dev/null || { cat "$folder/server.log" >&2; exit 1; }
         waited=$((waited + 1))
-        [ "$waited" -lt 600 ] || { echo "the server does not start" >&2; exit 1; }
+        [ "$waited" -lt 600 ] || { echo "the server did not start" >&2; exit 1; }
         sleep 0.1
     done
     export AWS_CONFIG_FILE=$OUTLAST_DATA/client/config AWS_PROFILE=outlast
@@ -36,7 +36,7 @@ serve() {
     unset AWS_CA_BUNDLE
 }
 
-# authority KIND NAME PARENT ALGORITHM: makes a CA and gives its ARN. PARENT is "" for a root, which signs itself.
+# authority KIND NAME PARENT ALGORITHM: makes a CA and prints its ARN. PARENT is "" for a root, which signs itself.
 authority() {
     local kind=$1 name=$2 parent=$3 algorithm=$4 arn certificate template
     arn=$(aws acm-pca create-certificate-authority --certificate-authority-type "$kind" \

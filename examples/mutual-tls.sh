@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# mutual-tls.sh: a server that nobody reaches without a client certificate, a client with one and a client without.
-# Needs outlast, the AWS CLI (1.46.3 was tried), and OpenSSL 3.5 or later.
+# mutual-tls.sh: a server that requires client certificates, a client with one and a client without.
+# Needs outlast, the AWS CLI (tested with 1.46.3), and OpenSSL 3.5 or later.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 serve
@@ -16,7 +16,7 @@ robot=$(aws acm-pca issue-certificate --certificate-authority-arn "$root" \
 aws acm-pca get-certificate --certificate-authority-arn "$root" --certificate-arn "$robot" \
     --query Certificate --output text >"$folder/robot.pem"
 
-note "the CA issues a certificate for a KMS key that the robot signs with"
+note "a certificate for the KMS key that the robot signs with"
 key=$(aws kms create-key --key-spec ML_DSA_65 --key-usage SIGN_VERIFY --query KeyMetadata.Arn --output text)
 outlast cert request --key "$key" --subject CN=Robot --out "$folder/signer.csr"
 signer=$(aws acm-pca issue-certificate --certificate-authority-arn "$root" \
@@ -25,7 +25,7 @@ signer=$(aws acm-pca issue-certificate --certificate-authority-arn "$root" \
     --validity Value=30,Type=DAYS --query CertificateArn --output text)
 aws kms tag-resource --key-id "$key" --tags "TagKey=outlast:certificate-arn,TagValue=$signer"
 
-note "the same server, from now on for clients of that CA only"
+note "the same server again, but now only for clients with a certificate from that CA"
 kill "$server"
 wait "$server" || true
 serve --client-ca "$folder/root.pem"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # private-pki.sh: a root and a subordinate CA with ML-DSA, a server certificate, its verification and its revocation.
-# Needs outlast, the AWS CLI (1.46.3 was tried), and OpenSSL 3.5 or later.
+# Needs outlast, the AWS CLI (tested with 1.46.3), and OpenSSL 3.5 or later.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 serve
@@ -21,13 +21,13 @@ aws acm-pca get-certificate --certificate-authority-arn "$sub" --certificate-arn
     --query Certificate --output text >"$folder/leaf.pem"
 cat "$folder/sub.pem" >"$folder/chain.pem"
 
-note "verified by outlast, with the revocation status fetched, and by OpenSSL"
+note "verify it with outlast, which fetches the revocation status, and with OpenSSL"
 verify() {
     cat "$folder/leaf.pem" "$folder/sub.pem" >"$folder/bundle.pem"
     outlast cert verify "$folder/bundle.pem" --trust "$folder/root.pem" \
         --purpose server --name host.example --fetch --revocation required
 }
-# The first CRL and the responder are there some seconds after the CA.
+# The first CRL and the OCSP responder are available a few seconds after the CA.
 until verify 2>"$folder/not-yet"; do
     waited=$((${waited:-0} + 1))
     [ "$waited" -lt 60 ] || { cat "$folder/not-yet" >&2; exit 1; }
@@ -36,7 +36,7 @@ done
 openssl verify -CAfile "$folder/root.pem" -untrusted "$folder/chain.pem" \
     -purpose sslserver -verify_hostname host.example "$folder/leaf.pem"
 
-note "revoked: from now on it is refused, with exit code 3"
+note "revoke it: from now on it is refused, with exit code 3"
 serial=$(openssl x509 -in "$folder/leaf.pem" -noout -serial | cut -d= -f2 | sed 's/../&:/g;s/:$//')
 aws acm-pca revoke-certificate --certificate-authority-arn "$sub" \
     --certificate-serial "$serial" --revocation-reason KEY_COMPROMISE

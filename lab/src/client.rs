@@ -163,7 +163,7 @@ impl Ready {
         let group = negotiated.group.as_deref().unwrap_or_default();
         if !group.eq_ignore_ascii_case(&self.group) || negotiated.handshake.name() != wanted {
             return Err(LabError::failed(format!(
-                "a {} handshake with {} came where a {wanted} one with {} was asked for",
+                "got a {} handshake with {} instead of a {wanted} one with {}",
                 negotiated.handshake.name(),
                 if group.is_empty() { "no group" } else { group },
                 self.group

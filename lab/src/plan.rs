@@ -237,8 +237,8 @@ impl Plan {
         }
         if self.endpoint.is_some() && self.kinds.contains(&Kind::Mutual) {
             return fail(
-                "`kinds`: `mutual` cannot be asked of an endpoint: it would need a \
-                 certificate of the client's; leave it out, or make a second plan"
+                "`kinds`: an endpoint cannot be measured with `mutual`: that would need a client certificate; leave it \
+                 out, or make a second plan"
                     .into(),
             );
         }
@@ -246,8 +246,8 @@ impl Plan {
             && !self.kinds.iter().any(|kind| matches!(kind, Kind::Full | Kind::Resumed))
         {
             return fail(
-                "`kinds`: an endpoint needs `full` or `resumed` among them; whether it asks again for a \
-                 key share is its own choice"
+                "`kinds`: an endpoint needs `full` or `resumed` among them; whether it asks for another key share is \
+                 its own choice"
                     .into(),
             );
         }
@@ -261,8 +261,8 @@ impl Plan {
         let time = self.estimate(quick);
         if time > MAX_TIME {
             return fail(format!(
-                "the plan would take about {} hours ({} x {} connections); a run of more than 24 hours \
-                 is not begun: lower `count`, `live_count`, `loss` or `bodies`, or make several plans",
+                "the plan would take about {} hours ({} x {} connections); a run of more than 24 hours is not started: \
+                 lower `count`, `live_count`, `loss` or `bodies`, or make several plans",
                 time.as_secs() / 3600,
                 self.shape(),
                 self.connections(quick)

@@ -89,7 +89,7 @@ impl<'a> Run<'a> {
         let (known, whole) = match fs::read_to_string(&path) {
             Ok(text) => read_points(&text).map_err(|line| {
                 LabError::Plan(format!(
-                    "{}: line {line} is damaged: remove it, and it is measured again",
+                    "{}: line {line} is damaged: remove the line to have it measured again",
                     path.display()
                 ))
             })?,

@@ -65,7 +65,7 @@ fn patiently<T>(
                     && !told
                 {
                     let seconds = patience.as_secs();
-                    progress.say(&format!("{error}; it is waited for up to {seconds} seconds"));
+                    progress.say(&format!("{error}; waiting for up to {seconds} seconds"));
                 }
                 told = true;
             }

@@ -105,7 +105,7 @@ fn folders_that_are_no_results_are_told() {
     for (folder, reason) in [
         (&missing, "no such folder"),
         (&empty, "has no run.json"),
-        (&foreign, "not a results folder's"),
+        (&foreign, "does not belong to a results folder"),
         (&file, "not a folder"),
     ] {
         for command in [vec!["report"], vec!["compare", good.to_str().unwrap()]] {

@@ -63,13 +63,13 @@ fn formatted(root: &Path, text: &str) -> Result<String, String> {
         .stdout(Stdio::piped())
         .spawn()
         .map_err(failed)?;
-    let mut stdin = child.stdin.take().ok_or("rustfmt takes no input")?;
+    let mut stdin = child.stdin.take().ok_or("rustfmt accepts no input")?;
     let text = text.to_owned();
     let writing = std::thread::spawn(move || stdin.write_all(text.as_bytes()));
     let output = child.wait_with_output().map_err(failed)?;
     writing.join().map_err(|_| "rustfmt: the writer panicked")?.map_err(failed)?;
     if !output.status.success() {
-        return Err("rustfmt does not take what was generated".to_owned());
+        return Err("rustfmt rejects the generated code".to_owned());
     }
     String::from_utf8(output.stdout).map_err(|error| error.to_string())
 }

@@ -141,12 +141,12 @@ impl Rules {
         let word = |value: Option<&toml::Value>| value.and_then(text).unwrap_or_default();
         for path in [&["bans", "multiple-versions"][..], &["bans", "wildcards"]] {
             if word(at(path)) != "deny" {
-                return Err(format!("deny.toml: {} is to be \"deny\"", path.join(".")));
+                return Err(format!("deny.toml: {} must be \"deny\"", path.join(".")));
             }
         }
         for name in ["unknown-registry", "unknown-git"] {
             if word(at(&["sources", name])) != "deny" {
-                return Err(format!("deny.toml: sources.{name} is to be \"deny\""));
+                return Err(format!("deny.toml: sources.{name} must be \"deny\""));
             }
         }
         let pairs = |path: &[&str], value: &str| -> Vec<(String, String)> {
@@ -175,7 +175,7 @@ impl Rules {
             let label = format!("{} {}", package.name, package.version);
             for name in &package.wildcards {
                 if package.source.is_none() {
-                    problems.push(format!("{label} takes any version of {name}"));
+                    problems.push(format!("{label} accepts any version of {name}"));
                 }
             }
             let Some(source) = &package.source else { continue };
@@ -221,7 +221,8 @@ impl Rules {
                 }
             }
             if left.len() > 1 {
-                problems.push(format!("{name} is there more than once: {}", left.join(", ")));
+                problems
+                    .push(format!("{name} occurs in more than one version: {}", left.join(", ")));
             }
         }
         for row in &self.duplicates {
@@ -356,7 +357,7 @@ mod tests {
     #[test]
     fn versions_beside_each_other_are_listed_or_refused() {
         let two = ["1.0.0", "2.0.0"].map(|version| package("two", version, "MIT"));
-        assert!(problems(&two)[0].contains("two is there more than once: 1.0.0, 2.0.0"));
+        assert!(problems(&two)[0].contains("two occurs in more than one version: 1.0.0, 2.0.0"));
         // A row that is no longer needed.
         let one = BTreeSet::from([package("rand", "0.8.5", "MIT")]);
         assert!(rules().versions(&one)[0].contains("bans.skip names rand@0.8"));

@@ -53,7 +53,9 @@ impl Plan {
                     plan.seconds =
                         number.filter(|number| *number > 0).ok_or("--seconds needs a number")?;
                 }
-                other if other.starts_with('-') => return Err(format!("{other} is not known")),
+                other if other.starts_with('-') => {
+                    return Err(format!("the option {other} is unknown"));
+                }
                 _ => plan.targets.push(argument),
             }
         }
@@ -164,7 +166,7 @@ fn host() -> Result<String, String> {
         Command::new("rustc").arg("-vV").output().map_err(|error| format!("rustc: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).ok_or_else(|| "rustc does not say what machine it is for".into())
+    host.map(str::to_owned).ok_or_else(|| "rustc does not report its target".into())
 }
 
 /// Runs one target for the given time, or once over its seeds; returns the number of executions.
@@ -236,7 +238,7 @@ impl Outcome {
         if !success {
             let tail = Vec::from(self.tail).join("\n");
             let again = self.artifact.map_or_else(String::new, |path| {
-                format!("\nto see it again, give the program that file: {path}")
+                format!("\nto reproduce it, run the program on this file: {path}")
             });
             return Err(format!("something was found\n{tail}{again}"));
         }

@@ -106,7 +106,7 @@ pub fn broken(name: &str, files: &[(&Path, &str)], operations: &BTreeSet<String>
         for absence in ABSENCES.iter().filter(|absence| !absence.only_in.contains(&name)) {
             if let Some(word) = absence.words.iter().find(|word| has(&code, word)) {
                 let (path, what) = (path.display(), absence.what);
-                found.push(format!("{path}: {word}: {name} is to do without {what}"));
+                found.push(format!("{path}: {word}: {name} must do without {what}"));
             }
         }
         if NO_OPERATIONS.contains(&name) {

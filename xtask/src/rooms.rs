@@ -37,7 +37,7 @@ pub fn may_use(architecture: &str) -> Result<BTreeMap<String, BTreeSet<String>>,
         };
         if let Some(unknown) = uses.difference(&all).next() {
             return Err(format!(
-                "ARCHITECTURE.md: `crates/{name}` may use {unknown}, which is no crate"
+                "ARCHITECTURE.md: `crates/{name}` may use {unknown}, which is not a crate"
             ));
         }
         table.insert(name, uses);
@@ -64,7 +64,7 @@ pub fn circles(name: &str, source: &Path, files: &[(&Path, &str)]) -> Option<Str
         edges.keys().filter(|start| reaches(&edges, start)).map(|path| path.join("::")).collect();
     (!inside.is_empty()).then(|| {
         format!(
-            "crates/{name}: {} files stand in circles of modules: {}; move what both need into a file of its own",
+            "crates/{name}: {} files are part of circular dependencies between modules: {}; move what both need into a separate file",
             inside.len(),
             inside.join(", ")
         )

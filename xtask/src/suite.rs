@@ -108,7 +108,7 @@ pub fn build(root: &Path) -> Result<Programs, String> {
         .output()
         .map_err(|error| format!("cargo test: {error}"))?;
     if !output.status.success() {
-        return Err("not all could be built, or clippy has found something".into());
+        return Err("the build failed, or clippy has findings".into());
     }
     let text = String::from_utf8_lossy(&output.stdout);
     let mut found = Vec::new();

@@ -33,7 +33,7 @@ pub fn models(root: &Path) -> Result<Vec<Model>, String> {
         let model = serde_json::from_str(&read(&format!("{module}.json"))?)
             .map_err(|error| format!("{module}.json: {error}"))?;
         let toml::Value::Table(deviations) = table else {
-            return Err(format!("deviations.toml: {module} is no table"));
+            return Err(format!("deviations.toml: {module} is not a table"));
         };
         models.push(Model { module, model, deviations }.extended()?);
     }
@@ -480,7 +480,7 @@ impl Model {
                 "list" => format!("Shape::list({})", reference("member")),
                 "map" => format!("Shape::map({}, {})", reference("key"), reference("value")),
                 "structure" => self.members_schema(name, shape)?,
-                other => return Err(format!("{name}: the type {other} is not known here")),
+                other => return Err(format!("{name}: the type {other} is not supported")),
             };
             if let Some(min) = shape["min"].as_i64() {
                 write!(text, ".min({min})").map_err(fail)?;
@@ -550,7 +550,7 @@ fn http(operation: &Value) -> Result<String, String> {
     };
     let (method, uri) = (text("method")?, text("requestUri")?);
     if uri.contains(['?', '+']) {
-        return Err(format!("{uri}: query strings and greedy labels are not known here"));
+        return Err(format!("{uri}: query strings and greedy labels are not supported"));
     }
     let status = http.get("responseCode").and_then(Value::as_u64).unwrap_or(200);
     Ok(format!(
@@ -565,7 +565,7 @@ fn binding(member: &Value) -> Result<String, String> {
         None => Ok(String::new()),
         Some("uri") => Ok(format!(".in_path(\"{name}\")")),
         Some("querystring") => Ok(format!(".in_query(\"{name}\")")),
-        Some(other) => Err(format!("the location {other} is not known here")),
+        Some(other) => Err(format!("the location {other} is not supported")),
     }
 }
 

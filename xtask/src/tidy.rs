@@ -84,7 +84,7 @@ pub fn check(root: &Path) -> Result<usize, String> {
         }
         if path.starts_with(root.join("crates")) {
             problems.extend(ignored_permits(&text).into_iter().map(|parameter| {
-                format!("{name} ignores the permit {parameter}: hold it against the resource with `opens`")
+                format!("{name} ignores the permit {parameter}: check it against the resource with `opens`")
             }));
         }
         // What is generated is as long as its model.
@@ -173,17 +173,19 @@ fn undocumented(manifest: &str, table: &str) -> Vec<String> {
     for row in &rows {
         let name = row[0].trim_matches('`');
         if row.len() != 4 || row.iter().any(|cell| cell.is_empty()) {
-            problems.push(format!("docs/dependencies.md: the row of {name} lacks something"));
+            problems.push(format!(
+                "docs/dependencies.md: the row of {name} must have four cells, none of them empty"
+            ));
         }
         if !dependencies.contains(name) {
-            problems.push(format!("docs/dependencies.md names {name}, which is no dependency"));
+            problems.push(format!("docs/dependencies.md names {name}, which is not a dependency"));
         }
         if !named.insert(name) {
             problems.push(format!("docs/dependencies.md names {name} twice"));
         }
     }
     for name in dependencies.difference(&named) {
-        problems.push(format!("docs/dependencies.md has no row of {name}"));
+        problems.push(format!("docs/dependencies.md has no row for {name}"));
     }
     problems
 }
@@ -260,7 +262,7 @@ mod tests {
         let both = row("a") + &row("b");
         assert_eq!(undocumented(manifest, &(both.clone() + "\n## Pins\n" + &row("z"))), [""; 0]);
         for (table, why) in [
-            (row("a"), "has no row of b"),
+            (row("a"), "has no row for b"),
             (both.clone() + &row("c"), "names c, which is no"),
             (both.clone() + &row("a"), "names a twice"),
             (row("a") + "| `b` | what | | MIT |\n", "the row of b lacks"),

@@ -93,7 +93,7 @@ pub fn principal(path: &str) -> String {
 
 /// The answer when too many slow requests of one endpoint are waiting.
 pub fn throttled() -> Response {
-    later("Too many requests of this endpoint that take long wait for their turn; try again later.")
+    later("Too many slow requests to this endpoint are waiting; try again later.")
 }
 
 /// The answer to a body that is too large, or did not arrive whole and in time.
@@ -124,7 +124,7 @@ impl Prepared {
         match outcome {
             Ok(()) => self.response,
             Err(error) => {
-                tracing::error!(%error, "a commit of ACME failed");
+                tracing::error!(%error, "a commit for ACME failed");
                 refusal(&AcmeError::Fault(error.into()))
             }
         }
@@ -133,7 +133,7 @@ impl Prepared {
 
 /// The answer when other requests changed the same records at every attempt.
 pub fn contended() -> Response {
-    later("Others are changing the same; try again later.")
+    later("Other requests are changing the same records; try again later.")
 }
 
 /// The answer to a request that would succeed if it were repeated in a moment.
@@ -307,7 +307,8 @@ impl Service {
             headers.push(("link", format!("<{}>;rel=\"index\"", urls.directory())));
         }
         if !resource.takes(request.method) {
-            let error = AcmeError::malformed("The method is not served here.").with_status(405);
+            let error =
+                AcmeError::malformed("This resource does not support the method.").with_status(405);
             return Err(Failure { error, headers });
         }
         let is_post = *request.method == http::Method::POST;
@@ -443,7 +444,7 @@ fn authenticate(
     if jws.algorithm == HS256 {
         return Err(AcmeError::new(
             Kind::BAD_SIGNATURE_ALGORITHM,
-            "A request is signed with an asymmetric algorithm.",
+            "A request must be signed with an asymmetric algorithm.",
         ));
     }
     let by_key = matches!(resource, Resource::NewAccount | Resource::RevokeCert);
@@ -480,7 +481,7 @@ fn check_url(jws: &Jws, request: &Request<'_>, origins: &[String]) -> Result<(),
     if origins.iter().any(|origin| url.strip_prefix(origin.as_str()) == Some(&path)) {
         return Ok(());
     }
-    Err(AcmeError::new(Kind::UNAUTHORIZED, "The `url` of the JWS is not the one that was asked."))
+    Err(AcmeError::new(Kind::UNAUTHORIZED, "The `url` of the JWS is not the URL of the request."))
 }
 
 /// The account of this endpoint with this URL.

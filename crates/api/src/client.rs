@@ -42,7 +42,7 @@ impl Client {
             return self.rest::<O>(input, now);
         }
         let body = Protocol::Json11.encode(input)?;
-        let invalid = || ApiError::validation("the request cannot be put together");
+        let invalid = || ApiError::validation("the request cannot be built");
         let target = format!("{}.{}", O::SERVICE.target_prefix, O::NAME);
         let mut headers = HeaderMap::new();
         let content_type = Protocol::Json11.content_type();
@@ -64,7 +64,7 @@ impl Client {
     }
 
     fn rest<O: Operation>(&self, input: &O::Input, now: i64) -> Result<Request<Vec<u8>>, ApiError> {
-        let invalid = || ApiError::validation("the request cannot be put together");
+        let invalid = || ApiError::validation("the request cannot be built");
         let protocol = Protocol::RestJson1;
         let Ok(Value::Object(members)) = serde_json::to_value(input) else {
             return Err(invalid());

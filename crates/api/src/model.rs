@@ -94,6 +94,6 @@ pub mod marker {
             .and_then(|bytes| String::from_utf8(bytes).ok())
             .filter(|text| !text.is_empty() && !text.contains(char::is_control))
             .map(Some)
-            .ok_or_else(|| ApiError::new(code, "The marker is not one that this service gave."))
+            .ok_or_else(|| ApiError::new(code, "The marker was not issued by this service."))
     }
 }

@@ -269,7 +269,7 @@ impl Service {
         }
         outcome.map_err(|error| {
             if let Some(fault) = &error.fault {
-                tracing::error!(operation = route.row.name, %fault, "a caller could not be found");
+                tracing::error!(operation = route.row.name, %fault, "a caller could not be identified");
             }
             route.failure(&error)
         })

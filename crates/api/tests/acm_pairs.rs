@@ -208,22 +208,28 @@ fn a_look_at_the_store_names_what_does_not_belong_together() {
         (put(&record_key("text", &arn), b"{}".to_vec()), "the certificate cannot be read"),
         (
             put(&record_key("text", &paired), lonely.to_string().into_bytes()),
-            "the text of the certificate that goes with it is missing",
+            "the text of its paired certificate is missing",
         ),
         (
             gone(&record_key("certificate", &arn)),
-            "there is no certificate that this key belongs to",
+            "the certificate that this key belongs to is missing",
         ),
-        (gone(&record_key("certificate", &arn)), "there is no certificate with this text"),
-        (gone(&record_key("certificate", &arn)), "there is no certificate with this number"),
-        (gone(&record_key("certificate", &arn)), "there is no certificate that is to be renewed"),
+        (gone(&record_key("certificate", &arn)), "the certificate with this text is missing"),
+        (
+            gone(&record_key("certificate", &arn)),
+            "the certificate with this serial number is missing",
+        ),
+        (gone(&record_key("certificate", &arn)), "its certificate is missing"),
         (
             put(&record_key("certificate", &arn), b"{}".to_vec()),
             "the certificate's record cannot be read",
         ),
-        (gone(&serial), "it is not found by its serial number"),
+        (gone(&serial), "the index of serial numbers does not lead to it"),
         (put(&serial, b"{}".to_vec()), "it does not say which certificate it is for"),
-        (put(&none.replace("/certificate/", "/ended/"), b"{}".to_vec()), "that is to be forgotten"),
+        (
+            put(&none.replace("/certificate/", "/ended/"), b"{}".to_vec()),
+            "its certificate is missing",
+        ),
         (put(&format!("{material}x"), b"{}".to_vec()), "is not sealed"),
     ] {
         let record_key = write.0.clone();

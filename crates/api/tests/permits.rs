@@ -238,7 +238,7 @@ fn keys_and_authorities_need_their_policy_to_decide() {
         let arn = scope().arn(resource, &format!("{kind}/x"));
         let decided: Result<Permit<action::kms::Sign>, Denied> =
             authorize(&admin.caller, &admin.conditions, action::kms::Sign, &arn);
-        assert!(decided.unwrap_err().to_string().contains("its own policy was not asked"));
+        assert!(decided.unwrap_err().to_string().contains("its own policy was not evaluated"));
     }
 }
 

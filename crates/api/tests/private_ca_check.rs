@@ -60,15 +60,23 @@ fn every_record_of_private_ca_is_looked_at() {
     // Both roots' own certificates, and the pair.
     assert_eq!(kinds("ca/certificate/"), 4);
     for (gone, place_of, what) in [
-        ("ca/authority/", "ca/permission/", "there is no authority that this permission is for"),
-        ("ca/authority/", "ca/policy/", "there is no authority that this policy is of"),
-        ("ca/chain/", "ca/chain/", "the chain of certificates that were issued is missing"),
-        ("ca/certificate/", "ca/revoked/", "there is no certificate that was revoked"),
+        ("ca/authority/", "ca/permission/", "its CA is missing"),
+        ("ca/authority/", "ca/policy/", "its CA is missing"),
+        ("ca/chain/", "ca/chain/", "the chain of issued certificates is missing"),
+        ("ca/certificate/", "ca/revoked/", "the revoked certificate is missing"),
         ("ca/certificate/", "ca/certificate/", "the certificate that it is paired with is missing"),
-        ("ca/certificate/", "ca/token/", "there is no certificate that was made with this token"),
-        ("ca/policy/", "ca/shared/", "there is no policy that shares this authority"),
-        ("ca/shared/", "ca/shared/", "a policy shares an authority, and its account is not told"),
-        ("ca/report/", "ca/report-pending/", "there is no report that has to be written"),
+        (
+            "ca/certificate/",
+            "ca/token/",
+            "the certificate that was issued with this token is missing",
+        ),
+        ("ca/policy/", "ca/shared/", "no policy shares this CA with the account"),
+        (
+            "ca/shared/",
+            "ca/shared/",
+            "a policy shares a CA with this account, but this record is missing",
+        ),
+        ("ca/report/", "ca/report-pending/", "the report that has to be written is missing"),
     ] {
         let taken: Vec<_> =
             records.iter().filter(|(record_key, _)| record_key.starts_with(gone)).collect();
@@ -91,10 +99,10 @@ fn every_record_of_private_ca_is_looked_at() {
     }
     for (prefix, value, what) in [
         ("ca/certificate/", json!({ "certificate": "x" }), "its certificate cannot be read"),
-        ("ca/revoked/", json!({ "reason": "BORED" }), "it has no known reason"),
+        ("ca/revoked/", json!({ "reason": "BORED" }), "its reason is unknown"),
         ("ca/policy/", json!({ "text": "{}" }), "the policy cannot be read"),
         ("ca/report/", json!({}), "the report cannot be read"),
-        ("ca/token/", json!({}), "the token does not say what was made"),
+        ("ca/token/", json!({}), "the token does not name the resource that was created"),
     ] {
         let (record_key, record) =
             records.iter().find(|(record_key, _)| record_key.starts_with(prefix)).unwrap();

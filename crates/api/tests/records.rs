@@ -362,7 +362,7 @@ fn unknown_and_damaged_records_are_reported() {
     let unknown: Vec<_> =
         report.problems.iter().filter(|problem| problem.record_key == "kms/surprise/1").collect();
     assert!(
-        matches!(unknown[..], [one] if one.what.contains("no version of outlast")),
+        matches!(unknown[..], [one] if one.what.contains("no known version of outlast")),
         "{report:?}"
     );
     fixture

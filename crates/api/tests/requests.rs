@@ -107,7 +107,7 @@ fn unsigned_and_wrongly_signed_requests_are_refused() {
 fn payloads_that_are_not_signed_are_refused_by_name() {
     let fixture = Fixture::new();
     for (value, text) in [
-        ("UNSIGNED-PAYLOAD", "UNSIGNED-PAYLOAD is not served"),
+        ("UNSIGNED-PAYLOAD", "UNSIGNED-PAYLOAD is not supported"),
         ("STREAMING-AWS4-HMAC-SHA256-PAYLOAD", "Chunked payloads"),
         ("0000", "does not match"),
     ] {

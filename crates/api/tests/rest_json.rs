@@ -235,7 +235,7 @@ fn what_is_no_request_of_the_model_is_refused() {
     let serialization = Some("SerializationException");
     for (method, uri, body, part) in [
         ("GET", "/crls?pageSize=x".to_owned(), "", "wrong type"),
-        ("GET", "/crls?pageSize=1&pageSize=2".to_owned(), "", "'pageSize' comes twice"),
+        ("GET", "/crls?pageSize=1&pageSize=2".to_owned(), "", "'pageSize' occurs twice"),
         ("GET", "/crls?PageSize=1".to_owned(), "", "'pageSize' is not known"),
         ("GET", "/crls?other=1".to_owned(), "", "'other' is not known"),
         ("GET", format!("/crl/{ID}"), r#"{"crlId":"x"}"#, "'crlId' is not known"),

@@ -12,7 +12,7 @@ pub(crate) fn settings(said: Acme) -> Result<Settings, Failure> {
     let networks = networks.iter().map(|text| {
         text.parse::<IpNet>().map_err(|_| {
             Failure::new(format!("{text} is not a network"))
-                .hint("write it as in 10.0.0.0/8")
+                .hint("write it like 10.0.0.0/8")
                 .about("acme.networks")
         })
     });

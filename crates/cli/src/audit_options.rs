@@ -36,21 +36,21 @@ pub(crate) fn choose(said: Audit) -> Result<Settings, Failure> {
     for text in said.witnesses.iter().flatten() {
         let wrong = |what: String| {
             Failure::new(format!("audit.witnesses: {what}"))
-                .hint("each is a verifier key and a URL with a space between: NAME+ID+KEY https://host/prefix")
+                .hint("give a verifier key and a URL, separated by a space: NAME+ID+KEY https://host/prefix")
                 .about("audit.witnesses")
         };
         let (key, url) =
             text.split_once(' ').ok_or_else(|| wrong(format!("\"{text}\" has no URL")))?;
         let key: VerifierKey = key.parse().map_err(|error| wrong(format!("{error}")))?;
         if witnesses.iter().any(|(other, _)| other.name() == key.name()) {
-            return Err(wrong(format!("{} is there twice", key.name())));
+            return Err(wrong(format!("{} is listed twice", key.name())));
         }
         witnesses.push((key, url.trim().to_owned()));
     }
     let quorum = said.quorum.unwrap_or(witnesses.len());
     if quorum > witnesses.len() || (quorum == 0 && !witnesses.is_empty()) {
         return Err(Failure::new(format!(
-            "audit.quorum: {quorum} of {} witnesses cannot be asked for",
+            "audit.quorum: {quorum} of {} witnesses is not possible",
             witnesses.len()
         ))
         .about("audit.quorum"));

@@ -36,7 +36,7 @@ impl Retention {
                 .hint("name the folder that events are exported to before they are pruned")
                 .about("audit.retention_days")),
             (None, Some(_)) => Err(Failure::new("audit.archive needs audit.retention_days")
-                .hint("say after how many days events are exported and pruned")
+                .hint("give the number of days after which events are exported and pruned")
                 .about("audit.archive")),
         }
     }
@@ -62,7 +62,7 @@ impl Retention {
             Err(failure) => tracing::error!(
                 error = failure.message(),
                 archive = %self.archive.display(),
-                "audit events were not pruned; it is tried again in a day"
+                "audit events were not pruned; the server tries again in a day"
             ),
         }
     }

@@ -46,13 +46,13 @@ pub(crate) fn choose(said: Backup) -> Result<Option<Schedule>, Failure> {
     let Some(folder) = said.folder else { return Ok(None) };
     let wrong = |name: &'static str| Failure::new(format!("{name} must be at least 1")).about(name);
     if every == 0 {
-        return Err(wrong("backup.every_hours").hint("for one backup a day say 24"));
+        return Err(wrong("backup.every_hours").hint("set it to 24 for one backup a day"));
     }
     if said.keep == Some(0) {
-        return Err(wrong("backup.keep").hint("to remove none leave it out"));
+        return Err(wrong("backup.keep").hint("leave it out to keep all backups"));
     }
     if said.keep_days == Some(0) {
-        return Err(wrong("backup.keep_days").hint("to remove none for its age leave it out"));
+        return Err(wrong("backup.keep_days").hint("leave it out to keep backups of any age"));
     }
     Ok(Some(Schedule {
         folder,
@@ -80,7 +80,7 @@ impl Schedule {
                     tracing::error!(
                         error = failure.message(),
                         folder = %self.folder.display(),
-                        "no backup was made; it is tried again in a minute"
+                        "no backup was made; the server tries again in a minute"
                     );
                 }
             });
@@ -116,7 +116,7 @@ impl Schedule {
                 *has_new = false;
             }
             Ok(false) if is_due => {
-                tracing::info!("no old backup is removed until the clock has been judged");
+                tracing::info!("no old backup is removed until the clock has been checked");
             }
             Err(Fault::Clock(problem)) if is_due => {
                 tracing::warn!(problem, "no old backup is removed while the clock is wrong");
@@ -188,7 +188,7 @@ impl Schedule {
             }
             // Any file could have such a name: only one whose header says that it is that backup is removed.
             if made_at(path).is_none_or(|found_ms| found_ms / 1000 != made_ms / 1000) {
-                tracing::warn!(file = %path.display(), "not removed: it is not the backup that its name says");
+                tracing::warn!(file = %path.display(), "not removed: its name does not match the backup in it");
                 continue;
             }
             std::fs::remove_file(path).map_err(|error| io_failure(path, &error))?;
@@ -210,8 +210,8 @@ fn read_back(path: &Path, kek: &dyn Kek, written: Counts) -> Result<(), Failure>
     if found == written {
         return Ok(());
     }
-    Err(Failure::file(path, &"the backup is not what was written")
-        .hint("look at the disk that backups are written to"))
+    Err(Failure::file(path, &"the backup on disk is not what was written")
+        .hint("check the disk that backups are written to"))
 }
 
 /// When a backup was made, in milliseconds since 1970, according to its header.

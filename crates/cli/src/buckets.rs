@@ -94,7 +94,7 @@ pub(crate) struct Folder(PathBuf);
 
 impl Sink for Folder {
     fn put(&self, bucket: &str, key: &str, _: &str, bytes: &[u8]) -> Result<(), String> {
-        let path = self.path(bucket, key).ok_or("its bucket or name is no path of a file")?;
+        let path = self.path(bucket, key).ok_or("its bucket or name cannot be a file path")?;
         let folder = path.parent().unwrap_or(&self.0);
         DirBuilder::new()
             .recursive(true)

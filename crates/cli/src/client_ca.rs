@@ -28,7 +28,7 @@ impl Clients {
             if mode.is_some() || !crls.is_empty() {
                 let about = if mode.is_some() { "client_auth" } else { "client_crls" };
                 return Err(Failure::new("client certificates are configured without a CA")
-                    .hint("say whose certificates are believed with --client-ca FILE")
+                    .hint("name the CAs to trust with --client-ca FILE")
                     .about(about));
             }
             return Ok(None);
@@ -38,8 +38,8 @@ impl Clients {
             Some(name) => {
                 let row = MODES.iter().find(|(known, _)| *known == name);
                 row.map(|(_, mode)| *mode).ok_or_else(|| {
-                    Failure::new(format!("{name} is not a way to ask for client certificates"))
-                        .hint("known are require and request")
+                    Failure::new(format!("{name} is not a mode of asking for client certificates"))
+                        .hint("use require or request")
                         .about("client_auth")
                 })?
             }
@@ -56,7 +56,7 @@ impl Clients {
             let objects = object::read(&bytes).map_err(|error| Failure::file(path, &error))?;
             for object in objects {
                 if object.kind != Kind::Crl {
-                    let wrong = format!("there is a {} in it", object.kind.name());
+                    let wrong = format!("it contains a {}", object.kind.name());
                     return Err(Failure::file(path, &wrong).hint("--client-crl takes CRLs only"));
                 }
                 crls.push(object.der.expose().to_vec());

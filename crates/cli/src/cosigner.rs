@@ -102,7 +102,7 @@ impl Cosigner {
             let signatures: Vec<_> =
                 self.witnesses.iter().flat_map(|(_, found)| found.signatures.clone()).collect();
             if let Err(fault) = keep(&data, &signed, &signatures, &self.keys) {
-                tracing::error!(%fault, "cosignatures could not be written down");
+                tracing::error!(%fault, "cosignatures could not be stored");
                 // So that they are asked for again.
                 newest = None;
             }
@@ -160,9 +160,9 @@ impl Cosigner {
 
 fn report(witness: &str, error: &WitnessError) {
     if error.is_alarm() {
-        tracing::error!(witness, %error, "AUDIT: a witness says that this log is not what it was");
+        tracing::error!(witness, %error, "AUDIT: a witness says that this log does not continue the one it cosigned");
     } else {
-        tracing::warn!(witness, %error, "a head was not cosigned; it is tried again");
+        tracing::warn!(witness, %error, "a head was not cosigned; the server tries again");
     }
 }
 

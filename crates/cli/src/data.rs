@@ -166,7 +166,7 @@ pub(crate) fn create(folder: &Path, new: NewData) -> Result<identity::AccessKey,
         store.commit_and_wait(transaction).map_err(|error| {
             let folder = folder.display();
             store_failure(error).hint(format!(
-                "look into the database; unless it was filled, remove {folder} and try again"
+                "check the database; if no store was written to it, remove {folder} and try again"
             ))
         })?;
     } else {
@@ -190,8 +190,8 @@ pub(crate) fn join(
     let store = target.open()?;
     let (root, state) = unlock(store.as_ref(), provider)?;
     if !state.is_authenticated {
-        return Err(Failure::new("the store is of an earlier version of outlast")
-            .hint("start a server of this version in its first data folder once"));
+        return Err(Failure::new("the store is from an earlier version of outlast")
+            .hint("start a server of this version once in its first data folder"));
     }
     let mut work = Work::new(store.as_ref(), &root, system_clock());
     let chain = certificate::ensure(&mut work, &certificate::KINDS[0], &default_names())?;
@@ -300,7 +300,7 @@ fn fill(
     };
     audit::establish(&mut work, &origin).map_err(|error| {
         Failure::new(format!("{origin} cannot be the name of the audit log: {error}")).hint(
-            "it is a host name and a path without spaces or plus signs: log.example.com/outlast",
+            "give a host name and a path without spaces or plus signs: log.example.com/outlast",
         )
     })?;
     let secret = match new.secret {
@@ -379,7 +379,7 @@ pub(crate) fn write_settings(
         _ => "# root_key = \"file:root.key\"\n".to_owned(),
     };
     let settings = format!(
-        "# Settings of `outlast server`. Flags and OUTLAST_* variables go before them.\n\
+        "# Settings of `outlast server`. Options and OUTLAST_* variables override them.\n\
          # listen = \"127.0.0.1:8443\"\n\
          # tls_cert = \"ecdsa-p256\"\n\
          # tls_names = [\"kms.example.com\"]\n\
@@ -438,7 +438,7 @@ impl Data {
             (false, Access::Serve) => {
                 if location.folder.join(AUTHENTICATED).exists() {
                     return Err(Failure::new(
-                        "the store says that an earlier version of outlast wrote it, but this one has served it: \
+                        "the store claims to be from an earlier version of outlast, but this version has served it: \
                          old records were put back into the database",
                     )
                     .hint("restore the newest good backup elsewhere: outlast restore BACKUP --data NEW"));
@@ -447,9 +447,8 @@ impl Data {
                 note_authenticated(&location.folder)?;
             }
             (false, Access::Beside) => {
-                return Err(Failure::new("the store is of an earlier version of outlast").hint(
-                    "start a server of this version on it once, which brings it up to date",
-                ));
+                return Err(Failure::new("the store is from an earlier version of outlast")
+                    .hint("start a server of this version on it once, which upgrades it"));
             }
         }
         let service = Arc::new(Service::new(store, root));

@@ -161,15 +161,15 @@ pub(crate) fn client_failure(error: ClientError) -> Failure {
         }
         ClientError::Connect { error, .. } if error.kind() == std::io::ErrorKind::InvalidData => {
             Some(if std::env::var_os("AWS_CA_BUNDLE").is_some() {
-                "AWS_CA_BUNDLE is set and goes before the profile's ca_bundle; unset it"
+                "AWS_CA_BUNDLE is set and overrides the profile's ca_bundle; unset it"
             } else {
                 "check that --ca-bundle is the ca.pem of this server's data folder"
             })
         }
         // rustls's texts for the alerts of RFC 8446, section 6.2.
-        ClientError::Http(text) if text.contains("CertificateRequired") => {
-            Some("the server asks for a client certificate: --client-cert FILE --client-key FILE")
-        }
+        ClientError::Http(text) if text.contains("CertificateRequired") => Some(
+            "the server asks for a client certificate: give --client-cert FILE --client-key FILE",
+        ),
         ClientError::Http(text) if text.contains("CertificateRevoked") => {
             Some("the client certificate is revoked: get a new one")
         }

@@ -59,7 +59,7 @@ impl Heart {
             if let Err(fault) = &outcome
                 && !is_failing
             {
-                tracing::warn!(%fault, "no sign of life can be given to who shares the database");
+                tracing::warn!(%fault, "no heartbeat could be written for the other servers on the database");
             }
             is_failing = outcome.is_err();
         }
@@ -91,7 +91,7 @@ impl Heart {
 /// Removes the heartbeat of a server that stops.
 pub(crate) fn stop(data: &Data, id: &str) {
     if let Err(fault) = change(data, |work| heartbeat::remove(work, id)) {
-        tracing::warn!(%fault, "this server's last sign of life stays in the store");
+        tracing::warn!(%fault, "this server's last heartbeat could not be removed from the store");
     }
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn require_stopped(data: &Data) -> Result<(), Failure> {
         return Ok(());
     }
     let bar = output::spinner(&format!(
-        "{} servers have left a sign of life in the database; watching for {} s whether they give another",
+        "the database has the heartbeats of {} servers; waiting {} s to see whether they send more",
         before.len(),
         WATCH.as_secs()
     ));

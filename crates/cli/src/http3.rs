@@ -25,7 +25,7 @@ impl FromStr for Http3 {
             "on" => Ok(Self::On),
             "off" => Ok(Self::Off),
             _ => Err(Failure::new(format!("{text:?} is neither on nor off"))
-                .hint("give --http3 one of them, or leave it away")
+                .hint("give --http3 on or off, or leave it out")
                 .about("http3")),
         }
     }

@@ -50,7 +50,7 @@ impl Settings {
     pub(crate) fn told(&self) -> String {
         match &self.folder {
             Some(folder) => format!("ledger in {}", folder.display()),
-            None => "no ledger: who connects how is not recorded (--ledger DIR)".to_owned(),
+            None => "no ledger: connections are not recorded (--ledger DIR)".to_owned(),
         }
     }
 
@@ -59,7 +59,7 @@ impl Settings {
         let Some(folder) = self.folder else { return Ok(None) };
         let ledger = Ledger::open(&folder, self.options).map_err(|error| {
             Failure::file(&folder, &error)
-                .hint("choose another folder with --ledger, or switch the ledger off: off")
+                .hint("choose another folder with --ledger, or switch the ledger off: --ledger off")
                 .about("ledger")
         })?;
         Ok(Some(Arc::new(ledger)))

@@ -12,8 +12,8 @@ pub(crate) fn choose(said: &BTreeMap<String, u64>) -> Result<Quotas, Failure> {
     for (name, most) in said {
         if !quotas.set(name, *most) {
             let known: Vec<_> = QUOTAS.iter().map(|quota| quota.name).collect();
-            return Err(Failure::new(format!("there is no limit that is called limits.{name}"))
-                .hint(format!("there are: {}", known.join(", ")))
+            return Err(Failure::new(format!("there is no limit limits.{name}"))
+                .hint(format!("choose one of {}", known.join(", ")))
                 .about("limits"));
         }
     }

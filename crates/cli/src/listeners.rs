@@ -36,7 +36,7 @@ pub(crate) fn listen_both(
             Ok(socket) => return Ok((listener, address, socket)),
             Err(_) if at.port() == 0 && tries < TRIES => {}
             Err(error) if http3 == Http3::IfPossible => {
-                tracing::warn!(%address, %error, "no HTTP/3: the port cannot be had over UDP");
+                tracing::warn!(%address, %error, "no HTTP/3: the port is not available over UDP");
                 return Ok((listener, address, None));
             }
             Err(error) => {

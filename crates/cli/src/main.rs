@@ -47,7 +47,7 @@ use crate::output::Output;
 /// Post-quantum trust services that you run yourself.
 ///
 /// Exit codes: 0 done; 1 failed; 2 wrong usage; 3 a signature, certificate or proof was refused; 4 some of several
-/// files failed; 5 the command found what it looks for, such as clients that would break; 130 interrupted.
+/// files failed; 5 the command found what it searched for, such as clients that would break; 130 interrupted.
 #[derive(Parser)]
 #[command(name = "outlast", version, propagate_version = true)]
 struct Arguments {

@@ -53,7 +53,7 @@ impl Settings {
             None | Some("off") => None,
             Some(text) => Some(values::address(text).map_err(|error| {
                 Failure::new(error)
-                    .hint("give --metrics-listen something like 127.0.0.1:9464, or off")
+                    .hint("give --metrics-listen an address such as 127.0.0.1:9464, or off")
                     .about("metrics_listen")
             })?),
         };
@@ -108,7 +108,7 @@ impl PushSettings {
                     .map_err(|error| unusable(error.to_string()))?,
             ),
             None if self.endpoint.starts_with("https://") => {
-                return Err(unusable("it is not said which certificates to trust".into())
+                return Err(unusable("no certificates to trust are configured".into())
                     .hint("set OTEL_EXPORTER_OTLP_CERTIFICATE to a PEM file"));
             }
             None => None,
@@ -155,7 +155,7 @@ fn push_settings(lookup: impl Fn(&str) -> Option<String>) -> Result<Option<PushS
         Some("otlp") => true,
         Some(other) => {
             return Err(Failure::new(format!("OTEL_METRICS_EXPORTER is {other}"))
-                .hint("otlp and none are known; for Prometheus there is --metrics-listen"));
+                .hint("use otlp or none; for Prometheus, use --metrics-listen"));
         }
         None => false,
     };
@@ -167,13 +167,13 @@ fn push_settings(lookup: impl Fn(&str) -> Option<String>) -> Result<Option<PushS
     };
     if let Some((name, value)) = exporter("PROTOCOL").filter(|(_, value)| value != "http/protobuf")
     {
-        return Err(Failure::new(format!("{name} is {value}, which is not spoken here")).hint(
+        return Err(Failure::new(format!("{name} is {value}, which is not supported")).hint(
             "set it to http/protobuf, and the endpoint to the collector's port for HTTP, 4318",
         ));
     }
     let milliseconds = |name: String, value: String| match value.parse() {
         Ok(number @ 1..=86_400_000) => Ok(Duration::from_millis(number)),
-        _ => Err(Failure::new(format!("{name} is {value}, which is no number of milliseconds"))),
+        _ => Err(Failure::new(format!("{name} is {value}, which is not a number of milliseconds"))),
     };
     let interval = variable("OTEL_METRIC_EXPORT_INTERVAL")
         .map(|value| milliseconds("OTEL_METRIC_EXPORT_INTERVAL".into(), value));

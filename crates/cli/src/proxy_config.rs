@@ -81,8 +81,8 @@ pub(crate) struct Listener {
     /// Protocol inside TLS: tcp, http or postgres [default: http if --to is an HTTP URL, else tcp].
     #[arg(long)]
     pub(crate) protocol: Option<String>,
-    /// Certificate chain in PEM, the server's own first. Repeated, with its key each time: the preferred certificate
-    /// first, such as ML-DSA before ECDSA.
+    /// Certificate chain in PEM, the server's own first. May be repeated, with its key each time: the preferred
+    /// certificate first, such as ML-DSA before ECDSA.
     #[arg(long = "tls-cert-file", env = "OUTLAST_TLS_CERT_FILE", value_delimiter = ',')]
     pub(crate) tls_cert_file: Vec<PathBuf>,
     /// Private key in PEM, one for each certificate.
@@ -152,8 +152,8 @@ pub(crate) struct Listener {
     /// Concurrent connections [default: 16384].
     #[arg(long, value_name = "NUMBER")]
     pub(crate) max_connections: Option<usize>,
-    /// Concurrent connections of one peer (an IPv4 address or an IPv6 network of 64 bits). Raise it if all clients come from
-    /// one, such as a load balancer without the PROXY protocol [default: an eighth, at least 256].
+    /// Concurrent connections of one peer (an IPv4 address or an IPv6 network of 64 bits). Raise it if all clients come
+    /// from one, such as a load balancer without the PROXY protocol [default: an eighth, at least 256].
     #[arg(long, value_name = "NUMBER")]
     pub(crate) connections_per_peer: Option<usize>,
     #[command(flatten)]
@@ -206,11 +206,12 @@ impl Listener {
 
     fn build(&self, name: &str, folder: &Path, common: &Common) -> Result<Settings, Failure> {
         let ListenAddress(listen) = self.listen.ok_or_else(|| {
-            Failure::new("it is not said where to listen").hint("such as --listen 0.0.0.0:443")
+            Failure::new("no address to listen at was given")
+                .hint("give one, such as --listen 0.0.0.0:443")
         })?;
         if self.to.is_empty() {
-            return Err(Failure::new("there is no server to pass connections on to")
-                .hint("such as --to http://127.0.0.1:8080; it may be repeated"));
+            return Err(Failure::new("no backend was given")
+                .hint("give one, such as --to http://127.0.0.1:8080; it may be repeated"));
         }
         let to: Vec<_> =
             self.to.iter().map(|url| Destination::parse(url)).collect::<Result<_, _>>()?;
@@ -249,7 +250,7 @@ impl Listener {
         let alpn = match protocol {
             Protocol::Tcp => self.alpn.iter().map(String::as_str).collect(),
             _ if !self.alpn.is_empty() => {
-                return Err(Failure::new("ALPN names are chosen for the protocol tcp only"));
+                return Err(Failure::new("ALPN names can only be given for the protocol tcp"));
             }
             _ => protocol.alpn().to_vec(),
         };
@@ -269,7 +270,7 @@ impl Listener {
         let (chains, keys) = (&self.tls_cert_file, &self.tls_key_file);
         if chains.is_empty() || chains.len() != keys.len() {
             return Err(Failure::new("a listener needs a certificate and its private key").hint(
-                "give --tls-cert-file FILE and --tls-key-file FILE, as often the one as the other",
+                "give --tls-cert-file FILE and --tls-key-file FILE the same number of times",
             ));
         }
         let load = |(chain, key): (&PathBuf, &PathBuf)| {
@@ -289,7 +290,7 @@ impl Listener {
             ..Connecting::default()
         };
         if let Some(name) = &self.balance {
-            settings.connecting.balance = row(BALANCES, "way to choose a server", name)?;
+            settings.connecting.balance = row(BALANCES, "way to choose a backend", name)?;
         }
         if let Some(name) = &self.send_proxy_protocol {
             let version = row(VERSIONS, "version of the PROXY protocol", name)?;
@@ -314,7 +315,7 @@ impl Listener {
                 fall: self.health_fall.unwrap_or(usual.fall).max(1),
             }),
             Some(other) => {
-                return Err(Failure::new(format!("{other} is no way to ask a server how it is"))
+                return Err(Failure::new(format!("{other} is not a health check"))
                     .hint("give tcp, or a path such as /healthz"));
             }
         };
@@ -342,8 +343,8 @@ impl Destination {
     /// `tcp://HOST:PORT` and its like, or `unix:PATH`.
     pub(crate) fn parse(url: &str) -> Result<Self, Failure> {
         let wrong = || {
-            Failure::new(format!("{url} is not a server")).hint(
-                "a server is tcp://HOST:PORT, http://HOST:PORT, tls://HOST:PORT, https://HOST:PORT or unix:PATH",
+            Failure::new(format!("{url} is not a backend")).hint(
+                "a backend is tcp://HOST:PORT, http://HOST:PORT, tls://HOST:PORT, https://HOST:PORT or unix:PATH",
             )
         };
         if let Some(path) = url.strip_prefix("unix:").filter(|path| !path.is_empty()) {
@@ -392,7 +393,7 @@ impl Upstream {
         let identity = match (&self.backend_cert, &self.backend_key) {
             (Some(chain), Some(key)) => Some(identity(&folder.join(chain), &folder.join(key))?),
             (None, None) => None,
-            _ => return Err(Failure::new("backend_cert and backend_key go together")),
+            _ => return Err(Failure::new("backend_cert and backend_key must be given together")),
         };
         let alpn: &[&str] = match protocol {
             Protocol::Postgres => protocol.alpn(),
@@ -435,7 +436,7 @@ fn system_roots() -> Result<Vec<Vec<u8>>, Failure> {
     let given = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
     let usual = SYSTEM_CAS.iter().map(PathBuf::from).find(|path| path.exists());
     let path = given.or(usual).ok_or_else(|| {
-        Failure::new("it is not known which CAs to believe").hint("name them in a PEM file")
+        Failure::new("the system's trusted CAs were not found").hint("name them in a PEM file")
     })?;
     trust::load(&path)
 }
@@ -444,7 +445,7 @@ fn nets(texts: &[String]) -> Result<Vec<IpNet>, Failure> {
     let parse = |text: &String| {
         let alone = || text.parse().ok().map(|address: std::net::IpAddr| IpNet::from(address));
         text.parse().ok().or_else(alone).ok_or_else(|| {
-            Failure::new(format!("{text} is no network")).hint("a network is such as 10.0.0.0/8")
+            Failure::new(format!("{text} is not a network")).hint("write it like 10.0.0.0/8")
         })
     };
     texts.iter().map(parse).collect()
@@ -456,7 +457,7 @@ pub(crate) fn duration(seconds: f64) -> Result<Duration, Failure> {
     if (0.001..=MAX).contains(&seconds) {
         return Ok(Duration::from_secs_f64(seconds));
     }
-    Err(Failure::new(format!("{seconds} seconds are too few or too many")))
+    Err(Failure::new(format!("{seconds} seconds is too short or too long")))
 }
 
 /// The row with this name.
@@ -464,7 +465,7 @@ pub(crate) fn row<T: Copy>(rows: &[(&str, T)], what: &str, name: &str) -> Result
     rows.iter().find(|(known, _)| *known == name).map(|(_, value)| *value).ok_or_else(|| {
         let known: Vec<_> = rows.iter().map(|(known, _)| *known).collect();
         Failure::new(format!("{name} is not a {what}"))
-            .hint(format!("known are {}", known.join(", ")))
+            .hint(format!("choose one of {}", known.join(", ")))
     })
 }
 

@@ -74,7 +74,10 @@ impl Followed {
 type Taken = Result<(), Failure>;
 
 fn refused(what: &str, failure: &Failure) {
-    tracing::error!(error = failure.message(), "{what} cannot be used: those before stay");
+    tracing::error!(
+        error = failure.message(),
+        "{what} cannot be used: the previous ones stay in use"
+    );
 }
 
 /// The files that a server has loaded, by their stamps from before they were read.
@@ -164,7 +167,7 @@ fn certificates(data: &Data, door: &Door, shows: &Shows, names: &[String]) -> Ta
         replaced(door.replace_certificates(shown.certificates))?;
         // Written last: clients that trust only the new root would not trust the previous certificates.
         if let Err(failure) = data.give_roots(&shown.roots) {
-            tracing::error!(error = failure.message(), "the roots cannot be given to clients");
+            tracing::error!(error = failure.message(), "the roots cannot be written for clients");
         }
         Ok(())
     })

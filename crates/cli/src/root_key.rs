@@ -20,8 +20,8 @@ use crate::{files, shell};
 
 /// Length below which passphrases for new keys are refused, in characters.
 const MIN_PASSPHRASE: usize = 12;
-const FORMS: &str = "known are file:PATH, passphrase:env:NAME, passphrase:file:PATH, passphrase: (asks on \
-                     the terminal) and pkcs11:token=...;object=...?module-path=...&pin-source=file:PATH";
+const FORMS: &str = "use file:PATH, passphrase:env:NAME, passphrase:file:PATH, passphrase: (asks on \
+                     the terminal) or pkcs11:token=...;object=...?module-path=...&pin-source=file:PATH";
 
 /// Where the key-encryption key of a store comes from.
 #[derive(Clone)]
@@ -61,7 +61,7 @@ impl Provider {
     /// Reads `file:PATH`, `passphrase:SOURCE` or a PKCS #11 URI. Relative paths are below `base`.
     pub(crate) fn parse(text: &str, base: &Path) -> Result<Self, Failure> {
         // The text may hold a PIN or, by mistake, a key: it is not quoted.
-        let unknown = || Failure::new("the root key's place is not understood").hint(FORMS);
+        let unknown = || Failure::new("the root key's location is not valid").hint(FORMS);
         let path = |path: &str| match path {
             "" => Err(unknown()),
             path => Ok(base.join(path)),
@@ -114,15 +114,15 @@ impl Provider {
         let standard = KeyStorage::by_name(name).ok_or_else(|| {
             let known: Vec<_> = KEY_STORAGE.iter().map(|row| row.name).collect();
             Failure::new(format!("key_storage_standard: {name} is not a known standard"))
-                .hint(format!("known are {}", known.join(", ")))
+                .hint(format!("choose one of {}", known.join(", ")))
                 .about("key_storage_standard")
         })?;
         match self {
             Self::Pkcs11(_) => Ok(Some(standard)),
             Self::File(_) | Self::Passphrase(_) => Err(Failure::new(format!(
-                "key_storage_standard: {name} cannot be claimed, since no token keeps the root key"
+                "key_storage_standard: {name} cannot be claimed: no token keeps the root key"
             ))
-            .hint("take the setting away, or move the root key with: outlast root-key rotate --to pkcs11:URI")
+            .hint("remove the setting, or move the root key with: outlast root-key rotate --to pkcs11:URI")
             .about("key_storage_standard")),
         }
     }
@@ -151,7 +151,7 @@ impl Provider {
                 _ => "file:PATH",
             };
             return Err(Failure::new(format!(
-                "the root key is kept by the provider {name}, and {self} was given"
+                "the root key is kept by the provider {name}, but {self} was given"
             ))
             .hint(format!(
                 "say where it is with --root-key {form}, OUTLAST_ROOT_KEY, or root_key in outlast.toml"
@@ -181,7 +181,7 @@ impl Provider {
             }
             Self::File(path) => Err(Failure::file(path, &"the file exists already")),
             _ => Err(Failure::new(
-                "the root key of this store has never been rotated and lives in a file",
+                "the root key of this store has never been rotated and is in a file",
             )
             .hint("restore it with --root-key file:PATH; then: outlast root-key rotate --to ...")),
         }
@@ -223,7 +223,7 @@ impl Provider {
         match self {
             Self::File(path) => {
                 let found = kek.direct().map(SoftwareKek::fingerprint_of).unwrap_or_default();
-                let wanted = stated.map(|wanted| format!(", and the store needs {wanted}"));
+                let wanted = stated.map(|wanted| format!("; the store needs {wanted}"));
                 Failure::file(
                     path,
                     &format!(
@@ -231,7 +231,7 @@ impl Provider {
                         wanted.unwrap_or_default()
                     ),
                 )
-                .hint("put the root key back that the store was made with")
+                .hint("put back the root key that the store was made with")
             }
             Self::Passphrase(_) => Failure::new("the passphrase is wrong, or the store is damaged")
                 .hint("give the passphrase that the store was made with or last rotated to"),
@@ -251,8 +251,8 @@ impl Source {
             Some(("file", path)) if !path.is_empty() => Ok(Self::File(PathBuf::from(path))),
             None if text.is_empty() => Ok(Self::Terminal),
             // The text may be the passphrase itself, by mistake: it is not quoted.
-            _ => Err(Failure::new("the passphrase's place is not understood")
-                .hint("known are env:NAME, file:PATH, and \"\" to be asked on the terminal")
+            _ => Err(Failure::new("the source of the passphrase is not valid")
+                .hint("use env:NAME, file:PATH, or \"\" to be asked on the terminal")
                 .code(2)),
         }
     }
@@ -266,7 +266,7 @@ impl Source {
     }
 
     fn read(&self) -> Result<Secret, Failure> {
-        let empty = |what: String| Failure::new(format!("{what} holds no passphrase"));
+        let empty = |what: String| Failure::new(format!("{what} contains no passphrase"));
         match self {
             Self::Environment(name) => match std::env::var(name) {
                 Ok(text) if !text.is_empty() => Ok(Secret::new(text.into_bytes())),
@@ -290,11 +290,11 @@ impl Source {
         let passphrase = self.read()?;
         if passphrase.len() < MIN_PASSPHRASE {
             return Err(Failure::new("the passphrase is too short").hint(format!(
-                "it needs {MIN_PASSPHRASE} or more characters; six random words are good"
+                "use {MIN_PASSPHRASE} or more characters, such as six random words"
             )));
         }
         if matches!(self, Self::Terminal)
-            && ask("the same again: ")?.expose() != passphrase.expose()
+            && ask("repeat the passphrase: ")?.expose() != passphrase.expose()
         {
             return Err(Failure::new("the two passphrases differ"));
         }
@@ -305,7 +305,7 @@ impl Source {
 /// Asks on the terminal, without echo.
 fn ask(prompt: &str) -> Result<Secret, Failure> {
     let text = rpassword::prompt_password(prompt).map_err(|error| {
-        Failure::new(format!("no passphrase can be asked for: {error}"))
+        Failure::new(format!("input cannot be read from the terminal: {error}"))
             .hint("without a terminal, use passphrase:env:NAME or passphrase:file:PATH")
     })?;
     Ok(Secret::new(text.into_bytes()))
@@ -313,7 +313,7 @@ fn ask(prompt: &str) -> Result<Secret, Failure> {
 
 fn read_file(path: &Path) -> Result<SoftwareKek, Failure> {
     if !files::exists(path)? {
-        return Err(Failure::file(path, &"the root key's file is not there").hint(
+        return Err(Failure::file(path, &"the root key file does not exist").hint(
             "the store cannot be opened without its root key; restore the file, or say where it is with --root-key",
         ));
     }
@@ -321,7 +321,7 @@ fn read_file(path: &Path) -> Result<SoftwareKek, Failure> {
     let mode = std::fs::metadata(path).map_or(0, |found| found.permissions().mode());
     if mode & 0o077 != 0 {
         crate::output::warning(&format!(
-            "{}: others can read the root key; close it with: chmod 600 {}",
+            "{}: other users can read the root key; to prevent that, run: chmod 600 {}",
             path.display(),
             shell::quoted(path)
         ));
@@ -331,7 +331,7 @@ fn read_file(path: &Path) -> Result<SoftwareKek, Failure> {
         .and_then(|text| SoftwareKek::from_file(text).ok())
         .ok_or_else(|| {
             Failure::file(path, &"the file is not a root key")
-                .hint("put back the file that outlast init made, from where it is kept safe")
+                .hint("put back your safe copy of the file that outlast init made")
         })
 }
 

@@ -55,7 +55,7 @@ impl Listen {
         }
         values::address(text).map(Self::At).map_err(|error| {
             Failure::new(error)
-                .hint("give --revocation-listen something like 0.0.0.0:80, or off")
+                .hint("give --revocation-listen an address such as 0.0.0.0:80, or off")
                 .about("revocation_listen")
         })
     }
@@ -154,7 +154,10 @@ impl Running {
         let Network { listen, http3, connections_per_peer } = network;
         let (listener, address, udp) = listen_both(listen, http3)?;
         let plain = match revocation.listen.address(listen, address) {
-            Some(at) => Some(listen_at(at, "--revocation-listen, or switch it off: off")?),
+            Some(at) => Some(listen_at(
+                at,
+                "--revocation-listen, or switch it off: --revocation-listen off",
+            )?),
             None => None,
         };
         let metrics = metrics.keep()?;
@@ -233,7 +236,7 @@ impl Running {
                 match http3_port {
                     Some(port) => server = server.announcing_http3(port),
                     None => tracing::info!(
-                        "HTTP/3 is not announced: the service URL has another port than is listened at"
+                        "HTTP/3 is not announced: the service URL has a different port than the listener"
                     ),
                 }
                 Some(listener)
@@ -274,7 +277,7 @@ impl Running {
                 Some(tokio::spawn(Arc::new(validator).run(service, system_clock)))
             }
             Err(error) => {
-                tracing::warn!(%error, "there is no DNS: ACME's challenges are not looked at");
+                tracing::warn!(%error, "there is no DNS resolver: ACME challenges are not validated");
                 None
             }
         };
@@ -342,7 +345,7 @@ async fn checkpoints(data: Arc<Data>) {
 fn sum_up(data: &Data) {
     tokio::task::block_in_place(|| {
         if let Err(fault) = data.service.sum_up_strangers(system_clock(), true) {
-            tracing::error!(%fault, "what was signed for strangers could not be summed up");
+            tracing::error!(%fault, "the audit summary of what was signed for unauthenticated callers could not be written");
         }
     });
 }
@@ -353,7 +356,7 @@ fn checkpoint(data: &Data, at_end: bool) {
             tracing::error!(%fault, "the audit events could not be signed");
         }
         if !at_end && let Err(fault) = data.service.patrol_log(system_clock()) {
-            tracing::error!(%fault, "the audit events could not be gone over");
+            tracing::error!(%fault, "the audit events could not be verified again");
         }
     });
 }
@@ -363,7 +366,7 @@ async fn revocation_chores(data: Arc<Data>) {
     loop {
         tokio::task::block_in_place(|| {
             if let Err(fault) = data.service.keep_revocation(system_clock()) {
-                tracing::error!(%fault, "not all that revocation needs could be made");
+                tracing::error!(%fault, "some CRLs or OCSP data could not be made");
             }
         });
         tokio::time::sleep(REVOCATION).await;
@@ -380,7 +383,7 @@ async fn publishing(
         tokio::task::block_in_place(|| {
             let go_on = || !*stopped.borrow();
             if let Err(fault) = data.service.publish(sink.as_ref(), system_clock(), &go_on) {
-                tracing::error!(%fault, "not all that is for buckets could be written");
+                tracing::error!(%fault, "some objects could not be written to buckets");
             }
         });
         tokio::time::sleep(REVOCATION).await;
@@ -392,7 +395,7 @@ async fn chores(data: Arc<Data>, server: Arc<Server>, shows: Shows, names: Vec<S
     loop {
         tokio::task::block_in_place(|| {
             if let Err(fault) = data.service.sweep(reading(system_clock)) {
-                tracing::error!(%fault, "not all that was due could be done");
+                tracing::error!(%fault, "some housekeeping that was due failed");
             }
         });
         tokio::time::sleep(CHORES).await;

@@ -177,7 +177,7 @@ fn choose(
     digest: Option<&'static Digest>,
 ) -> Result<(&'static SignatureAlgorithm, &'static Digest), Failure> {
     let spec = KeySpec::by_name(key_spec)
-        .ok_or_else(|| Failure::new(format!("keys of type {key_spec} are not known here")))?;
+        .ok_or_else(|| Failure::new(format!("keys of type {key_spec} are not supported")))?;
     let rows: Vec<_> = spec.signing.iter().copied().filter(|row| row.oid.is_some()).collect();
     let wanted = digest.map(|digest| digest.name);
     let suits = |row: &&&SignatureAlgorithm, name| row.cms_digests.contains(&name);

@@ -71,7 +71,7 @@ impl Files {
                 )
                 .about("tls_key_file"),
                 Encrypted => Failure::file(&self.key, &error)
-                    .hint("decrypt it: there is nobody to ask when the server starts")
+                    .hint("decrypt it: the server cannot ask for a passphrase")
                     .about("tls_key_file"),
                 _ => Failure::file(&self.chain, &error)
                     .hint("--tls-cert-file takes certificates, the server's own first")
@@ -155,12 +155,12 @@ pub(crate) fn rules(policy: Option<&str>, mode: Option<&str>) -> Result<Rules, F
     };
     let mode = mode.map(str::parse).transpose().map_err(|error: String| {
         Failure::new(format!("the mode {error}"))
-            .hint("outlast server --help says what each mode is; prefer is usual")
+            .hint("outlast server --help explains the modes; prefer is usual")
             .about("mode")
     })?;
     Rules::new(policy, mode).map_err(|error| {
         Failure::new(error.to_string())
-            .hint(format!("outlast policy show {} says what it has", policy.name))
+            .hint(format!("to see what it contains, run: outlast policy show {}", policy.name))
     })
 }
 
@@ -184,12 +184,12 @@ pub(crate) fn shows(
 ) -> Result<Shows, Failure> {
     if chains.len() != keys.len() {
         return Err(Failure::new("each certificate file needs its key file")
-            .hint("give --tls-cert-file and --tls-key-file equally often")
+            .hint("give --tls-cert-file and --tls-key-file the same number of times")
             .about("tls_cert_file"));
     }
     if !chains.is_empty() {
         if kind.is_some() {
-            return Err(Failure::new("there are files with certificates, and a kind of its own")
+            return Err(Failure::new("certificate files and --tls-cert are given together")
                 .hint("give either --tls-cert-file and --tls-key-file, or --tls-cert"));
         }
         let pairs = chains.into_iter().zip(keys);
@@ -200,7 +200,7 @@ pub(crate) fn shows(
         let sets = SETS.iter().map(|row| row.name);
         let known: Vec<_> = KINDS.iter().map(|row| row.name).chain(sets).collect();
         Failure::new(format!("{name} is not a kind of TLS certificate"))
-            .hint(format!("known are {}", known.join(", ")))
+            .hint(format!("choose one of {}", known.join(", ")))
             .about("tls_cert")
     })
 }

@@ -114,7 +114,7 @@ fn changed_counts_are_found_and_restored_stores_recount() {
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["problem_count"], 1, "{report}");
     let what = report["problems"][0]["what"].as_str().unwrap();
-    assert!(what.contains("there are 0 records below it, and there are 2"), "{what}");
+    assert!(what.contains("counts 0 records below it, but there are 2"), "{what}");
     let backup = folder.path("backup");
     succeed(outlast().args(["backup", "--data"]).arg(&folder.data).arg("--out").arg(&backup));
     let restored = folder.path("restored");

@@ -394,7 +394,7 @@ fn a_check_finds_what_is_wrong() {
             "does not open",
         ),
         (format!("DELETE FROM record WHERE key = {first}"), "kms/key/", "key material is missing"),
-        (format!("DELETE FROM record WHERE key = {key}"), "kms/material/", "no key that this material"),
+        (format!("DELETE FROM record WHERE key = {key}"), "kms/material/", "the key that this material"),
         (
             format!("UPDATE record SET value = CAST('{{' AS BLOB) WHERE key = {key}"),
             "kms/key/",
@@ -403,7 +403,7 @@ fn a_check_finds_what_is_wrong() {
         (
             format!("UPDATE record SET value = CAST(replace(value, 'SYMMETRIC_DEFAULT', 'ML_DSA_87') AS BLOB) WHERE key = {key}"),
             "kms/key/",
-            "use is none of its type",
+            "usage is not one that its type allows",
         ),
         (
             format!("UPDATE record SET value = CAST(replace(value, 'SYMMETRIC_DEFAULT', 'RSA_2048') AS BLOB) WHERE key = {key}"),
@@ -548,7 +548,7 @@ fn scheduled_backups_remove_only_their_own_files() {
         std::fs::write(place.join(name), "not a backup").unwrap();
     }
     // By its name the newest is of 2020, so another is due. By its header that one is of today, so it stays.
-    let liar = "it is not the backup that its name says";
+    let liar = "its name does not match the backup in it";
     serve("two that are not removed", &|log| log.matches(liar).count() == 2);
     let found = names(&place);
     assert_eq!(found.len(), 5, "{found:?}");

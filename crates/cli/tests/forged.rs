@@ -63,7 +63,7 @@ fn user(folder: &Folder, name: &str, more: &[&str]) -> Value {
 /// No server starts on rows that differ from the audit events.
 fn assert_not_served(data: &Path) {
     let text = fail(outlast().args(["server", "--data"]).arg(data), 1);
-    assert!(text.contains("put back or taken away") && text.contains("store check"), "{text}");
+    assert!(text.contains("put back or removed") && text.contains("store check"), "{text}");
 }
 
 fn assert_reported(folder: &Folder, key: &str) {
@@ -155,7 +155,7 @@ fn restart_does_not_accept_an_earlier_row() {
         assert_eq!(output.status.code(), Some(1), "{text}");
         assert!(text.contains(&format!("{place}: it {what}")), "{text}");
     };
-    say("is older than what the audit events say");
+    say("is older than the audit events say");
     refused();
     write(&folder.data, place, &weak);
     succeed(outlast().args(["store", "check", "--data"]).arg(&folder.data));

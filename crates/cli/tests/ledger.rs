@@ -156,7 +156,7 @@ fn downgraded_clients_make_the_report_fail() {
         message.contains("1 connection advertised post-quantum but got classical"),
         "{message}"
     );
-    assert!(message.contains("this is a defect"), "{message}");
+    assert!(message.contains("this is a bug"), "{message}");
 }
 
 #[test]

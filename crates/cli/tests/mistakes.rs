@@ -489,7 +489,7 @@ fn proxy_says_where_it_forwards_and_what_it_records() {
     );
     let ledger = folder.path("ledger").display().to_string();
     for (more, told) in [
-        (vec![], "no ledger: who connects how is not recorded (--ledger DIR)".to_owned()),
+        (vec![], "no ledger: connections are not recorded (--ledger DIR)".to_owned()),
         (vec!["--ledger", &ledger], format!("ledger in {ledger}")),
     ] {
         let mut command = outlast();

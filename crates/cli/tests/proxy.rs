@@ -310,7 +310,7 @@ fn postgresql_behind() {
     let proxy = world.proxy(&to, &["--protocol", "postgres"]);
     postgres.stop();
     let said = fail(&mut psql(proxy.port, "sslmode=require"), 2);
-    assert!(said.contains("the server behind this one cannot be reached"), "{said}");
+    assert!(said.contains("the backend server cannot be reached"), "{said}");
 }
 
 /// An SDK on an OpenSSL without hybrids signs for the local port, and the signature is valid at the remote server.
@@ -362,7 +362,7 @@ fn what_the_forwarder_refuses() {
         command
     };
     let said = fail(&mut forward(&["--to", &to, "--ca-bundle", &ca]), 1);
-    assert!(said.contains("hint: it may have no post-quantum group: --mode prefer"), "{said}");
+    assert!(said.contains("hint: it may support no post-quantum group: --mode prefer"), "{said}");
     let said = fail(&mut forward(&["--to", &to, "--ca-bundle", &ca, "--listen", "0.0.0.0:0"]), 1);
     assert!(said.contains("hint: listen at 127.0.0.1"), "{said}");
     let other = World::new();
@@ -377,10 +377,10 @@ fn what_the_forwarder_refuses() {
     );
     assert!(said.contains("--name"), "{said}");
     let said = fail(&mut forward(&["--to", "http://localhost:1", "--ca-bundle", &ca]), 1);
-    assert!(said.contains("is not reached by TLS"), "{said}");
+    assert!(said.contains("is not an address that is reached over TLS"), "{said}");
     let gone = format!("tls://localhost:{}", free_port());
     let said = fail(&mut forward(&["--to", &gone, "--ca-bundle", &ca]), 1);
-    assert!(said.contains("hint: is it running"), "{said}");
+    assert!(said.contains("hint: check that it is running"), "{said}");
     let classical = world.forward(&to, &["--mode", "prefer"]);
     assert!(classical.before.contains("(classical)"), "{}", classical.before);
     let lazy = world.forward(&gone, &["--lazy"]);
@@ -473,20 +473,20 @@ fn wrong_usage_says_what_to_do() {
     let at = ["--listen", "127.0.0.1:0"];
     let to = ["--to", "tcp://127.0.0.1:1"];
     let rows: &[(&[&[&str]], &str)] = &[
-        (&[&at, &shown], "hint: such as --to"),
-        (&[&to, &shown], "hint: such as --listen"),
+        (&[&at, &shown], "hint: give one, such as --to"),
+        (&[&to, &shown], "hint: give one, such as --listen"),
         (&[&at, &to], "hint: give --tls-cert-file"),
         (&[&at, &to, &["--tls-cert-file", &chain, "--tls-key-file", &chain]], "private key"),
-        (&[&at, &to, &shown, &["--protocol", "udp"]], "hint: known are tcp, http, postgres"),
-        (&[&at, &to, &shown, &["--balance", "random"]], "hint: known are round-robin"),
-        (&[&at, &to, &shown, &["--send-proxy-protocol", "v3"]], "hint: known are v1, v2"),
-        (&[&at, &to, &shown, &["--proxy-protocol-from", "here"]], "hint: a network is such as"),
+        (&[&at, &to, &shown, &["--protocol", "udp"]], "hint: choose one of tcp, http, postgres"),
+        (&[&at, &to, &shown, &["--balance", "random"]], "hint: choose one of round-robin"),
+        (&[&at, &to, &shown, &["--send-proxy-protocol", "v3"]], "hint: choose one of v1, v2"),
+        (&[&at, &to, &shown, &["--proxy-protocol-from", "here"]], "hint: write it like"),
         (&[&at, &to, &shown, &["--health", "ping"]], "hint: give tcp, or a path"),
-        (&[&at, &to, &shown, &["--client-auth", "require"]], "hint: say whose certificates"),
-        (&[&at, &shown, &["--to", "ftp://a"]], "hint: a server is tcp://"),
+        (&[&at, &to, &shown, &["--client-auth", "require"]], "hint: name the CAs to trust"),
+        (&[&at, &shown, &["--to", "ftp://a"]], "hint: a backend is tcp://"),
     ];
     for (arguments, expected) in rows {
-        let code = if expected.contains("whose certificates") { 2 } else { 1 };
+        let code = if expected.contains("CAs to trust") { 2 } else { 1 };
         let said = fail(outlast().arg("proxy").args(arguments.concat()), code);
         assert!(said.contains(expected), "{arguments:?}: {said}");
     }

@@ -122,10 +122,10 @@ fn a_passphrase_keeps_the_root_key() {
     let before = items(&data);
     for (wrong, expected) in [
         ("passphrase:env:WRONG", "the passphrase is wrong"),
-        ("passphrase:env:NONE", "NONE holds no passphrase"),
+        ("passphrase:env:NONE", "NONE contains no passphrase"),
         ("file:root.key", "kept by the provider passphrase"),
-        ("passphrase:", "no passphrase can be asked for"),
-        ("correct horse", "not understood"),
+        ("passphrase:", "input cannot be read from the terminal"),
+        ("correct horse", "is not valid"),
     ] {
         for command in ["server", "root-key rotate", "backup --out x", "store check"] {
             let mut run = outlast();
@@ -211,7 +211,7 @@ fn a_token_keeps_the_root_key() {
         (token.uri("kek2", "pin-value=123456"), "not the key that wraps"),
         (token.uri("kek", "pin-value=1").replace("Test", "Best"), "there is no such token"),
         (token.uri("kek", "pin-value=1").replace(".so", ".os"), "cannot be loaded"),
-        (token.uri("kek", "pin=123456"), "the attribute pin is not known"),
+        (token.uri("kek", "pin=123456"), "the attribute pin is not supported"),
     ] {
         let mut command = token.with(root_key(&["rotate", "--root-key", &wrong], &data));
         let code = if expected.contains("attribute") { 2 } else { 1 };

@@ -359,7 +359,7 @@ fn token_that_was_away_is_found_again() {
     let log = std::fs::read_to_string(&log).unwrap();
     println!("{log}");
     assert!(!log.contains("damaged") && !log.contains("123456"), "{log}");
-    assert!(log.contains("the token is there again"), "{log}");
+    assert!(log.contains("the token is available again"), "{log}");
 }
 
 #[test]

@@ -109,7 +109,7 @@ fn hang_up(server: &Server) {
 }
 
 /// The log line about files that are refused.
-const REFUSED: &str = "the TLS certificates cannot be used: those before stay";
+const REFUSED: &str = "the TLS certificates cannot be used: the previous ones stay in use";
 
 #[test]
 fn certificate_files_are_reloaded_without_dropping_connections() {
@@ -178,12 +178,12 @@ fn files_that_do_not_fit_are_refused_at_the_start() {
     for (arguments, text) in [
         (&["--tls-cert-file", chain][..], "each certificate file needs its key file"),
         (&["--tls-cert-file", chain, "--tls-key-file", other], "not the first certificate's"),
-        (&["--tls-cert-file", chain, "--tls-key-file", chain], "no private key"),
+        (&["--tls-cert-file", chain, "--tls-key-file", chain], "exactly one private key"),
         (&["--tls-cert-file", "nowhere", "--tls-key-file", key], "nowhere"),
         (&["--tls-cert", "dual", "--tls-cert-file", chain, "--tls-key-file", key], "of its own"),
         (
             &["--tls-cert", "gold"],
-            "known are ecdsa-p256, ecdsa-p384, ml-dsa-44, ml-dsa-65, ml-dsa-87, dual",
+            "choose one of ecdsa-p256, ecdsa-p384, ml-dsa-44, ml-dsa-65, ml-dsa-87, dual",
         ),
     ] {
         let mut command = outlast();

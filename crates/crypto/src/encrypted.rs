@@ -25,10 +25,10 @@ const MAX_SCRYPT_LANES: u16 = 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecryptError {
     /// Not an `EncryptedPrivateKeyInfo`, or one with an unsupported scheme.
-    #[error("its encryption is damaged or of a scheme that is not read (PBES2 with AES is)")]
+    #[error("its encryption is damaged, or its scheme is not supported (PBES2 with AES is)")]
     Scheme,
     /// Its key derivation asks for more time or memory than a key file may use.
-    #[error("its key derivation asks for more time or memory than a key file may")]
+    #[error("its key derivation needs more time or memory than is allowed for a key file")]
     Costs,
     /// The passphrase is wrong or the content is damaged.
     #[error("the passphrase is wrong, or the key is damaged")]

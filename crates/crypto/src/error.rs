@@ -23,7 +23,7 @@ pub enum CryptoError {
     #[error("the algorithm does not fit the key")]
     UnsupportedAlgorithm,
     /// The operation would take long, and the caller asked for a quick one ([`crate::pace`]). Nothing was done.
-    #[error("it takes long")]
+    #[error("the operation takes long")]
     TakesLong,
     /// The library failed for a reason that the caller does not control (out of memory, no entropy).
     #[error("the cryptographic library failed")]

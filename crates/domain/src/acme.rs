@@ -102,7 +102,8 @@ pub fn set_tags(
         // Choosing the CA takes permission to issue from it, which is not checked here.
         if tags.get(AUTHORITY_TAG) != found.tags().get(AUTHORITY_TAG) {
             return Err(AcmError::Validation(format!(
-                "The tag {AUTHORITY_TAG} is read when the endpoint is made; change the CA by UpdateAcmeEndpoint."
+                "The tag {AUTHORITY_TAG} is read only when the endpoint is created; change the CA with \
+                 UpdateAcmeEndpoint."
             )));
         }
         return Ok(found.set_tags(work, tags)?);

@@ -45,7 +45,7 @@ pub fn signed_head(work: &mut Work<'_>, key: &LogKey) -> Result<SignedCheckpoint
         SignedCheckpoint::parse(text.as_bytes()).map_err(|error| wrong(error.to_string()))?;
     head.verify_log(&key.verifiers()).map_err(|error| wrong(error.to_string()))?;
     if head.checkpoint().origin() != key.origin {
-        return Err(wrong("it is of another log".into()));
+        return Err(wrong("it belongs to another log".into()));
     }
     Ok(head)
 }

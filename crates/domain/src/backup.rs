@@ -77,7 +77,9 @@ pub enum BackupError {
     #[error("this is not a backup of an outlast store")]
     Foreign,
     /// Made by a newer version of Outlast.
-    #[error("the backup has version {0}, and this version of outlast knows up to {VERSION}")]
+    #[error(
+        "the backup has version {0}, and this version of outlast reads versions up to {VERSION}"
+    )]
     TooNew(u32),
     /// The key does not open the backup.
     #[error("the key does not open this backup")]
@@ -321,10 +323,10 @@ impl Reading<'_> {
                     self.restored.root_keys.push((place, key));
                 }
                 Entry::End(counts) if counts != self.restored.counts => {
-                    return damaged("its counts do not fit what is in it");
+                    return damaged("its counts do not match its contents");
                 }
                 Entry::End(_) if !self.chunks.is_at_end() => {
-                    return damaged("something follows its end");
+                    return damaged("there is data after its end");
                 }
                 Entry::End(_) => return Ok(None),
             }
@@ -360,7 +362,7 @@ impl Reading<'_> {
 /// Keeps our error and returns one of the store's that ends the iteration.
 fn stop(place: &mut Option<BackupError>, error: BackupError) -> StoreError {
     *place = Some(error);
-    StoreError::Unavailable("the copy was broken off".into())
+    StoreError::Unavailable("the copy was interrupted".into())
 }
 
 fn encode_header(header: &Header) -> Result<Vec<u8>, BackupError> {

@@ -250,10 +250,7 @@ impl<'a> Look<'a> {
     fn record(&mut self, record_key: &str, value: &[u8]) {
         self.report.records += 1;
         let Some(kind) = records::kind(record_key) else {
-            return self.problem(
-                record_key,
-                "no version of outlast that is known here writes such a record",
-            );
+            return self.problem(record_key, "no known version of outlast writes such a record");
         };
         if let Some(prefix) = kind.tally_of(record_key) {
             *self.counts.entry(prefix).or_default() += 1;
@@ -324,7 +321,7 @@ impl<'a> Look<'a> {
                 return self.problem(record_key, "the key has no known type");
             };
             if usage.is_none_or(|usage| !spec.usages.contains(&usage)) {
-                self.problem(record_key, "the key's use is none of its type");
+                self.problem(record_key, "the key's usage is not one that its type allows");
             }
             self.keys.insert(record_key.to_owned(), KeyParts { spec, present, absent });
         } else if let Some(rest) = record_key.strip_prefix("kms/alias/") {
@@ -421,7 +418,8 @@ impl<'a> Look<'a> {
         if let Some(rest) = record_key.strip_prefix("kms/material/") {
             let owner = rest.rsplit_once('/').map(|(key, _)| format!("kms/key/{key}"));
             let Some(key) = owner.and_then(|owner| self.keys.get(&owner)) else {
-                return self.problem(record_key, "there is no key that this material belongs to");
+                return self
+                    .problem(record_key, "the key that this material belongs to is missing");
             };
             let is = |list: &[String]| list.iter().any(|listed| listed == record_key);
             let (gone, listed) = (is(&key.absent), is(&key.present));
@@ -446,7 +444,7 @@ impl<'a> Look<'a> {
             },
         };
         let Some((spec, Some(public_key))) = self.public_keys.get(&owner) else {
-            return self.problem(record_key, "there is no certificate that this key belongs to");
+            return self.problem(record_key, "the certificate that this key belongs to is missing");
         };
         let outcome = match spec {
             Some(spec) => try_out(spec, secret).and_then(|key| same_key(key.as_ref(), public_key)),

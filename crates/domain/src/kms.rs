@@ -119,7 +119,7 @@ pub enum KmsError {
     #[error("{0}")]
     InvalidGrantId(String),
     /// `InvalidMarkerException`
-    #[error("The marker is not one that this service gave.")]
+    #[error("The marker was not issued by this service.")]
     InvalidMarker,
     /// `IncorrectKeyMaterialException`
     #[error("{0}")]

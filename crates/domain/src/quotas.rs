@@ -39,7 +39,7 @@ pub const KMS_KEYS: Quota = Quota {
     default: 100_000,
     what: "KMS keys",
     of: "of an account in a Region",
-    instead: "Schedule keys that are not needed for deletion",
+    instead: "Schedule the deletion of keys that are not needed",
     aws: "AWS KMS keys",
     kind: "kms/key/",
 };
@@ -69,7 +69,7 @@ pub const PRIVATE_CAS: Quota = Quota {
     default: 200,
     what: "private certificate authorities",
     of: "of an account in a Region",
-    instead: "Delete CAs that are not needed, which count until they cannot be restored any more",
+    instead: "Delete CAs that are not needed (a deleted CA counts until it can no longer be restored)",
     aws: "Number of private certificate authorities (CAs)",
     kind: "ca/authority/",
 };
@@ -191,7 +191,7 @@ fn owner(parts: &str) -> String {
 /// The limit is reached.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "The limit of {most} {what} {of} is reached. {instead}, or ask whoever runs this service to raise {name} in its \
+    "The limit of {most} {what} {of} is reached. {instead}, or ask the operator of this service to raise {name} in \
      [limits]."
 )]
 pub struct Reached {

@@ -90,7 +90,7 @@ pub(crate) fn protection(record_key: &str) -> Protection {
 /// names that the key lacks.
 pub fn title(store: &dyn Store, record_key: &str) -> String {
     let Some(kind) = kind(record_key) else {
-        return format!("the record {record_key}, which is of no known kind");
+        return format!("the record {record_key}, whose kind is unknown");
     };
     let mut named = kind.names(record_key);
     if !kind.named_by.is_empty()

@@ -242,10 +242,10 @@ impl Register {
                 (None, Some(_)) => "it is missing: the audit events do not say that it was deleted",
                 (Some(_), None) => "it was put back: the audit events say that it was deleted",
                 (Some(stored), Some(told)) if stored < *told => {
-                    "it is older than what the audit events say: an earlier state was put back"
+                    "it is older than the audit events say: an earlier state was put back"
                 }
                 (Some(stored), Some(told)) if stored > *told => {
-                    "the audit events do not tell of its last change"
+                    "the audit events do not record its last change"
                 }
                 _ => return None,
             };
@@ -264,8 +264,8 @@ impl Register {
             None if has_head => "it is missing, or cannot be read",
             // Problems that are listed already are not repeated.
             Some((total, told)) if total != told && found.is_empty() => {
-                "the records that decide who may do what are not those that it was made over: some were added, put \
-                 back or taken away"
+                "the records that decide who may do what are not those that it was computed from: some were added, put \
+                 back or removed"
             }
             _ => return found,
         };

@@ -36,10 +36,10 @@ pub enum WitnessError {
     #[error(transparent)]
     Key(#[from] KeyError),
     /// The store has a witness already.
-    #[error("there is a witness in this store already")]
+    #[error("this store already has a witness")]
     Exists,
     /// The store has no witness.
-    #[error("there is no witness in this store")]
+    #[error("this store has no witness")]
     None,
     /// A key of an algorithm that logs do not sign with.
     #[error("logs do not sign with keys for signatures of kind \"{0}\"")]

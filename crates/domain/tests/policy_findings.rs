@@ -86,9 +86,9 @@ fn values_keys_and_actions_that_do_not_go_together() {
         // Spelling, and other services.
         (kms.clone(), not("aws:ViaAwsServices"), "there is no such key"),
         (kms.clone(), json!({ "StringEquals": { "kms:KeySpecs": "x" } }), "there is no such key"),
-        (kms.clone(), json!({ "StringEquals": { "s3:prefix": "x" } }), "a key of a service that is not here"),
-        (kms.clone(), json!({ "StringEquals": { "acm-pca:TemplateArn": "x" } }), "other actions"),
-        (json!(["acm:*", "sts:AssumeRole"]), json!({ "StringEquals": { "kms:KeySpec": "x" } }), "other actions"),
+        (kms.clone(), json!({ "StringEquals": { "s3:prefix": "x" } }), "a key of a service that outlast does not have"),
+        (kms.clone(), json!({ "StringEquals": { "acm-pca:TemplateArn": "x" } }), "does not apply to these actions"),
+        (json!(["acm:*", "sts:AssumeRole"]), json!({ "StringEquals": { "kms:KeySpec": "x" } }), "does not apply to these actions"),
         // Types.
         (kms.clone(), json!({ "StringEquals": { "aws:SourceIp": "192.0.2.0/24" } }), "whose type is IP address"),
         (kms.clone(), json!({ "StringEquals": { "aws:SecureTransport": "True" } }), "whose type is Bool"),

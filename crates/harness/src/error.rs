@@ -9,7 +9,9 @@ pub const ANOTHER_EMULATION: &str = "another emulation is running";
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// The user pressed Ctrl-C.
-    #[error("interrupted; what was measured is kept, and the same command goes on from there")]
+    #[error(
+        "interrupted; the measurements so far are kept, and the same command continues from there"
+    )]
     Interrupted,
     /// The machine lacks something; other measurements may still work.
     #[error("{what} is not available: {needs}")]

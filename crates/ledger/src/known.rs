@@ -156,13 +156,13 @@ pub static SOFTWARE: &[Software] = &[
         name: "OpenSSL 3.0 to 3.4",
         groups: &[0x001d, 0x0017, 0x001e, 0x0019, 0x0018, 0x0100, 0x0101, 0x0102, 0x0103, 0x0104],
         grease: false,
-        hint: "upgrade OpenSSL to 3.5, or put `outlast forward` beside it",
+        hint: "upgrade OpenSSL to 3.5, or connect it through `outlast forward`",
     },
     Software {
         name: "OpenSSL 1.1.1",
         groups: &[0x001d, 0x0017, 0x001e, 0x0019, 0x0018],
         grease: false,
-        hint: "upgrade OpenSSL to 3.5, or put `outlast forward` beside it",
+        hint: "upgrade OpenSSL to 3.5, or connect it through `outlast forward`",
     },
     Software {
         name: "Go 1.26 or newer",
@@ -192,13 +192,13 @@ pub static SOFTWARE: &[Software] = &[
         name: "Java (JSSE of OpenJDK 13 to 26)",
         groups: &[0x001d, 0x0017, 0x0018, 0x0019, 0x001e, 0x0100, 0x0101, 0x0102, 0x0103, 0x0104],
         grease: false,
-        hint: "use a JDK whose JSSE has X25519MLKEM768 (27) or BouncyCastle's BCJSSE, or put `outlast forward` beside it",
+        hint: "use a JDK whose JSSE has X25519MLKEM768 (27) or BouncyCastle's BCJSSE, or connect it through `outlast forward`",
     },
     Software {
         name: "Java (JSSE of OpenJDK 11)",
         groups: &[0x0017, 0x0018, 0x0019, 0x001d, 0x001e, 0x0100, 0x0101, 0x0102, 0x0103, 0x0104],
         grease: false,
-        hint: "use a JDK whose JSSE has X25519MLKEM768 (27) or BouncyCastle's BCJSSE, or put `outlast forward` beside it",
+        hint: "use a JDK whose JSSE has X25519MLKEM768 (27) or BouncyCastle's BCJSSE, or connect it through `outlast forward`",
     },
     Software {
         name: "Chromium 131 or newer",
@@ -216,7 +216,7 @@ pub static SOFTWARE: &[Software] = &[
         name: "Chromium before 124, or with post-quantum key agreement switched off",
         groups: &[0x001d, 0x0017, 0x0018],
         grease: true,
-        hint: "upgrade the browser, and look at its policy PostQuantumKeyAgreementEnabled",
+        hint: "upgrade the browser, and check its policy PostQuantumKeyAgreementEnabled",
     },
     Software {
         name: "Firefox 132 or newer",
@@ -270,18 +270,18 @@ pub fn hint(ability: Ability, software: Option<&Software>) -> &'static str {
     match (software.map(|row| row.hint).filter(|hint| !hint.is_empty()), ability) {
         // At TLS 1.2 it does not matter which software it is.
         (_, Ability::Tls12) => {
-            "it speaks TLS 1.2 at most: allow TLS 1.3 or upgrade its TLS library, or put `outlast forward` beside it"
+            "it speaks TLS 1.2 at most: allow TLS 1.3 or upgrade its TLS library, or connect it through `outlast forward`"
         }
         (_, Ability::Unreadable) => "",
         (_, Ability::Unserved) => {
-            "have it offer X25519MLKEM768, too: the post-quantum groups that it names are not served here"
+            "make it offer X25519MLKEM768, too: its post-quantum groups are not supported here"
         }
         (Some(hint), _) => hint,
         (None, Ability::OldDraft) => {
-            "upgrade its TLS library: it has a draft of ML-KEM that nobody serves any more"
+            "upgrade its TLS library: it offers a draft of ML-KEM that servers no longer support"
         }
         (None, _) => {
-            "upgrade its TLS library to one that has X25519MLKEM768 and leave its groups at their defaults, or put `outlast forward` beside it"
+            "upgrade its TLS library to one that has X25519MLKEM768 and leave its groups at their defaults, or connect it through `outlast forward`"
         }
     }
 }

@@ -362,7 +362,8 @@ impl TryFrom<Cow<'_, str>> for Codes<'_> {
     type Error = LineError;
 
     fn try_from(text: Cow<'_, str>) -> Result<Self, LineError> {
-        let malformed = || LineError::Malformed("a list of code points has odd digits".into());
+        let malformed =
+            || LineError::Malformed("a list of code points has an odd number of digits".into());
         let (codes, rest) = text.as_bytes().as_chunks::<4>();
         if !rest.is_empty() {
             return Err(malformed());
@@ -407,7 +408,7 @@ impl RawHandshake<'_> {
             (Some(served), None, None) => Outcome::Served(served.read()),
             (None, Some(refusal), None) => Outcome::Refused(refusal),
             (None, None, Some(reason)) => Outcome::Failed(reason.into()),
-            _ => return Err(LineError::Malformed("there is not one outcome".into())),
+            _ => return Err(LineError::Malformed("there is not exactly one outcome".into())),
         };
         Ok(Handshake {
             connection: self.c,

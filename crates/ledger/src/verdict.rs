@@ -99,9 +99,9 @@ impl Cause {
     pub fn label(self) -> &'static str {
         match self {
             Self::Mode => "the listener's mode is allow or off",
-            Self::Policy => "the policy has none of the post-quantum groups that it names",
+            Self::Policy => "the policy allows none of the client's post-quantum groups",
             Self::Defect => {
-                "the policy has a group that it names: this is a defect, please report it"
+                "the policy allows one of the client's groups: this is a bug, please report it"
             }
         }
     }

@@ -218,7 +218,7 @@ impl Folder {
         if std::fs::metadata(&self.path)?.mode() & 0o022 != 0 {
             tracing::warn!(
                 folder = %self.path.display(),
-                "the ledger's folder can be written by others than its owner"
+                "users other than its owner can write to the ledger's folder"
             );
         }
         // Follows no file or link that somebody has put there.
@@ -338,7 +338,7 @@ impl Writer {
                 self.unnoted += lines;
                 self.shared.lost.fetch_add(lines, Ordering::Relaxed);
                 if !self.failing {
-                    tracing::error!(%error, "the ledger cannot be written: what is lost is counted");
+                    tracing::error!(%error, "the ledger cannot be written: lost events are counted");
                 }
                 self.failing = true;
             }

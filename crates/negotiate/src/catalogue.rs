@@ -18,7 +18,7 @@ pub static POLICIES: &[SecurityPolicy] = &ROWS;
 static ROWS: [SecurityPolicy; 20] = [
     SecurityPolicy {
         name: "2026-11",
-        summary: "Hybrids first, and classical groups for clients that have nothing better.",
+        summary: "Hybrids first, and classical groups for clients without hybrids.",
         sources: &["RFC 10024", "RFC 8446", "RFC 9325, sections 4.1 and 4.2", "RFC 10042"],
         differences: &[],
         mode: Mode::Prefer,
@@ -41,7 +41,7 @@ static ROWS: [SecurityPolicy; 20] = [
     },
     SecurityPolicy {
         name: "2026-11-require-pq",
-        summary: "Hybrids only: whoever has none is refused.",
+        summary: "Hybrids only: clients without them are refused.",
         sources: &["RFC 10024", "RFC 8446", "RFC 10042"],
         differences: &["TLS 1.2 is left out: it has no post-quantum key exchange."],
         mode: Mode::Require,
@@ -68,13 +68,11 @@ static ROWS: [SecurityPolicy; 20] = [
             "FIPS 186-5",
         ],
         differences: &[
-            "X25519MLKEM768 is in, after the hybrids of NIST curves: its shared secret is \
- that of ML-KEM, then that of X25519, and SP 800-56C (revision 2, section 2) \
- allows a secret Z || T whose first part Z is from an approved scheme, whatever \
- T is. x25519 alone is out: SP 800-56A (revision 3) does not have it.",
-            "ChaCha20-Poly1305 is out: it is no approved cipher.",
-            "A policy is a list of names: whether the module is a validated one is said by \
- its certificate, not here.",
+            "X25519MLKEM768 is in, after the hybrids of NIST curves: its shared secret is that of ML-KEM, then that of \
+             X25519, and SP 800-56C (revision 2, section 2) allows a secret Z || T whose first part Z is from an approved scheme, \
+             whatever T is. x25519 alone is out: SP 800-56A (revision 3) does not include it.",
+            "ChaCha20-Poly1305 is out: it is not an approved cipher.",
+            "A policy is a list of names: whether the module is validated is stated in its certificate, not here.",
         ],
         mode: Mode::Prefer,
         tls: TlsRows {
@@ -104,10 +102,9 @@ static ROWS: [SecurityPolicy; 20] = [
             "draft-becker-cnsa2-ssh-profile-03",
         ],
         differences: &[
-            "SecP384r1MLKEM1024 is in, after MLKEM1024, for clients that have ML-KEM-1024 \
- in no other form; the profile itself names MLKEM1024 only.",
-            "The server needs an ML-DSA-87 certificate: with any other it refuses \
- everybody.",
+            "SecP384r1MLKEM1024 is in, after MLKEM1024, for clients that support ML-KEM-1024 in no other form; the \
+             profile itself names MLKEM1024 only.",
+            "The server needs an ML-DSA-87 certificate: with any other it refuses every client.",
         ],
         mode: Mode::Require,
         tls: TlsRows {
@@ -129,15 +126,15 @@ static ROWS: [SecurityPolicy; 20] = [
             "BSI TR-02102-4, version 2026-01",
         ],
         differences: &[
-            "Made from what is publicly said of TR-02102, not compared with its text: compare it \
-             before you rely on this row.",
-            "X25519MLKEM768 and x25519 are out: TR-02102 recommends NIST and Brainpool \
- curves only. Browsers that have no other hybrid get a classical group.",
-            "Left out, since not implemented: Brainpool curves, finite-field groups, the \
- suites with CCM or CBC, RSA-PSS keys that say so (rsa_pss_pss_*).",
-            "ML-DSA is in, although TR-02102-1 wants it joined with a classical signature: \
- TLS has no such schemes.",
-            "PKCS #1 v1.5 signs no handshake; certificates of older roots still have it.",
+            "Made from public descriptions of TR-02102 and not compared with its text: compare it before you rely on \
+             this policy.",
+            "X25519MLKEM768 and x25519 are out: TR-02102 recommends NIST and Brainpool curves only. Browsers without \
+             another hybrid get a classical group.",
+            "Left out, because they are not implemented: Brainpool curves, finite-field groups, the suites with CCM or \
+             CBC, keys of the type RSA-PSS (rsa_pss_pss_*).",
+            "ML-DSA is in, although TR-02102-1 requires it to be combined with a classical signature: TLS has no such \
+             schemes.",
+            "PKCS #1 v1.5 signs no handshakes; certificates of older roots still use it.",
         ],
         mode: Mode::Prefer,
         tls: TlsRows {
@@ -186,11 +183,11 @@ static ROWS: [SecurityPolicy; 20] = [
     },
     SecurityPolicy {
         name: "legacy-2026-11",
-        summary: "All that is implemented, for the widest crowd; post-quantum groups first.",
+        summary: "All that is implemented, for the most clients; post-quantum groups first.",
         sources: &["RFC 10024", "draft-ietf-tls-mlkem", "RFC 8446", "RFC 8422"],
         differences: &[
             "TLS 1.1 and before, CBC, RSA key transport and SHA-1 are not implemented: \
- clients that need them are not served.",
+             clients that need them are not served.",
         ],
         mode: Mode::Prefer,
         tls: TlsRows {
@@ -216,17 +213,16 @@ static ROWS: [SecurityPolicy; 20] = [
     SecurityPolicy {
         name: "ELBSecurityPolicy-TLS13-1-2-Res-PQ-2025-09",
         summary: "What AWS recommends for load balancers: TLS 1.3 and 1.2, forward secrecy, no \
- CBC.",
+             CBC.",
         sources: &[
             "AWS, Elastic Load Balancing, \"Security policies for your Application Load \
- Balancer\", ELBSecurityPolicy-TLS13-1-2-Res-PQ-2025-09",
+             Balancer\", ELBSecurityPolicy-TLS13-1-2-Res-PQ-2025-09",
             "s2n-tls 0.3.47, tls/s2n_security_policies.c, \
- security_policy_elb_tls13_1_2_Res_PQ_2025_09",
+             security_policy_elb_tls13_1_2_Res_PQ_2025_09",
         ],
         differences: &[
-            "Left out: rsa_pss_pss_sha256, rsa_pss_pss_sha384 and rsa_pss_pss_sha512, which \
- rustls does not have.",
-            "AWS says nothing of SSH in it.",
+            "Left out: rsa_pss_pss_sha256, rsa_pss_pss_sha384 and rsa_pss_pss_sha512, which rustls does not support.",
+            "AWS's policy does not cover SSH.",
         ],
         mode: Mode::Prefer,
         tls: TlsRows {
@@ -244,16 +240,15 @@ static ROWS: [SecurityPolicy; 20] = [
         summary: "Of load balancers: TLS 1.3 and 1.2, forward secrecy.",
         sources: &[
             "AWS, Elastic Load Balancing, \"Security policies for your Application Load \
- Balancer\", ELBSecurityPolicy-TLS13-1-2-PQ-2025-09",
+             Balancer\", ELBSecurityPolicy-TLS13-1-2-PQ-2025-09",
             "s2n-tls 0.3.47, tls/s2n_security_policies.c, \
- security_policy_elb_tls13_1_2_PQ_2025_09",
+             security_policy_elb_tls13_1_2_PQ_2025_09",
         ],
         differences: &[
             "Left out: the suites with CBC, which are not implemented. What is left is \
- ELBSecurityPolicy-TLS13-1-2-Res-PQ-2025-09.",
-            "Left out: rsa_pss_pss_sha256, rsa_pss_pss_sha384 and rsa_pss_pss_sha512, which \
- rustls does not have.",
-            "AWS says nothing of SSH in it.",
+             ELBSecurityPolicy-TLS13-1-2-Res-PQ-2025-09.",
+            "Left out: rsa_pss_pss_sha256, rsa_pss_pss_sha384 and rsa_pss_pss_sha512, which rustls does not support.",
+            "AWS's policy does not cover SSH.",
         ],
         mode: Mode::Prefer,
         tls: TlsRows {
@@ -271,14 +266,13 @@ static ROWS: [SecurityPolicy; 20] = [
         summary: "Of load balancers: TLS 1.3 only.",
         sources: &[
             "AWS, Elastic Load Balancing, \"Security policies for your Application Load \
- Balancer\", ELBSecurityPolicy-TLS13-1-3-PQ-2025-09",
+             Balancer\", ELBSecurityPolicy-TLS13-1-3-PQ-2025-09",
             "s2n-tls 0.3.47, tls/s2n_security_policies.c, \
- security_policy_elb_tls13_1_3_PQ_2025_09",
+             security_policy_elb_tls13_1_3_PQ_2025_09",
         ],
         differences: &[
-            "Left out: rsa_pss_pss_sha256, rsa_pss_pss_sha384 and rsa_pss_pss_sha512, which \
- rustls does not have.",
-            "AWS says nothing of SSH in it.",
+            "Left out: rsa_pss_pss_sha256, rsa_pss_pss_sha384 and rsa_pss_pss_sha512, which rustls does not support.",
+            "AWS's policy does not cover SSH.",
         ],
         mode: Mode::Prefer,
         tls: TlsRows {
@@ -298,17 +292,16 @@ static ROWS: [SecurityPolicy; 20] = [
     SecurityPolicy {
         name: "ELBSecurityPolicy-TLS13-1-2-Res-FIPS-PQ-2025-09",
         summary: "What AWS recommends for load balancers under FIPS 140-3: TLS 1.3 and 1.2, no \
- CBC.",
+             CBC.",
         sources: &[
             "AWS, Elastic Load Balancing, \"Security policies for your Application Load \
- Balancer\", ELBSecurityPolicy-TLS13-1-2-Res-FIPS-PQ-2025-09",
+             Balancer\", ELBSecurityPolicy-TLS13-1-2-Res-FIPS-PQ-2025-09",
             "s2n-tls 0.3.47, tls/s2n_security_policies.c, \
- security_policy_elb_tls13_1_2_Res_FIPS_PQ_2025_09",
+             security_policy_elb_tls13_1_2_Res_FIPS_PQ_2025_09",
         ],
         differences: &[
-            "Left out: rsa_pss_pss_sha256, rsa_pss_pss_sha384 and rsa_pss_pss_sha512, which \
- rustls does not have.",
-            "AWS says nothing of SSH in it.",
+            "Left out: rsa_pss_pss_sha256, rsa_pss_pss_sha384 and rsa_pss_pss_sha512, which rustls does not support.",
+            "AWS's policy does not cover SSH.",
         ],
         mode: Mode::Prefer,
         tls: TlsRows {
@@ -326,14 +319,13 @@ static ROWS: [SecurityPolicy; 20] = [
         summary: "Of load balancers under FIPS 140-3: TLS 1.3 only.",
         sources: &[
             "AWS, Elastic Load Balancing, \"Security policies for your Application Load \
- Balancer\", ELBSecurityPolicy-TLS13-1-3-FIPS-PQ-2025-09",
+             Balancer\", ELBSecurityPolicy-TLS13-1-3-FIPS-PQ-2025-09",
             "s2n-tls 0.3.47, tls/s2n_security_policies.c, \
- security_policy_elb_tls13_1_3_FIPS_PQ_2025_09",
+             security_policy_elb_tls13_1_3_FIPS_PQ_2025_09",
         ],
         differences: &[
-            "Left out: rsa_pss_pss_sha256, rsa_pss_pss_sha384 and rsa_pss_pss_sha512, which \
- rustls does not have.",
-            "AWS says nothing of SSH in it.",
+            "Left out: rsa_pss_pss_sha256, rsa_pss_pss_sha384 and rsa_pss_pss_sha512, which rustls does not support.",
+            "AWS's policy does not cover SSH.",
         ],
         mode: Mode::Prefer,
         tls: TlsRows {
@@ -349,11 +341,11 @@ static ROWS: [SecurityPolicy; 20] = [
     SecurityPolicy {
         name: "ELBSecurityPolicy-TLS13-1-3-CNSA2-INTEROP1-FIPS-PQ-2026-07",
         summary: "Of load balancers on the way from CNSA 1.0 to 2.0: ML-KEM-1024, or P-384 for \
- clients without it.",
+             clients without it.",
         sources: &["s2n-tls 0.3.47, tls/s2n_security_policies.c, security_policy_20260720"],
         differences: &[
-            "Left out: rsa_pss_pss_sha384, which rustls does not have.",
-            "AWS says nothing of SSH in it.",
+            "Left out: rsa_pss_pss_sha384, which rustls does not support.",
+            "AWS's policy does not cover SSH.",
         ],
         mode: Mode::Prefer,
         tls: TlsRows {
@@ -375,14 +367,13 @@ static ROWS: [SecurityPolicy; 20] = [
         name: "PQ-TLS-1-2-2024-10-07",
         summary: "What AWS services offered with the first ML-KEM hybrids.",
         sources: &["s2n-tls 0.3.47, tls/s2n_security_policies.c, \
- security_policy_pq_tls_1_2_2024_10_07"],
+             security_policy_pq_tls_1_2_2024_10_07"],
         differences: &[
             "Left out: the suites with CBC and those with RSA key transport, which are not \
- implemented.",
+             implemented.",
             "Left out: signatures with SHA-1 and SHA-224.",
-            "Left out: rsa_pss_pss_sha256, rsa_pss_pss_sha384 and rsa_pss_pss_sha512, which \
- rustls does not have.",
-            "AWS says nothing of SSH in it.",
+            "Left out: rsa_pss_pss_sha256, rsa_pss_pss_sha384 and rsa_pss_pss_sha512, which rustls does not support.",
+            "AWS's policy does not cover SSH.",
         ],
         mode: Mode::Prefer,
         tls: TlsRows {
@@ -398,14 +389,13 @@ static ROWS: [SecurityPolicy; 20] = [
     SecurityPolicy {
         name: "20250721",
         summary: "What s2n-tls called default_pq in 0.3.47: three hybrids, and ML-DSA \
- certificates.",
+             certificates.",
         sources: &["s2n-tls 0.3.47, tls/s2n_security_policies.c, security_policy_20250721"],
         differences: &[
             "Left out: the suites with CBC, which are not implemented.",
             "Left out: certificates signed with SHA-224.",
-            "Left out: rsa_pss_pss_sha256, rsa_pss_pss_sha384 and rsa_pss_pss_sha512, which \
- rustls does not have.",
-            "AWS says nothing of SSH in it.",
+            "Left out: rsa_pss_pss_sha256, rsa_pss_pss_sha384 and rsa_pss_pss_sha512, which rustls does not support.",
+            "AWS's policy does not cover SSH.",
         ],
         mode: Mode::Prefer,
         tls: TlsRows {
@@ -467,9 +457,8 @@ static ROWS: [SecurityPolicy; 20] = [
         summary: "What s2n-tls called default in 0.3.47: three hybrids, no ML-DSA.",
         sources: &["s2n-tls 0.3.47, tls/s2n_security_policies.c, security_policy_20251014"],
         differences: &[
-            "Left out: rsa_pss_pss_sha256, rsa_pss_pss_sha384 and rsa_pss_pss_sha512, which \
- rustls does not have.",
-            "AWS says nothing of SSH in it.",
+            "Left out: rsa_pss_pss_sha256, rsa_pss_pss_sha384 and rsa_pss_pss_sha512, which rustls does not support.",
+            "AWS's policy does not cover SSH.",
         ],
         mode: Mode::Prefer,
         tls: TlsRows {
@@ -504,9 +493,8 @@ static ROWS: [SecurityPolicy; 20] = [
         sources: &["s2n-tls 0.3.47, tls/s2n_security_policies.c, security_policy_20251015"],
         differences: &[
             "Left out: certificates signed with SHA-224.",
-            "Left out: rsa_pss_pss_sha256, rsa_pss_pss_sha384 and rsa_pss_pss_sha512, which \
- rustls does not have.",
-            "AWS says nothing of SSH in it.",
+            "Left out: rsa_pss_pss_sha256, rsa_pss_pss_sha384 and rsa_pss_pss_sha512, which rustls does not support.",
+            "AWS's policy does not cover SSH.",
         ],
         mode: Mode::Prefer,
         tls: TlsRows {
@@ -529,12 +517,11 @@ static ROWS: [SecurityPolicy; 20] = [
     SecurityPolicy {
         name: "20260219",
         summary: "What s2n-tls called cnsa_2 in 0.3.47: ML-KEM-1024, ML-DSA-87 and AES-256, \
- nothing else.",
+             nothing else.",
         sources: &["s2n-tls 0.3.47, tls/s2n_security_policies.c, security_policy_20260219"],
         differences: &[
-            "The server needs an ML-DSA-87 certificate: with any other it refuses \
- everybody.",
-            "AWS says nothing of SSH in it.",
+            "The server needs an ML-DSA-87 certificate: with any other it refuses every client.",
+            "AWS's policy does not cover SSH.",
         ],
         mode: Mode::Require,
         tls: TlsRows {
@@ -551,10 +538,9 @@ static ROWS: [SecurityPolicy; 20] = [
         name: "TransferSecurityPolicy-2025-03",
         summary: "Of Transfer Family: SFTP with hybrids first.",
         sources: &["AWS, Transfer Family, \"Security policies for AWS Transfer Family servers\", \
- TransferSecurityPolicy-2025-03"],
+             TransferSecurityPolicy-2025-03"],
         differences: &[
-            "AWS's row has TLS suites for FTPS and content encryption for AS2, too; it is \
- for SSH only here.",
+            "AWS's policy also has TLS suites for FTPS and content encryption for AS2; here it is for SSH only.",
         ],
         mode: Mode::Prefer,
         tls: TlsRows {
@@ -571,12 +557,11 @@ static ROWS: [SecurityPolicy; 20] = [
         name: "TransferSecurityPolicy-FIPS-2025-03",
         summary: "Of Transfer Family under FIPS 140-3: SFTP with hybrids first.",
         sources: &["AWS, Transfer Family, \"Security policies for AWS Transfer Family servers\", \
- TransferSecurityPolicy-FIPS-2025-03"],
+             TransferSecurityPolicy-FIPS-2025-03"],
         differences: &[
             "Left out: diffie-hellman-group-exchange-sha256, whose groups are not those of \
- SP 800-56A (revision 3).",
-            "AWS's row has TLS suites for FTPS and content encryption for AS2, too; it is \
- for SSH only here.",
+             SP 800-56A (revision 3).",
+            "AWS's policy also has TLS suites for FTPS and content encryption for AS2; here it is for SSH only.",
         ],
         mode: Mode::Prefer,
         tls: TlsRows {

@@ -60,13 +60,13 @@ pub enum OfferError {
     #[error("the first record is not a handshake record of TLS")]
     Record,
     /// A record of neither TLS nor SSL 3.
-    #[error("the record is of no version of TLS")]
+    #[error("the record has no version of TLS")]
     Version,
     /// SSL 2.0.
-    #[error("the ClientHello is one of SSL 2.0")]
+    #[error("the ClientHello is in the format of SSL 2.0")]
     SslV2,
     /// HTTP without TLS.
-    #[error("this is a request of plain HTTP")]
+    #[error("this is a plain HTTP request")]
     Http,
     /// An empty handshake record.
     #[error("a handshake record is empty")]
@@ -99,7 +99,7 @@ pub enum OfferError {
     #[error("the ClientHello offers TLS 1.3 without {0}")]
     Missing(&'static str),
     /// The ClientHello after a HelloRetryRequest differs.
-    #[error("the second ClientHello has changed: {0}")]
+    #[error("the second ClientHello has a forbidden change: {0}")]
     Changed(&'static str),
 }
 
@@ -228,7 +228,7 @@ impl Offer {
     fn check(&self, compressions: &[u8]) -> Result<(), OfferError> {
         let has = |kind: u16| self.extensions.contains(&kind);
         if !compressions.contains(&0) {
-            return Err(OfferError::Illegal("no way to send uncompressed"));
+            return Err(OfferError::Illegal("no null compression method"));
         }
         if !(has(SUPPORTED_VERSIONS) && self.versions.contains(&0x0304)) {
             return Ok(());
@@ -256,7 +256,7 @@ impl Offer {
                 named.insert(*group);
             });
             if shares.iter().any(|share| !named.contains(*share)) {
-                return Err(OfferError::Illegal("a share of a group that it does not name"));
+                return Err(OfferError::Illegal("a share of a group that it does not offer"));
             }
         }
         Ok(())
@@ -282,11 +282,11 @@ fn server_name(content: &mut Reader<'_>) -> Result<Option<String>, OfferError> {
             return Err(OfferError::Malformed);
         }
         if ServerName::try_from(name).is_err() {
-            return Err(OfferError::Illegal("a server name that is none"));
+            return Err(OfferError::Illegal("an invalid server name"));
         }
         found = Some(name.escape_ascii().to_string());
     }
-    found.map(Some).ok_or(OfferError::Illegal("a server name that is none"))
+    found.map(Some).ok_or(OfferError::Illegal("an invalid server name"))
 }
 
 fn protocols(content: &mut Reader<'_>) -> Result<Vec<String>, OfferError> {

@@ -121,10 +121,10 @@ impl Default for Rules {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NothingLeft {
     /// The policy is for SSH.
-    #[error("the security policy {0:?} says nothing of TLS")]
+    #[error("the security policy {0:?} does not cover TLS")]
     NoTls(&'static str),
     /// It has no group of the kind that the mode leaves.
-    #[error("the security policy {0:?} has no {kind} groups, and the mode {1} leaves no others", kind = if *.1 == Mode::Off { "classical" } else { "post-quantum" })]
+    #[error("the security policy {0:?} has no {kind} groups, and the mode {1} allows no others", kind = if *.1 == Mode::Off { "classical" } else { "post-quantum" })]
     NoGroups(&'static str, Mode),
 }
 

@@ -194,7 +194,7 @@ fn rows_that_require_post_quantum_have_nothing_else() {
     let nothing = Rules::new(classical, Some(Mode::Require)).unwrap_err();
     assert_eq!(
         nothing.to_string(),
-        "the security policy \"classical-2026-11\" has no post-quantum groups, and the mode require leaves no others"
+        "the security policy \"classical-2026-11\" has no post-quantum groups, and the mode require allows no others"
     );
     assert_eq!(POLICIES[0].name, "2026-11");
     assert_eq!(Rules::default().mode, Mode::Prefer);

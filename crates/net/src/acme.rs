@@ -127,11 +127,11 @@ impl Validator {
         let jobs = match tokio::task::spawn_blocking(taking).await {
             Ok(Ok(jobs)) => jobs,
             Ok(Err(fault)) => {
-                tracing::error!(%fault, "the looks that ACME needs cannot be read");
+                tracing::error!(%fault, "the ACME validation tasks cannot be read");
                 return;
             }
             Err(error) => {
-                tracing::error!(%error, "the looks that ACME needs cannot be read");
+                tracing::error!(%error, "the ACME validation tasks cannot be read");
                 return;
             }
         };
@@ -147,11 +147,11 @@ impl Validator {
 
     async fn finish(&self, job: Job, service: Arc<Service>, clock: Clock) {
         let outcome = self.look(&job.target).await;
-        tracing::debug!(target = ?job.target, ?outcome, "a target of ACME was asked");
+        tracing::debug!(target = ?job.target, ?outcome, "an ACME validation target was queried");
         let noted =
             tokio::task::spawn_blocking(move || service.acme_outcome(&job, &outcome, clock()));
         if let Ok(Err(fault)) = noted.await {
-            tracing::error!(%fault, "the outcome of a look for ACME was not noted");
+            tracing::error!(%fault, "the outcome of an ACME validation could not be recorded");
         }
     }
 

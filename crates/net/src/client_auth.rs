@@ -180,7 +180,9 @@ impl Allowed {
         if chain_schemes(chain).iter().all(|code| self.certificates.contains(code)) {
             return Ok(());
         }
-        tracing::debug!("a client's chain is signed with what the policy does not allow");
+        tracing::debug!(
+            "a client's chain is signed with an algorithm that the policy does not allow"
+        );
         // RFC 8446, section 6.2: bad_certificate, or unsupported_certificate as here.
         Err(Error::InvalidCertificate(CertificateError::InvalidPurpose))
     }

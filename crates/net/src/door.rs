@@ -286,9 +286,9 @@ pub(crate) fn done(
 ) -> io::Result<()> {
     let served = served(negotiated, choice, current, hello_retry);
     if let Err(difference) = as_decided(&served, choice) {
-        tracing::error!(difference, "a handshake did not end as was decided");
-        handshaking.end(Outcome::Failed(format!("not as was decided: {difference}")));
-        return Err(io::Error::other("the handshake did not end as was decided"));
+        tracing::error!(difference, "a handshake did not end as decided");
+        handshaking.end(Outcome::Failed(format!("not as decided: {difference}")));
+        return Err(io::Error::other("the handshake did not end as decided"));
     }
     handshaking.end(Outcome::Served(served));
     Ok(())

@@ -94,7 +94,9 @@ impl Origin {
                 let stream = tls.stream(&self.host, self.port).await.map_err(Broken::of)?;
                 over(stream, request, wanted).await
             }
-            (true, None) => Err(Broken::of("there is nothing to trust the server by")),
+            (true, None) => {
+                Err(Broken::of("there are no CA certificates to verify the server with"))
+            }
         }
     }
 }

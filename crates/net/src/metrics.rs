@@ -63,14 +63,14 @@ static OPEN: Instrument<2> = Instrument {
 
 static RECEIVED: Instrument<2> = Instrument {
     name: "tls_received",
-    help: "Bytes from clients, TLS and all, counted when a connection ends",
+    help: "Bytes from clients, including TLS, counted when a connection ends",
     unit: Some("bytes"),
     labels: LISTENER,
 };
 
 static SENT: Instrument<2> = Instrument {
     name: "tls_sent",
-    help: "Bytes to clients, TLS and all, counted when a connection ends",
+    help: "Bytes to clients, including TLS, counted when a connection ends",
     unit: Some("bytes"),
     labels: LISTENER,
 };
@@ -91,7 +91,7 @@ static REQUEST_SECONDS: Instrument<2> = Instrument {
 
 static LIMITED: Instrument<3> = Instrument {
     name: "limited",
-    help: "Connections that had to make room, and connections and requests that were refused, by the limit that was reached",
+    help: "Connections closed to make room, and connections and requests refused, by the limit that was reached",
     unit: None,
     labels: ["listener", "limit", "action"],
 };
@@ -105,21 +105,17 @@ static LEDGER_DROPPED: Instrument<0> = Instrument {
 
 static FAILED_BACKUPS: Instrument<0> = Instrument {
     name: "failed_backups",
-    help: "Attempts at a backup of the settings' schedule that failed",
+    help: "Failed attempts at a scheduled backup",
     unit: None,
     labels: [],
 };
 
-static BUILD: Instrument<1> = Instrument {
-    name: "build_info",
-    help: "The program that runs",
-    unit: None,
-    labels: ["version"],
-};
+static BUILD: Instrument<1> =
+    Instrument { name: "build_info", help: "The running program", unit: None, labels: ["version"] };
 
 static STARTED: Instrument<0> = Instrument {
     name: "start_time",
-    help: "When the program began, since 1970",
+    help: "Start time of the program, since 1970",
     unit: Some("seconds"),
     labels: [],
 };

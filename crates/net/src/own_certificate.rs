@@ -21,7 +21,7 @@ pub enum OwnError {
     #[error("the chain cannot be read: {0}")]
     Chain(PkiError),
     /// It contains no certificate.
-    #[error("there is no certificate in the chain's file")]
+    #[error("the chain's file contains no certificate")]
     NoCertificate,
     /// It contains more certificates than a handshake may have.
     #[error("the chain has more than {max} certificates", max = limits::MAX_CHAIN)]
@@ -33,7 +33,7 @@ pub enum OwnError {
     #[error("the private key cannot be read: {0}")]
     Key(#[from] KeyError),
     /// There is no key.
-    #[error("there is no private key in the key's file, or more than one")]
+    #[error("the key's file must contain exactly one private key")]
     NoKey,
     /// The key is encrypted, and nobody can be asked for the passphrase.
     #[error("the private key is encrypted")]

@@ -54,7 +54,7 @@ pub enum ProxyError {
     #[error("two listeners are called {0}")]
     SameName(String),
     /// There is no backend.
-    #[error("listener {0} has no server behind it")]
+    #[error("listener {0} has no backend server")]
     NoBackend(String),
     /// The address cannot be used for listening.
     #[error("{address}: {error}")]

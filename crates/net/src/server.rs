@@ -204,7 +204,7 @@ impl Server {
                     match slots.enter(of, &activity) {
                         Ok(slot) => server.connection(accepted, peer, slot, watcher).await,
                         Err(limit) => {
-                            tracing::debug!(%peer, ?limit, "there was no place for a connection");
+                            tracing::debug!(%peer, ?limit, "a connection was refused, because the server is full");
                         }
                     }
                 };
@@ -286,9 +286,9 @@ impl Server {
                 }
             }
             () = activity.idle(limits::REQUEST_HEAD) => tracing::debug!(%peer, "an idle connection was closed"),
-            () = slot.evicted() => tracing::debug!(%peer, "a connection made room for another one"),
+            () = slot.evicted() => tracing::debug!(%peer, "a connection was closed to make room for another one"),
             () = cancelled.too_many() => {
-                tracing::debug!(%peer, "a client took back too many requests");
+                tracing::debug!(%peer, "a client cancelled too many requests");
             }
         }
     }

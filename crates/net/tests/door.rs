@@ -159,7 +159,7 @@ const BAD: &[Bad] = &[
     ("unknown cipher suites only", |it| it.suites = vec![0x13, 0xff], 40),
     ("a session of 33 bytes", |it| it.session = vec![0; 33], 50),
     ("compression", |it| it.compressions = vec![1, 0], 47),
-    ("no way to send uncompressed", |it| it.compressions = vec![1], 47),
+    ("no null compression method", |it| it.compressions = vec![1], 47),
     ("no compressions", |it| it.compressions.clear(), 50),
     ("an unknown version only", |it| *it.extension(43) = vec![2, 3, 5], 70),
     ("half a version", |it| *it.extension(43) = vec![3, 3, 4, 3], 50),
@@ -171,7 +171,7 @@ const BAD: &[Bad] = &[
         },
         70,
     ),
-    ("a server name that is none", |it| *it.extension(0) = vector(b"\0\0\x03a b"), 47),
+    ("an invalid server name", |it| *it.extension(0) = vector(b"\0\0\x03a b"), 47),
     ("two server names", |it| *it.extension(0) = vector(b"\0\0\x01a\0\0\x01b"), 50),
     ("an empty list of protocols", |it| *it.extension(16) = vec![0, 0], 50),
     ("a protocol without a name", |it| *it.extension(16) = vec![0, 1, 0], 50),
@@ -310,5 +310,5 @@ async fn a_slow_client_is_cut_off_and_reported() {
     client.write_all(&[22]).await.unwrap();
     let accepting = world.door.accept(server, None);
     assert!(tokio::time::timeout(Duration::from_millis(20), accepting).await.is_err());
-    assert_eq!(world.heard.failure(), "given up before it ended");
+    assert_eq!(world.heard.failure(), "abandoned before it ended");
 }

@@ -91,7 +91,7 @@ impl Received {
             }
             if attribute.oid == possession::STATEMENT {
                 if possession.is_some() {
-                    return Err(PkiError::Possession("there are two of it".into()));
+                    return Err(PkiError::Possession("it occurs twice".into()));
                 }
                 possession = Some(Possession::from_attribute(attribute)?);
             }
@@ -109,7 +109,7 @@ impl Received {
         match possession {
             // RFC 9883, section 4: the attribute MUST NOT be used to obtain a signature certificate.
             Some(_) if kind.signs() => {
-                Err(PkiError::Possession("the key asked for can sign the request itself".into()))
+                Err(PkiError::Possession("the requested key can sign the request itself".into()))
             }
             Some(possession) => Ok(Self::Statement(Box::new(WithStatement {
                 possession,
@@ -135,7 +135,7 @@ impl Received {
 fn too_long(len: usize) -> PkiError {
     PkiError::Malformed {
         what: "certificate request",
-        reason: format!("it has {len} bytes, at most {MAX_LEN} are taken"),
+        reason: format!("it has {len} bytes, at most {MAX_LEN} are accepted"),
     }
 }
 

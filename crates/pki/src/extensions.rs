@@ -131,7 +131,7 @@ pub fn key_usage(flags: &[KeyUsages]) -> Result<Extension, PkiError> {
         usage |= *flag;
     }
     if usage.is_empty() {
-        return Err(refused("key usage", "at least one bit is wanted"));
+        return Err(refused("key usage", "at least one bit must be set"));
     }
     extension(id::ID_CE_KEY_USAGE, true, &KeyUsage(usage))
 }
@@ -142,7 +142,7 @@ pub fn extended_key_usage(
     critical: bool,
 ) -> Result<Extension, PkiError> {
     if purposes.is_empty() {
-        return Err(refused("extended key usage", "at least one purpose is wanted"));
+        return Err(refused("extended key usage", "at least one purpose is required"));
     }
     let mut unique = Vec::with_capacity(purposes.len());
     for purpose in purposes {
@@ -157,7 +157,7 @@ pub fn extended_key_usage(
 pub fn certificate_policies(policies: &[Policy]) -> Result<Extension, PkiError> {
     let name = "certificate policies";
     if policies.is_empty() {
-        return Err(refused(name, "at least one policy is wanted"));
+        return Err(refused(name, "at least one policy is required"));
     }
     let mut content = Vec::new();
     for (index, policy) in policies.iter().enumerate() {
@@ -218,7 +218,7 @@ fn access_descriptions(
 ) -> Result<Vec<u8>, PkiError> {
     let name = "information access";
     if descriptions.is_empty() {
-        return Err(refused(name, "at least one description is wanted"));
+        return Err(refused(name, "at least one description is required"));
     }
     let mut content = Vec::new();
     for (method, location) in descriptions {

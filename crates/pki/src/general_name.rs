@@ -210,7 +210,7 @@ pub(crate) fn names_content(names: &[GeneralName]) -> Result<Vec<u8>, PkiError> 
     if names.is_empty() || names.len() > MAX_NAMES {
         return Err(PkiError::Name {
             kind: "GeneralNames".into(),
-            reason: format!("1 to {MAX_NAMES} of them are wanted"),
+            reason: format!("there must be 1 to {MAX_NAMES} names"),
         });
     }
     let mut content = Vec::new();

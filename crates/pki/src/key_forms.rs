@@ -161,14 +161,18 @@ fn explain(pkcs8: &[u8]) -> KeyError {
     }
     let bare = |part: &[u8]| envelope(oid, None, part).ok().map(|der| accepted(der.expose()));
     let Ok(any) = AnyRef::from_der(info.private_key.as_bytes()) else {
-        return KeyError::Malformed("what is inside is not the structure of its type".into());
+        return KeyError::Malformed(
+            "its content is not the structure that its algorithm requires".into(),
+        );
     };
     match any.tag() {
         Tag::ContextSpecific { number: TagNumber(0), .. } => KeyError::Part("seed"),
         Tag::OctetString => KeyError::Part("expanded key"),
         Tag::Sequence => {
             let Ok(both) = any.decode_as::<Both<'_>>() else {
-                return KeyError::Malformed("its numbers do not form a key of its type".into());
+                return KeyError::Malformed(
+                    "its numbers do not form a key of its algorithm".into(),
+                );
             };
             // With the tag [0] IMPLICIT, the OCTET STRING is the seed form.
             let mut seed = both.seed.to_der().unwrap_or_default();
@@ -183,7 +187,9 @@ fn explain(pkcs8: &[u8]) -> KeyError {
                 _ => KeyError::Part("seed"),
             }
         }
-        _ => KeyError::Malformed("what is inside is not the structure of its type".into()),
+        _ => KeyError::Malformed(
+            "its content is not the structure that its algorithm requires".into(),
+        ),
     }
 }
 

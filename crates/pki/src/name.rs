@@ -95,7 +95,8 @@ pub fn name(fields: &[(&str, &str)], custom: &[(String, String)]) -> Result<Name
 /// ```
 pub fn parse(text: &str) -> Result<Name, PkiError> {
     let refused = |reason: String| PkiError::Subject { field: text.to_owned(), reason };
-    let name: Name = text.parse().map_err(|_| refused("not a name by RFC 4514".into()))?;
+    let name: Name =
+        text.parse().map_err(|_| refused("not a distinguished name (RFC 4514)".into()))?;
     if name.is_empty() {
         return Err(refused("there is no attribute in it".into()));
     }

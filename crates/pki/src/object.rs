@@ -128,7 +128,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Object>, PkiError> {
         return Ok(vec![Object { kind, der: Secret::new(bytes.to_vec()) }]);
     }
     if find(bytes, BEGIN).is_none() {
-        return Err(malformed("file", &"neither PEM nor a DER object that is known here"));
+        return Err(malformed("file", &"neither PEM nor a known DER object"));
     }
     let mut out = Vec::new();
     let mut rest = bytes;
@@ -170,7 +170,7 @@ fn object(label: &str, block: &[u8]) -> Result<Object, PkiError> {
     let row = KINDS
         .iter()
         .find(|row| row.labels.contains(&label))
-        .ok_or_else(|| malformed("PEM block", &format!("the label {label} is not known here")))?;
+        .ok_or_else(|| malformed("PEM block", &format!("the label {label} is unknown")))?;
     // RFC 1421 headers: encrypted under a key from a single MD5.
     if find(block, b"Proc-Type: 4,ENCRYPTED").is_some() {
         return Ok(Object { kind: Kind::LegacyEncryptedKey, der: Secret::new(Vec::new()) });

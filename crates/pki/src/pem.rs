@@ -73,7 +73,7 @@ impl Certificate {
             [one] => Self::parse(one),
             several => Err(PkiError::Malformed {
                 what: "certificate",
-                reason: format!("there are {} of them, one is wanted", several.len()),
+                reason: format!("there are {} of them, not one", several.len()),
             }),
         }
     }

@@ -150,14 +150,14 @@ impl Kind {
             (Parameters::Curve(_), _) => true,
         };
         if !parameters_fit {
-            return Some("its algorithm's parameters are not those of its kind".into());
+            return Some("its parameters are not those of its algorithm".into());
         }
         let Some(key) = spki.subject_public_key.as_bytes() else {
             return Some("it is not a whole number of bytes".into());
         };
         let Some(len) = self.len else { return rsa_fault(key) };
         if key.len() != len {
-            return Some(format!("it has {} bytes, {len} are wanted", key.len()));
+            return Some(format!("it has {} bytes instead of {len}", key.len()));
         }
         // RFC 5480, section 2.2: the uncompressed form MUST be supported; others are not.
         if self.family == Some(Family::Ec) && key.first() != Some(&4) {
@@ -185,7 +185,7 @@ fn rsa_fault(key: &[u8]) -> Option<String> {
     };
     let bits = bits(key.modulus.as_bytes());
     if !(MIN_RSA_BITS..=MAX_RSA_BITS).contains(&bits) {
-        return Some(format!("it has {bits} bits, {MIN_RSA_BITS} to {MAX_RSA_BITS} are wanted"));
+        return Some(format!("it has {bits} bits; {MIN_RSA_BITS} to {MAX_RSA_BITS} are allowed"));
     }
     let exponent = key.public_exponent.as_bytes();
     let odd = |number: &[u8]| number.last().is_some_and(|last| last % 2 == 1);

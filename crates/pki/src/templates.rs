@@ -191,7 +191,7 @@ impl Template {
         };
         let usage: Vec<_> = self.key_usage.iter().filter(fits).copied().collect();
         if usage.is_empty() && !self.key_usage.is_empty() {
-            return Err(self.error(&format!("{} keys cannot do what it is for", key.name)));
+            return Err(self.error(&format!("{} keys cannot serve its purpose", key.name)));
         }
         Ok(usage)
     }

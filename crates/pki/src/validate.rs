@@ -239,7 +239,7 @@ pub enum Rule {
     #[error("it is not well-formed: {0}")]
     Malformed(String),
     /// A limit of the validation is reached.
-    #[error("the search for a path was ended: {0}")]
+    #[error("the search for a path was stopped: {0}")]
     Limit(&'static str),
 }
 
@@ -253,7 +253,7 @@ pub fn validate<'a>(
 ) -> Result<Validated<'a>, Refusal> {
     let most = [material.intermediates.len(), material.crls.len(), material.ocsp.len()];
     if most.iter().any(|count| *count > MAX_OFFERED) {
-        return Err(Refusal::new(leaf, Rule::Limit("too many objects are offered")));
+        return Err(Refusal::new(leaf, Rule::Limit("too many objects were given")));
     }
     build::find(leaf, material, options, revocation::check)
 }

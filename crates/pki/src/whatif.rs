@@ -39,7 +39,9 @@ struct Issuer {
 pub fn build(specs: &[&'static KeySpec], dns_names: &[String], now: i64) -> Result<Made, PkiError> {
     let wrong = |reason: String| PkiError::Malformed { what: "chain", reason };
     let Some(between) = specs.len().checked_sub(2).filter(|_| specs.len() <= MAX_LEN) else {
-        return Err(wrong(format!("it has a root, a leaf and at most {MAX_LEN} certificates")));
+        return Err(wrong(format!(
+            "it must have a root, a leaf and at most {MAX_LEN} certificates"
+        )));
     };
     let mut certificates = Vec::new();
     let mut leaf_key = Secret::new(Vec::new());

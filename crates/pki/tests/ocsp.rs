@@ -129,7 +129,7 @@ fn only_the_issuer_and_its_own_delegates_are_believed() {
     let base = || plan(spec, "Responder").usage(&[KeyUsages::DigitalSignature]);
     let no_check = &der::asn1::Null;
     let cases = [
-        ("not included", &good, None, "its certificate is not there"),
+        ("not included", &good, None, "the response does not contain its certificate"),
         (
             "not for OCSP",
             &base().with(NO_CHECK, false, no_check).issue(Some(&ca)),

@@ -81,7 +81,7 @@ async fn committed(store: &dyn Store, transaction: Transaction) -> Result<(), St
         let _ = sender.send(outcome);
     };
     store.commit(transaction, Box::new(tell));
-    let lost = |_| Err(StoreError::Uncertain("nobody has said what became of it".into()));
+    let lost = |_| Err(StoreError::Uncertain("its outcome was never reported".into()));
     receiver.await.unwrap_or_else(lost)
 }
 

@@ -117,7 +117,7 @@ pub struct Transaction {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// A record that the transaction relied on has changed. Nothing was written; start over.
-    #[error("a record changed meanwhile")]
+    #[error("a record was changed in the meantime")]
     Conflict,
     /// The disk is full. Nothing was written.
     #[error("the disk that holds the store is full")]

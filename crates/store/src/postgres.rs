@@ -154,7 +154,7 @@ impl Store for PostgresStore {
         let mut keys = expected.chain(transaction.writes.iter().map(|(key, _)| key));
         // Checked here, it fails this transaction and not all that share its commit.
         if keys.any(|key| key.contains('\0')) {
-            return done(Err(unavailable("PostgreSQL takes no key with a zero byte")));
+            return done(Err(unavailable("PostgreSQL does not accept a key with a zero byte")));
         }
         self.queue.push(transaction, done);
     }

@@ -181,7 +181,9 @@ impl Store for SqliteStore {
         // Never blocks: the caller may be a network thread, and a stalled disk must not stall the others.
         if queue.jobs.len() >= QUEUE {
             drop(queue);
-            return done(Err(StoreError::Unavailable("too many commits wait for the disk".into())));
+            return done(Err(StoreError::Unavailable(
+                "too many commits are waiting for the disk".into(),
+            )));
         }
         queue.jobs.push_back((transaction, done));
         writing.wake.notify_one();

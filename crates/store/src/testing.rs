@@ -169,7 +169,7 @@ impl Postgres {
     /// Starts the server once more after [`Postgres::kill`] or [`Postgres::stop`].
     pub fn start_again(&self) {
         let mut postmaster = self.postmaster();
-        assert!(postmaster.is_none(), "the server runs already");
+        assert!(postmaster.is_none(), "the server is already running");
         let log = std::fs::File::create(self.folder.path().join("log")).unwrap();
         let mut child = None;
         let begun = Instant::now();

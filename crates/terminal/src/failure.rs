@@ -122,7 +122,7 @@ impl From<Fault> for Failure {
                 Self { conflict, ..store_failure(error) }
             }
             Fault::Forged(_) => Self::new(fault.to_string())
-                .hint("see what else was changed with: outlast store check --data DIR"),
+                .hint("to see what else was changed, run: outlast store check --data DIR"),
             fault => Self::new(fault.to_string()),
         }
     }
@@ -149,8 +149,8 @@ pub fn store_failure(error: StoreError) -> Failure {
         StoreError::InUse(_) => Some("stop the other process, or use another data folder"),
         StoreError::Full => Some("make room on the disk and try again"),
         StoreError::Foreign(_) => Some("check the data folder; the file was left as it is"),
-        StoreError::NotEmpty => Some("choose another place"),
-        StoreError::Uncertain(_) => Some("look whether it was done before you try again"),
+        StoreError::NotEmpty => Some("choose an empty folder or database"),
+        StoreError::Uncertain(_) => Some("check whether it was done before you try again"),
         _ => None,
     };
     let failure = Failure::new(error.to_string());

@@ -75,10 +75,10 @@ pub fn io_failure(path: &Path, error: &std::io::Error) -> Failure {
         ErrorKind::PermissionDenied => failure.hint(NOT_PERMITTED),
         ErrorKind::NotFound => failure.hint("check the path: there is nothing there"),
         ErrorKind::NotADirectory => {
-            failure.hint("check the path: a file is where a folder is wanted")
+            failure.hint("check the path: there is a file where a folder is expected")
         }
         ErrorKind::IsADirectory => {
-            failure.hint("check the path: a folder is where a file is wanted")
+            failure.hint("check the path: there is a folder where a file is expected")
         }
         _ => failure,
     }

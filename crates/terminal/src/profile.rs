@@ -172,8 +172,10 @@ impl Connection {
             (Some(certificate), Some(key)) => Some((certificate, key)),
             (None, None) => None,
             _ => {
-                return Err(Failure::new("a client certificate and its key belong together")
-                    .hint("give both --client-cert and --client-key"));
+                return Err(Failure::new(
+                    "a client certificate and its key must be given together",
+                )
+                .hint("give both --client-cert and --client-key"));
             }
         };
         Ok(Settings {

@@ -21,7 +21,7 @@ pub enum CheckpointError {
     #[error("the checkpoint's root is not base64 of a hash that its size can have")]
     Root,
     /// A line after these is empty, or the last one lacks its newline.
-    #[error("the checkpoint does not consist of lines that are not empty")]
+    #[error("the checkpoint has an empty line or an incomplete one")]
     Lines,
 }
 

@@ -14,7 +14,7 @@ pub enum KeyError {
     #[error("a key's name has 1 to 255 bytes and neither spaces nor plus signs")]
     Name,
     /// An unknown type of signature.
-    #[error("signatures of kind {0:#04x} are not known; known are 0x01, 0x04 and 0x06")]
+    #[error("signatures of kind {0:#04x} are unknown; known kinds are 0x01, 0x04 and 0x06")]
     Algorithm(u8),
     /// The key's length does not match its type.
     #[error("the public key has the wrong length")]

@@ -61,13 +61,13 @@ pub enum Refused {
     #[error(transparent)]
     Note(#[from] NoteError),
     /// No log of the policy has signed with this origin.
-    #[error("the checkpoint of \"{0}\" is not signed by a log of the policy")]
+    #[error("the checkpoint of \"{0}\" is not signed by a log in the policy")]
     Log(String),
     /// Too few witnesses have cosigned.
     #[error("the checkpoint's cosignatures do not make the policy's quorum; counted: {}", names(.0))]
     Quorum(Vec<String>),
     /// The entry is not the one at this index.
-    #[error("the entry is not proved to be in the log: {0}")]
+    #[error("the proof does not show that the entry is in the log: {0}")]
     Inclusion(#[from] ProofError),
 }
 

@@ -6,10 +6,10 @@ use crate::{Hash, MAX_SIZE, hash};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ProofError {
     /// The index is outside of a tree of this size, or the new size is smaller than the old one.
-    #[error("the proof's numbers do not fit each other")]
+    #[error("the proof's numbers contradict each other")]
     Numbers,
     /// Too many or too few hashes for these numbers.
-    #[error("the proof has {found} hashes, which is not what its numbers need")]
+    #[error("the proof has {found} hashes, which does not match its numbers")]
     Length {
         /// Number of hashes given.
         found: usize,

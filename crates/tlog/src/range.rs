@@ -12,7 +12,7 @@ pub enum RangeError {
     #[error("the range's bounds are out of order or too large")]
     Bounds,
     /// The number of hashes does not match the bounds.
-    #[error("the range has {found} hashes where its bounds make {expected}")]
+    #[error("the range has {found} hashes, but its bounds require {expected}")]
     Hashes {
         /// Number for the bounds.
         expected: usize,
@@ -20,7 +20,7 @@ pub enum RangeError {
         found: usize,
     },
     /// The second range does not begin where the first one ends.
-    #[error("the second range begins at {found}, the first one ends at {expected}")]
+    #[error("the second range begins at {found}, but the first one ends at {expected}")]
     NotAdjacent {
         /// End of the first.
         expected: u64,

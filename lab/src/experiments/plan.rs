@@ -61,7 +61,7 @@ fn kept(run: &mut Run<'_>, what: &str, part: Result<Part, LabError>) -> Result<P
         Err(error @ (LabError::Interrupted | LabError::File { .. })) => Err(error),
         Err(error) if run.stopped() => Err(error),
         Err(error) => {
-            run.left_out(&format!("{what} is not whole: {error}."));
+            run.left_out(&format!("{what} is incomplete: {error}."));
             Ok(Part { measured: false, trouble: Some(error) })
         }
         part => part,

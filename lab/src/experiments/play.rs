@@ -144,7 +144,11 @@ pub fn contenders(
         found.push((*subject, Contender { name, trace }));
     }
     if !missing.is_empty() {
-        run.left_out(&format!("{} cannot do, so left out: {}.", stack.name(), missing.join("; ")));
+        run.left_out(&format!(
+            "{} does not support, and therefore left out: {}.",
+            stack.name(),
+            missing.join("; ")
+        ));
     }
     Ok(found)
 }

@@ -45,7 +45,7 @@ pub(super) fn exec(argument: &str) -> Result<(), LabError> {
     // The parent may have died before the line above.
     let parent = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get().cast_unsigned());
     if parent != Some(exec.parent) {
-        return Err(LabError::failed("who started it has ended"));
+        return Err(LabError::failed("the process that started it has ended"));
     }
     enter(&exec.namespace)?;
     // As at the other end.

@@ -80,7 +80,7 @@ fn connect(settings: &Settings, short: bool, stop: &AtomicBool) -> Result<Vec<Ch
         },
         Checked {
             measured: format!("the kernel's netem beside it: {beside}"),
-            limit: "told only: it cannot repeat losses".into(),
+            limit: "reported only: it cannot repeat losses".into(),
             met: true,
         },
     ])

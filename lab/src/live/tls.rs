@@ -170,7 +170,7 @@ impl Client for Rustls {
         (times.first_byte_ns, times.last_byte_ns) = (times.handshake_ns, times.handshake_ns);
         let resumed = session.handshake_kind() == Some(rustls::HandshakeKind::Resumed);
         if resumed != (self.kind == Kind::Resumed) {
-            return Err(io::Error::other("the handshake is of another kind than asked"));
+            return Err(io::Error::other("the handshake is not of the requested kind"));
         }
         if transfer.request == 0 && transfer.body == 0 {
             return Ok(());

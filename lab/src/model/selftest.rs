@@ -93,7 +93,10 @@ fn compared(comparison: &Comparison) -> Vec<Checked> {
         limit: comparison.limits.clone(),
         met: comparison.met(),
     };
-    let told =
-        |text: &String| Checked { measured: text.clone(), limit: "told only".into(), met: true };
+    let told = |text: &String| Checked {
+        measured: text.clone(),
+        limit: "reported only".into(),
+        met: true,
+    };
     std::iter::once(result).chain(comparison.beside.iter().map(told)).collect()
 }

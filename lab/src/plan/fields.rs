@@ -20,7 +20,7 @@ pub(super) const PLAN: &[Field<Plan>] = &[
     },
     Field {
         name: "seed",
-        help: "from which all randomness comes; the run's own if it is left out",
+        help: "seed of all randomness; the run's own if left out",
         read: |plan, node| {
             plan.seed = Some(node.whole(0, u64::MAX)?);
             Ok(())
@@ -28,7 +28,7 @@ pub(super) const PLAN: &[Field<Plan>] = &[
     },
     Field {
         name: "rtt_ms",
-        help: "list of round-trip times in milliseconds, 0.05 to 10000; only an endpoint with an address does without",
+        help: "list of round-trip times in milliseconds, 0.05 to 10000; required, except for an endpoint with an address",
         read: |plan, node| {
             plan.rtt_us = node.list(|item| microseconds(item, 0.05, 10_000.0))?;
             Ok(())
@@ -162,7 +162,7 @@ pub(super) const PLAN: &[Field<Plan>] = &[
     Field { name: "endpoint", help: "table: your own server", read: endpoint },
     Field {
         name: "request",
-        help: "table: what is asked for",
+        help: "table: what to request",
         read: |plan, node| node.table(REQUEST, plan),
     },
 ];
@@ -197,7 +197,7 @@ const REQUEST: &[Field<Plan>] = &[
     },
     Field {
         name: "path",
-        help: "path that the endpoint is asked for by GET; / if left out",
+        help: "path to request from the endpoint with GET; / if left out",
         read: |plan, node| {
             let path = node.text()?;
             if !path.starts_with('/') || path.contains(|one: char| !one.is_ascii_graphic()) {
@@ -266,7 +266,7 @@ const ENDPOINT: &[Field<Draft>] = &[
     },
     Field {
         name: "ca_file",
-        help: "PEM file with the authorities that it must come from, from the plan's folder",
+        help: "PEM file with the CA certificates that must have issued it, relative to the plan's folder",
         read: |draft, node| {
             draft.ca_file = Some(node.text()?.to_owned());
             Ok(())

@@ -127,7 +127,7 @@ impl<'a> Node<'a> {
         for item in self.items()? {
             let value = read(&item)?;
             if values.contains(&value) {
-                return Err(item.problem("says the same twice"));
+                return Err(item.problem("contains the same value twice"));
             }
             values.push(value);
         }

@@ -103,7 +103,7 @@ fn what_is_wrong_is_said_with_its_line_and_the_nearest_name() {
         ),
         (
             "title=\"x\"\nkinds=[\"mutual\"]\n[endpoint]\naddress=\"a:1\"\nserver_name=\"a\"\nca_file=\"c\"",
-            &["`mutual` cannot be asked"],
+            &["cannot be measured with `mutual`"],
         ),
         ("title = \"x\"\nrtt_ms = [1]\n[request]\npath = \"a b\"", &["line 4, `path`"]),
     ];

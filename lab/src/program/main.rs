@@ -125,7 +125,7 @@ fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
             std::process::exit(i32::from(INTERRUPTED));
         }
     })
-    .map_err(|error| Failure::new(format!("Ctrl-C cannot be caught: {error}")))?;
+    .map_err(|error| Failure::new(format!("Ctrl-C cannot be handled: {error}")))?;
     Ok(stop)
 }
 
@@ -138,12 +138,12 @@ fn failure(error: &LabError) -> Failure {
             failure.hint("the other experiments run without it: outlast lab list")
         }
         LabError::File { error, .. } if error.kind() == std::io::ErrorKind::StorageFull => failure
-            .hint("what was measured is kept: make room, and the same command goes on from there"),
+            .hint("the measurements so far are kept: make room, and the same command continues from there"),
         LabError::File { error, .. } if error.kind() == std::io::ErrorKind::InvalidData => {
             failure.hint(RESULTS_HINT)
         }
         LabError::Peer { .. } => {
-            failure.hint("what was measured is kept, and the same command goes on from there")
+            failure.hint("the measurements so far are kept, and the same command continues from there")
         }
         _ => failure,
     }

@@ -94,7 +94,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         );
     }
     if unchecked > 0 && arguments.require_all {
-        return Err(Failure::new(text).hint("--require-all wants all of them checked"));
+        return Err(Failure::new(text).hint("--require-all requires every check to run"));
     }
     Ok(())
 }

@@ -141,7 +141,7 @@ fn failure(error: &LabError) -> Failure {
     let failure = Failure::new(error.to_string());
     match error {
         LabError::Plan(_) => failure.hint("see what it takes with: outlast siege --help"),
-        LabError::Peer { .. } => failure.hint("see what the server has logged"),
+        LabError::Peer { .. } => failure.hint("see the server's log"),
         _ => failure,
     }
 }
@@ -192,12 +192,12 @@ fn table(rows: &[Measured], missed: &[Vec<String>], timed: bool) -> String {
         }
     }
     text.push_str(&format!(
-        "\nlimits: ratio {}, failures 0, peak {} MiB above the begin, {} MiB more after the last attack than after the first, or of many after the one in the middle\n",
+        "\nlimits: ratio {}, failures 0, peak {} MiB above the start, {} MiB more after the last attack than after the first (with many attacks: than after the middle one)\n",
         if timed { format!("{RATIO:.0}") } else { "none in the short form".to_owned() },
         PEAK_KIB / 1024,
         GROWTH_KIB / 1024,
     ));
-    text.push_str("times are those of the way of calling that suffers most; the attacker runs on the same machine\n");
+    text.push_str("times are those of the kind of call that suffers most; the attacker runs on the same machine\n");
     text
 }
 

@@ -57,8 +57,8 @@ pub(super) fn sentences(told: &[Told]) -> Vec<String> {
     let pair = |who| table.and_then(|table| Pair::find(table, who));
     let (Some(classical), Some(hybrid)) = (pair(CLASSICAL), pair(HYBRID)) else {
         return vec![format!(
-            "What it costs you is not told here: this run has no figures of the experiment {EXPERIMENT}, \
-             which measures that in a minute (outlast lab run {EXPERIMENT})."
+            "This report does not say what it costs you: the run has no figures of the experiment {EXPERIMENT}, which \
+             measures that in a minute (outlast lab run {EXPERIMENT})."
         )];
     };
     let mut sentences = vec![format!(
@@ -71,18 +71,18 @@ pub(super) fn sentences(told: &[Told]) -> Vec<String> {
         share(hybrid.longer_than(&classical)),
     )];
     sentences.push(if hybrid.longer_than(&classical) < NOTICED {
-        "Nobody who waits for a network notices that: it is no reason to put the key exchange off.".to_owned()
+        "Users who wait for a network do not notice that: it is no reason to postpone the key exchange.".to_owned()
     } else {
-        "That can be noticed: look at what the experiments below say of your links before you decide.".to_owned()
+        "That can be noticed: read what the experiments below say about your links before you decide.".to_owned()
     });
     if let Some(signed) = pair(SIGNED) {
         let felt = if signed.longer_than(&hybrid) < NOTICED {
             "is not noticed either"
         } else {
-            "can be noticed, and is the part to plan: shorter chains, resumption, connections that are kept"
+            "can be noticed, and is the part to plan: shorter chains, resumption, connections that are kept open"
         };
         sentences.push(format!(
-            "ML-DSA-65 certificates beside it make the server's flight {:.1} kB instead of {:.1}, and the handshake {:.1} ms ({}), which {felt}.",
+            "ML-DSA-65 certificates in addition make the server's flight {:.1} kB instead of {:.1}, and the handshake {:.1} ms ({}), which {felt}.",
             signed.flight / 1000.0,
             hybrid.flight / 1000.0,
             signed.far,
@@ -160,7 +160,7 @@ mod tests {
         let signed = (SIGNED, [300.0, 500.0, 91.2, 1784.0, 17_300.0, 17_100.0]);
         let text = sentences(&[told(&[BEFORE, hybrid, signed])]).join(" ");
         for part in
-            ["60 µs", "2272 bytes", "60.6 ms where it took 60.5 (+0.2 %)", "no reason to put"]
+            ["60 µs", "2272 bytes", "60.6 ms where it took 60.5 (+0.2 %)", "no reason to postpone"]
         {
             assert!(text.contains(part), "{part}: {text}");
         }
@@ -185,7 +185,10 @@ mod tests {
         for told in [vec![], vec![told(&[BEFORE])], vec![told(&[(HYBRID, [f64::NAN; 6]), BEFORE])]]
         {
             let text = sentences(&told).join(" ");
-            assert!(text.contains("not told here") && text.contains("handshake-cost"), "{text}");
+            assert!(
+                text.contains("does not say what it costs") && text.contains("handshake-cost"),
+                "{text}"
+            );
         }
     }
 }

@@ -92,6 +92,6 @@ fn text(path: &Path) -> Result<String, LabError> {
 }
 
 fn foreign(path: &Path, error: impl std::fmt::Display) -> LabError {
-    let text = format!("not a results folder's: {error}");
+    let text = format!("the file does not belong to a results folder: {error}");
     LabError::file(path, std::io::Error::new(std::io::ErrorKind::InvalidData, text))
 }

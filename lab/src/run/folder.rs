@@ -94,7 +94,7 @@ impl Folder {
                 return Ok(Some(aside));
             }
         }
-        Err(LabError::Plan(format!("there are too many folders beside {}", path.display())))
+        Err(LabError::Plan(format!("there are too many folders next to {}", path.display())))
     }
 }
 
@@ -105,7 +105,7 @@ fn lock(path: &Path) -> Result<File, LabError> {
     let file = File::create(&place).map_err(|error| LabError::file(&place, error))?;
     flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
         LabError::Plan(format!(
-            "another run is at work in {}: wait for it, or choose another folder with --out",
+            "another run is using {}: wait for it, or choose another folder with --out",
             path.display()
         ))
     })?;

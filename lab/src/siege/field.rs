@@ -212,9 +212,9 @@ impl Battlefield {
     /// Why a pattern cannot be tried here, if so.
     pub fn lacks(&self, needs_own: bool) -> Option<&'static str> {
         match self {
-            Self::Given { .. } if needs_own => Some(
-                "it needs a user or a proxy of its own, which only the siege's own server gets",
-            ),
+            Self::Given { .. } if needs_own => {
+                Some("it needs its own user or proxy, which only the siege's own server has")
+            }
             _ => None,
         }
     }
@@ -318,7 +318,9 @@ async fn prepare(
     let acme = directory
         .strip_suffix("directory")
         .and_then(|url| Some(format!("/{}", url.strip_prefix("https://")?.split_once('/')?.1)))
-        .ok_or_else(|| peer("the Outlast server", format!("{directory} is no ACME directory")))?;
+        .ok_or_else(|| {
+            peer("the Outlast server", format!("{directory} is not an ACME directory"))
+        })?;
     let tenant = match tenant {
         None => None,
         Some((id, secret, user)) => {
@@ -330,7 +332,7 @@ async fn prepare(
                 keys.push(made.key_metadata.key_id);
             }
             let [judged, usual] = <[String; 2]>::try_from(keys)
-                .map_err(|_| LabError::failed("two keys were to be made"))?;
+                .map_err(|_| LabError::failed("two keys were expected"))?;
             Some(Tenant { id, secret, judged, usual })
         }
     };
@@ -415,7 +417,7 @@ fn principal(folder: &Folder, name: &str) -> Result<(String, String, String), La
     })?;
     let text = |name: &str| {
         let found = made.get(name).and_then(Value::as_str).map(str::to_owned);
-        found.ok_or_else(|| peer("outlast principal create", format!("it tells no {name}")))
+        found.ok_or_else(|| peer("outlast principal create", format!("its output has no {name}")))
     };
     Ok((text("access_key_id")?, text("secret_access_key")?, text("arn")?))
 }

@@ -106,7 +106,7 @@ impl Running {
                     sleep(Duration::from_millis(20)).await;
                 }
                 Err(_) => {
-                    let reason = "the attacking process ended or says nothing".into();
+                    let reason = "the attacking process ended or does not respond".into();
                     return Err(LabError::Peer { peer: "the siege's attacker".into(), reason });
                 }
             }

@@ -137,7 +137,7 @@ pub(super) async fn get_health(endpoint: &Endpoint, server: SocketAddr) -> Resul
     if is_ok(&answer) {
         return Ok(());
     }
-    Err(format!("the answer over HTTP/3 is no 200: {}", hex::encode(answer)))
+    Err(format!("the answer over HTTP/3 is not 200: {}", hex::encode(answer)))
 }
 
 /// Whether an answer begins with a HEADERS frame that begins with `:status: 200`: row 25 of the static table, after

@@ -52,7 +52,7 @@ pub fn run(
 ) -> Result<Vec<Measured>, LabError> {
     let most = Duration::from_secs(MOST_SECONDS);
     if settings.window.is_zero() || settings.window > most || settings.rounds == 0 {
-        return Err(LabError::Plan(format!("a window takes 1 to {MOST_SECONDS} seconds")));
+        return Err(LabError::Plan(format!("a window must take 1 to {MOST_SECONDS} seconds")));
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

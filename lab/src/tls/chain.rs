@@ -130,7 +130,7 @@ impl Chain {
     /// The leaf's private key in PEM; an error if no other program supports the algorithm.
     pub fn key_pem(&self) -> Result<String, LabError> {
         let pkcs8 = self.key.pkcs8().ok_or_else(|| {
-            LabError::unavailable("this algorithm in another program", "one that knows it")
+            LabError::unavailable("the algorithm in another program", "a program that supports it")
         })?;
         der::pem::encode_string("PRIVATE KEY", der::pem::LineEnding::LF, &pkcs8)
             .map_err(LabError::failed)
@@ -164,7 +164,7 @@ struct Issuer {
 fn make(end: End, authentication: &Authentication, count: u8) -> Result<Chain, LabError> {
     if !(1..=MAX_CERTIFICATES).contains(&count) {
         return Err(LabError::Plan(format!(
-            "a chain of {count} certificates: 1 to {MAX_CERTIFICATES} are sent, the root stays at home"
+            "a chain of {count} certificates: 1 to {MAX_CERTIFICATES} can be sent, and the root is not counted"
         )));
     }
     let generate = || authentication.maker.generate();

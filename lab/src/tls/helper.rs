@@ -84,7 +84,7 @@ pub(super) fn ask_process(
 }
 
 pub(super) fn unexpected() -> LabError {
-    LabError::failed("a helper process answered something else")
+    LabError::failed("a helper process gave an unexpected answer")
 }
 
 /// Whether the implementation is available, and which of these subjects it supports.
@@ -213,7 +213,7 @@ pub(crate) fn lines(
             return Err(LabError::Interrupted);
         }
         if Instant::now() > until {
-            return Err(died("it closed its output and goes on".to_owned()));
+            return Err(died("it closed its output but keeps running".to_owned()));
         }
         std::thread::sleep(Duration::from_millis(2));
     };

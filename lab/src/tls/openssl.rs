@@ -82,7 +82,7 @@ fn library() -> Result<&'static OpenSsl, LabError> {
         LabError::unavailable(
             "OpenSSL 3.5 or later",
             format!(
-                "its libraries, by the system, by cargo xtask peers beside the build, or in the folder that {FOLDER_VARIABLE} names ({})",
+                "its libraries: from the system, from cargo xtask peers next to the build, or in the folder that {FOLDER_VARIABLE} names ({})",
                 reasons.join("; ")
             ),
         )

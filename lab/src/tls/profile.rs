@@ -37,7 +37,7 @@ pub fn instructions(
     count: u32,
     stop: &AtomicBool,
 ) -> Result<Vec<f64>, LabError> {
-    let needs = "valgrind on the path, as the package valgrind of every distribution has it";
+    let needs = "valgrind on the path (package valgrind in every distribution)";
     found("valgrind", "callgrind", needs)?;
     let folder = crate::temporary::folder()?;
     let out = folder.path().join("out");

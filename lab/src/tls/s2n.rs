@@ -205,7 +205,7 @@ impl Ready {
         let server = server.connection.connection();
         let shown = server.is_some_and(Connection::client_cert_used);
         if shown != (self.subject.kind == Kind::Mutual) {
-            return Err(LabError::failed("the client's certificate was not used as it should"));
+            return Err(LabError::failed("the client's certificate was not used as requested"));
         }
         Ok(trace)
     }

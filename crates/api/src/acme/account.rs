@@ -42,7 +42,7 @@ pub(super) fn create(call: &mut Call<'_>) -> Result<Reply, AcmeError> {
     let Some(binding_jws) = &wanted.external_account_binding else {
         return Err(AcmeError::new(
             Kind::EXTERNAL_ACCOUNT_REQUIRED,
-            "An account is made with an external account binding only.",
+            "An account can be created only with an external account binding.",
         ));
     };
     let binding = prove_binding(call, binding_jws)?;
@@ -117,7 +117,9 @@ pub(super) fn update(call: &mut Call<'_>, id: &str) -> Result<Reply, AcmeError> 
             // "The server SHOULD ignore" what a client cannot change; but a wrong status must not be ignored.
             Some("valid") => {}
             Some(_) => {
-                return Err(AcmeError::malformed("An account's status can be set to deactivated."));
+                return Err(AcmeError::malformed(
+                    "An account's status can only be set to deactivated.",
+                ));
             }
         }
         if let Some(contacts) = wanted.contact {
@@ -176,7 +178,7 @@ pub(super) fn change_key(call: &mut Call<'_>) -> Result<Reply, AcmeError> {
         // "The server MUST return 409 (Conflict) and Location of the account that has the key."
         let problem = Problem {
             kind: Kind::MALFORMED,
-            detail: "An account has this key already.".into(),
+            detail: "An account already has this key.".into(),
             subproblems: Vec::new(),
             status: None,
         };

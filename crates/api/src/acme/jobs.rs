@@ -101,7 +101,7 @@ impl Service {
             });
         match done {
             Err(fault) if jobs.is_empty() => return Err(fault),
-            Err(fault) => tracing::error!(%fault, "the looks that ACME needs cannot all be read"),
+            Err(fault) => tracing::error!(%fault, "some ACME validation tasks cannot be read"),
             Ok(()) => {}
         }
         Ok(jobs)
@@ -120,7 +120,7 @@ impl Service {
         while let Some(from) = after {
             let due = acme::due_tasks(&self.work(now_ms), queue, &from, PAGE)?;
             for record_key in &due.damaged {
-                tracing::warn!(record_key, "a task of ACME cannot be read");
+                tracing::warn!(record_key, "an ACME validation task cannot be read");
             }
             for record_key in &due.record_keys {
                 if until.is_some_and(|until| record_key.as_str() > until) || locked(lane).room == 0
@@ -138,7 +138,7 @@ impl Service {
                     // The task is finished, or another server took it first.
                     Ok(None) | Err(Fault::Store(StoreError::Conflict)) => {}
                     Err(fault) => {
-                        tracing::warn!(record_key, %fault, "a task of ACME cannot be begun");
+                        tracing::warn!(record_key, %fault, "an ACME validation task cannot be started");
                     }
                 }
             }

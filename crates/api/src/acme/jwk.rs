@@ -184,7 +184,7 @@ impl PublicKey {
         let text = |name: &str| jwk.get(name).and_then(Value::as_str);
         // RFC 7517, section 4; RFC 9964, section 4: members of a private key.
         if ["d", "priv", "k"].iter().any(|name| jwk.contains_key(*name)) {
-            return Err(bad("The JWK has a private key."));
+            return Err(bad("The JWK contains a private key."));
         }
         let row = KEYS
             .iter()
@@ -192,13 +192,13 @@ impl PublicKey {
                 text("kty") == Some(row.kty)
                     && row.which.is_none_or(|(name, value)| text(name) == Some(value))
             })
-            .ok_or_else(|| bad("The type of the key is not served."))?;
-        let spki =
-            (row.spki)(row, jwk).ok_or_else(|| bad("The key is not encoded as it must be."))?;
+            .ok_or_else(|| bad("The type of the key is not supported."))?;
+        let spki = (row.spki)(row, jwk).ok_or_else(|| bad("The key is not encoded correctly."))?;
         public_key::Kind::check(&spki).map_err(|error| bad(&error.to_string()))?;
         let mut canonical = Map::new();
         for name in row.members {
-            let value = text(name).ok_or_else(|| bad("The key lacks a member."))?;
+            let value =
+                text(name).ok_or_else(|| bad("The JWK lacks a member that its type requires."))?;
             canonical.insert((*name).to_owned(), value.into());
         }
         Ok(Self { row, spki, canonical: Value::Object(canonical).to_string() })
@@ -242,7 +242,7 @@ impl PublicKey {
         let row = row.ok_or_else(|| {
             AcmeError::new(
                 Kind::UNAUTHORIZED,
-                format!("A key of this type does not sign with {algorithm}."),
+                format!("A key of this type cannot sign with {algorithm}."),
             )
         })?;
         let wrong = || AcmeError::new(Kind::UNAUTHORIZED, "The signature is not valid.");

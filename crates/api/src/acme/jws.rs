@@ -92,12 +92,12 @@ impl Jws {
         let header: Header = serde_json::from_slice(&decode("header", &flattened.protected)?)
             .map_err(|_| AcmeError::malformed("The protected header of the JWS is not valid."))?;
         if header.crit.is_some() || header.b64.is_some() {
-            return Err(AcmeError::malformed("The JWS has a critical header that is not known."));
+            return Err(AcmeError::malformed("The JWS has an unknown critical header."));
         }
         if !algorithm_names().contains(&header.alg.as_str()) && header.alg != HS256 {
             return Err(AcmeError::new(
                 Kind::BAD_SIGNATURE_ALGORITHM,
-                "The JWS has an algorithm that is not served.",
+                "The JWS has an algorithm that is not supported.",
             ));
         }
         // RFC 8555, section 6.2: "The jwk and kid fields are mutually exclusive."

@@ -55,9 +55,9 @@ pub(super) fn create(call: &mut Call<'_>) -> Result<Reply, AcmeError> {
 
 fn time(name: &str, text: Option<&str>) -> Result<Option<i64>, AcmeError> {
     text.map(|text| {
-        OffsetDateTime::parse(text, &Rfc3339)
-            .map(OffsetDateTime::unix_timestamp)
-            .map_err(|_| AcmeError::malformed(format!("{name} is not a time as in RFC 3339.")))
+        OffsetDateTime::parse(text, &Rfc3339).map(OffsetDateTime::unix_timestamp).map_err(|_| {
+            AcmeError::malformed(format!("{name} is not a time in the format of RFC 3339."))
+        })
     })
     .transpose()
 }
@@ -128,7 +128,7 @@ pub(super) fn authorization(
         let wanted: AuthorizationRequest = call.jws.json()?;
         if wanted.status.as_deref() != Some("deactivated") {
             return Err(AcmeError::malformed(
-                "An authorization's status can be set to deactivated.",
+                "An authorization's status can only be set to deactivated.",
             ));
         }
         acme::deactivate_authorization(&mut call.work, &mut found)?;
@@ -205,7 +205,7 @@ pub(super) fn revoke(call: &mut Call<'_>) -> Result<Reply, AcmeError> {
     let missing = || {
         AcmeError::Problem(Box::new(Problem {
             kind: Kind::UNAUTHORIZED,
-            detail: "This endpoint has not issued that certificate.".into(),
+            detail: "This endpoint did not issue that certificate.".into(),
             subproblems: Vec::new(),
             status: Some(404),
         }))
@@ -235,7 +235,7 @@ fn revoke_by_key(call: &mut Call<'_>, found: &Certificate, reason: u8) -> Result
     if found.public_key()? != call.key.spki() {
         return Err(AcmeError::new(
             Kind::UNAUTHORIZED,
-            "The key that has signed is not the certificate's.",
+            "The request is not signed with the certificate's key.",
         ));
     }
     // The event names the account that the certificate was issued to.

@@ -110,7 +110,7 @@ pub fn authorization(name: &str) -> Result<AuthorizationBehavior, ApiError> {
 
 fn by_name<T: Copy>(member: &str, name: &str, rows: &[(&str, T)]) -> Result<T, ApiError> {
     let found = rows.iter().find(|row| row.0 == name).map(|row| row.1);
-    found.ok_or_else(|| ApiError::validation(format!("{member} is not known")))
+    found.ok_or_else(|| ApiError::validation(format!("{member} is unknown")))
 }
 
 fn name_of<T: PartialEq>(value: &T, rows: &[(&'static str, T)]) -> String {
@@ -198,7 +198,9 @@ impl Expiration {
             .then(|| now_ms.checked_add(self.value.checked_mul(unit)?))
             .flatten()
             .ok_or_else(|| {
-                ApiError::validation("Value must be greater than or equal to 1, and not so large.")
+                ApiError::validation(
+                    "Value must be greater than or equal to 1, and small enough for a valid date.",
+                )
             })
     }
 }

@@ -101,7 +101,7 @@ impl TryFrom<&Validity> for ca::Validity {
 
     fn try_from(validity: &Validity) -> Result<Self, ApiError> {
         let kind = ca::ValidityType::by_name(&validity.kind)
-            .ok_or_else(|| ApiError::validation("Type is not known"))?;
+            .ok_or_else(|| ApiError::validation("Type is unknown"))?;
         Ok(Self { value: validity.value, kind })
     }
 }

@@ -42,11 +42,11 @@ impl CertificateFilterStatement {
         if depth > limits::MAX_FILTER_DEPTH {
             let most = limits::MAX_FILTER_DEPTH;
             return Err(ApiError::validation(format!(
-                "Filters can be nested {most} deep at most."
+                "Filters can be nested at most {most} deep."
             )));
         }
         *left = left.checked_sub(1).ok_or_else(|| {
-            ApiError::validation(format!("There can be {} filters at most.", limits::MAX_FILTERS))
+            ApiError::validation(format!("There can be at most {} filters.", limits::MAX_FILTERS))
         })?;
         let several = |list: Vec<Self>, left: &mut usize| {
             list.into_iter()

@@ -280,7 +280,7 @@ pub fn source_key(
     let Some(name) = name else {
         if !symmetric || ignores_ciphertext {
             return Err(ApiError::validation(
-                "KeyId is required with an asymmetric key, and when the ciphertext is ignored.",
+                "KeyId is required for an asymmetric key, and when the ciphertext is ignored.",
             ));
         }
         let key = kms::decryption_key(&mut call.work, &call.scope, blob)?;

@@ -69,7 +69,7 @@ impl Service {
         match &outcome {
             Ok(None) => {
                 if known.wrong.take().is_some() {
-                    tracing::warn!("the clock agrees again: what is due is done");
+                    tracing::warn!("the clock is right again: housekeeping continues");
                 }
                 known.agreed = Some(reading);
             }
@@ -82,8 +82,8 @@ impl Service {
                     tracing::error!(
                         clock = rfc3339(reading.wall_ms.div_euclid(1000)),
                         reason = wrong,
-                        "the clock is wrong: nothing is erased, rotated, renewed or forgotten until it is right; \
-                         set it, or the other one"
+                        "the clock is wrong: nothing is erased, rotated, renewed or forgotten until it is right; set \
+                         it, or the clock that it is compared with"
                     );
                 }
                 known.wrong = Some(wrong.clone());
@@ -121,7 +121,7 @@ impl Service {
         }
         let Some(held) = known.held else { return Ok(true) };
         if (now_ms - held.wall_ms).abs() > limits::CLOCK_TOLERANCE_MS {
-            return Err(Fault::Clock("it was set just now".to_owned()));
+            return Err(Fault::Clock("it has just been set".to_owned()));
         }
         Ok(held.monotonic_ms >= known.sweeps_from_ms)
     }
@@ -131,7 +131,7 @@ impl Service {
         if let Some(agreed) = self.clock.known().agreed {
             let went_on = reading.monotonic_ms - agreed.monotonic_ms;
             let jumped = reading.wall_ms - agreed.wall_ms - went_on;
-            return Ok(compared("what it was while this server ran", jumped));
+            return Ok(compared("the time that this server's monotonic clock gives", jumped));
         }
         let last = self.last_event_ms()?;
         let mut known = self.clock.known();
@@ -149,8 +149,8 @@ impl Service {
                 last_event = rfc3339(last_ms.div_euclid(1000)),
                 clock = rfc3339(reading.wall_ms.div_euclid(1000)),
                 wait = span(wait),
-                "the last audit event is long ago by this clock; if the clock is wrong, set it and start again: nothing \
-                 is erased before this wait is over"
+                "by this clock the last audit event is long ago; if the clock is wrong, set it and restart the server: \
+                 nothing is erased before this wait is over"
             );
         }
         Ok(None)

@@ -26,8 +26,8 @@ static SERVICES: &[Elsewhere] = &[
         signing_name: "iam",
         status: 400,
         code: "InvalidAction",
-        message: "There is no IAM API here. The operator makes users, roles, their policies and access keys on the server: \
-                  outlast principal --help.",
+        message: "outlast has no IAM API. The operator creates users, roles, their policies and access keys on the \
+                  server: outlast principal --help.",
         body: |code, message, _| {
             format!(
                 "<ErrorResponse xmlns=\"https://iam.amazonaws.com/doc/2010-05-08/\"><Error><Type>Sender</Type>\
@@ -39,8 +39,8 @@ static SERVICES: &[Elsewhere] = &[
         signing_name: "s3",
         status: 501,
         code: "NotImplemented",
-        message: "There is no S3 here. CRLs are served over plain HTTP; where CRLs and audit reports shall be written to a bucket, \
-                  name it and its own endpoint under buckets in outlast.toml.",
+        message: "outlast has no S3. CRLs are served over plain HTTP; to write CRLs and audit reports to a bucket, \
+                  name the bucket and its endpoint under buckets in outlast.toml.",
         body: |code, message, path| {
             format!(
                 "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>{code}</Code><Message>{message}</Message>\

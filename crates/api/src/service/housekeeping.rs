@@ -126,7 +126,7 @@ impl<'a> Round<'a> {
 
     pub(super) fn failed(&mut self, row: &ServiceRow, record_key: &str, fault: Fault) {
         let service = row.model.signing_name;
-        tracing::warn!(service, record_key, %fault, "what is due was not done; it is tried again");
+        tracing::warn!(service, record_key, %fault, "a due task failed; it will be tried again");
         self.failed.get_or_insert(fault);
     }
 }
@@ -137,12 +137,12 @@ fn tell(row: &ServiceRow, record_keys: &[String], did: &Did<()>) {
     for done in &did.swept.done {
         let Done { scope, arn, event } = done;
         let (account, region) = (scope.account.as_str(), scope.region.as_str());
-        tracing::info!(service, event, arn, account, region, "done because it was due");
+        tracing::info!(service, event, arn, account, region, "a due task was done");
     }
     if did.swept.done.is_empty() && deleted > 0 {
         // Record keys begin with the kind of the record.
         let kind = record_keys.first().map(String::as_str).unwrap_or_default();
         let kind = kind.match_indices('/').nth(1).map_or(kind, |(end, _)| &kind[..end]);
-        tracing::info!(service, kind, deleted, "records were deleted because their time is over");
+        tracing::info!(service, kind, deleted, "expired records were deleted");
     }
 }

@@ -170,7 +170,7 @@ impl Service {
             Ok(Some(response)) => response,
             Ok(None) => not_found(),
             Err(fault) => {
-                tracing::error!(%fault, "what is served to everybody could not be read");
+                tracing::error!(%fault, "a public resource could not be read");
                 text(StatusCode::SERVICE_UNAVAILABLE, "try again later\n")
             }
         })
@@ -288,7 +288,7 @@ impl Service {
                 }
                 Ok(None) => return None,
                 Err(fault) => {
-                    tracing::warn!(%fault, "an OCSP answer could not be checked again");
+                    tracing::warn!(%fault, "a cached OCSP answer could not be checked");
                     return None;
                 }
             }

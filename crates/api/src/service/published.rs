@@ -62,7 +62,7 @@ impl Service {
                     found.map(|found| found.map(octets))
                 };
                 drive_and_wait(self.store.as_ref(), prepare, finish).unwrap_or_else(|| {
-                    let text = "The request was made while the records behind it changed.";
+                    let text = "The records that the request reads were changing; try again later.";
                     Err(ApiError { status: 503, ..ApiError::new("ServiceUnavailable", text) })
                 })
             }
@@ -137,7 +137,7 @@ impl Service {
             } else {
                 Err(ApiError::new(
                     "AccessDeniedException",
-                    format!("{principal} is none of the readers that the operator has named"),
+                    format!("{principal} is not one of the readers that the operator has named"),
                 ))
             };
         let outcome = permit.and_then(|permit| Ok(serve::entries(&mut work, &arn, id, &permit)?));

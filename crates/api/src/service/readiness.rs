@@ -23,13 +23,13 @@ pub struct Reason {
 pub static AUDIT: Reason = Reason { name: "audit", says: "the audit trail was tampered with" };
 /// No check has finished for a while.
 pub static LOOK: Reason =
-    Reason { name: "look", says: "the store and the root key have not been looked at for a while" };
+    Reason { name: "look", says: "the store and the root key have not been checked for a while" };
 /// The store does not answer.
 pub static STORE: Reason = Reason { name: "store", says: "the store cannot be read" };
 /// The store is sealed under a root key that this server cannot unwrap.
 pub static ROOT_KEY: Reason = Reason {
     name: "root-key",
-    says: "secrets cannot be opened: the root key is kept by something else than this server was started with, or the \
+    says: "secrets cannot be opened: the root key is kept elsewhere than this server was told at its start, or the \
            store is damaged",
 };
 /// The token does not answer, or refuses.
@@ -39,7 +39,7 @@ pub static TOKEN: Reason = Reason {
 };
 /// The clock is far from its reference.
 pub static CLOCK: Reason =
-    Reason { name: "clock", says: "the clock is wrong, and nothing that is due is done" };
+    Reason { name: "clock", says: "the clock is wrong, and due tasks are not done" };
 
 /// All reasons.
 pub static REASONS: &[&Reason] = &[&AUDIT, &LOOK, &STORE, &ROOT_KEY, &TOKEN, &CLOCK];

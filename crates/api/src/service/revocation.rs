@@ -72,7 +72,7 @@ impl Service {
                     // Another server was first, or the authority changed just now.
                     Ok(None) | Err(Fault::Store(StoreError::Conflict)) => {}
                     Err(fault) => {
-                        tracing::warn!(record_key, %fault, "an OCSP responder could not be made");
+                        tracing::warn!(record_key, %fault, "an OCSP responder could not be created");
                         first = first.and(Err(fault));
                     }
                 }
@@ -186,7 +186,7 @@ impl Service {
 
 fn logged(record_key: &str, outcome: Result<bool, Fault>) -> Result<bool, Fault> {
     if let Err(fault) = &outcome {
-        tracing::warn!(record_key, %fault, "a CRL could not be made; it is tried again");
+        tracing::warn!(record_key, %fault, "a CRL could not be created; it will be tried again");
     }
     outcome
 }

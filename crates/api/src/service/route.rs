@@ -122,7 +122,7 @@ impl Route {
 
     /// The answer when too many slow calls of one caller are waiting.
     pub fn throttled(&self) -> Response {
-        let text = "Rate exceeded: too many calls of yours that take long wait for their turn.";
+        let text = "Rate exceeded: too many of your slow calls are waiting.";
         self.failure(&ApiError::new("ThrottlingException", text))
     }
 
@@ -172,7 +172,7 @@ impl Route {
 }
 
 fn unknown(protocol: Protocol) -> Response {
-    let error = ApiError::new("UnknownOperationException", "The operation is not known here.");
+    let error = ApiError::new("UnknownOperationException", "The operation is unknown.");
     response_for(protocol, "com.amazon.coral.service", &error)
 }
 

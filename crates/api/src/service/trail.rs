@@ -95,7 +95,7 @@ impl Service {
         if self.trail.guard.raise(reason) {
             tracing::error!(
                 reason,
-                "AUDIT ALARM: the log is not the one that was signed; nothing is signed any more, and calls are refused"
+                "AUDIT ALARM: the log differs from what was signed; nothing more is signed, and calls are refused"
             );
             // For the next server: nobody else may know what this one has seen.
             let mut work = self.work(0);
@@ -103,7 +103,7 @@ impl Service {
                 Ok(self.store.commit_and_wait(work.into_transaction(Vec::new()))?)
             });
             if let Err(fault) = noted {
-                tracing::error!(%fault, "the alarm could not be written down");
+                tracing::error!(%fault, "the alarm could not be recorded");
             }
         }
     }

@@ -66,8 +66,8 @@ impl ApiError {
                 "The request failed because the service's disk is full. Nothing was changed."
             }
             Fault::Store(StoreError::Uncertain(_)) => {
-                "The request failed because the store did not answer when it was told to commit. Whether \
-                 it took effect is not certain; look before you try again."
+                "The request failed because the store did not answer the commit. Whether it took effect is not \
+                 certain; check before you try again."
             }
             Fault::Store(StoreError::Unavailable(_)) => {
                 "The request failed because the store cannot be read or written. Nothing was changed; \

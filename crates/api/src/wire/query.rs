@@ -39,7 +39,7 @@ pub fn members(body: &[u8]) -> Result<Value, ApiError> {
             return Err(malformed("the name of a member is not valid"));
         }
         if !root.insert(&path, value.into_owned()) {
-            return Err(malformed("a member comes twice, or an item of a list has no number"));
+            return Err(malformed("a member occurs twice, or an item of a list has no number"));
         }
     }
     Ok(root.into_value())

@@ -138,7 +138,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
             Kind::String => Ok(Value::String(value)),
             Kind::DateTime => outlast_pki::time::from_rfc3339(&value)
                 .map(Value::from)
-                .ok_or_else(|| E::custom("a timestamp is not of RFC 3339")),
+                .ok_or_else(|| E::custom("a timestamp is not in the format of RFC 3339")),
             Kind::Blob if self.is_text => match STANDARD.decode(value.as_bytes()) {
                 Ok(_) => Ok(Value::String(value)),
                 Err(_) => Err(E::custom("a blob is not base64")),
@@ -194,7 +194,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
                     has_null |= value.is_null();
                     if found.insert(name, value).is_some() {
                         let name = member_name(member.name);
-                        return Err(A::Error::custom(format!("the member '{name}' comes twice")));
+                        return Err(A::Error::custom(format!("the member '{name}' occurs twice")));
                     }
                 }
                 if has_null {
@@ -205,7 +205,9 @@ impl<'de> Visitor<'de> for Reader<'_> {
                 while let Some(name) = entries.next_key::<String>()? {
                     let value = entries.next_value_seed(self.of(of))?;
                     if value.is_null() || found.insert(name, value).is_some() {
-                        return Err(A::Error::custom("a key of a map comes twice, or with null"));
+                        return Err(A::Error::custom(
+                            "a key of a map occurs twice, or has the value null",
+                        ));
                     }
                 }
             }

@@ -74,7 +74,7 @@ pub fn bound(
             list.as_array_mut().into_iter().for_each(|list| list.push(text.clone()));
         } else if found.insert(member.name.to_owned(), text).is_some() {
             let name = super::validate::member_name(member.name);
-            return Err(ApiError::serialization(format!("the member '{name}' comes twice")));
+            return Err(ApiError::serialization(format!("the member '{name}' occurs twice")));
         }
     }
     match read::from_text(Value::Object(found), shape, &Cell::new(None))? {

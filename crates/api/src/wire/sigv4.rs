@@ -72,7 +72,7 @@ impl Claim {
         };
         if parts.query.contains("X-Amz-Algorithm") || parts.query.contains("X-Amz-Signature") {
             return Err(incomplete(
-                "Presigned URLs are not served; sign with the Authorization header.",
+                "Presigned URLs are not supported; sign with the Authorization header.",
             ));
         }
         if !parts.headers.contains_key("authorization") {
@@ -84,7 +84,9 @@ impl Claim {
         let authorization = text("authorization")
             .ok_or_else(|| incomplete("There must be one Authorization header, in ASCII."))?;
         let fields = authorization.strip_prefix(ALGORITHM).ok_or_else(|| {
-            incomplete(format!("Authorization must begin with {ALGORITHM}; no other is served."))
+            incomplete(format!(
+                "Authorization must begin with {ALGORITHM}; no other algorithm is supported."
+            ))
         })?;
         let field = |name: &str| {
             fields
@@ -307,15 +309,17 @@ fn check_payload_kind(parts: &Parts<'_>) -> Result<(), ApiError> {
         .get("content-encoding")
         .is_some_and(|value| value.as_bytes().windows(11).any(|w| w == b"aws-chunked"))
     {
-        return Err(incomplete("Chunked payloads (aws-chunked) are not served."));
+        return Err(incomplete("Chunked payloads (aws-chunked) are not supported."));
     }
     let Some(claimed) = parts.headers.get("x-amz-content-sha256") else { return Ok(()) };
     let claimed = claimed.as_bytes();
     if claimed == b"UNSIGNED-PAYLOAD" {
-        return Err(incomplete("UNSIGNED-PAYLOAD is not served; sign the payload."));
+        return Err(incomplete("UNSIGNED-PAYLOAD is not supported; sign the payload."));
     }
     if claimed.starts_with(b"STREAMING-") {
-        return Err(incomplete("Chunked payloads (STREAMING-*) are not served; sign the payload."));
+        return Err(incomplete(
+            "Chunked payloads (STREAMING-*) are not supported; sign the payload.",
+        ));
     }
     Ok(())
 }

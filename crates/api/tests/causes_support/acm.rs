@@ -44,7 +44,7 @@ pub static CAUSES: &[Cause] = &[
         r#"{"CertificateArn":"{imported}"}"#,
         "ValidationException",
         400,
-        Text::Ours("import it again"),
+        Text::Ours("reimport it"),
         ACM,
     ),
     (
@@ -76,7 +76,7 @@ pub static CAUSES: &[Cause] = &[
         r#"{"NextToken":"x"}"#,
         "ValidationException",
         400,
-        Text::Ours("The marker is not one"),
+        Text::Ours("The marker was not issued"),
         ACM,
     ),
     (

@@ -169,7 +169,7 @@ pub static CAUSES: &[Cause] = &[
         r#"{"NextToken":"x"}"#,
         "InvalidNextTokenException",
         400,
-        Text::Ours("The marker is not one"),
+        Text::Ours("The marker was not issued"),
         PCA,
     ),
     (

@@ -35,13 +35,13 @@ enum Command {
     Verify(verify::Arguments),
     /// Prove that an event is in the log: write a file that anybody can verify with the log's policy.
     Prove(prove::Arguments),
-    /// Print the policy for verifying proofs and exports: the log's key, and the witnesses of the settings.
+    /// Print the policy for verifying proofs and exports: the log's key and the configured witnesses.
     Policy(policy::Arguments),
     /// Show the last events.
     Tail(tail::Arguments),
-    /// Export events to a file, with what proves that they are those of the log.
+    /// Export events to a file, with a proof that they are those of the log.
     Export(export::Arguments),
-    /// Export old events to a file, and then delete them. What proves later ones stays.
+    /// Export old events to a file, and then delete them. Later events can still be proved.
     Prune(prune::Arguments),
     /// Let servers start again after an alarm that you have investigated.
     ClearAlarm(clear_alarm::Arguments),
@@ -78,10 +78,8 @@ fn open(arguments: &StoreArguments) -> Result<Data, Failure> {
 fn head(work: &mut Work<'_>, size: u64) -> Result<(LogKey, SignedCheckpoint), Failure> {
     let key = LogKey::read(work)?;
     let head = cosigned::best_head(work, &key, size)?.map_err(|signed| {
-        Failure::new(format!(
-            "the signed head covers {signed} events, and not yet the {size} that are asked for"
-        ))
-        .hint("a running server signs the rest within a minute, or when it stops")
+        Failure::new(format!("the signed head covers {signed} events, but {size} were requested"))
+            .hint("a running server signs the rest within a minute, or when it stops")
     })?;
     Ok((key, head))
 }

@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
     /// Listen at an address that other machines can reach: their connections are not encrypted.
     #[arg(long)]
     allow_remote: bool,
-    /// Protocol: tcp, http or postgres. tcp leaves HTTP as it is, signatures of AWS included [default: tcp].
+    /// Protocol: tcp, http or postgres. tcp passes HTTP on unchanged, AWS signatures included [default: tcp].
     #[arg(long)]
     protocol: Option<String>,
     /// Trusted CAs for the remote server's certificate, PEM [default: those of the system].
@@ -56,10 +56,10 @@ pub(crate) struct Arguments {
     /// Whether the remote server must do post-quantum key exchange: require, or prefer [default: require].
     #[arg(long, env = "OUTLAST_MODE", value_parser = ["require", "prefer"])]
     mode: Option<String>,
-    /// Speak TLS on the local side, too, with a certificate made at the start; its CA is written to this file.
+    /// Serve TLS on the local side, too, with a certificate made at the start; its CA is written to this file.
     #[arg(long, value_name = "FILE")]
     local_ca: Option<PathBuf>,
-    /// Do not connect to the remote server before the first client comes.
+    /// Do not connect to the remote server before the first client connects.
     #[arg(long)]
     lazy: bool,
     /// Idle timeout of a connection, in seconds [default: 3600].
@@ -74,13 +74,16 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let destination = Destination::parse(&arguments.to)?;
     if !destination.tls {
-        return Err(Failure::new(format!("{} is not reached by TLS", arguments.to))
-            .hint("the far side is https://HOST:PORT or tls://HOST:PORT"));
+        return Err(Failure::new(format!(
+            "{} is not an address that is reached over TLS",
+            arguments.to
+        ))
+        .hint("give https://HOST:PORT or tls://HOST:PORT"));
     }
     let listen = arguments.listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)));
     if !listen.ip().is_loopback() && !arguments.allow_remote {
         return Err(Failure::new(format!("{listen} can be reached from other machines"))
-            .hint("listen at 127.0.0.1 or ::1, or say --allow-remote"));
+            .hint("listen at 127.0.0.1 or ::1, or add --allow-remote"));
     }
     start_log(arguments.log.as_deref().unwrap_or("warn"))?;
     raise_open_files();
@@ -88,7 +91,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let settings = arguments.settings(destination, listen, door.as_ref())?;
     if arguments.cert.is_some() {
         tracing::warn!(
-            "whoever reaches {listen}, every user of this machine included, acts with the certificate of --client-cert"
+            "everyone who can reach {listen}, including all users of this machine, acts with the certificate of --client-cert"
         );
     }
     let runtime = crate::runtime::runtime()?;
@@ -111,7 +114,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
                 Ok(()) => tracing::info!("the files were read again"),
                 Err(failure) => tracing::error!(
                     error = failure.message(),
-                    "the files cannot be used: those before stay"
+                    "the files cannot be used: the previous ones stay in use"
                 ),
             }
         }
@@ -167,23 +170,23 @@ impl Arguments {
     }
 
     fn unreachable(&self, error: &Unavailable) -> Failure {
-        let failure = Failure::new(format!("the far side cannot be used: {error}"));
+        let failure = Failure::new(format!("the remote server cannot be used: {error}"));
         let Unavailable::Refused { error, .. } = error else { return failure };
         let text = error.to_string();
         let requires = self.mode.as_deref().is_none_or(|mode| mode == "require");
         let hint = match error.kind() {
-            ErrorKind::ConnectionRefused => "is it running, at this port?",
+            ErrorKind::ConnectionRefused => "check that it is running at this port",
             // rustls's texts for the alerts of RFC 8446, section 6.2.
             _ if requires
                 && (text.contains("HandshakeFailure") || text.contains("ProtocolVersion")) =>
             {
-                "it may have no post-quantum group: --mode prefer takes a classical one, too"
+                "it may support no post-quantum group: --mode prefer accepts a classical one, too"
             }
             _ if text.contains("UnknownIssuer") || text.contains("BadSignature") => {
-                "say whose certificates to believe with --ca-bundle FILE"
+                "name the CAs to trust with --ca-bundle FILE"
             }
             _ if text.contains("not valid for name") => {
-                "say whose name is in its certificate with --name"
+                "give the name in its certificate with --name"
             }
             _ => return failure,
         };

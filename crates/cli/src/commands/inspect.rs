@@ -131,8 +131,8 @@ fn describe(object: &Object, now: i64, limit: usize) -> Result<Value, Failure> {
         }),
         Kind::LegacyEncryptedKey => json!({
             "type": "encrypted private key",
-            "encryption": "OpenSSL's older form, whose key a single MD5 makes",
-            "note": "write it anew with: openssl pkey -in FILE -aes256",
+            "encryption": "OpenSSL's older form, which derives the key with a single MD5",
+            "note": "encrypt it again with: openssl pkey -in FILE -aes256",
         }),
         Kind::Cms => signed_message(
             &SignedMessage::parse(der).map_err(|error| Failure::new(error.to_string()))?,

@@ -40,7 +40,7 @@ fn failure(program: &Path, error: &std::io::Error) -> Failure {
     if error.kind() != ErrorKind::NotFound {
         return Failure::file(program, error);
     }
-    Failure::new("outlast-lab is not installed: it is a program of its own").hint(
-        "put it beside outlast or into PATH; from the sources: cargo build --release --package outlast-lab",
+    Failure::new("outlast-lab is not installed: it is a separate program").hint(
+        "put it next to outlast or into PATH; to build it from source, run: cargo build --release --package outlast-lab",
     )
 }

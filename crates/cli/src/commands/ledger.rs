@@ -22,8 +22,7 @@ use crate::settings::Settings;
 use crate::tables::Table;
 
 /// The text of a report on no connections.
-const EMPTY: &str =
-    "no connection is recorded: the ledger is empty, or was at the times and listener asked for";
+const EMPTY: &str = "no connection is recorded: the ledger is empty, or has nothing for the given times and listener";
 
 /// Arguments of `ledger`.
 #[derive(clap::Args)]
@@ -34,7 +33,7 @@ pub(crate) struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Sum up who connected how: by client, principal, listener and group. Exits with 5 if a client offered a
+    /// Summarise connections by client, principal, listener and group. Exits with 5 if a client offered a
     /// post-quantum group and got a classical one, against mode and policy.
     Summary(summary::Arguments),
     /// Show the clients that never offer a post-quantum group, and what to do about each. Exits with 5 if there are
@@ -42,7 +41,7 @@ enum Command {
     Laggards(laggards::Arguments),
     /// Export one record per connection, with IANA's names, as JSON lines or CSV.
     Export(export::Arguments),
-    /// Replay the clients' offers under another policy: who would break, who would change. Exits with 5 if a client
+    /// Replay the clients' offers under another policy: which would break, which would change. Exits with 5 if a client
     /// would break, or if the outcome is not known for all.
     DryRun(dry_run::Arguments),
 }
@@ -166,8 +165,8 @@ impl Source {
             return Ok(folder.clone());
         }
         let Some(data) = &self.data else {
-            return Err(Failure::new("it is not said which ledger")
-                .hint("give --data with a data folder, or --ledger with a ledger's"));
+            return Err(Failure::new("no ledger was given")
+                .hint("give a data folder with --data, or a ledger's folder with --ledger"));
         };
         let settings = Settings::load(None, data)?.ledger;
         // A ledger that is off now may have been written before.
@@ -200,13 +199,13 @@ impl Source {
         bar.finish_and_clear();
         let Skipped { torn, malformed, newer } = reader.skipped;
         if malformed > 0 {
-            output::warning(&format!("{malformed} lines are malformed and were passed over"));
+            output::warning(&format!("{malformed} lines are malformed and were skipped"));
         }
         if newer > 0 {
             output::warning(&format!("{newer} lines are of a newer version: upgrade outlast"));
         }
         if torn > 0 {
-            output::warning(&format!("{torn} last lines have no end and were passed over"));
+            output::warning(&format!("{torn} last lines are incomplete and were skipped"));
         }
         Ok(reader.skipped)
     }
@@ -263,7 +262,7 @@ fn parse_time(text: &str, now_ms: i64) -> Result<i64, String> {
         .or_else(day)
         .or_else(moment)
         .ok_or_else(|| {
-            "neither a day as 2026-11-21, a time as 2026-11-21T08:00:00Z, nor an age as 7d, 12h or 30m"
+            "not a day such as 2026-11-21, a time such as 2026-11-21T08:00:00Z, or an age such as 7d, 12h or 30m"
                 .to_owned()
         })
 }

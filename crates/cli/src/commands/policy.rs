@@ -431,8 +431,11 @@ fn codes(known: &Known, names: &[String]) -> Result<Vec<u16>, Failure> {
 fn unknown(known: &Known, name: &str) -> Failure {
     let names: Vec<_> = (known.all)().into_iter().map(|(name, _)| name).collect();
     let hint = match nearest(name, names.iter().copied()) {
-        Some(nearest) => format!("did you mean {nearest}? a code point is written as 0x11ec"),
-        None => format!("known are {}; others by code point, as 0x11ec", names.join(", ")),
+        Some(nearest) => format!("did you mean {nearest}? code points are written like 0x11ec"),
+        None => format!(
+            "choose one of {}; write others as code points, such as 0x11ec",
+            names.join(", ")
+        ),
     };
     Failure::new(format!("there is no {} {name:?}", known.what)).hint(hint).code(USAGE)
 }

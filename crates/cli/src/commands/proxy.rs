@@ -138,7 +138,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
                 }
                 Err(failure) => tracing::error!(
                     error = failure.message(),
-                    "the settings cannot be used: those before stay"
+                    "the settings cannot be used: the previous ones stay in use"
                 ),
             }
         }

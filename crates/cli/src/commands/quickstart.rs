@@ -128,7 +128,7 @@ async fn work(
     let negotiated = endpoint.connect().await?;
     if negotiated.0.group.as_deref() != Some("X25519MLKEM768") {
         return Err(Failure::new(format!(
-            "the connection negotiated {:?} and not X25519MLKEM768",
+            "the connection negotiated {:?} instead of X25519MLKEM768",
             negotiated.0.group
         )));
     }

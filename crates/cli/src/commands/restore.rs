@@ -185,7 +185,7 @@ fn verify(
         return Ok(());
     }
     Err(Failure::file(input.path, &"the store in the backup has problems")
-        .hint("keep an older backup that verifies, and look at the store: outlast store check"))
+        .hint("keep an older backup that verifies, and check the store with: outlast store check"))
 }
 
 /// The key that opens the backup.

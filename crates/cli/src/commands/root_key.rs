@@ -66,7 +66,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
 fn rotate(arguments: &Rotate, output: Output) -> Result<(), Failure> {
     let location = arguments.store.location()?;
     if arguments.to.is_some() && location.is_shared() && !arguments.servers_are_stopped {
-        return Err(Failure::new("a server that runs on the database could not read it any more")
+        return Err(Failure::new("a server that runs on the database could no longer read it")
             .hint("stop all servers on it, and add --servers-are-stopped"));
     }
     let given = arguments.store.provider()?;
@@ -104,12 +104,12 @@ fn rotate(arguments: &Rotate, output: Output) -> Result<(), Failure> {
     let text = format!(
         "the root key is now {} (kept by {provider}); {resealed} records were sealed again{}{}",
         record.current,
-        if resumed { ", to finish what an earlier rotation had begun" } else { "" },
+        if resumed { ", which completes an earlier rotation" } else { "" },
         match &to {
             Some(_) => format!(
                 "\nstart the server with: --root-key '{provider}' (or root_key in outlast.toml)\n\
-                 what kept it before opens older backups only; if others may know it, rotate once more: the new root \
-                 key was under it while this ran"
+                 what kept it before opens only older backups; if others may know it, rotate once more: it wrapped the new \
+                 root key during this rotation"
             ),
             None => String::new(),
         }
@@ -167,7 +167,7 @@ fn made(to: &Provider) -> Result<Made, Failure> {
 
 /// Checks that every record can be sealed or authenticated again, so that no rotation starts that cannot finish.
 fn survey(data: &Data) -> Result<(), Failure> {
-    let bar = output::spinner("looking whether every record can be read");
+    let bar = output::spinner("checking that every record can be read");
     let unreadable = walk(data, &bar, |work, from| rotation::survey(work, from, BATCH))?.unreadable;
     bar.finish_and_clear();
     match unreadable.as_slice() {
@@ -208,7 +208,7 @@ fn reseal(store: &dyn Store, data: &Data) -> Result<usize, Failure> {
     let done = walk(data, &bar, |work, from| rotation::reseal(work, from, BATCH))?;
     bar.finish_and_clear();
     if !done.unreadable.is_empty() {
-        let left = "the root key before stays in the store, and everything else opens";
+        let left = "the previous root key stays in the store, and everything else opens";
         return Err(stopped(store, &done.unreadable, left));
     }
     let left = census(store)?;
@@ -235,7 +235,7 @@ fn walk(
         all.resealed += done.resealed;
         all.unreadable.extend(done.unreadable);
         after = done.next;
-        bar.set_message(format!("{} records looked at, {} sealed again", all.seen, all.resealed));
+        bar.set_message(format!("{} records checked, {} sealed again", all.seen, all.resealed));
         if done.resealed > 0 {
             std::thread::sleep(begun.elapsed().min(MAX_PAUSE));
         }
@@ -251,7 +251,7 @@ fn stopped(store: &dyn Store, places: &[String], left: &str) -> Failure {
         count => format!(", and neither could {} others", count - 1),
     };
     Failure::new(format!("root key rotation stopped: {first} could not be read{more}; {left}"))
-        .hint("see what is wrong with: outlast store check; then run the same command again")
+        .hint("to see what is wrong, run: outlast store check; then run the same command again")
 }
 
 type Noted = Option<(&'static str, Value)>;
@@ -322,7 +322,7 @@ fn status(arguments: &StoreArguments, output: Output) -> Result<(), Failure> {
             );
             if let Some(previous) = &record.previous {
                 text += &format!(
-                    "rotation:    under way, from {previous}; go on with: outlast root-key rotate\n"
+                    "rotation:    under way, from {previous}; to continue, run: outlast root-key rotate\n"
                 );
             }
             text

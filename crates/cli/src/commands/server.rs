@@ -101,7 +101,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let running =
             Running::start(data, network, tls, revocation, metrics, ledger, upkeep).await?;
         if let Err(failure) = data::update_profile(folder, running.address) {
-            tracing::warn!(error = failure.message(), "the AWS profile was not brought up to date");
+            tracing::warn!(error = failure.message(), "the AWS profile was not updated");
         }
         output::line(&format!("listening on https://{}", running.address));
         if let Some(address) = running.revocation {
@@ -128,7 +128,7 @@ fn ocsp_validity(seconds: i64) -> Result<i64, Failure> {
         return Ok(seconds);
     }
     Err(Failure::new(format!(
-        "an OCSP answer is valid for {} to {} seconds",
+        "an OCSP response must be valid for {} to {} seconds",
         limits::OCSP_VALIDITY_RANGE.start(),
         limits::OCSP_VALIDITY_RANGE.end()
     ))
@@ -145,7 +145,7 @@ fn base_url(url: &str, scheme: &str, setting: &'static str) -> Result<String, Fa
             Ok(format!("{scheme}{rest}"))
         }
         _ => Err(Failure::new(format!("{url} is not a URL that begins with {scheme}"))
-            .hint(format!("give {scheme}, a host, and perhaps a port and a path"))
+            .hint(format!("give {scheme}, a host and, if needed, a port and a path"))
             .about(setting)),
     }
 }

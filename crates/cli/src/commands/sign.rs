@@ -104,8 +104,8 @@ async fn sign_all(
     let mut targets: Vec<_> = jobs.iter().map(|(_, target)| target).collect();
     targets.sort();
     if let Some(pair) = targets.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(Failure::file(pair[0], &"two files would have this signature")
-            .hint("sign them in two calls with different --output-dir"));
+        return Err(Failure::file(pair[0], &"two files would get this signature")
+            .hint("sign them in separate commands with different --output-dir"));
     }
     let next = Arc::new(AtomicUsize::new(0));
     let early = early.filter(|early| early.row.oid == identity.digest().oid);

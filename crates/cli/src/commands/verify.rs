@@ -141,8 +141,8 @@ fn describe(path: &Path, signers: &[Signer], now: i64) -> String {
         ));
         if signer.certificate.not_after() < now {
             output::warning(&format!(
-                "{}: the certificate expired on {}; that the signature is older rests on the \
-                 signer's word",
+                "{}: the certificate expired on {}; only the signer claims that the signature \
+                 is older",
                 path.display(),
                 rfc3339(signer.certificate.not_after())
             ));

@@ -21,10 +21,10 @@ impl Data {
     pub(super) fn check_register(&self) -> Result<(), Failure> {
         if !register::holds(&mut self.service.work(system_clock()))? {
             return Err(Failure::new(
-                "the records that decide who may do what are not those that the audit events tell of: some were added, \
-                 put back or taken away",
+                "the records that decide who may do what do not match the audit events: some were added, put back \
+                 or removed",
             )
-            .hint("see which with: outlast store check --data DIR; restore the newest good backup with: outlast restore BACKUP --data NEW"));
+            .hint("to see which, run: outlast store check --data DIR; restore the newest good backup with: outlast restore BACKUP --data NEW"));
         }
         Ok(self.service.follow_events(system_clock())?)
     }
@@ -40,7 +40,7 @@ impl Data {
             let Some(state) = state else {
                 return Err(log_failure(Fault::Audit("its records are missing".into())));
             };
-            tracing::info!("the audit events become a Merkle log; that is done once");
+            tracing::info!("converting the audit events to a Merkle log, once");
             let adopted = audit::legacy::adopt(work, &random_origin()?, &mut |events| {
                 if events.is_multiple_of(100_000) {
                     tracing::info!(events, "verifying the events so far");
@@ -78,7 +78,7 @@ pub(super) fn random_origin() -> Result<String, Failure> {
 fn log_failure(fault: Fault) -> Failure {
     match fault {
         Fault::Audit(_) => Failure::new(fault.to_string()).hint(
-            "somebody has changed the database: see outlast store check --data DIR, keep the folder as it is, and restore the newest good backup; outlast audit clear-alarm --data DIR lets servers start again after an alarm",
+            "somebody has changed the database: run outlast store check --data DIR, keep the folder as it is, and restore the newest good backup; outlast audit clear-alarm --data DIR lets servers start again after an alarm",
         ),
         fault => fault.into(),
     }
@@ -90,7 +90,7 @@ pub(crate) fn bring_up_to_date(
     root: &RootKey,
     state: State,
 ) -> Result<(), Failure> {
-    tracing::info!("the store is of an earlier version: its records are authenticated now, once");
+    tracing::info!("the store is from an earlier version: its records are authenticated now, once");
     let (mut after, mut seen) = (Some(String::new()), 0);
     while let Some(from) = after {
         let step = commit_step(store, root, |work| migration::step(work, &from, MIGRATED_AT_ONCE))?;

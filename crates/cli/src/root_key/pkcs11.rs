@@ -70,7 +70,7 @@ impl Uri {
     /// Parses the text after `pkcs11:`.
     pub(super) fn parse(text: &str, base: &Path) -> Result<Self, Failure> {
         let wrong = |what: String| {
-            Failure::new(format!("the PKCS #11 URI is not understood: {what}")).hint(
+            Failure::new(format!("the PKCS #11 URI is not valid: {what}")).hint(
                 "it has the form pkcs11:token=LABEL;object=LABEL?module-path=FILE&pin-source=file:FILE",
             )
         };
@@ -95,7 +95,7 @@ impl Uri {
                     pin = Pin::File(base.join(path));
                 }
                 (false, "pin-value") => pin = Pin::Value(value),
-                _ => return Err(wrong(format!("the attribute {name} is not known here"))),
+                _ => return Err(wrong(format!("the attribute {name} is not supported"))),
             }
         }
         if token.is_none() && serial.is_none() {
@@ -319,9 +319,9 @@ impl Token {
             Problem::NoKey => {
                 failure.hint("name the token and object that the store was made with")
             }
-            Problem::Ambiguous => failure.hint("give the key a label of its own"),
+            Problem::Ambiguous => failure.hint("give the key a unique label"),
             Problem::Library(Error::Pkcs11(RvError::PinIncorrect | RvError::PinLenRange, _)) => {
-                failure.hint("the PIN is wrong; mind that tokens lock after a few wrong ones")
+                failure.hint("the PIN is wrong; tokens lock after a few wrong PINs")
             }
             Problem::Library(Error::Pkcs11(RvError::PinLocked, _)) => {
                 failure.hint("the PIN is locked; the token's security officer can unlock it")
@@ -337,7 +337,7 @@ impl Token {
                 library.restart(&self.uri.module)?;
                 let again = self.attempt(library, message);
                 if again.is_ok() {
-                    tracing::warn!(token = %self.uri, %problem, "the token is there again");
+                    tracing::warn!(token = %self.uri, %problem, "the token is available again");
                 }
                 again
             }
@@ -441,7 +441,7 @@ impl fmt::Display for Problem {
             Self::NoToken => f.write_str("there is no such token"),
             Self::NoKey => f.write_str("the token has no such key"),
             Self::PinRefused => f.write_str(
-                "the token has refused the PIN before, and it is not tried again; start again with the right one",
+                "the token refused this PIN before, so it is not tried again; restart with the right PIN",
             ),
             Self::Ambiguous => f.write_str("the token has several keys of this name"),
             Self::Library(Error::Pkcs11(code, function)) => {

@@ -32,7 +32,7 @@ impl Settings {
         let text = String::from_utf8_lossy(&bytes);
         let wrong = |error: toml::de::Error| {
             Failure::file(&path, &error.to_string().trim_end())
-                .hint("settings are called as the options of outlast server --help, with _ for -")
+                .hint("settings are named like the options in outlast server --help, with _ for -")
         };
         let table = DeTable::parse(&text).map_err(wrong)?.into_inner();
         look_for_unknown(&table, &path, &text)?;
@@ -50,7 +50,7 @@ impl Settings {
 fn look_for_unknown(table: &DeTable<'_>, path: &Path, text: &str) -> Result<(), Failure> {
     let unknown = |name: &str, at: usize| {
         let line = text.get(..at).unwrap_or_default().matches('\n').count() + 1;
-        let error = format!("line {line}: there is no setting that is called {name}");
+        let error = format!("line {line}: there is no setting {name}");
         let names: Vec<String> = Settings::rows().map(Row::name).collect();
         // Options have no sections: somebody who knows --acme-dns may write acme_dns.
         let all = "outlast settings --data DIR shows all";

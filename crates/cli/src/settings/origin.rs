@@ -80,7 +80,7 @@ pub(crate) fn name_variable(error: &mut Error) {
         && !is_given
         && std::env::var_os(variable).is_some()
     {
-        let tip = StyledStr::from(format!("the value is that of the variable {variable}"));
+        let tip = StyledStr::from(format!("the value comes from the variable {variable}"));
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
     }
 }

@@ -10,17 +10,18 @@ use super::table::Settings;
 
 /// Paragraphs about settings in general.
 const ABOUT: [&str; 4] = [
-    "An option goes before its variable, a variable before the settings file, and the file before the default. The file is \
-     outlast.toml in the data folder, unless --config or OUTLAST_CONFIG names another. A key that is not known is refused, and a \
-     value that is refused is named with the place that it came from. outlast settings --data DIR shows what a server would be \
-     started with, and where each value comes from.",
-    "Options and variables take lists with commas; options may be repeated, too. Relative paths in the settings file are below the data \
-     folder, those of options and variables below the working folder.",
-    "Settings are read when the server starts. SIGHUP has the files read again that some of them name; the server also looks every few \
-     seconds whether these files have changed.",
-    "No setting is a secret, and other users of a machine see options. Variables hold OUTLAST_SECRET_ACCESS_KEY (outlast init and \
-     outlast principal) and OUTLAST_BUCKETS_SECRET_ACCESS_KEY; passphrases and PINs are in a file or a variable that --root-key names. If \
-     the URL of a database has a password in it, give it by the variable or in the settings file, which is for its owner only.",
+    "An option overrides its variable, a variable overrides the settings file, and the file overrides the default. The \
+     file is outlast.toml in the data folder, unless --config or OUTLAST_CONFIG names another. An unknown key is \
+     refused, and an error about a value says where the value comes from. outlast settings --data DIR shows the \
+     settings that a server would start with, and where each comes from.",
+    "Options and variables take lists separated by commas; options may also be repeated. Relative paths in the \
+     settings file are below the data folder, those in options and variables below the working folder.",
+    "Settings are read when the server starts. At SIGHUP the server reads again the files that some settings name; it \
+     also checks every few seconds whether these files have changed.",
+    "No setting is a secret, because other users of the machine can see options. Secret access keys are in the \
+     variables OUTLAST_SECRET_ACCESS_KEY (outlast init and outlast principal) and OUTLAST_BUCKETS_SECRET_ACCESS_KEY; \
+     passphrases and PINs are in a file or a variable that --root-key names. If the URL of a database contains a \
+     password, give the URL in the variable or in the settings file, which only its owner can read.",
 ];
 
 /// Heading of a group.
@@ -36,8 +37,8 @@ fn heading(group: &Group) -> String {
 pub(crate) fn markdown() -> String {
     let mut text = String::from(
         "# Settings of `outlast server`\n\n\
-         Written by `outlast man --markdown` from the rows in `crates/cli/src/settings/table.rs`; `crates/cli/tests/settings.rs` holds \
-         this page against it.\n",
+         Written by `outlast man --markdown` from the rows in `crates/cli/src/settings/table.rs`; \
+         `crates/cli/tests/settings.rs` checks that this page is current.\n",
     );
     for paragraph in ABOUT {
         let _ = write!(text, "\n{paragraph}\n");
@@ -45,7 +46,7 @@ pub(crate) fn markdown() -> String {
     for group in Settings::groups() {
         let _ = write!(
             text,
-            "\n## {}\n\n| key | option, variable | value | default | at SIGHUP | what it says |\n|---|---|---|---|---|---|\n",
+            "\n## {}\n\n| key | option, variable | value | default | at SIGHUP | meaning |\n|---|---|---|---|---|---|\n",
             heading(&group)
         );
         for row in group.rows {
@@ -61,7 +62,7 @@ pub(crate) fn markdown() -> String {
             let _ = writeln!(text, "| {} |", cells.join(" | "));
         }
     }
-    text.push_str("\n## How many of something an account may have: [limits]\n\n| key | default | how many there may be |\n|---|---|---|\n");
+    text.push_str("\n## Quotas of an account: [limits]\n\n| key | default | maximum number of |\n|---|---|---|\n");
     for quota in QUOTAS {
         let _ = writeln!(
             text,
@@ -70,9 +71,9 @@ pub(crate) fn markdown() -> String {
         );
     }
     text.push_str(
-        "\n## By an option or variable only\n\n\
+        "\n## Settings without a key\n\n\
          `--data` (`OUTLAST_DATA`) names the data folder and `--config` (`OUTLAST_CONFIG`) the settings file. `--trust-clock` \
-         (`OUTLAST_TRUST_CLOCK`) is for one start, after a wrong clock was set right ([readiness.md](readiness.md)). Variables that begin \
+         (`OUTLAST_TRUST_CLOCK`) is for one start, after a wrong clock was corrected ([readiness.md](readiness.md)). Variables that begin \
          with `OTEL_` say where metrics are pushed to ([metrics.md](metrics.md)).\n",
     );
     text
@@ -92,7 +93,7 @@ pub(crate) fn manual() -> Roff {
             entry(&mut page, row);
         }
     }
-    page.control("SS", ["How many of something an account may have: [limits]"]);
+    page.control("SS", ["Quotas of an account: [limits]"]);
     for quota in QUOTAS {
         let about = format!("{} {} [default: {}]", quota.what, quota.of, quota.default);
         page.control("TP", []);

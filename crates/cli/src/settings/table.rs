@@ -18,14 +18,14 @@ use crate::values::{self, ListenAddress};
 pub(crate) const PORT: u16 = 8443;
 
 settings! {
-    /// Where the records are and what opens them: for all commands that work on a store.
+    /// Where the records are stored and what opens them, for all commands that work on a store.
     Store in "" {
-        /// Where the records are: sqlite, or a URL such as postgres://USER@HOST/DATABASE, which several servers may
+        /// Where to keep the records: sqlite, or a URL such as postgres://USER@HOST/DATABASE, which several servers may
         /// share [default: sqlite, in the data folder].
         #[arg(hide_env_values = true)]
         store: String, "store", "OUTLAST_STORE";
-        /// What wraps the store's root key: file:PATH, passphrase:SOURCE (env:NAME, file:PATH, or nothing to be
-        /// asked) or pkcs11:URI [default: file:root.key in the data folder].
+        /// What wraps the store's root key: file:PATH, passphrase:SOURCE (env:NAME, file:PATH, or nothing, to be asked)
+        /// or pkcs11:URI [default: file:root.key in the data folder].
         #[arg(hide_env_values = true)]
         root_key: Located, "root-key", "OUTLAST_ROOT_KEY";
     }
@@ -49,11 +49,11 @@ settings! {
         /// which is prefer for most].
         #[arg(value_parser = values::modes(), hide_possible_values = true)]
         mode: String, "mode", "OUTLAST_MODE";
-        /// Kind of the TLS certificate: ecdsa-p256, ecdsa-p384, ml-dsa-44, ml-dsa-65 or ml-dsa-87 for closed worlds,
-        /// or dual: ML-DSA-65 for clients that offer it, and ECDSA for the others [default: ecdsa-p256].
+        /// Kind of the TLS certificate: ecdsa-p256, ecdsa-p384, ml-dsa-44, ml-dsa-65 or ml-dsa-87 for closed
+        /// environments, or dual: ML-DSA-65 for clients that offer it, and ECDSA for the others [default: ecdsa-p256].
         tls_cert: String, "tls-cert", "OUTLAST_TLS_CERT";
-        /// Certificate chain to show instead of one of the service's own, leaf first; twice for two, the preferred first. Read
-        /// again when the files change, and at SIGHUP.
+        /// Certificate chain, leaf first, instead of the server's own certificate; twice for two, the preferred first.
+        /// Read again when the files change, and at SIGHUP.
         #[arg(value_name = "FILE", value_delimiter = ',')]
         tls_cert_file: Vec<PathBuf>, "tls-cert-file", "OUTLAST_TLS_CERT_FILE", reread;
         /// Its private key, not encrypted; once for each --tls-cert-file.
@@ -89,7 +89,7 @@ settings! {
 }
 
 settings! {
-    /// How ACME's targets are validated.
+    /// How ACME clients' names are validated.
     Acme in "acme" {
         /// DNS server for ACME's challenges and domain validations [default: the system's].
         #[arg(value_name = "ADDRESS")]
@@ -100,7 +100,7 @@ settings! {
         /// Port of tls-alpn-01 on the hosts to validate [default: {}].
         #[arg(value_name = "PORT")]
         tls_port: u16 = acme::Settings::default().tls_port, "acme-tls-port", "OUTLAST_ACME_TLS_PORT";
-        /// Network in which hosts to validate must be, such as 10.0.0.0/8; may be repeated [default: any but this
+        /// Network that hosts to validate must be in, such as 10.0.0.0/8; may be repeated [default: any but this
         /// machine's own, such as 127.0.0.0/8, which must be named].
         #[arg(value_name = "ACME_NETWORKS", value_delimiter = ',')]
         networks: Vec<String>, "acme-network", "OUTLAST_ACME_NETWORKS";
@@ -132,7 +132,7 @@ settings! {
 }
 
 settings! {
-    /// Outlets of metrics.
+    /// Metrics.
     Metrics in "" {
         /// Address and port where Prometheus reads /metrics over plain HTTP, such as 127.0.0.1:9464, or off [default:
         /// off]. Metrics are also pushed by OTLP if OTEL_EXPORTER_OTLP_ENDPOINT is set.
@@ -174,7 +174,7 @@ settings! {
         quorum: usize;
         /// PEM file with the roots of witnesses at https://.
         witness_ca: PathBuf;
-        /// Whether to serve heads and tiles of hashes to anybody below /tlog/ [default: {}].
+        /// Whether to serve heads and tiles of hashes to everyone, below /tlog/ [default: {}].
         publish: bool = false;
         /// ARNs of the users and roles that may read entries there; each needs the permission outlast:GetAuditEntries, too.
         readers: Vec<String>;
@@ -192,7 +192,7 @@ settings! {
         folder: PathBuf;
         /// Hours between two backups [default: {}].
         every_hours: u32 = 24;
-        /// Most backups to keep [default: all].
+        /// Maximum number of backups to keep [default: all].
         keep: usize;
         /// Days after which a backup is removed [default: never].
         keep_days: u32;
@@ -206,7 +206,7 @@ settings! {
         folder: PathBuf;
         /// URL of an S3 endpoint, such as https://s3.example.com, instead of a folder.
         endpoint: String;
-        /// Region to sign requests to it for [default: {}].
+        /// Region for which to sign requests to it [default: {}].
         region: String = "us-east-1".to_owned();
         /// Access key id to sign them with.
         access_key_id: String;

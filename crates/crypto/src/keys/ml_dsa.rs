@@ -220,7 +220,7 @@ pub(super) fn sign_mu<P: MlDsaParams>(stored: &[u8], mu: &[u8]) -> Result<Vec<u8
 }
 
 /// Only for a key that AWS-LC accepted: `ml-dsa` may panic on others.
-#[expect(deprecated, reason = "the expanded form of RFC 9881 has no seed to start from")]
+#[expect(deprecated, reason = "the expanded form of RFC 9881 does not contain the seed")]
 fn from_expanded<P: MlDsaParams>(key: &[u8]) -> Result<ExpandedSigningKey<P>, CryptoError> {
     let key = ExpandedSigningKeyBytes::<P>::try_from(key).map_err(|_| CryptoError::InvalidKey)?;
     Ok(ExpandedSigningKey::from_expanded(&Zeroizing::new(key)))

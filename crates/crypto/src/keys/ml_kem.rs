@@ -172,7 +172,7 @@ fn encapsulate_to(key: &EncapsulationKey<AlgorithmId>) -> Result<(Secret, Vec<u8
     Ok((Secret::new(secret.as_ref().to_vec()), ciphertext.as_ref().to_vec()))
 }
 
-#[expect(deprecated, reason = "AWS-LC and the expanded form of RFC 9935 take nothing else")]
+#[expect(deprecated, reason = "AWS-LC and the expanded form of RFC 9935 accept nothing else")]
 mod expanded {
     use ml_kem::array::Array;
     use ml_kem::{ExpandedKeyEncoding, Seed};

@@ -317,8 +317,8 @@ pub fn delete(
     permit.opens(&certificate.arn())?;
     if certificate.record.origin == Origin::Acme {
         return Err(AcmError::Conflict(
-            "A certificate that an ACME client has the key of cannot be deleted; it is deleted by itself a year \
-             after its end."
+            "A certificate whose private key an ACME client holds cannot be deleted; it is deleted automatically a \
+             year after its end."
                 .into(),
         ));
     }
@@ -357,7 +357,7 @@ pub fn set_options(
     permit.opens(&certificate.arn())?;
     if certificate.record.origin != Origin::Managed {
         return Err(AcmError::InvalidState(format!(
-            "Certificate {} was not requested here and has no options.",
+            "Certificate {} was not requested from this service and has no options.",
             certificate.arn()
         )));
     }
@@ -412,12 +412,12 @@ pub fn revoke(
     permit.opens(&certificate.arn())?;
     let Some((_, name)) = REASONS.iter().find(|(name, _)| *name == reason) else {
         return Err(AcmError::Validation(format!(
-            "A private CA does not revoke for the reason {reason}: its certificates are not put on hold."
+            "A private CA cannot revoke for the reason {reason}: certificates cannot be put on hold."
         )));
     };
     if certificate.record.revoked.is_some() {
         return Err(AcmError::Conflict(format!(
-            "The certificate {} is revoked already.",
+            "The certificate {} is already revoked.",
             certificate.arn()
         )));
     }

@@ -42,7 +42,7 @@ pub fn export(
     match certificate.record.origin {
         Origin::Managed => {}
         Origin::Imported => return refuse("it was imported"),
-        Origin::Acme => return refuse("its private key is with the ACME client"),
+        Origin::Acme => return refuse("the ACME client holds its private key"),
     }
     if !certificate.record.exportable {
         return refuse("it was requested with the option Export DISABLED");

@@ -179,7 +179,7 @@ fn check_pair(work: &Work<'_>, x509: &X509, key: &ImportedKey) -> Result<(), Acm
     let now = work.now();
     if x509.not_before() > now || x509.not_after() < now {
         return refuse(format!(
-            "The certificate is not valid now: it is from {} to {}.",
+            "The certificate is not valid now: it is valid from {} to {}.",
             outlast_pki::time::rfc3339(x509.not_before()),
             outlast_pki::time::rfc3339(x509.not_after())
         ));

@@ -214,7 +214,7 @@ pub(super) fn read(authority: &Authority, issued: Issued) -> Result<(X509, Text)
 
 /// A certificate request in DER for these names, signed with its own key.
 fn request_for(spec: &KeySpec, stored: &Secret, names: &[String]) -> Result<Vec<u8>, Fault> {
-    let unusable = || Fault::Encoding(format!("{} keys sign no requests", spec.name));
+    let unusable = || Fault::Encoding(format!("{} keys cannot sign requests", spec.name));
     let key = spec.load(stored)?;
     let algorithm =
         *spec.signing.iter().find(|algorithm| algorithm.oid.is_some()).ok_or_else(unusable)?;

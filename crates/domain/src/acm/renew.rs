@@ -71,8 +71,8 @@ pub fn check_renewable(certificate: &Certificate, now_ms: i64) -> Result<(), Acm
         )))
     };
     match (certificate.record.origin, certificate.status(now_ms)) {
-        (Origin::Imported, _) => refuse("it was imported; import it again in place of it"),
-        (Origin::Acme, _) => refuse("its key is with an ACME client, which renews it"),
+        (Origin::Imported, _) => refuse("it was imported; reimport it to replace it"),
+        (Origin::Acme, _) => refuse("an ACME client holds its private key and renews it"),
         (Origin::Managed, Status::Revoked) => refuse("it is revoked"),
         (Origin::Managed, Status::Expired) => refuse("it has expired"),
         (Origin::Managed, Status::Issued) => Ok(()),
@@ -91,7 +91,7 @@ fn replace(
     issuers.check_active()?;
     if issuers.end(work) <= record.details.not_after {
         return Err(CaError::Validation(
-            "The certificate authority ends too soon for the certificate to be renewed.".into(),
+            "The certificate authority expires too soon for the certificate to be renewed.".into(),
         ));
     }
     let paired = record.paired.as_ref().map(|paired| key_spec(&paired.details)).transpose()?;
@@ -182,7 +182,7 @@ fn renew_due(work: &mut Work<'_>, record_key: &str, swept: &mut Swept) -> Result
 enum Failed {
     #[error(
         "The certificate authority does not permit acm.amazonaws.com to issue and get certificates; see \
-         CreatePermission of Private CA, and PutPolicy if it is another account's."
+         CreatePermission of Private CA, and PutPolicy if it belongs to another account."
     )]
     NotPermitted,
     #[error(transparent)]

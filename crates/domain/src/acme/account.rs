@@ -143,7 +143,7 @@ pub fn create_account(
     if count >= limits::MAX_ACME_BINDING_ACCOUNTS {
         return Err(AcmeError::new(
             Kind::RATE_LIMITED,
-            "The external account binding has made too many accounts; use another one.",
+            "The external account binding has created too many accounts; use another one.",
         ));
     }
     work.put(&of_binding, &(count + 1))?;
@@ -277,7 +277,7 @@ pub fn revoke_account(
     match account.record.status {
         AccountStatus::Revoked => Ok(()),
         AccountStatus::Deactivated => {
-            Err(AcmError::Conflict("The ACME account is deactivated already.".into()))
+            Err(AcmError::Conflict("The ACME account is already deactivated.".into()))
         }
         AccountStatus::Valid => {
             account.record.status = AccountStatus::Revoked;
@@ -314,8 +314,12 @@ pub fn find_caller(
     cache: &PolicyCache,
     account: &Account,
 ) -> Result<Caller, AcmeError> {
-    let gone =
-        || AcmeError::new(Kind::UNAUTHORIZED, "The role of the external account binding is gone.");
+    let gone = || {
+        AcmeError::new(
+            Kind::UNAUTHORIZED,
+            "The role of the external account binding no longer exists.",
+        )
+    };
     let owner = &account.endpoint.scope().account;
     let role = match Role::find(work, owner, &account.record.role) {
         Ok(role) if role.id == account.record.role_id => role,

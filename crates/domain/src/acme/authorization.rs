@@ -195,7 +195,7 @@ pub fn respond(
     if queue::pending_challenges(work, endpoint, account.id(), most)? >= most {
         return Err(AcmeError::new(
             Kind::RATE_LIMITED,
-            format!("The account has {most} challenges that wait for validation."),
+            format!("The account already has {most} challenges waiting for validation."),
         ));
     }
     challenge.status = ChallengeStatus::Processing;
@@ -213,7 +213,9 @@ pub fn deactivate_authorization(
         authorization.record.status,
         AuthorizationStatus::Pending | AuthorizationStatus::Valid
     ) {
-        return Err(AcmeError::malformed("Only a pending or valid authorization is deactivated."));
+        return Err(AcmeError::malformed(
+            "Only a pending or valid authorization can be deactivated.",
+        ));
     }
     authorization.record.status = AuthorizationStatus::Deactivated;
     authorization.save(work)?;

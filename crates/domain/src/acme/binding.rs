@@ -169,7 +169,7 @@ pub fn create_binding(
     }
     let now_ms = work.now_ms();
     if new.expires_ms.is_some_and(|at| at - now_ms > limits::MAX_ACME_BINDING_MS) {
-        return Err(AcmError::Validation("The binding expires in more than ten years.".into()));
+        return Err(AcmError::Validation("The binding must expire within ten years.".into()));
     }
     let prefix = prefix(endpoint.id());
     let found = work.page::<Record>(&prefix, None, limits::MAX_ACME_BINDINGS)?;
@@ -208,7 +208,7 @@ pub fn parse_role_arn(text: &str) -> Result<Arn, AcmError> {
 fn role(work: &mut Work<'_>, scope: &Scope, arn: &Arn) -> Result<Role, AcmError> {
     let name = arn.of("iam", "role/").unwrap_or_default();
     if arn.account() != scope.account {
-        return Err(AcmError::Validation(format!("The role {arn} is one of another account.")));
+        return Err(AcmError::Validation(format!("The role {arn} belongs to another account.")));
     }
     Role::find(work, &scope.account, name).map_err(|error| match error {
         IdentityError::Fault(fault) => AcmError::Fault(fault),
@@ -301,7 +301,7 @@ pub fn prove(
     mac: &[u8],
 ) -> Result<Binding, AcmeError> {
     let refuse = |why: &str| AcmeError::new(Kind::UNAUTHORIZED, why);
-    let unknown = "The external account binding is not known, or its MAC is wrong.";
+    let unknown = "The external account binding is unknown, or its MAC is wrong.";
     let binding = by_id(work, endpoint, id)?.ok_or_else(|| refuse(unknown))?;
     let record_key = secret_record_key(endpoint.id(), id);
     let key = work.secret(&record_key)?.ok_or(crate::Fault::Damaged(record_key))?;

@@ -151,7 +151,7 @@ pub fn finalize(
         return Err(AcmeError::new(
             Kind::BAD_CSR,
             format!(
-                "Keys of type {key_algorithm} are not allowed here; allowed are {}.",
+                "Keys of type {key_algorithm} are not allowed; use one of {}.",
                 allowed_keys.join(", ")
             ),
         ));
@@ -234,7 +234,7 @@ fn check_authorizations(
     for id in order.authorizations() {
         let found = authorization::find_authorization(work, endpoint.id(), order.account(), id)?;
         let refuse = |name: &str| {
-            AcmeError::new(Kind::UNAUTHORIZED, format!("{name} is not authorized any more."))
+            AcmeError::new(Kind::UNAUTHORIZED, format!("{name} is no longer authorized."))
         };
         let Some(found) = found else { return Err(refuse("A name")) };
         let name = found.name().clone();
@@ -271,9 +271,12 @@ fn check_request(order: &Order, given: &Finalize<'_>) -> Result<CertificateReque
             .map_err(|error| bad(error.to_string()))?;
         for name in names {
             let GeneralName::DnsName(name) = name else {
-                return Err(bad("The request has a name that is no DNS name.".into()));
+                return Err(bad("The request has a name that is not a DNS name.".into()));
             };
-            found.insert(DnsName::parse(&name).map_err(|why| bad(format!("A DNS name: {why}.")))?);
+            found.insert(
+                DnsName::parse(&name)
+                    .map_err(|why| bad(format!("A DNS name is not valid: {why}.")))?,
+            );
         }
     }
     if found.is_empty() {
@@ -381,10 +384,12 @@ pub(super) fn check_replaceable(
     let endpoint = account.endpoint();
     let found = find_certificate(work, endpoint, id)?
         .filter(|found| found.record.account == account.id())
-        .ok_or_else(|| AcmeError::malformed("`replaces` names no certificate of this account."))?;
+        .ok_or_else(|| {
+            AcmeError::malformed("`replaces` does not name a certificate of this account.")
+        })?;
     if !found.record.names.iter().any(|name| names.contains(name)) {
         return Err(AcmeError::malformed(
-            "The order has no name of the certificate that it replaces.",
+            "The order has no name in common with the certificate that it replaces.",
         ));
     }
     if let Some(other) = &found.record.replaced_by {
@@ -392,7 +397,7 @@ pub(super) fn check_replaceable(
         if other.is_some_and(|other| other.status() != OrderStatus::Invalid) {
             return Err(AcmeError::new(
                 Kind::ALREADY_REPLACED,
-                "The certificate that `replaces` names was replaced already.",
+                "The certificate that `replaces` names has already been replaced.",
             ));
         }
     }
@@ -533,13 +538,13 @@ pub fn revoke(
     let Some((_, reason)) = REASONS.iter().find(|(number, _)| *number == revocation.reason) else {
         return Err(AcmeError::new(
             Kind::BAD_REVOCATION_REASON,
-            "The reason must be 0 to 5, 9 or 10: certificates are not put on hold.",
+            "The reason must be 0 to 5, 9 or 10: certificates cannot be put on hold.",
         ));
     };
     let (permit, at_authority) = match &revocation.holder {
         Holder::CertificateKey(signer) => {
             let permit = by_certificate_key(certificate, signer)?.ok_or_else(|| {
-                let why = "The key that has signed is not the certificate's.";
+                let why = "The request is not signed with the certificate's key.";
                 AcmeError::new(Kind::UNAUTHORIZED, why)
             })?;
             (permit, None)
@@ -548,14 +553,14 @@ pub fn revoke(
             if !may_revoke(work, account, certificate)? {
                 return Err(AcmeError::new(
                     Kind::UNAUTHORIZED,
-                    "The account neither has the certificate nor authorizations for its names.",
+                    "The account has neither the certificate nor authorizations for its names.",
                 ));
             }
             authorize_revocation(work, caller, certificate, revocation)?
         }
     };
     if is_revoked(work, certificate)? {
-        return Err(AcmeError::new(Kind::ALREADY_REVOKED, "The certificate is revoked already."));
+        return Err(AcmeError::new(Kind::ALREADY_REVOKED, "The certificate is already revoked."));
     }
     let scope = certificate.endpoint.scope();
     let authority = ca::find(work, scope, &certificate.record.authority)?;

@@ -28,29 +28,29 @@ macro_rules! kinds {
 }
 
 kinds! {
-    ACCOUNT_DOES_NOT_EXIST = "accountDoesNotExist" 400 "The request names an account that is not there.";
-    ALREADY_REPLACED = "alreadyReplaced" 409 "The certificate that `replaces` names was replaced already (RFC 9773).";
-    ALREADY_REVOKED = "alreadyRevoked" 400 "The certificate is revoked already.";
+    ACCOUNT_DOES_NOT_EXIST = "accountDoesNotExist" 400 "The request names an account that does not exist.";
+    ALREADY_REPLACED = "alreadyReplaced" 409 "The certificate named by `replaces` has already been replaced (RFC 9773).";
+    ALREADY_REVOKED = "alreadyRevoked" 400 "The certificate is already revoked.";
     BAD_CSR = "badCSR" 400 "The certificate request is not acceptable.";
-    BAD_NONCE = "badNonce" 400 "The nonce is not one of ours, too old, or used.";
+    BAD_NONCE = "badNonce" 400 "The nonce was not issued by this server, is too old, or was used before.";
     BAD_PUBLIC_KEY = "badPublicKey" 400 "The key is not acceptable.";
     BAD_REVOCATION_REASON = "badRevocationReason" 400 "The reason of the revocation is not acceptable.";
-    BAD_SIGNATURE_ALGORITHM = "badSignatureAlgorithm" 400 "The JWS has an algorithm that is not served.";
+    BAD_SIGNATURE_ALGORITHM = "badSignatureAlgorithm" 400 "The JWS has an algorithm that is not supported.";
     COMPOUND = "compound" 403 "Several problems: see the subproblems.";
     CONNECTION = "connection" 400 "The target of a validation could not be reached.";
     DNS = "dns" 400 "A DNS query failed.";
     EXTERNAL_ACCOUNT_REQUIRED = "externalAccountRequired" 403 "The request has no external account binding.";
-    INCORRECT_RESPONSE = "incorrectResponse" 403 "What was found does not answer the challenge.";
+    INCORRECT_RESPONSE = "incorrectResponse" 403 "The target does not give the expected response to the challenge.";
     INVALID_CONTACT = "invalidContact" 400 "A contact is not valid.";
     MALFORMED = "malformed" 400 "The request is malformed.";
     ORDER_NOT_READY = "orderNotReady" 403 "The order cannot be finalized yet.";
     RATE_LIMITED = "rateLimited" 429 "A limit is reached.";
     REJECTED_IDENTIFIER = "rejectedIdentifier" 403 "No certificate is issued for this name.";
-    SERVER_INTERNAL = "serverInternal" 500 "Something is wrong here.";
+    SERVER_INTERNAL = "serverInternal" 500 "The server has an internal error.";
     TLS = "tls" 400 "The TLS connection to the target of a validation failed.";
     UNAUTHORIZED = "unauthorized" 403 "The account may not do this.";
-    UNSUPPORTED_CONTACT = "unsupportedContact" 400 "A contact has a scheme that is not served.";
-    UNSUPPORTED_IDENTIFIER = "unsupportedIdentifier" 400 "The type of a name is not served.";
+    UNSUPPORTED_CONTACT = "unsupportedContact" 400 "A contact has a scheme that is not supported.";
+    UNSUPPORTED_IDENTIFIER = "unsupportedIdentifier" 400 "The type of a name is not supported.";
 }
 
 impl Kind {

@@ -58,11 +58,11 @@ pub fn consume(work: &mut Work<'_>, endpoint: &str, nonce: &str) -> Result<Strin
         .then(|| URL_SAFE_NO_PAD.decode(nonce).ok())
         .flatten()
         .filter(|bytes| bytes.len() == LEN)
-        .ok_or_else(|| bad("The nonce is not one that this server gave."))?;
+        .ok_or_else(|| bad("The nonce was not issued by this server."))?;
     let (content, found) = bytes.split_at(LEN - 16);
     let expected = tag(work, endpoint, content)?;
     if !hmac::equal(&expected, found) {
-        return Err(bad("The nonce is not one that this endpoint gave."));
+        return Err(bad("The nonce was not issued by this endpoint."));
     }
     let made_ms = content.first_chunk::<8>().map_or(0, |time| i64::from_be_bytes(*time));
     if work.now_ms() - made_ms > limits::ACME_NONCE_MS || made_ms - work.now_ms() > SKEW_MS {

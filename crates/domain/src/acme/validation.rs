@@ -175,7 +175,7 @@ pub fn create_validation(
     let invalid = |why: String| AcmError::Validation(format!("DomainName is not valid: {why}"));
     let name = DnsName::parse(domain).map_err(invalid)?;
     if name.is_wildcard() {
-        return Err(invalid("wildcards are a matter of DomainScope".into()));
+        return Err(invalid("leave out the wildcard and allow wildcards with DomainScope".into()));
     }
     check_scope(scope)?;
     let operation = format!("validation/{}", endpoint.id());
@@ -185,7 +185,7 @@ pub fn create_validation(
     let index = index_record_key(endpoint.id(), name.base());
     if work.exists(&index)? {
         return Err(AcmError::Conflict(format!(
-            "The ACME endpoint has a domain validation of {} already.",
+            "The ACME endpoint already has a domain validation of {}.",
             name.base()
         )));
     }
@@ -223,7 +223,7 @@ fn check_scope(scope: DomainScope) -> Result<(), AcmError> {
     if scope.exact || scope.subdomains || scope.wildcards {
         return Ok(());
     }
-    Err(AcmError::Validation("DomainScope must enable something.".into()))
+    Err(AcmError::Validation("DomainScope must enable at least one of its members.".into()))
 }
 
 /// Finds a validation by ARN.

@@ -141,7 +141,7 @@ impl<'a> Extension<'a> {
         match self.own.difference(&covered).count() {
             0 => Ok(()),
             count => audit(format!(
-                "{count} events that this server has written were changed or taken away"
+                "{count} events that this server has written were changed or removed"
             )),
         }
     }
@@ -182,7 +182,7 @@ fn check_bodies(store: &dyn Store, after: u64, page: &[(u64, Hash)]) -> Result<(
         }
     }
     if events.len() < page.len() {
-        return audit(format!("events after {after} were taken away"));
+        return audit(format!("events after {after} were removed"));
     }
     Ok(())
 }

@@ -58,7 +58,7 @@ fn check(work: &mut Work<'_>, head: &Head, index: u64) -> Result<(), Fault> {
             return Ok(());
         }
         return Err(Fault::Audit(format!(
-            "of the events from {} to {last} some are missing",
+            "some of the events from {} to {last} are missing",
             first + 1
         )));
     }

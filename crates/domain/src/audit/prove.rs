@@ -25,7 +25,7 @@ pub fn prove(
 ) -> Result<ProofFile, Fault> {
     let event = work.store().events(index, 1)?.into_iter().next();
     let event = event.filter(|event| event.sequence == index + 1).ok_or_else(|| {
-        Fault::Audit(format!("event {} is not there: it was pruned or taken away", index + 1))
+        Fault::Audit(format!("event {} is missing: it was pruned or removed", index + 1))
     })?;
     let hashes = inclusion(work, signed, index)?;
     let found =
@@ -69,7 +69,7 @@ pub fn verify_continues(
     let (old, size) = (old.checkpoint(), new.checkpoint().size());
     if old.size() > size {
         let text =
-            format!("the log has {size} events, and had {} when a head was kept", old.size());
+            format!("the log has {size} events, and had {} when the head was saved", old.size());
         return Err(Fault::Audit(text));
     }
     let hashes = consistency(work, old.size(), new)?;

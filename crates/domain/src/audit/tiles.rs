@@ -213,7 +213,7 @@ impl outlast_tlog::tile::Tiles for StoredTiles<'_, '_> {
         if page.len() != width || !in_order {
             let last = first + width as u64;
             return Err(Fault::Audit(format!(
-                "events {} to {last} are not all there: they were pruned or taken away",
+                "some of the events {} to {last} are missing: they were pruned or removed",
                 first + 1
             )));
         }

@@ -120,6 +120,6 @@ impl Fields<'_, '_> {
 
     fn string(&mut self) -> Result<String, BackupError> {
         String::from_utf8(self.text()?)
-            .map_err(|_| BackupError::Damaged("it holds a key that is no text".into()))
+            .map_err(|_| BackupError::Damaged("it holds a key that is not text".into()))
     }
 }

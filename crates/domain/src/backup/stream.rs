@@ -123,7 +123,7 @@ impl<'a> Reader<'a> {
 
     fn advance(&mut self) -> Result<(), BackupError> {
         if self.next.is_empty() {
-            return Err(BackupError::Damaged("it is cut off".into()));
+            return Err(BackupError::Damaged("it is truncated".into()));
         }
         let sealed = std::mem::take(&mut self.next);
         self.next = read_chunk(self.input)?;
@@ -131,12 +131,12 @@ impl<'a> Reader<'a> {
         let data = self.sealing.associated_data(self.next.is_empty());
         self.open = aead::open(self.sealing.key.expose(), &data, &sealed).map_err(|_| {
             BackupError::Damaged(format!(
-                "chunk {number} was changed, is in another place, or the file is cut off"
+                "chunk {number} was changed or moved, or the file is truncated"
             ))
         })?;
         self.position = 0;
         if self.open.is_empty() {
-            return Err(BackupError::Damaged("it is cut off".into()));
+            return Err(BackupError::Damaged("it is truncated".into()));
         }
         Ok(())
     }

@@ -31,8 +31,7 @@ pub fn import_certificate(
     let same_key = certificate.public_key().ok().as_deref() == key.public_key();
     if !same_key || certificate.subject() != &authority.subject().to_name()? {
         return Err(CaError::CertificateMismatch(
-            "The certificate does not match the certificate authority's request: its public key \
-             or its subject is another."
+            "The certificate does not match the certificate authority's request: its public key or its subject differs."
                 .into(),
         ));
     }
@@ -76,8 +75,8 @@ pub fn import_certificate(
         let valid = (issuer.not_before()..=issuer.not_after()).contains(&work.now());
         if !issuer.may_issue() || !room || !valid {
             return Err(CaError::MalformedCertificate(format!(
-                "\"{}\" in the chain may not issue this certificate: it is no CA, its path length is \
-                 used up, or it is not valid now.",
+                "\"{}\" in the chain may not issue this certificate: it is not a CA, its path length is used up, or it \
+                 is not valid now.",
                 issuer.subject()
             )));
         }

@@ -321,7 +321,7 @@ fn check_possession(request: &CertificateRequest, given: &Passthrough) -> Result
     if request.possession.is_some() && names {
         return Err(CaError::InvalidArgs(
             "ApiPassthrough cannot name the subject of a request with a statement of possession: the names must be \
-             those of the certificate that the statement is of."
+             those of the certificate in the statement."
                 .into(),
         ));
     }
@@ -394,7 +394,7 @@ fn period(
     let not_after = new.validity.resolve(now)?;
     if not_after <= not_before || not_after <= now {
         return Err(CaError::Validation(
-            "The certificate's validity ends before it begins, or has ended already.".into(),
+            "The certificate's validity ends before it begins, or has already ended.".into(),
         ));
     }
     if let Some(certificate) = above

@@ -59,7 +59,7 @@ pub fn delete(
         Status::Active => {
             return Err(authority.state_error("must be disabled before it is deleted"));
         }
-        Status::Deleted => return Err(authority.state_error("is deleted already")),
+        Status::Deleted => return Err(authority.state_error("is already deleted")),
         Status::PendingCertificate | Status::Disabled | Status::Expired => {}
     }
     authority.record.deleted_from = Some(authority.record.status);

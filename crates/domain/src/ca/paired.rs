@@ -33,7 +33,7 @@ pub struct Pair {
 pub fn partner(work: &mut Work<'_>, authority: &Authority) -> Result<Authority, CaError> {
     let Some(arn) = authority.tags().get(PARTNER_TAG) else {
         return Err(CaError::InvalidArgs(format!(
-            "The certificate authority {} has no partner: its tag {PARTNER_TAG} would name one.",
+            "The certificate authority {} has no partner: set its tag {PARTNER_TAG} to the partner's ARN.",
             authority.arn()
         )));
     };
@@ -70,7 +70,7 @@ pub fn issue_pair(
     at_partner.opens(&partner.arn())?;
     if new.template.kind != TemplateKind::EndEntity {
         return Err(CaError::InvalidArgs(
-            "Paired certificates are for end entities: take an end-entity template.".into(),
+            "Paired certificates are for end entities: use an end-entity template.".into(),
         ));
     }
     check_ready(authority, &new)?;
@@ -161,7 +161,7 @@ fn check_kind(authority: &Authority, request: &CertificateRequest) -> Result<(),
         return Ok(());
     }
     Err(CaError::MalformedCsr(format!(
-        "of a pair, {} certifies {} keys, and this request is for one of {}",
+        "of the pair, {} certifies {} keys, but this request has a key of type {}",
         authority.arn(),
         if of_authority { "post-quantum" } else { "classical" },
         kind.name

@@ -103,7 +103,7 @@ pub fn put(
         // What identity policies do not allow anyway cannot be lost.
         if may(None) && !may(Some(&policy)) {
             return Err(CaError::LockoutPrevented(format!(
-                "The policy would keep you from {action}: you could not replace or delete it."
+                "The policy would deny you {action}: you could not replace or delete the policy."
             )));
         }
     }
@@ -209,17 +209,17 @@ fn check(text: &str, authority: &Authority) -> Result<BTreeSet<String>, String> 
         if each(&statement["Resource"]).any(|resource| resource != authority.arn())
             || statement.get("NotResource").is_some()
         {
-            return wrong("is about something else than this certificate authority");
+            return wrong("names a resource other than this certificate authority");
         }
         if each(&statement["Action"]).any(|action| !action.starts_with("acm-pca:")) {
-            return wrong("has an action that is none of Private CA");
+            return wrong("has an action that does not belong to Private CA");
         }
         if allows
             && (statement.get("NotAction").is_some()
                 || each(&statement["Action"]).any(|action| !SHAREABLE.contains(&action)))
         {
             return Err(format!(
-                "A statement allows something that cannot be shared; what can be is: {}.",
+                "A statement allows an action that cannot be shared. Actions that can be shared are: {}.",
                 SHAREABLE.join(", ")
             ));
         }
@@ -242,8 +242,8 @@ fn check(text: &str, authority: &Authority) -> Result<BTreeSet<String>, String> 
 /// put before.
 fn check_sharing(policy: &Policy, authority: &Authority) -> Result<(), String> {
     if policy.allows_everyone() {
-        return Err("A statement allows everyone: give it a condition that says who, such as StringEquals on \
-                    aws:PrincipalAccount, aws:PrincipalOrgID or aws:SourceAccount."
+        return Err("A statement allows everyone: give it a condition that restricts the callers, such as StringEquals \
+                    on aws:PrincipalAccount, aws:PrincipalOrgID or aws:SourceAccount."
             .into());
     }
     let account = &authority.scope().account;

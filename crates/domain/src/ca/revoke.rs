@@ -44,7 +44,7 @@ pub fn revoke(
         ));
     }
     if !revoke_one(work, authority, &serial, reason)? {
-        return Err(CaError::AlreadyProcessed("The certificate is revoked already.".into()));
+        return Err(CaError::AlreadyProcessed("The certificate is already revoked.".into()));
     }
     if let Some((partner, serial)) = super::paired(work, authority, &serial)? {
         Permit::required(at.partner, &partner.arn())?;

@@ -41,10 +41,10 @@ impl Look<'_> {
             self.chains.insert(format!("ca/chain/{owner}/{id}"));
         } else if let Some((owner, serial)) = below("ca/revoked/") {
             if !text("reason").is_some_and(|reason| REVOCATION_REASONS.contains(&reason)) {
-                self.problem(record_key, "it has no known reason");
+                self.problem(record_key, "its reason is unknown");
             }
             if !self.is_stored(&format!("ca/certificate/{owner}/{serial}")) {
-                self.problem(record_key, "there is no certificate that was revoked");
+                self.problem(record_key, "the revoked certificate is missing");
             }
         } else if let Some((owner, _)) = below("ca/policy/") {
             let policy = text("text").map(|text| Policy::parse_stored(text, Kind::Authority));
@@ -63,7 +63,7 @@ impl Look<'_> {
         } else if record_key.starts_with(report::PENDING_PREFIX) {
             let report = text("report").map(str::to_owned);
             if !report.is_some_and(|at| self.is_stored(&at)) {
-                self.problem(record_key, "there is no report that has to be written");
+                self.problem(record_key, "the report that has to be written is missing");
             }
         } else if record_key.starts_with("ca/report/") {
             if serde_json::from_value::<report::Report>(value.clone()).is_err() {
@@ -73,11 +73,12 @@ impl Look<'_> {
             let made =
                 text("arn").map(|arn| (arn.contains("/certificate/"), certificate_record_key(arn)));
             match made {
-                None => self.problem(record_key, "the token does not say what was made"),
+                None => self
+                    .problem(record_key, "the token does not name the resource that was created"),
                 Some((true, at)) if !at.as_ref().is_some_and(|at| self.is_stored(at)) => {
                     self.problem(
                         record_key,
-                        "there is no certificate that was made with this token",
+                        "the certificate that was issued with this token is missing",
                     );
                 }
                 Some(_) => {}
@@ -91,19 +92,16 @@ impl Look<'_> {
     /// Checks that need all records.
     pub(super) fn authority_relations(&self, found: &mut Vec<(String, &'static str)>) {
         for record_key in self.wanted_chains.difference(&self.chains) {
-            found.push((
-                record_key.clone(),
-                "the chain of certificates that were issued is missing",
-            ));
+            found.push((record_key.clone(), "the chain of issued certificates is missing"));
         }
         for record_key in self.wanted_shares.difference(&self.shares) {
             found.push((
                 record_key.clone(),
-                "a policy shares an authority, and its account is not told",
+                "a policy shares a CA with this account, but this record is missing",
             ));
         }
         for record_key in self.shares.difference(&self.wanted_shares) {
-            found.push((record_key.clone(), "there is no policy that shares this authority"));
+            found.push((record_key.clone(), "no policy shares this CA with the account"));
         }
     }
 

@@ -68,7 +68,7 @@ impl Certificates {
         let Some(rest) = record_key.strip_prefix("acm/material/") else { return false };
         let (owner, id) = rest.rsplit_once('/').unwrap_or_default();
         let Some(record) = self.records.get(owner) else {
-            self.problem(record_key, "there is no certificate that this key belongs to");
+            self.problem(record_key, "the certificate that this key belongs to is missing");
             return true;
         };
         let paired = record.paired.as_ref().filter(|paired| paired.material == id);
@@ -105,10 +105,7 @@ impl Certificates {
             let own = record.authority.as_ref();
             let mut halves = vec![(own, record.material.as_ref(), &record.details, text)];
             if record.paired.is_some() && paired_text.is_none() {
-                problem(
-                    record_key.clone(),
-                    "the text of the certificate that goes with it is missing",
-                );
+                problem(record_key.clone(), "the text of its paired certificate is missing");
             }
             if let Some(paired) = &record.paired {
                 let (authority, material) = (Some(&paired.authority), Some(&paired.material));
@@ -132,16 +129,19 @@ impl Certificates {
                 let filed =
                     filed.as_ref().map(|record_key| record_key.trim_start_matches("acm/serial/"));
                 if filed.is_some_and(|filed| self.serials.get(filed) != Some(rest)) {
-                    problem(record_key.clone(), "it is not found by its serial number");
+                    problem(record_key.clone(), "the index of serial numbers does not lead to it");
                 }
             }
         }
         for rest in self.texts.keys().filter(|rest| !self.records.contains_key(*rest)) {
-            problem(format!("acm/text/{rest}"), "there is no certificate with this text");
+            problem(format!("acm/text/{rest}"), "the certificate with this text is missing");
         }
         for (rest, owner) in &self.serials {
             if !self.records.contains_key(owner) {
-                problem(format!("acm/serial/{rest}"), "there is no certificate with this number");
+                problem(
+                    format!("acm/serial/{rest}"),
+                    "the certificate with this serial number is missing",
+                );
             }
         }
         found

@@ -21,8 +21,8 @@ impl Look<'_> {
                 self.problem(
                     &prefix,
                     format!(
-                        "the store says that there are {kept} records below it, and there are {found}: limits are held \
-                         against the wrong number; a backup that is restored is counted anew"
+                        "the store counts {kept} records below it, but there are {found}: limits are checked against \
+                         the wrong number; restoring a backup counts the records again"
                     ),
                 );
             }

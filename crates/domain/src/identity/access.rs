@@ -296,7 +296,7 @@ pub fn authorize<A: Action>(
 ) -> Result<Permit<A>, Denied> {
     let arn = Arn::parse(resource);
     if arn.as_ref().is_some_and(has_policy) {
-        let because = "because its own policy was not asked".to_owned();
+        let because = "because its own policy was not evaluated".to_owned();
         return Err(caller.denied(A::NAME, resource, because, false));
     }
     let account = arn.as_ref().map_or("", Arn::account);

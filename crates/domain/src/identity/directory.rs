@@ -25,7 +25,7 @@ pub enum IdentityError {
     #[error("{0} does not exist")]
     NotFound(String),
     /// It exists already.
-    #[error("{0} exists already")]
+    #[error("{0} already exists")]
     AlreadyExists(String),
     /// A name, account or document is not valid.
     #[error("{0}")]

@@ -237,7 +237,7 @@ pub fn create_grant(
             principal: access.caller.principal.arn(),
             action: "kms:CreateGrant".to_owned(),
             resource: key.arn(),
-            because: "because no grant that allows it allows as much as the new one".to_owned(),
+            because: "because every grant that allows it allows less than the new one".to_owned(),
             explicit: false,
         }));
     }
@@ -461,7 +461,7 @@ fn check(key: &Key, new: &NewGrant) -> Result<(), KmsError> {
     let has_retiring = new.retiring.is_some() || new.retiring_service.is_some();
     if new.grantee_service.is_some() && (new.constraints.source_arn.is_none() || !has_retiring) {
         return Err(KmsError::Validation(
-            "GranteeServicePrincipal requires a SourceArn constraint and somebody who retires the \
+            "GranteeServicePrincipal requires a SourceArn constraint and a principal or service that can retire the \
              grant."
                 .into(),
         ));

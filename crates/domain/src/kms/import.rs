@@ -262,7 +262,7 @@ fn unwrap(
     let token = hex::encode(new.token);
     let unknown = || {
         KmsError::InvalidImportToken(
-            "The import token is not one of this key, or it was used: get new parameters with \
+            "The import token does not belong to this key, or was used before: get new parameters with \
              GetParametersForImport."
                 .into(),
         )

@@ -193,8 +193,7 @@ fn rotate_to_imported(work: &mut Work<'_>, key: &mut Key) -> Result<(), KmsError
     let waiting = key.materials().iter().find(|material| material.pending);
     let Some(id) = waiting.filter(|m| m.is_present(now_ms)).map(|m| m.id.clone()) else {
         return Err(KmsError::InvalidState(format!(
-            "{} has no imported key material that waits for a rotation: import new key material \
-             first.",
+            "{} has no imported key material waiting for a rotation: import new key material first.",
             key.arn()
         )));
     };

@@ -26,7 +26,7 @@ impl Policy {
             found.extend(of_conditions);
             found.extend(variables(statement).map(|key| {
                 format!(
-                    "Statement[{index}]: the variable ${{{}}} never has a value, so that what it is part of matches \
+                    "Statement[{index}]: the variable ${{{}}} never has a value, so the text that contains it matches \
                      nothing",
                     show(&key)
                 )
@@ -60,7 +60,7 @@ fn judge(statement: &Statement, condition: &Condition) -> Option<String> {
         (Effect::Allow, false) => format!("this Allow never applies: {why}"),
         (Effect::Deny, true) => format!("the condition holds for every request: {why}"),
         (Effect::Allow, true) => {
-            format!("the condition restricts nothing, for it holds for every request: {why}")
+            format!("the condition restricts nothing, because it holds for every request: {why}")
         }
     })
 }
@@ -72,7 +72,7 @@ fn never(statement: &Statement, key: &str) -> Option<&'static str> {
         return Some(if PREFIXES.contains(&prefix) {
             "there is no such key; see docs/condition-keys.md"
         } else {
-            "it is a key of a service that is not here"
+            "it is a key of a service that outlast does not have"
         });
     };
     if let Set::Never(why) = row.set {
@@ -86,7 +86,7 @@ fn never(statement: &Statement, key: &str) -> Option<&'static str> {
             })
     };
     let fits = row.services.is_empty() || row.services.iter().any(|service| about(service));
-    (!fits).then_some("it belongs to other actions than these")
+    (!fits).then_some("it does not apply to these actions")
 }
 
 /// Variables without a default that never have a value.

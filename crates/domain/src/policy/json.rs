@@ -78,7 +78,7 @@ impl<'de> Visitor<'de> for NodeVisitor {
             // "Grammar of the IAM JSON policy language": individual elements must not contain multiple
             // instances of the same key.
             if object.contains_key(&key) {
-                return Err(A::Error::custom(format_args!("{} is there twice", short(&key))));
+                return Err(A::Error::custom(format_args!("{} occurs twice", short(&key))));
             }
             object.insert(key, entries.next_value()?);
         }

@@ -121,7 +121,7 @@ const NO_VPC: &str = "there are no VPCs";
 const NO_EC2: &str = "there are no EC2 instances";
 const NO_ENCLAVES: &str = "there are no Nitro enclaves";
 const NO_MCP: &str = "there is no MCP service";
-const NOT_HERE: &str = "the service that sets it is not here";
+const NOT_HERE: &str = "outlast does not have the service that sets it";
 const NO_TOKENS: &str = "there is no operation that issues such tokens";
 const NOT_ON_BEHALF: &str = "no other service calls KMS";
 const NO_SERVICE_GRANTS: &str = "grants to services are refused";
@@ -172,7 +172,7 @@ pub static KEYS: &[KeyRow] = &[
     never("ssm:SourceInstanceArn", Arn, NOT_HERE),
     never("identitystore:UserId", Text, NOT_HERE),
     // Properties of the network.
-    when("aws:SourceIp", Address, "the call came over the network, also where a service asks with its rights"),
+    when("aws:SourceIp", Address, "the call came over the network, including where a service calls with the caller's rights"),
     never("aws:SourceVpc", Text, NO_VPC),
     never("aws:SourceVpcArn", Arn, NO_VPC),
     never("aws:SourceVpce", Text, NO_VPC),
@@ -197,7 +197,7 @@ pub static KEYS: &[KeyRow] = &[
     when("aws:referer", Text, "the request has a Referer header"),
     when("aws:RequestedRegion", Text, "somebody calls"),
     when("aws:RequestTag/${TagKey}", Text, "the request gives the tag"),
-    when("aws:TagKeys", Text, "the request gives or takes away tags").many(),
+    when("aws:TagKeys", Text, "the request adds or removes tags").many(),
     when("aws:SecureTransport", Bool, "somebody calls"),
     when("aws:SourceAccount", Text, BY_SERVICE).of(STS),
     when("aws:SourceArn", Arn, BY_SERVICE).of(STS),
@@ -207,13 +207,13 @@ pub static KEYS: &[KeyRow] = &[
     never("aws:IsMcpServiceAction", Bool, NO_MCP),
     // Our own: what the connection negotiated.
     when("outlast:TlsVersion", Text, "the call came over TLS"),
-    when("outlast:KeyExchange", Text, "the call came over TLS with a key exchange, so not where TLS 1.2 was resumed"),
-    when("outlast:ClientCertificateSubject", Text, "the client has shown a certificate"),
+    when("outlast:KeyExchange", Text, "the call came over TLS with a key exchange, so not in a resumed session of TLS 1.2"),
+    when("outlast:ClientCertificateSubject", Text, "the client has presented a certificate"),
     // KMS.
     kms("kms:BypassPolicyLockoutSafetyCheck", Bool, "CreateKey, PutKeyPolicy, ReplicateKey"),
     always("kms:CallerAccount", Text).of(KMS),
-    kms("kms:CustomerMasterKeySpec", Text, "as kms:KeySpec, whose old name it is"),
-    kms("kms:CustomerMasterKeyUsage", Text, "as kms:KeyUsage, whose old name it is"),
+    kms("kms:CustomerMasterKeySpec", Text, "as kms:KeySpec, of which it is the old name"),
+    kms("kms:CustomerMasterKeyUsage", Text, "as kms:KeyUsage, of which it is the old name"),
     kms("kms:DataKeyPairSpec", Text, "GenerateDataKeyPair, GenerateDataKeyPairWithoutPlaintext"),
     kms("kms:EncapsulationAlgorithm", Text, "Encapsulate, Decapsulate"),
     kms("kms:EncryptionAlgorithm", Text, "Encrypt, Decrypt, ReEncrypt and the operations that make data keys"),
@@ -273,7 +273,7 @@ pub static KEYS: &[KeyRow] = &[
     when("sts:SourceIdentity", Text, "AssumeRole with a source identity, given or inherited").of(STS),
     never("sts:TaskPolicyArn", Arn, "there is no AssumeRoot").of(STS),
     when("sts:TransitiveTagKeys", Text, "AssumeRole with transitive tags").many().of(STS),
-    never("iam:AssociatedResourceArn", Arn, "it is not known at which resource AWS sets it for ACME").of(&["iam"]),
+    never("iam:AssociatedResourceArn", Arn, "it is not known for which resource AWS sets it with ACME").of(&["iam"]),
     when("iam:PassedToService", Text, "CreateAcmeExternalAccountBinding, for iam:PassRole").of(&["iam"]),
     never("iam:ResourceTag/${TagKey}", Text, "roles have no tags").of(&["iam", "sts"]),
 ];

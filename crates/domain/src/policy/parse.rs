@@ -132,14 +132,17 @@ fn read_statement(
 /// Sids must be unique; IAM allows letters and digits only, other services allow more.
 fn check_sid(sid: String, kind: Kind, sids: &mut BTreeSet<String>) -> Result<(), Problem> {
     if kind == Kind::Identity && !sid.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-        return Err(Problem::new(format!("{} has more than letters and digits", short(&sid))));
+        return Err(Problem::new(format!(
+            "{} has characters other than letters and digits",
+            short(&sid)
+        )));
     }
     // AWS's consoles write empty ones.
     if sid.is_empty() {
         return Ok(());
     }
     if sids.contains(&sid) {
-        return Err(Problem::new(format!("{} is there twice", short(&sid))));
+        return Err(Problem::new(format!("{} occurs twice", short(&sid))));
     }
     sids.insert(sid);
     Ok(())
@@ -377,7 +380,7 @@ mod tests {
             (r#"{"Version":2012,"Statement":{}}"#.into(), Identity, "Version: must be a string"),
             (format!(r#"{{"Id":"x","Statement":{{{good}}}}}"#), Identity, "Id: is not allowed"),
             (r#"{"Statements":[]}"#.into(), Identity, r#"unknown element "Statements""#),
-            (whole(r#""Effect":"Allow","Effect":"Deny""#), Identity, r#""Effect" is there twice"#),
+            (whole(r#""Effect":"Allow","Effect":"Deny""#), Identity, r#""Effect" occurs twice"#),
             (whole(r#""effect":"Allow""#), Identity, r#"Statement[0]: unknown element "effect""#),
             (whole(r#""Action":"*","Resource":"*""#), Identity, "Statement[0]: Effect is required"),
             (whole(r#""Effect":"allow""#), Identity, "Statement[0].Effect: must be Allow or Deny"),
@@ -387,7 +390,7 @@ mod tests {
             (whole(&format!(r#"{good},"NotResource":"*""#)), Identity, "Resource and NotResource exclude"),
             (whole(&format!(r#"{good},"Principal":"*""#)), Identity, "has no Principal"),
             (whole(&format!(r#"{good},"Sid":"a b""#)), Identity, "Statement[0].Sid: \"a b\" has more than"),
-            (format!(r#"{{"Statement":[{{"Sid":"a",{good}}},{{"Sid":"a",{good}}}]}}"#), Identity, "Statement[1].Sid: \"a\" is there twice"),
+            (format!(r#"{{"Statement":[{{"Sid":"a",{good}}},{{"Sid":"a",{good}}}]}}"#), Identity, "Statement[1].Sid: \"a\" occurs twice"),
             (whole(r#""Effect":"Allow","Action":[],"Resource":"*""#), Identity, "Statement[0].Action: is empty"),
             (whole(r#""Effect":"Allow","Action":["kms:*",["x"]],"Resource":"*""#), Identity, "Statement[0].Action[1]: must be a string"),
             (whole(r#""Effect":"Allow","Action":"Decrypt","Resource":"*""#), Identity, r#"Action: "Decrypt" is not of the form service:action"#),

@@ -47,7 +47,7 @@ fn possible(template: &Template) -> Result<(), String> {
         if is_whole { row.id == partition } else { row.id.starts_with(&partition) }
     };
     if !PARTITIONS.iter().any(fits) {
-        return Err(format!("{} is none of the partitions {}", short(&partition), ids()));
+        return Err(format!("{} is not one of the partitions {}", short(&partition), ids()));
     }
     if is_region_whole && is_region(&region) && !fits(Partition::of(&region)) {
         let right = Partition::of(&region).id;

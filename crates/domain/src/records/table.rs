@@ -7,8 +7,8 @@ use crate::heartbeat;
 use crate::seal::{CANARY, ROOT, WRAPPED};
 
 const KEY: &str = "kms/key/{account}/{region}/{key}";
-const NO_SECRET: &str = "there is no secret that this belongs to";
-const NO_PAIR: &str = "there is nothing that this secret belongs to";
+const NO_SECRET: &str = "the secret that it belongs to is missing";
+const NO_PAIR: &str = "the record that this secret belongs to is missing";
 
 /// All kinds.
 pub static KINDS: &[RecordKind] = &[
@@ -16,13 +16,13 @@ pub static KINDS: &[RecordKind] = &[
         .registered(),
     row("acm/certificate/", "account/region/id", Ordered, "the certificate arn:{partition}:acm:{region}:{account}:certificate/{id}"),
     row("acm/ended/", "account/region/id", Ordered, "the note that the certificate arn:{partition}:acm:{region}:{account}:certificate/{id} has ended")
-        .of("acm/certificate/{account}/{region}/{id}", "there is no certificate that is to be forgotten"),
+        .of("acm/certificate/{account}/{region}/{id}", "its certificate is missing"),
     row("acm/imported/", "account/region/id", Ordered, "the note that the certificate arn:{partition}:acm:{region}:{account}:certificate/{id} was imported")
-        .of("acm/certificate/{account}/{region}/{id}", "there is no certificate that was imported")
+        .of("acm/certificate/{account}/{region}/{id}", "its certificate is missing")
         .counted(2),
     row("acm/material/", "account/region/id/key", Sealed, "the private key of the certificate arn:{partition}:acm:{region}:{account}:certificate/{id}"),
     row("acm/renewal/", "account/region/id", Ordered, "the renewal of the certificate arn:{partition}:acm:{region}:{account}:certificate/{id}")
-        .of("acm/certificate/{account}/{region}/{id}", "there is no certificate that is to be renewed"),
+        .of("acm/certificate/{account}/{region}/{id}", "its certificate is missing"),
     row("acm/serial/", "account/region/authority/serial", Ordered, "the index entry of serial number {serial} of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{authority}"),
     row("acm/text/", "account/region/id", Ordered, "the text of the certificate arn:{partition}:acm:{region}:{account}:certificate/{id}"),
     row("acm/token/", "account/region/operation/digest", Ordered, "an idempotency token of {operation} of account {account} in {region}"),
@@ -42,7 +42,7 @@ pub static KINDS: &[RecordKind] = &[
     row("acme/domain-task/", "endpoint/id", Ordered, "the domain validation {id} of the ACME endpoint {endpoint}"),
     row("acme/endpoint/", "account/region/id", Ordered, "the ACME endpoint arn:{partition}:acm:{region}:{account}:acme-endpoint/{id}")
         .registered(),
-    row("acme/home/", "endpoint", Ordered, "the place of the ACME endpoint {endpoint}"),
+    row("acme/home/", "endpoint", Ordered, "the location of the ACME endpoint {endpoint}"),
     row("acme/nonce-key", "", Sealed, "the key of ACME's nonces"),
     row("acme/nonce/", "nonce", Ordered, "a nonce of ACME"),
     row("acme/open-order/", "endpoint/holder/id", Ordered, "the note that the order {id} of the ACME endpoint {endpoint} is open"),
@@ -73,13 +73,13 @@ pub static KINDS: &[RecordKind] = &[
     row(crl::DER, "crl", Plain, "the CRL of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{authority}")
         .because("a signed CRL, whose digest is in an authenticated record")
         .named_by("ca/crl/{crl}")
-        .of("ca/crl/{crl}", "there is no authority that this CRL is of"),
+        .of("ca/crl/{crl}", "its CA is missing"),
     row("ca/crl-due/", "account/region/id", Ordered, "the date of the next CRL of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id}"),
     row(crl::MARKS, "account/region/id/part", Unordered, "the note that a CRL of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id} is due")
         .because("revocations at the same time do not wait for each other; an older mark asks for the same CRL"),
     row("ca/crl-publish/", "crl", Ordered, "the note that the CRL of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{authority} is for a bucket")
         .named_by("ca/crl/{crl}"),
-    row("ca/crl/", "crl", Ordered, "what is known of the CRL of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{authority}")
+    row("ca/crl/", "crl", Ordered, "the state of the CRL of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{authority}")
         .named_by("ca/crl/{crl}"),
     row("ca/material/", "account/region/id", Sealed, "the private key of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id}"),
     row(ocsp::EPOCHS, "account/region/id", Unordered, "the OCSP epoch of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id}")
@@ -88,17 +88,17 @@ pub static KINDS: &[RecordKind] = &[
         .named_by("ca/ocsp-issuer/{hash}/{issuer}"),
     row("ca/permission/", "account/region/id/principal", Ordered, "a permission of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id}")
         .registered()
-        .of("ca/authority/{account}/{region}/{id}", "there is no authority that this permission is for"),
+        .of("ca/authority/{account}/{region}/{id}", "its CA is missing"),
     row("ca/policy/", "account/region/id", Ordered, "the policy of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id}")
         .registered()
-        .of("ca/authority/{account}/{region}/{id}", "there is no authority that this policy is of"),
+        .of("ca/authority/{account}/{region}/{id}", "its CA is missing"),
     row("ca/report-pending/", "account/region/id", Ordered, "the note that an audit report of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id} is to be written"),
     row("ca/report/", "account/region/id/report", Ordered, "the audit report {report} of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id}"),
     row("ca/responder-certificate/", "account/region/id", Ordered, "the OCSP responder's certificate of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id}"),
     row("ca/responder-due/", "account/region/id", Ordered, "the date of the next OCSP responder of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id}"),
     row("ca/responder-key/", "account/region/id/key", Sealed, "the OCSP responder's private key of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id}"),
     row("ca/revoked/", "account/region/id/serial", Ordered, "the revocation of the certificate arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id}/certificate/{serial}"),
-    row("ca/served/", "id", Ordered, "the place of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id}")
+    row("ca/served/", "id", Ordered, "the location of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id}")
         .named_by("ca/served/{id}"),
     row("ca/shared/", "with/region/account/id", Ordered, "the note for account {with} that CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id} is shared with it")
         .registered(),
@@ -107,19 +107,19 @@ pub static KINDS: &[RecordKind] = &[
     row("iam/access-key/", "id", Ordered, "the access key {id}").registered(),
     row("iam/role/", "account/name", Ordered, "the role arn:aws:iam::{account}:role/{name}").registered(),
     row("iam/session-of/", "account/id", Ordered, "the note that the session {id} is of account {account}")
-        .of("iam/session/{id}", "there is no session that is counted")
+        .of("iam/session/{id}", "its session is missing")
         .counted(1),
     row("iam/session-secret/", "id", Sealed, "the secret of the session {id}").of("iam/session/{id}", NO_PAIR),
     row("iam/session/", "id", Ordered, "the session {id}"),
     row("iam/user/", "account/name", Ordered, "the user arn:aws:iam::{account}:user/{name}").registered(),
     row("kms/alias-count/", "account/region/key", Ordered, "the number of aliases of the key arn:{partition}:kms:{region}:{account}:key/{key}")
-        .of(KEY, "there is no key that is counted for"),
+        .of(KEY, "its key is missing"),
     row("kms/alias-of/", "account/region/key/name", Ordered, "the index entry of an alias of the key arn:{partition}:kms:{region}:{account}:key/{key}"),
     row("kms/alias/", "account/region/name", Ordered, "the alias arn:{partition}:kms:{region}:{account}:{name}").registered(),
     row("kms/by-grantee/", "account/region/key/principal/operation/constraints/grant", Ordered, "the index entry of the grant {grant} of the key arn:{partition}:kms:{region}:{account}:key/{key}"),
     row("kms/grant-count/", "account/region/key", Ordered, "the number of grants of the key arn:{partition}:kms:{region}:{account}:key/{key}")
         .registered()
-        .of(KEY, "there is no key that is counted for"),
+        .of(KEY, "its key is missing"),
     row("kms/grant-named/", "account/region/key/digest", Ordered, "the index entry of a named grant of the key arn:{partition}:kms:{region}:{account}:key/{key}")
         .registered(),
     row("kms/grant-of/", "account/region/principal/grant", Ordered, "the index entry of a grant that a principal of account {account} may retire in {region}")
@@ -128,19 +128,19 @@ pub static KINDS: &[RecordKind] = &[
         .registered(),
     row("kms/grant/", "account/region/key/grant", Ordered, "the grant {grant} of the key arn:{partition}:kms:{region}:{account}:key/{key}")
         .registered()
-        .of(KEY, "there is no key that this grant is for"),
+        .of(KEY, "its key is missing"),
     row("kms/import-secret/", "account/region/key/token", Sealed, "the wrapping key for an import into the key arn:{partition}:kms:{region}:{account}:key/{key}")
         .of("kms/import/{account}/{region}/{key}/{token}", NO_PAIR),
     row("kms/import/", "account/region/key/token", Ordered, "the parameters for an import into the key arn:{partition}:kms:{region}:{account}:key/{key}")
-        .of(KEY, "there is no key that this import is for"),
+        .of(KEY, "its key is missing"),
     row("kms/key/", "account/region/key", Ordered, "the key arn:{partition}:kms:{region}:{account}:key/{key}")
         .registered()
         .counted(2),
     row("kms/last-use/", "account/region/key", Plain, "the last use of the key arn:{partition}:kms:{region}:{account}:key/{key}")
         .because("written by each use of a key, decides nothing, and names the audit event that proves it")
-        .of(KEY, "there is no key that was used"),
+        .of(KEY, "its key is missing"),
     row("kms/material/", "account/region/key/material", Sealed, "the key material {material} of the key arn:{partition}:kms:{region}:{account}:key/{key}"),
-    row(CANARY, "", Sealed, "the record that says how the store is protected"),
+    row(CANARY, "", Sealed, "the record of how the store is protected"),
     row(ROOT, "", Ordered, "the record of the root keys"),
     row(WRAPPED, "id", Plain, "the wrapped root key {id}").because("wrapped for its place by the key-encryption key"),
     row("meta/store", "", Ordered, "the record of the store's making"),
@@ -149,19 +149,21 @@ pub static KINDS: &[RecordKind] = &[
     row("secrets/policy/", "account/region/name", Ordered, "the policy of the secret {name} of account {account} in {region}")
         .registered()
         .of("secrets/secret/{account}/{region}/{name}", NO_SECRET),
-    row("secrets/rotation/", "account/region/name", Ordered, "what is due of the rotation of the secret {name} of account {account} in {region}")
+    row("secrets/rotation/", "account/region/name", Ordered, "the next step of the rotation of the secret {name} of account {account} in {region}")
         .of("secrets/secret/{account}/{region}/{name}", NO_SECRET),
     row("secrets/secret/", "account/region/name", Ordered, "the secret {name} of account {account} in {region}")
         .counted(2),
     row("secrets/value/", "account/region/suffix/number/name", Ordered, "a value of the secret arn:{partition}:secretsmanager:{region}:{account}:secret:{name}-{suffix}")
         .of("secrets/secret/{account}/{region}/{name}", NO_SECRET),
     row(heartbeat::PREFIX, "id", Ordered, "the sign of life of the server {id}")
+    row("meta/store", "", Ordered, "the record of the store's creation"),
+    row(heartbeat::PREFIX, "id", Ordered, "the heartbeat of the server {id}")
         .is("server/heartbeat/0011", r#"{"id":"0011","host":"a","process":1,"started_ms":0,"beat_ms":0,"beats":1}"#),
     row("tls/certificate/", "kind/role", Ordered, "the server's own TLS certificate of kind {kind}, {role}"),
     row("tls/key/", "kind/role", Sealed, "the private key of the server's own TLS certificate of kind {kind}, {role}"),
     row("tls/ticket-keys", "", Sealed, "the keys of TLS session tickets"),
     row("witness/key", "", Sealed, "the witness's key").is("witness/key", "a sample"),
-    row("witness/log/", "hash", Sealed, "what the witness knows of a log").is("witness/log/00", "a sample"),
+    row("witness/log/", "hash", Sealed, "the witness's state of a log").is("witness/log/00", "a sample"),
     row("witness/name", "", Sealed, "the witness's name").is("witness/name", "a sample"),
 ];
 

@@ -156,7 +156,7 @@ pub fn try_out(kek: &dyn Kek) -> Result<(), Fault> {
     if fingerprint(&unwrapped) == id {
         return Ok(());
     }
-    Err(Fault::RootKey("what it wraps does not unwrap to the same key".into()))
+    Err(Fault::RootKey("it does not unwrap what it has wrapped to the same key".into()))
 }
 
 /// What the bytes of a record are, compared with its kind.

@@ -25,7 +25,7 @@ pub fn check_second(first: &[u8], second: &[u8], group: u16) -> Result<(), Offer
             KEY_SHARE => only_share(content, group)?,
             PADDING => {}
             // Section 4.2.2: it repeats the server's, and there was none.
-            COOKIE => return Err(OfferError::Changed("a cookie that nobody gave it")),
+            COOKIE => return Err(OfferError::Changed("a cookie that the server did not send")),
             // Section 4.2.10.
             EARLY_DATA => return Err(OfferError::Changed("early data after the retry")),
             PRE_SHARED_KEY | ENCRYPTED_CLIENT_HELLO if before.is_some() => {}
@@ -46,7 +46,7 @@ fn only_share(content: &[u8], group: u16) -> Result<(), OfferError> {
     let found = shares.u16()?;
     shares.filled16()?;
     if found != group || !shares.is_empty() {
-        return Err(OfferError::Changed("other shares than were asked for"));
+        return Err(OfferError::Changed("shares other than the one requested"));
     }
     Ok(())
 }

@@ -63,7 +63,7 @@ impl Resolver {
         // Some of the provider's servers may not have it yet.
         Err(Unmet::not_yet(
             Kind::INCORRECT_RESPONSE,
-            format!("None of the {count} TXT records of {name} has the value that is expected."),
+            format!("None of the {count} TXT records of {name} has the expected value."),
         ))
     }
 
@@ -101,7 +101,7 @@ fn options(is_system: bool) -> ResolverOpts {
 /// A name to which no search domain is appended.
 fn absolute(name: &str) -> Result<Name, Unmet> {
     let mut name = Name::from_ascii(name)
-        .map_err(|_| Unmet::wrong(Kind::DNS, "The name cannot be asked for in DNS."))?;
+        .map_err(|_| Unmet::wrong(Kind::DNS, "The name cannot be queried in DNS."))?;
     name.set_fqdn(true);
     Ok(name)
 }

@@ -39,9 +39,7 @@ impl Validator {
                 Found::Body(_) => {
                     return Err(Unmet::wrong(
                         Kind::INCORRECT_RESPONSE,
-                        format!(
-                            "The answer from {host} is not the key authorization that is expected."
-                        ),
+                        format!("The answer from {host} is not the expected key authorization."),
                     ));
                 }
             }
@@ -50,7 +48,12 @@ impl Validator {
     }
 
     async fn fetch(&self, url: &str) -> Result<Found, Unmet> {
-        let odd = || Unmet::wrong(Kind::CONNECTION, "A redirect is not to a URL that is followed.");
+        let odd = || {
+            Unmet::wrong(
+                Kind::CONNECTION,
+                "A redirect leads to a URL that validation does not follow.",
+            )
+        };
         let uri: Uri = url.parse().map_err(|_| odd())?;
         let origin = Origin::of(&uri).ok_or_else(odd)?;
         // Only to the ports of web servers: anything may listen on other ports.
@@ -85,7 +88,7 @@ impl Validator {
         if usable.is_empty() {
             return Err(Unmet::wrong(
                 Kind::CONNECTION,
-                format!("{host} has no address that this server looks at."),
+                format!("{host} has no address that this server may connect to."),
             ));
         }
         let mut last = None;
@@ -128,7 +131,10 @@ async fn ask(
     {
         let target = target.to_str().ok().and_then(|target| absolute(uri, target));
         let target = target.ok_or_else(|| {
-            Unmet::wrong(Kind::CONNECTION, format!("{host} redirects to what is no URL."))
+            Unmet::wrong(
+                Kind::CONNECTION,
+                format!("{host} redirects to something that is not a URL."),
+            )
         })?;
         return Ok(Found::Elsewhere(target));
     }

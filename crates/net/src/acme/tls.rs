@@ -28,8 +28,9 @@ impl Validator {
         let stream = self.connect(host, self.settings.tls_port).await?;
         let mut config = any_certificate()?;
         config.alpn_protocols = vec![ALPN.to_vec()];
-        let name = ServerName::try_from(host.to_owned())
-            .map_err(|_| Unmet::wrong(Kind::TLS, "The name cannot be asked for in TLS."))?;
+        let name = ServerName::try_from(host.to_owned()).map_err(|_| {
+            Unmet::wrong(Kind::TLS, "The name cannot be used as a server name in TLS.")
+        })?;
         let connecting = TlsConnector::from(Arc::new(config)).connect(name, stream);
         let stream =
             step(host, connecting).await.map_err(|unmet| Unmet { kind: Kind::TLS, ..unmet })?;
@@ -41,7 +42,7 @@ impl Validator {
             return Err(wrong("the server does not speak acme-tls/1"));
         }
         let shown = connection.peer_certificates().and_then(<[_]>::first);
-        let shown = shown.ok_or_else(|| wrong("the server shows no certificate"))?;
+        let shown = shown.ok_or_else(|| wrong("the server presents no certificate"))?;
         check(shown, host, digest).map_err(wrong)
     }
 }
@@ -69,9 +70,7 @@ fn check(shown: &[u8], host: &str, digest: &[u8; 32]) -> Result<(), &'static str
     let value = <&OctetStringRef>::from_der(identifier.extn_value.as_bytes())
         .map_err(|_| "the acmeIdentifier cannot be read")?;
     if value.as_bytes() != digest {
-        return Err(
-            "the acmeIdentifier is not the digest of the key authorization that is expected",
-        );
+        return Err("the acmeIdentifier is not the digest of the expected key authorization");
     }
     Ok(())
 }

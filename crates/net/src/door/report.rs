@@ -99,4 +99,4 @@ impl Drop for Handshaking {
 }
 
 /// The handshake was dropped: its slot was needed, or the server stopped.
-const GIVEN_UP: &str = "given up before it ended";
+const GIVEN_UP: &str = "abandoned before it ended";

@@ -188,16 +188,19 @@ impl Collector {
         let uri: Uri = settings
             .endpoint
             .parse()
-            .map_err(|_| "it is no URL such as http://host:4318".to_owned())?;
+            .map_err(|_| "it is not a URL such as http://host:4318".to_owned())?;
         if !matches!(uri.scheme_str(), Some("https" | "http")) {
             return Err("it must begin with https:// or http://".into());
         }
         let origin = Origin::of(&uri).ok_or("it must have a host, and no user or password")?;
         if origin.is_tls && settings.connector.is_none() {
-            return Err("there is nothing to trust it by".into());
+            return Err("there are no CA certificates to verify it with".into());
         }
         Ok(Self {
-            authority: origin.authority.parse().map_err(|_| "its host cannot be sent")?,
+            authority: origin
+                .authority
+                .parse()
+                .map_err(|_| "its host cannot be sent in a header")?,
             origin,
             connector: settings.connector.clone(),
             timeout: settings.timeout,

@@ -164,7 +164,7 @@ fn answer(metrics: &Arc<Metrics>, request: &Request<Incoming>) -> Response<Full<
         ("/metrics" | "/healthz", _) => {
             (StatusCode::METHOD_NOT_ALLOWED, "text/plain", "only GET\n".to_owned())
         }
-        _ => (StatusCode::NOT_FOUND, "text/plain", "there are /metrics and /healthz\n".to_owned()),
+        _ => (StatusCode::NOT_FOUND, "text/plain", "only /metrics and /healthz exist\n".to_owned()),
     };
     let mut response = Response::new(Full::new(Bytes::from(text)));
     *response.status_mut() = status;

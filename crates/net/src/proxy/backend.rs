@@ -88,7 +88,7 @@ impl Default for Connecting {
 #[derive(Debug, thiserror::Error)]
 pub enum Unavailable {
     /// None is known to be healthy.
-    #[error("no server behind is well")]
+    #[error("no backend server is healthy")]
     NoneWell,
     /// None accepted in time; contains the last one's error.
     #[error("{address} did not accept in time")]
@@ -208,7 +208,7 @@ impl Backends {
             match self.connect_to(&lease.0, announcement).await {
                 Ok(stream) => return Ok((stream, lease)),
                 Err(error) => {
-                    tracing::warn!(%error, "a server behind did not accept a connection");
+                    tracing::warn!(%error, "a backend server did not accept a connection");
                     last = error;
                 }
             }

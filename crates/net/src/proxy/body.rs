@@ -129,6 +129,6 @@ impl Body for TimedBody {
 pub(super) struct Failed(pub StatusCode, pub &'static str);
 
 const MALFORMED: Failed =
-    Failed(StatusCode::BAD_REQUEST, "the body of the request is malformed, or broke off");
+    Failed(StatusCode::BAD_REQUEST, "the body of the request is malformed or incomplete");
 const STOPPED: Failed =
     Failed(StatusCode::REQUEST_TIMEOUT, "the body of the request stopped coming");

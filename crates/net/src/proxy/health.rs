@@ -78,9 +78,9 @@ pub(crate) async fn watch(
             target.well.store(answer.is_ok(), Ordering::Relaxed);
             let address = &target.backend.address;
             match answer {
-                Ok(()) => tracing::info!(listener, %address, "a server behind is well again"),
+                Ok(()) => tracing::info!(listener, %address, "a backend server is healthy again"),
                 Err(reason) => {
-                    tracing::warn!(listener, %address, reason, "a server behind is not well");
+                    tracing::warn!(listener, %address, reason, "a backend server is not healthy");
                 }
             }
         }

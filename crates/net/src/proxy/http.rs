@@ -41,23 +41,22 @@ impl From<Unavailable> for Failed {
     fn from(error: Unavailable) -> Self {
         match error {
             Unavailable::NoneWell => {
-                Self(StatusCode::SERVICE_UNAVAILABLE, "no server behind this one is well")
+                Self(StatusCode::SERVICE_UNAVAILABLE, "no backend server is healthy")
             }
-            Unavailable::TimedOut { .. } => Self(
-                StatusCode::GATEWAY_TIMEOUT,
-                "the server behind this one did not answer in time",
-            ),
+            Unavailable::TimedOut { .. } => {
+                Self(StatusCode::GATEWAY_TIMEOUT, "the backend server did not answer in time")
+            }
             Unavailable::Refused { .. } => {
-                Self(StatusCode::BAD_GATEWAY, "the server behind this one cannot be reached")
+                Self(StatusCode::BAD_GATEWAY, "the backend server cannot be reached")
             }
         }
     }
 }
 
 const BROKE_OFF: Failed =
-    Failed(StatusCode::BAD_GATEWAY, "the server behind this one broke off without an answer");
+    Failed(StatusCode::BAD_GATEWAY, "the backend server closed the connection without an answer");
 const TOO_LATE: Failed =
-    Failed(StatusCode::GATEWAY_TIMEOUT, "the server behind this one did not answer in time");
+    Failed(StatusCode::GATEWAY_TIMEOUT, "the backend server did not answer in time");
 
 const TOO_MANY: Failed =
     Failed(StatusCode::SERVICE_UNAVAILABLE, "too many requests are waiting for an answer");
@@ -117,11 +116,11 @@ pub(crate) async fn serve(stream: impl Transport + 'static, is_h2: bool, front: 
             return;
         }
         () = stuck(&activity, &moves, front.route.settings.answer + limits::REQUEST_HEAD) => {
-            tracing::debug!(peer = ?front.peer, "a client that takes nothing was closed");
+            tracing::debug!(peer = ?front.peer, "a client that reads nothing was disconnected");
             return;
         }
         () = cancelled.too_many() => {
-            tracing::debug!(peer = ?front.peer, "a client took back too many requests");
+            tracing::debug!(peer = ?front.peer, "a client cancelled too many requests");
             return;
         }
         () = Finish::begins(&mut finish) => {}
@@ -163,14 +162,14 @@ async fn answer(
     };
     if let Err(status) = headers::outward(&mut head, &origin) {
         discard(body).await;
-        return told(&Failed(status, "the request cannot be passed on"));
+        return told(&Failed(status, "the request cannot be forwarded"));
     }
     if let (Some(hosts), Some(host)) = (&route.settings.hosts, head.headers.get(HOST))
         && !headers::is_for(host, hosts)
     {
         discard(body).await;
         let status = StatusCode::MISDIRECTED_REQUEST;
-        return told(&Failed(status, "requests for this host do not go through here"));
+        return told(&Failed(status, "this proxy does not serve requests for this host"));
     }
     // Without either field hyper assumes that a GET has no body.
     if !body.is_end_stream() && !head.headers.contains_key(CONTENT_LENGTH) {
@@ -226,7 +225,7 @@ async fn exchange(
         let stream = match backends.connect_to(&target, &front.announcement).await {
             Ok(stream) => stream,
             Err(error) => {
-                tracing::warn!(%error, "a server behind did not accept a connection");
+                tracing::warn!(%error, "a backend server did not accept a connection");
                 last = error.into();
                 continue;
             }

@@ -85,7 +85,7 @@ pub(crate) async fn accept(
                 Ok(Ok((stream, front, mut slot))) => tokio::select! {
                     () = serve(stream, front) => {}
                     () = slot.evicted() => {
-                        tracing::debug!(%peer, "a connection made room for another one");
+                        tracing::debug!(%peer, "a connection was closed to make room for another one");
                     }
                     () = Finish::cuts(&mut finish) => {}
                 },
@@ -159,8 +159,7 @@ async fn enter(
             announcement.tls = Some(tls_announcement(&accepted.negotiated, session));
             let named = announcement.alpn.as_deref() == Some(postgres::ALPN.as_bytes());
             if start == Some(postgres::Start::Direct) && !named {
-                let message =
-                    "a client began TLS at once and does not say that it speaks PostgreSQL";
+                let message = "a client began TLS at once without the ALPN protocol postgresql";
                 return Err(io::Error::new(io::ErrorKind::InvalidData, message));
             }
             (Client::Tls(Box::new(stream)), Some(accepted.negotiated), Some(accepted.watch))
@@ -249,9 +248,9 @@ async fn pass(mut client: Box<impl Transport>, mut front: Front) {
         Ok(connected) => connected,
         Err(error) => {
             let listener = &front.route.settings.name;
-            tracing::warn!(listener, %error, "there is no server for a connection");
+            tracing::warn!(listener, %error, "there is no backend server for a connection");
             if front.route.settings.protocol == Protocol::Postgres {
-                let message = postgres::unavailable("the server behind this one cannot be reached");
+                let message = postgres::unavailable("the backend server cannot be reached");
                 let telling = async {
                     client.write_all(&message).await?;
                     client.shutdown().await
@@ -271,9 +270,11 @@ async fn pass(mut client: Box<impl Transport>, mut front: Front) {
     };
     match pump(&mut *client, &mut *server, idle, &mut heard).await {
         Ended::Well => {}
-        Ended::Client(error) => tracing::debug!(peer = ?front.peer, %error, "a client broke off"),
+        Ended::Client(error) => {
+            tracing::debug!(peer = ?front.peer, %error, "a client broke the connection")
+        }
         Ended::Server(error) => {
-            tracing::debug!(peer = ?front.peer, %error, "a server behind broke off");
+            tracing::debug!(peer = ?front.peer, %error, "a backend server broke the connection");
         }
         Ended::Idle => tracing::debug!(peer = ?front.peer, "an idle connection was closed"),
     }

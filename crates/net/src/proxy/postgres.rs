@@ -87,7 +87,7 @@ where
     // Exactly one byte: plaintext after it (CVE-2021-23222) is then parsed as TLS and rejected.
     match stream.read_u8().await? {
         b'S' => Ok(()),
-        b'N' => Err(invalid("the PostgreSQL server speaks no TLS")),
+        b'N' => Err(invalid("the PostgreSQL server does not support TLS")),
         _ => Err(invalid("the server does not answer as PostgreSQL does")),
     }
 }

@@ -328,7 +328,7 @@ impl<B: Buf, S: Outgoing> quic::SendStream<B> for SendStream<B, S> {
         if self.writing.is_some() {
             return Err(StreamErrorIncoming::ConnectionErrorIncoming {
                 connection_error: ConnectionErrorIncoming::InternalError(
-                    "data was to be sent before that of before was".into(),
+                    "data was to be sent before the previous data had been".into(),
                 ),
             });
         }

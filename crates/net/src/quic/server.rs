@@ -43,7 +43,7 @@ impl Server {
                 () = &mut stop => break,
             };
             let Some(accepted) = accepted else {
-                tracing::error!("the endpoint of QUIC is gone: HTTP/3 is not served any more");
+                tracing::error!("the QUIC endpoint has closed: HTTP/3 is no longer served");
                 self.forget_http3();
                 break;
             };
@@ -106,14 +106,14 @@ async fn serve(server: Arc<Server>, accepted: Accepted, mut stopped: watch::Rece
     tokio::select! {
         outcome = serving => {
             if let Err(error) = outcome {
-                tracing::debug!(%peer, %error, "a connection over QUIC ended with an error");
+                tracing::debug!(%peer, %error, "a QUIC connection ended with an error");
             }
         }
         () = connection_of_requests.activity().idle(limits::REQUEST_HEAD) => {
-            tracing::debug!(%peer, "an idle connection over QUIC was closed");
+            tracing::debug!(%peer, "an idle QUIC connection was closed");
         }
         () = slot.evicted() => {
-            tracing::debug!(%peer, "a connection over QUIC made room for another one");
+            tracing::debug!(%peer, "a QUIC connection was closed to make room for another one");
         }
         // After the grace period the rest is cut off.
         () = told(&mut stopped, Stop::Now) => {}
@@ -154,14 +154,14 @@ async fn requests(
                 if !is_unused(&connection) {
                     continue;
                 }
-                tracing::debug!(%peer, "a client over QUIC opened streams and sent no request in time");
+                tracing::debug!(%peer, "a QUIC client opened streams and sent no request in time");
                 handle.close(code(Code::H3_EXCESSIVE_LOAD));
                 return Ok(());
             }
         };
         let Some(mut stream) = stream else { return Ok(()) };
         if streams.without_request.load(Ordering::Relaxed) > limits::STREAMS_WITHOUT_REQUEST {
-            tracing::debug!(%peer, "a client over QUIC opened streams without requests");
+            tracing::debug!(%peer, "a QUIC client opened streams without requests");
             handle.close(code(Code::H3_EXCESSIVE_LOAD));
             return Ok(());
         }
@@ -169,7 +169,7 @@ async fn requests(
         // the handshake; an address to which it migrated may be forged until it is validated (RFC 9000, section
         // 9.3.1). Another port is the work of a NAT; from another address it must connect again.
         if !is_stopping && handle.remote_addr().is_ok_and(|now| now.ip() != peer.ip()) {
-            tracing::debug!(%peer, "a client over QUIC has moved to another address");
+            tracing::debug!(%peer, "a QUIC client has moved to another address");
             is_stopping = true;
             // This stream is the first that is not answered.
             driver.shutdown(0).await?;
@@ -192,7 +192,7 @@ async fn requests(
             tokio::select! {
                 outcome = serving => {
                     if let Err(error) = outcome {
-                        tracing::debug!(%error, "a request over HTTP/3 was not answered");
+                        tracing::debug!(%error, "an HTTP/3 request was not answered");
                     }
                 }
                 () = told(&mut stopped, Stop::Now) => {}

@@ -27,7 +27,7 @@ const SIZES: usize = 4;
 #[non_exhaustive]
 pub enum WitnessError {
     /// Not an HTTP URL, or an HTTPS URL without trusted roots.
-    #[error("{0} is not the URL of a witness that can be asked")]
+    #[error("{0} is not the URL of a witness")]
     Url(String),
     /// The connection failed, broke or took too long. Retried.
     #[error("the witness cannot be reached: {0}")]
@@ -64,7 +64,7 @@ pub enum WitnessError {
     Forked(u64),
     /// It rejects the proof that the tree which it cosigned last is a prefix of this one.
     #[error(
-        "the witness does not find the log consistent with the {0} entries that it has cosigned: the log has two histories"
+        "the witness finds the log inconsistent with the {0} entries that it has cosigned: the log has two histories"
     )]
     Inconsistent(u64),
     /// The consistency proof that it needs could not be made.
@@ -211,7 +211,9 @@ async fn ask<E: Display>(
                 }
                 // The same size with another root.
                 _ if old == size => return Err(WitnessError::Forked(size)),
-                _ => return Err(WitnessError::Answer("a conflict without another size".into())),
+                _ => {
+                    return Err(WitnessError::Answer("a conflict that names no other size".into()));
+                }
             },
             422 => return Err(WitnessError::Inconsistent(old)),
             404 => return Err(WitnessError::UnknownLog),
@@ -220,5 +222,5 @@ async fn ask<E: Display>(
             _ => return Err(WitnessError::Refused(status)),
         }
     }
-    Err(WitnessError::Answer("it names another size each time".into()))
+    Err(WitnessError::Answer("it names a different size each time".into()))
 }

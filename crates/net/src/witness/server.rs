@@ -143,7 +143,7 @@ impl WitnessServer {
         let path = request.uri().path();
         if path.strip_prefix(self.prefix.as_str()) != Some("/add-checkpoint") {
             discard(request.into_body()).await;
-            return text(StatusCode::NOT_FOUND, "there is add-checkpoint");
+            return text(StatusCode::NOT_FOUND, "only add-checkpoint exists");
         }
         if request.method() != Method::POST {
             discard(request.into_body()).await;
@@ -163,7 +163,7 @@ impl WitnessServer {
                 discard(body).await;
                 return text(StatusCode::PAYLOAD_TOO_LARGE, "the request is too long");
             }
-            Ok(Err(_)) => return text(StatusCode::BAD_REQUEST, "the request was cut off"),
+            Ok(Err(_)) => return text(StatusCode::BAD_REQUEST, "the request was incomplete"),
             Err(_) => return text(StatusCode::REQUEST_TIMEOUT, "the request took too long"),
         };
         // Only when the whole request has arrived: a slow sender must not lock out others.
@@ -235,9 +235,9 @@ fn refused(decision: &Decision, request: &AddCheckpoint) -> Response<Bytes> {
             text(status, &error.to_string())
         }
         Decision::NotSigned(error) => text(status, &error.to_string()),
-        Decision::UnknownOrigin => text(status, "this log is not known here"),
+        Decision::UnknownOrigin => text(status, "this witness does not know the log"),
         Decision::OldIsLarger => text(status, "the old size is larger than the checkpoint's"),
-        Decision::Cosign(_) => text(status, "the checkpoint was not signed"),
+        Decision::Cosign(_) => text(status, "the checkpoint was not cosigned"),
     }
 }
 

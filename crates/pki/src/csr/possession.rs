@@ -68,7 +68,7 @@ impl Possession {
         let possession = Self { issuer: statement.signer.issuer, serial, certificate };
         match &possession.certificate {
             Some(certificate) if !possession.names(certificate) => {
-                Err(wrong("the certificate enclosed is not the one that it names".into()))
+                Err(wrong("the enclosed certificate is not the one that it names".into()))
             }
             _ => Ok(possession),
         }

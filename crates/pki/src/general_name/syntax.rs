@@ -42,7 +42,7 @@ pub fn mailbox(text: &str) -> Result<(), &'static str> {
     let atom = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~".contains(&byte);
     let dotted = local.split('.').all(|part| !part.is_empty() && part.bytes().all(atom));
     if local.len() > 64 || !(quoted || dotted) {
-        return Err("has a local part that is not one");
+        return Err("has an invalid local part");
     }
     let literal =
         host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).is_some_and(|address| {
@@ -54,7 +54,7 @@ pub fn mailbox(text: &str) -> Result<(), &'static str> {
     if literal || (!host.starts_with("*.") && dns_name(host).is_ok()) {
         Ok(())
     } else {
-        Err("has a domain that is not one")
+        Err("has an invalid domain")
     }
 }
 
@@ -72,7 +72,7 @@ pub fn uri(text: &str) -> Result<(), &'static str> {
     let allowed =
         |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/?#[]@!$&'()*+,;=%".contains(&byte);
     if rest.is_empty() || !rest.bytes().all(allowed) {
-        return Err("has a character that must be percent-encoded, or nothing behind the scheme");
+        return Err("has a character that must be percent-encoded, or nothing after the scheme");
     }
     let mut parts = rest.split('%');
     parts.next();
@@ -97,22 +97,18 @@ pub fn uri(text: &str) -> Result<(), &'static str> {
             Some((address, port)) if address.parse::<std::net::Ipv6Addr>().is_ok() => {
                 is_port(port.strip_prefix(':').unwrap_or(port))
             }
-            _ => Err("has an address in brackets that is not one"),
+            _ => Err("has an invalid address in brackets"),
         };
     }
     let (host, port) = host.split_once(':').unwrap_or((host, ""));
     is_port(port)?;
     // The path in a URI of another scheme (urn, spiffe) need not be a DNS name; its characters are checked above.
     if scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https") {
-        return dns_name(host).map_err(|_| "has a host that is not one");
+        return dns_name(host).map_err(|_| "has an invalid host");
     }
     Ok(())
 }
 
 fn is_port(text: &str) -> Result<(), &'static str> {
-    if text.is_empty() || text.parse::<u16>().is_ok() {
-        Ok(())
-    } else {
-        Err("has a port that is not one")
-    }
+    if text.is_empty() || text.parse::<u16>().is_ok() { Ok(()) } else { Err("has an invalid port") }
 }

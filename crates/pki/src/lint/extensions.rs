@@ -91,7 +91,7 @@ pub(super) fn unique(parts: &Parts<'_>) -> Outcome {
     all.iter()
         .enumerate()
         .find(|(index, ext)| all[..*index].iter().any(|earlier| earlier.oid == ext.oid))
-        .map(|(_, ext)| format!("{} is there twice", ext.oid))
+        .map(|(_, ext)| format!("{} occurs twice", ext.oid))
 }
 
 pub(super) fn unknown_critical(parts: &Parts<'_>) -> Outcome {
@@ -99,7 +99,7 @@ pub(super) fn unknown_critical(parts: &Parts<'_>) -> Outcome {
         .extensions
         .iter()
         .find(|ext| ext.critical && !KNOWN.contains(&ext.oid))
-        .map(|ext| format!("{} is critical and not known", ext.oid))
+        .map(|ext| format!("{} is critical and unknown", ext.oid))
 }
 
 /// Extensions of a known kind must have its syntax. Names have rules of their own.
@@ -132,11 +132,9 @@ pub(super) fn for_cas(parts: &Parts<'_>) -> Outcome {
     if parts.is_ca() {
         return None;
     }
-    parts
-        .extensions
-        .iter()
-        .find(|ext| FOR_CAS.contains(&ext.oid))
-        .map(|ext| format!("{} is for CAs", crate::oid_name(ext.oid).unwrap_or("the extension")))
+    parts.extensions.iter().find(|ext| FOR_CAS.contains(&ext.oid)).map(|ext| {
+        format!("{} is only for CAs", crate::oid_name(ext.oid).unwrap_or("the extension"))
+    })
 }
 
 pub(super) fn aki_present(parts: &Parts<'_>) -> Outcome {
@@ -155,7 +153,7 @@ pub(super) fn aki_pair(parts: &Parts<'_>) -> Outcome {
 
 pub(super) fn ski_in_ca(parts: &Parts<'_>) -> Outcome {
     (parts.is_ca() && parts.find(id::ID_CE_SUBJECT_KEY_IDENTIFIER).is_none())
-        .then(|| "a CA has none".into())
+        .then(|| "the CA certificate has none".into())
 }
 
 pub(super) fn ski_in_leaf(parts: &Parts<'_>) -> Outcome {
@@ -169,7 +167,8 @@ pub(super) fn ski_not_empty(parts: &Parts<'_>) -> Outcome {
 }
 
 pub(super) fn usage_in_ca(parts: &Parts<'_>) -> Outcome {
-    (parts.is_ca() && parts.find(id::ID_CE_KEY_USAGE).is_none()).then(|| "a CA has none".into())
+    (parts.is_ca() && parts.find(id::ID_CE_KEY_USAGE).is_none())
+        .then(|| "the CA certificate has none".into())
 }
 
 pub(super) fn usage_not_empty(parts: &Parts<'_>) -> Outcome {
@@ -185,17 +184,17 @@ pub(super) fn usage_encoding(parts: &Parts<'_>) -> Outcome {
 
 pub(super) fn cert_sign(parts: &Parts<'_>) -> Outcome {
     (parts.may(KeyUsages::KeyCertSign) && !parts.is_ca())
-        .then(|| "keyCertSign is set and this is no CA".into())
+        .then(|| "keyCertSign is set, but this is not a CA".into())
 }
 
 pub(super) fn crl_sign(parts: &Parts<'_>) -> Outcome {
     (parts.may(KeyUsages::CRLSign) && !parts.is_ca())
-        .then(|| "cRLSign is set and this is no CA".into())
+        .then(|| "cRLSign is set, but this is not a CA".into())
 }
 
 pub(super) fn ca_cert_sign(parts: &Parts<'_>) -> Outcome {
     (parts.is_ca() && parts.key_usage.is_some() && !parts.may(KeyUsages::KeyCertSign))
-        .then(|| "this is a CA and keyCertSign is not set".into())
+        .then(|| "this is a CA, but keyCertSign is not set".into())
 }
 
 pub(super) fn encipher_only(parts: &Parts<'_>) -> Outcome {
@@ -212,14 +211,14 @@ pub(super) fn constraints_critical(parts: &Parts<'_>) -> Outcome {
 pub(super) fn path_len(parts: &Parts<'_>) -> Outcome {
     let limit = parts.constraints.as_ref()?.path_len_constraint?;
     let allowed = parts.is_ca() && (parts.key_usage.is_none() || parts.may(KeyUsages::KeyCertSign));
-    (!allowed).then(|| format!("the path length {limit} is there without CA and keyCertSign"))
+    (!allowed).then(|| format!("the path length {limit} is given without CA and keyCertSign"))
 }
 
 /// X.690, section 11.5: default values are left out.
 pub(super) fn constraints_encoding(parts: &Parts<'_>) -> Outcome {
     let found = parts.find(id::ID_CE_BASIC_CONSTRAINTS)?;
     let again = BasicConstraints::from_der(found.value).ok()?.to_der().ok()?;
-    (again != found.value).then(|| "cA is written out although it is FALSE".into())
+    (again != found.value).then(|| "cA is encoded although it is FALSE, the default".into())
 }
 
 pub(super) fn name_constraints(parts: &Parts<'_>) -> Outcome {
@@ -232,7 +231,7 @@ pub(super) fn name_constraints(parts: &Parts<'_>) -> Outcome {
     if again.is_some_and(|again| {
         parts.find(id::ID_CE_NAME_CONSTRAINTS).is_some_and(|found| found.value != again)
     }) {
-        return Some("the minimum is written out although it is 0".into());
+        return Some("the minimum is encoded although it is 0, the default".into());
     }
     lists.into_iter().flatten().find_map(|list| {
         if list.is_empty() {
@@ -251,7 +250,7 @@ pub(super) fn policies_unique(parts: &Parts<'_>) -> Outcome {
             .iter()
             .any(|earlier| earlier.policy_identifier == policy.policy_identifier)
     });
-    twice.map(|(_, policy)| format!("the policy {} is there twice", policy.policy_identifier))
+    twice.map(|(_, policy)| format!("the policy {} occurs twice", policy.policy_identifier))
 }
 
 pub(super) fn policies_not_empty(parts: &Parts<'_>) -> Outcome {
@@ -360,7 +359,7 @@ pub(super) fn purposes_fit_usage(parts: &Parts<'_>) -> Outcome {
         })
         .map(|(purpose, _)| {
             let name = crate::oid_name(*purpose).unwrap_or("a purpose");
-            format!("no bit of the key usage is for {name}")
+            format!("the key usage has no bit that {name} needs")
         })
 }
 

@@ -37,7 +37,9 @@ pub(super) fn algorithm_parameters(parts: &Parts<'_>) -> Outcome {
     known.peek()?;
     let given = identifier.parameters.and_then(|parameters| parameters.to_der().ok());
     let fits = known.any(|row| row.encoded_parameters().is_ok_and(|wanted| wanted == given));
-    (!fits).then(|| format!("the parameters of {} are not its own", identifier.oid))
+    (!fits).then(|| {
+        format!("the parameters of {} are not those that the algorithm requires", identifier.oid)
+    })
 }
 
 pub(super) fn issuer_not_empty(parts: &Parts<'_>) -> Outcome {

@@ -38,10 +38,7 @@ pub(super) fn known(parts: &Parts<'_>) -> Outcome {
     let Some(key) = &parts.public_key else {
         return Some("the public key is not a SubjectPublicKeyInfo".into());
     };
-    parts
-        .kind
-        .is_none()
-        .then(|| format!("keys of the kind {} are not known here", key.algorithm.oid))
+    parts.kind.is_none().then(|| format!("the key algorithm {} is unknown", key.algorithm.oid))
 }
 
 /// A fault in the encoding of a key of the family; `None` as family means keys that cannot sign.
@@ -59,10 +56,10 @@ fn usage(parts: &Parts<'_>, family: Option<Family>, allowed: &[KeyUsages]) -> Ou
     let wrong = KEY_USAGES
         .iter()
         .find(|(_, flag)| usage.contains(*flag) && !allowed.contains(flag))
-        .map(|(name, _)| format!("{name} is not for {} keys", kind.name));
+        .map(|(name, _)| format!("{name} is not allowed for {} keys", kind.name));
     wrong.or_else(|| {
         let none = !allowed.iter().any(|flag| usage.contains(*flag));
-        none.then(|| format!("it has nothing that {} keys are for", kind.name))
+        none.then(|| format!("it has no usage that is allowed for {} keys", kind.name))
     })
 }
 

@@ -94,7 +94,9 @@ pub(super) fn attribute_characters(parts: &Parts<'_>) -> Outcome {
             Tag::Ia5String => attribute.value.is_ascii(),
             _ => true,
         };
-        (!fits).then(|| format!("{} has a character that its type lacks", attribute.oid))
+        (!fits).then(|| {
+            format!("{} has a character that its string type does not allow", attribute.oid)
+        })
     })
 }
 
@@ -183,7 +185,7 @@ pub(super) fn other_names(parts: &Parts<'_>) -> Outcome {
         GeneralName::DirectoryName(_)
         | GeneralName::EdiPartyName { .. }
         | GeneralName::OtherName { .. } => name.check().err().map(|error| error.to_string()),
-        GeneralName::Other(5, _) => Some("a party name is not one".into()),
+        GeneralName::Other(5, _) => Some("a party name is malformed".into()),
         _ => None,
     })
 }

@@ -37,7 +37,7 @@ pub enum OcspError {
     #[error("the response's nonce is not the request's")]
     Nonce,
     /// It is from the future or too old.
-    #[error("the response is for {this_update} to {next_update}, not for {at}")]
+    #[error("the response is valid from {this_update} to {next_update}, not at {at}")]
     Time {
         /// Start of its validity.
         this_update: String,
@@ -147,7 +147,7 @@ impl Response {
             signature: basic
                 .signature
                 .as_bytes()
-                .ok_or_else(|| refused("its signature is no whole number of bytes"))?
+                .ok_or_else(|| refused("its signature is not a whole number of bytes"))?
                 .to_vec(),
             algorithm: basic.algorithm,
             signed,
@@ -213,7 +213,9 @@ impl Response {
             check_delegate(delegate, issuer, at)?;
             return self.check_signature(&key).map(|()| Some(delegate.clone()));
         }
-        Err(OcspError::Responder("it is not the issuer, and its certificate is not there"))
+        Err(OcspError::Responder(
+            "it is not the issuer, and the response does not contain its certificate",
+        ))
     }
 
     fn is_responder(&self, certificate: &Certificate, key: &[u8]) -> Result<bool, OcspError> {
@@ -243,7 +245,9 @@ fn check_delegate(delegate: &Certificate, issuer: &Certificate, at: i64) -> Resu
         return refuse("its certificate is not valid at this time");
     }
     if !delegate.extensions().iter().any(|extension| extension.extn_id == NO_CHECK) {
-        return refuse("its certificate lacks ocsp-nocheck, and its own revocation is not known");
+        return refuse(
+            "its certificate lacks ocsp-nocheck, and its own revocation status is unknown",
+        );
     }
     if !delegate.signed_by(issuer) {
         return refuse("its certificate was not issued by the CA itself");

@@ -58,9 +58,9 @@ impl Facts {
             ..Self::default()
         };
         if public_key::has_explicit_curve(&facts.public_key) {
-            return Err("the curve of its key is not named, which RFC 5480, section 2.1.1, \
-                        demands"
-                .into());
+            return Err(
+                "its key does not name its curve, which RFC 5480, section 2.1.1, requires".into()
+            );
         }
         let extensions = certificate.extensions();
         if extensions.len() > MAX_EXTENSIONS {
@@ -75,7 +75,7 @@ impl Facts {
             }
             // RFC 5280, section 4.2.
             if extensions.iter().take(index).any(|other| other.extn_id == oid) {
-                return Err(format!("the extension {oid} is there twice"));
+                return Err(format!("the extension {oid} occurs twice"));
             }
             if !facts.take(extension).map_err(|reason| format!("extension {oid}: {reason}"))?
                 && extension.critical
@@ -152,7 +152,7 @@ impl Facts {
         // RFC 5280, section 4.2.1.4.
         for (index, policy) in policies.iter().enumerate() {
             if policies.iter().take(index).any(|other| other == policy) {
-                return Err(format!("the policy {policy} is there twice"));
+                return Err(format!("the policy {policy} occurs twice"));
             }
         }
         self.policies = Some(policies);

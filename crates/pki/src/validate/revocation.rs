@@ -126,7 +126,7 @@ impl Target<'_, '_> {
         }
         let issuer = self.pool.certificates[self.index].issuer();
         scope(crl.issuing_distribution_point(), facts, issuer)
-            .ok_or_else(|| "its CRL is about other certificates".to_owned())
+            .ok_or_else(|| "its CRL covers other certificates only".to_owned())
     }
 
     /// RFC 5280, section 6.3.3 (f), (g): the CRL must be signed by the CA, or by a signer of the same name that has a

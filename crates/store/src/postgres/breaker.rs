@@ -54,7 +54,7 @@ impl Breaker {
         let before = self.reading.fetch_add(1, Ordering::Relaxed);
         let reading = Reading { silent: self.silent.clone(), reading: self.reading.clone() };
         if before >= limits::WAITING_READS {
-            return Err(unavailable("too many reads wait for the database"));
+            return Err(unavailable("too many reads are waiting for the database"));
         }
         Ok(reading)
     }

@@ -88,7 +88,9 @@ impl Restore {
             match item {
                 Item::Record(key, record) => {
                     if key.contains('\0') {
-                        return Err(unavailable("PostgreSQL takes no key with a zero byte"));
+                        return Err(unavailable(
+                            "PostgreSQL does not accept a key with a zero byte",
+                        ));
                     }
                     self.highest = self.highest.max(record.version);
                     records.push(key, record.version, &record.value);
@@ -109,7 +111,7 @@ impl Restore {
         answer(self.client.execute(SET_COUNTER, &[&self.highest.cast_signed()])).await?;
         answer(self.client.batch_execute("COMMIT")).await.map_err(|error| {
             StoreError::Uncertain(format!(
-                "of the restore: {error}; the store is either complete or empty"
+                "the restore was not confirmed: {error}; the store is either complete or empty"
             ))
         })
     }

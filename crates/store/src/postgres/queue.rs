@@ -41,7 +41,7 @@ impl Queue {
         let mut state = self.state();
         if state.jobs.len() >= QUEUE || state.closed {
             drop(state);
-            return done(Err(unavailable("too many commits wait for the database")));
+            return done(Err(unavailable("too many commits are waiting for the database")));
         }
         state.jobs.push_back((transaction, done));
         drop(state);

@@ -23,7 +23,9 @@ impl Settings {
     /// Reads `postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=require&sslrootcert=FILE`.
     pub(super) fn parse(url: &str, schema: &str) -> Result<Self, StoreError> {
         if !is_plain_name(schema) {
-            return Err(unavailable("the schema's name may have small letters, digits and _ only"));
+            return Err(unavailable(
+                "the schema's name may contain only lower-case letters, digits and _",
+            ));
         }
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
             return Err(unavailable("a database URL begins with postgres://"));
@@ -63,8 +65,8 @@ const PASSED_ON: &[&str] = &["user", "password", "host", "port", "dbname", "appl
 
 fn malformed() -> StoreError {
     unavailable(&format!(
-        "the database URL cannot be understood; it may have the parameters sslmode, sslrootcert, {}, and \
-         special characters of a password are written as %XX",
+        "the database URL cannot be parsed; it may have the parameters sslmode, sslrootcert, {}, and special \
+         characters of a password are written as %XX",
         PASSED_ON.join(", ")
     ))
 }
@@ -93,7 +95,7 @@ fn needs_tls(mode: &str, config: &Config) -> Result<bool, StoreError> {
         "allow" | "prefer" => Ok(!all_local),
         // Unix sockets have no TLS.
         "require" | "verify-ca" | "verify-full" => Ok(!config.get_hosts().iter().all(is_unix)),
-        _ => Err(unavailable("sslmode is none of disable, prefer, require, verify-full")),
+        _ => Err(unavailable("sslmode is not one of disable, prefer, require, verify-full")),
     }
 }
 

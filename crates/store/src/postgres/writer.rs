@@ -102,7 +102,7 @@ impl Writer {
                 Err(Failure::Refused(error)) => return Err(error),
                 Err(Failure::Again(error)) => last = error,
                 Err(Failure::Open(outcomes, error)) => {
-                    tracing::warn!(%error, "no answer to a COMMIT; looking whether it was carried out");
+                    tracing::warn!(%error, "no answer to a COMMIT; checking whether it was carried out");
                     if self.was_committed(&error).await? {
                         return Ok(outcomes);
                     }

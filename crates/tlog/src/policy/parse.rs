@@ -26,10 +26,10 @@ pub enum Problem {
     #[error("the policy is too long")]
     TooLong,
     /// A control character, or no newline at the end.
-    #[error("a line ends in a newline and has no control characters but tabs")]
+    #[error("a line must end in a newline and contain no control characters but tabs")]
     Characters,
     /// An unknown keyword.
-    #[error("a line begins with log, witness, group, quorum or #")]
+    #[error("a line must begin with log, witness, group, quorum or #")]
     Keyword,
     /// Too few words, or too many.
     #[error("this line should read: {0}")]
@@ -47,16 +47,16 @@ pub enum Problem {
     #[error("the name is taken")]
     Name,
     /// A name that no earlier line defines.
-    #[error("\"{0}\" is not defined in a line before this")]
+    #[error("\"{0}\" is not defined in an earlier line")]
     Unknown(String),
     /// A name in two groups, or twice in one.
-    #[error("\"{0}\" is a member of a group already")]
+    #[error("\"{0}\" is already a member of a group")]
     Member(String),
     /// Not `any`, `all` or a number from 1 to the number of members.
-    #[error("a threshold is any, all or a number from 1 to the number of members")]
+    #[error("a threshold must be any, all or a number from 1 to the number of members")]
     Threshold,
     /// A second quorum line, or no quorum line.
-    #[error("a policy has one quorum line")]
+    #[error("a policy must have one quorum line")]
     Quorum,
 }
 

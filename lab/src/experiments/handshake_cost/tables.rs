@@ -262,7 +262,7 @@ fn thresholds(costs: &[Costs]) -> Table {
         title: "Who passes which limit".to_owned(),
         columns: ["stack", "who", "limit", "handshake at RTT 30 ms, TCP (ms)"].map(str::to_owned).to_vec(),
         rows,
-        note: "Whoever is not listed fits into one ClientHello packet, TCP's first window and QUIC's limit.".to_owned(),
+        note: "Pairs that are not listed fit into one ClientHello packet, TCP's first window and QUIC's limit.".to_owned(),
     }
 }
 

@@ -108,7 +108,7 @@ fn asks(run: &mut Run<'_>, plan: &Plan) -> Result<Vec<Ask>, LabError> {
             Kind::Resumed => (true, ", resumed"),
             Kind::HelloRetry | Kind::Mutual => {
                 run.note(
-                    "An endpoint is asked for full and resumed handshakes only: what else it does is its own choice.",
+                    "An endpoint is measured with full and resumed handshakes only: what else it does is its own choice.",
                 );
                 continue;
             }
@@ -155,7 +155,7 @@ fn rounds(
             Ok(rounds) => all.shots.extend(rounds.shots),
             Err(error @ LabError::Peer { .. }) if !all.shots.is_empty() => {
                 run.left_out(&format!(
-                    "{place}: {error}; the {} rounds before are kept, and the same command goes on from there.",
+                    "{place}: {error}; the {} rounds before are kept, and the same command continues from there.",
                     all.shots.len()
                 ));
                 return Ok((all, Some(error)));

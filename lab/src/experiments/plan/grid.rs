@@ -42,7 +42,7 @@ pub(super) fn run(run: &mut Run<'_>, plan: &Plan, seed: u64) -> Result<Part, Lab
             };
             if Some(first.name()) != subjects.first().map(Subject::name) {
                 run.note(format!(
-                    "{}: the plan's baseline could not be measured; {} stands in its place.",
+                    "{}: the plan's baseline could not be measured; {} is used in its place.",
                     title(kind, certificates),
                     first.name()
                 ));

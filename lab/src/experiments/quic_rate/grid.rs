@@ -281,7 +281,7 @@ fn hello(run: &mut Run<'_>, points: &[Point]) {
         kind: ClaimKind::Standard,
         source: "RFC 9002, sections 6.1 and 6.2.2".to_owned(),
         claim: "Before a round trip is known, a loss costs a timer of three times 333 ms; later packets that are acknowledged show it at once".to_owned(),
-        published: "999 ms for whoever loses all that is under way".to_owned(),
+        published: "999 ms for a handshake that loses everything that is under way".to_owned(),
         measured: format!(
             "over all lossy points with ECDSA, {classical:.1} % of the classical handshakes waited for that timer and {hybrid:.1} % of the hybrid ones"
         ),

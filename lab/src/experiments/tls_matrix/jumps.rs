@@ -111,8 +111,8 @@ pub(super) fn chart(times: &[(String, Vec<f64>)], rtt_ms: f64, place: &str) -> C
             .into_iter()
             .map(|(label, after)| Rule { label: label.to_owned(), at: base + after })
             .collect(),
-        caption: "Each step is one way in which TCP notices a loss. The lines are where Linux's timers put them for the fastest \
-                  of the contenders: who sends more packets reaches each step earlier."
+        caption: "Each step is one way in which TCP notices a loss. The lines are where Linux's timers put them for \
+                  the fastest of the contenders: pairs that send more packets reach each step earlier."
             .to_owned(),
     }
 }

@@ -35,9 +35,10 @@ pub(super) fn tell(run: &mut Run<'_>, seen: &[Seen], contenders: &[(Subject, Con
     run.table(tables::table(
         "pairs",
         "Handshakes of every pair over every link",
-        "Chain of two certificates, full handshake. Differences are to the first row of each link; paired: flow by flow, both \
-         with the same losses; unpaired: against a baseline with losses of its own, as an experiment without pairing would \
-         have it. A paired difference does not depend on when the clock starts, since both connect in the same time.",
+        "Chain of two certificates, full handshake. Differences are to the first row of each link; paired: flow by \
+         flow, both with the same losses; unpaired: against a baseline with losses of its own, as in an experiment \
+         without pairing. A paired difference does not depend on when the clock starts, since both connect in the same \
+         time.",
         seen,
     ));
     let names: Vec<String> = grid::CHOSEN.map(grid::name).to_vec();

@@ -47,7 +47,7 @@ impl Extensions {
                 let extension = extension.read()?;
                 if out.iter().any(|known: &Extension| known.extn_id == extension.extn_id) {
                     return Err(invalid(format!(
-                        "the extension {} is there twice",
+                        "the extension {} occurs twice",
                         extension.extn_id
                     )));
                 }
@@ -74,7 +74,7 @@ impl ExtendedKeyUsage {
         match (self.extended_key_usage_type, self.extended_key_usage_object_identifier) {
             (Some(name), None) => Purpose::by_name(&name)
                 .map(|row| row.oid)
-                .ok_or_else(|| invalid("the extended key usage is not known")),
+                .ok_or_else(|| invalid("the extended key usage is unknown")),
             (None, Some(text)) => oid("ExtendedKeyUsageObjectIdentifier", &text),
             _ => Err(invalid(
                 "an ExtendedKeyUsage has either ExtendedKeyUsageType or ExtendedKeyUsageObjectIdentifier",
@@ -182,7 +182,7 @@ impl AccessMethod {
     fn read(&self) -> Result<ObjectIdentifier, ApiError> {
         match (&self.access_method_type, &self.custom_object_identifier) {
             (Some(name), None) => build::access_method_by_name(name)
-                .ok_or_else(|| invalid("the access method is not known")),
+                .ok_or_else(|| invalid("the access method is unknown")),
             (None, Some(text)) => oid("CustomObjectIdentifier", text),
             _ => Err(invalid(
                 "an AccessMethod has either AccessMethodType or CustomObjectIdentifier",

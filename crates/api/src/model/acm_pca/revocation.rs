@@ -61,7 +61,7 @@ impl CrlConfiguration {
         let omit_extension = extension.is_some_and(|extension| extension.omit_extension);
         if omit_extension && custom_cname.is_some() {
             return Err(invalid(
-                "OmitExtension cannot be set together with CustomCname: there is no extension for the name.",
+                "OmitExtension cannot be set together with CustomCname: without the extension the name is not used.",
             ));
         }
         let base_url = ca::crl::base_url(settings, custom_cname.as_deref(), custom_path.as_deref())
@@ -153,7 +153,7 @@ fn check_cname(member: &str, name: &str) -> Result<(), ApiError> {
         || name.ends_with('/')
         || !name.chars().all(good)
     {
-        return Err(invalid(format!("{member} is not a name that fits a URL (RFC 2396).")));
+        return Err(invalid(format!("{member} is not a name that a URL can contain (RFC 2396).")));
     }
     Ok(())
 }
@@ -181,5 +181,5 @@ fn check_path(path: &str) -> Result<(), ApiError> {
     if path == "/" || path.split('/').all(segment) {
         return Ok(());
     }
-    Err(invalid("CustomPath must be / or segments of a path with / between them."))
+    Err(invalid("CustomPath must be / or path segments separated by /."))
 }

@@ -43,7 +43,7 @@ impl Run for CreateAcmeEndpoint {
         let by_tag = wanted.arn.is_none();
         let Some(arn) = wanted.arn.or_else(|| tags.get(AUTHORITY_TAG).cloned()) else {
             return Err(ApiError::validation(format!(
-                "An ACME endpoint of outlast issues from a private CA: name it by the tag {AUTHORITY_TAG}, or by \
+                "An ACME endpoint of outlast issues from a private CA: name the CA in the tag {AUTHORITY_TAG}, or in \
                  CertificateAuthority.PrivateCertificateAuthority.CertificateAuthorityArn."
             )));
         };

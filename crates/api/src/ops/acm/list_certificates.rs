@@ -25,7 +25,7 @@ impl Run for ListCertificates {
         check(&input)?;
         let after = marker::unwrap(input.next_token.as_deref(), "ValidationException")?;
         let after = after.map(|text| {
-            let wrong = || ApiError::validation("The NextToken is not one that this service gave.");
+            let wrong = || ApiError::validation("The NextToken was not issued by this service.");
             read_position(&text).ok_or_else(wrong)
         });
         let allowed =

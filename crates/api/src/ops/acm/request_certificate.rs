@@ -32,7 +32,7 @@ impl Run for RequestCertificate {
         let Some(authority) = &input.certificate_authority_arn else {
             return Err(ApiError::new(
                 "InvalidParameterException",
-                "CertificateAuthorityArn is wanted: there is no public certificate authority here.",
+                "CertificateAuthorityArn is required: outlast has no public certificate authority.",
             ));
         };
         call.notes.parameter("domainName", input.domain_name.as_str());
@@ -91,7 +91,7 @@ fn check(input: &Input) -> Result<(), ApiError> {
     if input.managed_by.is_some() {
         return Err(ApiError::new(
             "InvalidParameterException",
-            "ManagedBy is for public certificates of a service that does not exist here.",
+            "ManagedBy is for public certificates of a service that outlast does not have.",
         ));
     }
     let options = input.domain_validation_options.as_deref();

@@ -23,7 +23,7 @@ impl Run for RevokeCertificate {
         let allowed = authorize_certificate(call, action::acm::RevokeCertificate, &certificate)?;
         let Some(authority) = certificate.record().authority.clone() else {
             return Err(ApiError::validation(format!(
-                "Certificate {} was imported; who issued it revokes it.",
+                "Certificate {} was imported; only its issuer can revoke it.",
                 input.certificate_arn
             )));
         };

@@ -34,7 +34,7 @@ impl Run for CreateCertificateAuthority {
         let usage_mode = input.usage_mode.unwrap_or_else(|| "GENERAL_PURPOSE".into());
         let key_storage =
             key_storage(call.settings.key_storage, input.key_storage_security_standard.as_deref())?;
-        let unknown = || ApiError::validation("the algorithm is not known");
+        let unknown = || ApiError::validation("the algorithm is unknown");
         call.notes.parameter("certificateAuthorityType", input.certificate_authority_type.as_str());
         call.notes.parameter("keyAlgorithm", configuration.key_algorithm.as_str());
         let tags = tags(input.tags.unwrap_or_default())?;

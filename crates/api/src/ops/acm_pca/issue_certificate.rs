@@ -19,7 +19,7 @@ impl Run for IssueCertificate {
 
     fn run(call: &mut Call<'_>, mut input: Input) -> Result<Output, ApiError> {
         let algorithm = SignatureAlgorithm::by_pca_name(&input.signing_algorithm)
-            .ok_or_else(|| ApiError::validation("the signing algorithm is not known"))?;
+            .ok_or_else(|| ApiError::validation("the signing algorithm is unknown"))?;
         let template = match &input.template_arn {
             None => Template::default_row(),
             Some(arn) => ca::template_of(arn).ok_or_else(|| {

@@ -24,7 +24,7 @@ impl Run for UpdateCertificateAuthority {
             Some(_) => {
                 return Err(ApiError::new(
                     "InvalidArgsException",
-                    "Status can be set to ACTIVE or DISABLED.",
+                    "Status can only be set to ACTIVE or DISABLED.",
                 ));
             }
         };

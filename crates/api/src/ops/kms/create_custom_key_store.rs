@@ -20,12 +20,12 @@ impl Run for CreateCustomKeyStore {
         if kind == "AWS_CLOUDHSM" {
             return Err(ApiError::new(
                 "CloudHsmClusterNotFoundException",
-                "There is no such CloudHSM cluster: custom key stores are not served.",
+                "There is no such CloudHSM cluster: outlast does not support custom key stores.",
             ));
         }
         Err(ApiError::new(
             "XksProxyUriUnreachableException",
-            "External key store proxies are not called: custom key stores are not served.",
+            "outlast does not call external key store proxies: it does not support custom key stores.",
         ))
     }
 }

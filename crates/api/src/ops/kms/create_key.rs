@@ -69,7 +69,7 @@ fn origin(name: Option<&str>) -> Result<kms::Origin, ApiError> {
         "AWS_KMS" => Ok(kms::Origin::Own),
         "EXTERNAL" => Ok(kms::Origin::External),
         _ => Err(ApiError::validation(
-            "CustomKeyStoreId is required for a key in a custom key store, and there is none here.",
+            "CustomKeyStoreId is required for a key in a custom key store, and outlast has no custom key stores.",
         )),
     }
 }

@@ -19,7 +19,7 @@ impl Run for GetParametersForImport {
     const READ_ONLY: bool = false;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        let invalid = || ApiError::validation("WrappingAlgorithm or WrappingKeySpec is not known");
+        let invalid = || ApiError::validation("WrappingAlgorithm or WrappingKeySpec is unknown");
         let algorithm =
             WrappingAlgorithm::by_name(&input.wrapping_algorithm).ok_or_else(invalid)?;
         let spec = KeySpec::by_name(&input.wrapping_key_spec).ok_or_else(invalid)?;

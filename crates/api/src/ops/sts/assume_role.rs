@@ -25,7 +25,7 @@ impl Run for AssumeRole {
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         if !is_name(&input.role_session_name) {
             return Err(ApiError::validation(
-                "RoleSessionName may have letters, digits and +=,.@_- only.",
+                "RoleSessionName may contain only letters, digits and +=,.@_-.",
             ));
         }
         call.notes.parameter("roleArn", input.role_arn.as_str());
@@ -162,7 +162,7 @@ fn source_identity(caller: &Caller, given: Option<String>) -> Result<Option<Stri
     match (&caller.source_identity, given) {
         (Some(known), Some(given)) if *known != given => Err(ApiError::new(
             "AccessDeniedException",
-            "The source identity of a session cannot be changed by those that it begins.",
+            "The calling session has a source identity, and the new session cannot have another one.",
         )),
         (known, given) => Ok(given.or_else(|| known.clone())),
     }

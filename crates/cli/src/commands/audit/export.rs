@@ -122,7 +122,7 @@ fn events(
             }
             let event = raw(event.body).ok_or_else(|| {
                 Failure::new(format!("event {} was changed: it is not JSON on one line", at + 1))
-                    .hint("see what else is wrong with: outlast audit verify --data DIR")
+                    .hint("to see what else is wrong, run: outlast audit verify --data DIR")
             })?;
             let line = Line::Event { index: at, event };
             line.write(out).map_err(|error| files::io_failure(path, &error))?;
@@ -136,7 +136,7 @@ fn events(
 
 fn missing(number: u64) -> Failure {
     Failure::new(format!("event {number} is missing"))
-        .hint("see what else is wrong with: outlast audit verify --data DIR")
+        .hint("to see what else is wrong, run: outlast audit verify --data DIR")
 }
 
 fn finish(signed: &SignedCheckpoint, events: u64, out: &mut dyn Write) -> std::io::Result<()> {

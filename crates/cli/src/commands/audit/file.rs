@@ -92,16 +92,15 @@ pub(super) fn read(input: &mut dyn BufRead) -> Result<Verified, String> {
         .map_err(|error| error.to_string())?;
     if range.root() != Some(*head.checkpoint().root()) {
         return Err(
-            "the events are not those of the log: something was changed, put in or taken out"
-                .into(),
+            "the events are not those of the log: some were changed, added or removed".into()
         );
     }
     match lines.next()? {
         Line::End { events } if events == count => {}
-        _ => return Err("the end of the export does not fit it".into()),
+        _ => return Err("the end of the export does not match its events".into()),
     }
     if !lines.is_at_end()? {
-        return Err("something follows the end of the export".into());
+        return Err("there is data after the end of the export".into());
     }
     Ok(Verified { keys, head, begin, end })
 }
@@ -130,7 +129,7 @@ impl Lines<'_> {
             return Err("the end of the export is missing: it was cut off".into());
         }
         serde_json::from_slice(&line)
-            .map_err(|_| format!("line {} is not one of an audit export", self.number))
+            .map_err(|_| format!("line {} is not a line of an audit export", self.number))
     }
 
     fn is_at_end(&mut self) -> Result<bool, String> {

@@ -34,12 +34,12 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let mut work = data.service.work(system_clock());
     let (index, name) = match (&arguments.event, arguments.index) {
         (Some(id), _) => {
-            let bar = output::spinner("looking for the event");
+            let bar = output::spinner("searching for the event");
             let found = prove::find(&work, id, &mut |at| bar.set_message(format!("event {at}")))?;
             bar.finish_and_clear();
             let index = found.ok_or_else(|| {
                 Failure::new(format!("no event has the id {id}"))
-                    .hint("ids are shown by: outlast audit tail --output json --data DIR; pruned events are in their export")
+                    .hint("to see ids, run: outlast audit tail --output json --data DIR; pruned events are in their export")
             })?;
             (index, id.clone())
         }

@@ -35,7 +35,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let before_ms = system_clock() - i64::from(arguments.older_than) * DAY_MS;
     let pruned = export_and_prune(&data, before_ms, |_, _| arguments.out.clone())?;
     let Some(Pruned { first, last, file }) = pruned else {
-        let text = "no events are old enough: they go in blocks of 256";
+        let text = "no events are old enough: events are pruned in blocks of 256";
         output.result(text, &json!({ "pruned": 0 }));
         return Ok(());
     };
@@ -93,15 +93,16 @@ pub(crate) fn export_and_prune(
 fn holds(data: &Data, path: &Path, begin: u64, end: u64) -> Result<(), Failure> {
     let read = std::fs::File::open(path).map_err(|error| Failure::file(path, &error))?;
     let not_pruned = |what: &str| {
-        Failure::file(path, &format!("nothing was pruned: {what}"))
-            .hint("move the file away and try again; see what is wrong with: outlast audit verify")
+        Failure::file(path, &format!("nothing was pruned: {what}")).hint(
+            "move the file away and try again; to see what is wrong, run: outlast audit verify",
+        )
     };
     let found = file::read(&mut BufReader::new(read))
         .map_err(|what| not_pruned(&format!("the events in it do not verify: {what}")))?;
     let key = LogKey::read(&mut data.service.work(system_clock()))?;
     if (found.begin, found.end) != (begin, end) || found.head.verify_log(&key.verifiers()).is_err()
     {
-        return Err(not_pruned("it does not hold the events"));
+        return Err(not_pruned("it does not contain the events"));
     }
     Ok(())
 }

@@ -102,7 +102,7 @@ fn proof(path: &Path, policy: &Policy, output: Output) -> Result<(), Failure> {
     let bytes = files::read(path, MAX_FILE)?;
     let proof = ProofFile::parse(&bytes).map_err(|error| Failure::file(path, &error))?;
     let entry = proof.extra.as_deref().ok_or_else(|| {
-        Failure::file(path, &"the proof does not carry its event")
+        Failure::file(path, &"the proof does not contain its event")
             .hint("make it with: outlast audit prove")
     })?;
     verify_proof(policy, &proof, entry).map_err(|error| refused(&error))?;
@@ -143,7 +143,7 @@ fn export(path: &Path, policy: Option<&Policy>, output: Output) -> Result<(), Fa
         None => {
             found.head.verify_log(&found.keys).map_err(|error| refused(&error))?;
             output::warning(
-                "the export's own keys were believed; give the log's policy with --policy-file (from: outlast audit policy)",
+                "the export's own keys were trusted; give the log's policy with --policy-file (from: outlast audit policy)",
             );
             None
         }
@@ -202,7 +202,7 @@ fn store(data: &Data, policy: Option<&Policy>, output: Output) -> Result<(), Fai
     }
     if report.unsigned > audit::INTERVAL {
         output::warning(&format!(
-            "nothing is signed after event {}: the events from there on prove nothing",
+            "no event after {} is signed: later events prove nothing",
             report.size
         ));
     }
@@ -210,7 +210,7 @@ fn store(data: &Data, policy: Option<&Policy>, output: Output) -> Result<(), Fai
     output.result(&describe(&report, origin), &described(&report, origin));
     match report.problem_count {
         0 => Ok(()),
-        count => Err(Failure::new(format!("the audit trail has {count} problems"))
+        count => Err(Failure::new(format!("the audit log has {count} problems"))
             .hint("compare it with an export, a proof or a head that was kept elsewhere, or with a backup")),
     }
 }
@@ -270,7 +270,7 @@ fn heads(
     let own = Head::read(&mut work)?.size;
     if let Some(larger) = kept.last().filter(|head| head.checkpoint().size() > own) {
         return Err(refused(&format!(
-            "the store's log has {own} signed events, and had {} when a head was kept: it was set back",
+            "the store's log has {own} signed events, but had {} when a head was kept: it was rolled back",
             larger.checkpoint().size()
         )));
     }
@@ -296,7 +296,7 @@ fn range(
     let (begin, end) = (from.unwrap_or(1).saturating_sub(1), to.unwrap_or(size));
     if begin >= end || end > size {
         return Err(Failure::new(format!(
-            "events {} to {end} are no range of signed events",
+            "events {} to {end} are not a range of signed events",
             begin + 1
         ))
         .hint(format!("the signed head covers events 1 to {size}")));

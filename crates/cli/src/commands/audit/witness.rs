@@ -67,7 +67,7 @@ struct Key {
 
 #[derive(clap::Subcommand)]
 enum Log {
-    /// Watch a log, or add a key to one. A running server knows it at once.
+    /// Watch a log, or add a key to one. A running witness uses it at once.
     Add(Add),
     /// Show the logs and the size that was last cosigned for each.
     List(Key),
@@ -138,7 +138,7 @@ fn init(arguments: &Init, output: Output) -> Result<(), Failure> {
     data::complete(build, &arguments.data)?;
     let folder = arguments.data.display();
     let text = format!(
-        "made {folder}, a witness\n\n\
+        "made the witness {folder}\n\n\
          verifier key: {key}\n\
          watch a log:  outlast audit witness log add --data {folder} --vkey LOGS-VERIFIER-KEY\n\
          start it:     outlast audit witness serve --data {folder}"
@@ -150,7 +150,7 @@ fn init(arguments: &Init, output: Output) -> Result<(), Failure> {
 fn add(arguments: &Add, output: Output) -> Result<(), Failure> {
     let key: VerifierKey = arguments.vkey.parse().map_err(|error| {
         Failure::new(format!("--vkey: {error}"))
-            .hint("a server shows its own with: outlast audit verify")
+            .hint("to see a server's key, run: outlast audit policy")
     })?;
     let (store, root) = open(&arguments.data, SqliteStore::open)?;
     let add = |work: &mut Work<'_>| {
@@ -158,7 +158,7 @@ fn add(arguments: &Add, output: Output) -> Result<(), Failure> {
         Ok::<_, Failure>((witness::add_log(work, &key).map_err(failure)?, Vec::new()))
     };
     let new = change(&store, || Work::new(&store, &root, system_clock()), add)?;
-    let what = if new { "watches" } else { "watched already" };
+    let what = if new { "watches" } else { "already watches" };
     let text = format!("{what} {}", key.name());
     output.result(&text, &json!({ "origin": key.name(), "added": new }));
     Ok(())

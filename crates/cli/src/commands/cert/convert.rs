@@ -66,7 +66,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         (Target::Der, [one]) => Secret::new(one.der.expose().to_vec()),
         (Target::Der, several) => {
             let count = several.len();
-            return Err(Failure::file(path, &format!("there are {count} objects in it"))
+            return Err(Failure::file(path, &format!("it contains {count} objects"))
                 .hint("DER holds one object; write them with --to pem, or split the file first"));
         }
         (_, all) => {
@@ -118,13 +118,13 @@ fn convert(object: Object, arguments: &Arguments) -> Result<Object, Failure> {
             let failure = Failure::new("the private key is encrypted");
             Err(match object.kind {
                 Kind::LegacyEncryptedKey => failure.hint(
-                    "OpenSSL's older encryption is not read; write the key anew with: openssl pkey -in FILE -aes256",
+                    "OpenSSL's older encryption is not supported; encrypt the key again with: openssl pkey -in FILE -aes256",
                 ),
-                _ => failure.hint("say where its passphrase is with --passphrase"),
+                _ => failure.hint("name the source of its passphrase with --passphrase"),
             })
         }
         kind if form.is_some() => Err(Failure::new(format!(
-            "there is a {} in it, and seed, expanded and both are forms of private keys",
+            "it contains a {}, but seed, expanded and both are forms of private keys",
             kind.name()
         ))
         .hint("use --to pem or --to der")),
@@ -141,7 +141,7 @@ fn private_key(
         let failure = Failure::new(error.to_string());
         match error {
             KeyError::NoSeed => failure
-                .hint("only --to expanded is possible; the seed is with whoever made the key"),
+                .hint("only --to expanded is possible; the seed cannot be computed from the key"),
             KeyError::Inconsistent => {
                 failure.hint("find out which half belongs to the certificate before using either")
             }

@@ -11,7 +11,7 @@ use crate::objects;
 use crate::output::Output;
 use crate::tables::{plural, table};
 
-/// Least severity of a finding that counts.
+/// Lowest severity of the findings to report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Least {
     /// Breaks a MUST.
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     /// Files with certificates, PEM or DER.
     #[arg(required_unless_present = "rules")]
     files: Vec<PathBuf>,
-    /// Least severity of a finding that counts.
+    /// Lowest severity of the findings to report.
     #[arg(long, value_enum, default_value_t = Least::Notice)]
     severity: Least,
     /// List the rules.

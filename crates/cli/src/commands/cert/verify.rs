@@ -106,13 +106,13 @@ pub(crate) struct Arguments {
     /// Purpose that it must allow.
     #[arg(long, value_enum, default_value_t = Purpose::Any)]
     purpose: Purpose,
-    /// Identity that it must be for: a DNS name, an IP address or an e-mail address.
+    /// Identity that it must name: a DNS name, an IP address or an e-mail address.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Time of the check, such as 2026-11-21T12:00:00Z [default: now].
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     at: Option<i64>,
-    /// Most CAs between the certificate and the root, from 0 to 10.
+    /// Maximum number of CAs between the certificate and the root, from 0 to 10.
     #[arg(long, value_name = "N", default_value_t = MAX_INTERMEDIATES as u64,
           value_parser = clap::value_parser!(u64).range(..=MAX_INTERMEDIATES as u64))]
     depth: u64,
@@ -203,9 +203,9 @@ fn hint(rule: &Rule) -> Option<&'static str> {
         Rule::UnknownIssuer(_) => {
             Some("give the certificates in between with --chain, the roots with --trust")
         }
-        Rule::TooLong(_) => Some("--depth says how many CAs may stand between it and a root"),
+        Rule::TooLong(_) => Some("--depth sets how many CAs may be between it and a root"),
         Rule::RevocationUnknown(_) => {
-            Some("give CRLs with --crl or OCSP responses with --ocsp, or get them with --fetch")
+            Some("give CRLs with --crl or OCSP responses with --ocsp, or fetch them with --fetch")
         }
         _ => None,
     }
@@ -318,7 +318,10 @@ impl Evidence {
             // A responder's certificate may be in the same file as its response.
             Kind::Certificate => {}
             other => {
-                return Err(Failure::new(format!("a {} says nothing of revocation", other.name())));
+                return Err(Failure::new(format!(
+                    "a {} says nothing about revocation",
+                    other.name()
+                )));
             }
         }
         Ok(())

@@ -25,7 +25,7 @@ const CLASSICAL: &[&str] = &["ECC_NIST_P256", "RSA_2048"];
 /// Arguments of `cert whatif`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// PEM file with a chain [default: a chain is made of the key types in the options].
+    /// PEM file with a chain [default: a chain is made from the key types in the options].
     #[arg(conflicts_with_all = ["root", "sub", "leaf"])]
     file: Option<PathBuf>,
     /// Key type of the root, such as ML_DSA_87.
@@ -104,7 +104,7 @@ fn spec(name: &str) -> Result<&'static KeySpec, Failure> {
     KeySpec::by_name(name).filter(|spec| usable(spec)).ok_or_else(|| {
         let known: Vec<_> = KEY_SPECS.iter().filter(usable).map(|spec| spec.name).collect();
         Failure::new(format!("{name} is not a key type of certificates"))
-            .hint(format!("known are {}", known.join(", ")))
+            .hint(format!("choose one of {}", known.join(", ")))
             .code(2)
     })
 }
@@ -125,7 +125,7 @@ impl Costs {
             .map(|(_, certificate)| certificate.der().to_vec())
             .collect();
         let signature = describe::signature_bytes(&leaf.public_key()?)
-            .ok_or_else(|| Failure::new("the leaf's key does not sign TLS handshakes"))?;
+            .ok_or_else(|| Failure::new("the leaf's key cannot sign TLS handshakes"))?;
         // Signed by the issuer itself; a delegated responder's certificate would be added.
         let staple = flight::OCSP_BASE + describe::signature_len(leaf.der());
         Ok(Self { chain, sent, signature, staple })

@@ -24,7 +24,7 @@ pub(super) struct Arguments {
     /// were shown].
     #[arg(long, value_delimiter = ',', value_name = "KINDS", value_parser = kind)]
     certificates: Vec<CertificateFacts>,
-    /// Most rows of the table; JSON has all.
+    /// Maximum number of rows in the table; JSON has all.
     #[arg(long, default_value_t = 40)]
     rows: usize,
     #[command(flatten)]
@@ -54,10 +54,10 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     }
     if outcome.breaks == 0 {
         return Err(Failure::finding(format!(
-            "nobody is known to break, but {} not replayed: there are more clients than a report holds, or an offer is missing",
+            "no client is known to break, but {} not replayed: there are more clients than a report can list, or an offer is missing",
             plural(outcome.unknown, "connection was", "connections were"),
         ))
-        .hint("choose fewer connections with --since, --until or --listener"));
+        .hint("select fewer connections with --since, --until or --listener"));
     }
     let clients = outcome.clients.iter().filter(|client| client.breaks > 0).count() as u64;
     Err(Failure::finding(format!(
@@ -73,7 +73,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
 fn kind(name: &str) -> Result<CertificateFacts, String> {
     dry_run::certificate(name).ok_or_else(|| {
         let known: Vec<_> = dry_run::certificate_kinds().collect();
-        format!("not a kind of TLS certificate: known are {}", known.join(", "))
+        format!("not a kind of TLS certificate: choose one of {}", known.join(", "))
     })
 }
 
@@ -89,7 +89,7 @@ fn render(outcome: &DryRun, rows: usize, columns: &Columns) -> String {
     }
     for (listener, kinds) in &outcome.unknown_certificates {
         out.push_str(&format!(
-            "not known, and not replayed with, at {listener}: {}; say with --certificates what is like them\n",
+            "unknown certificates at {listener}, not replayed: {}; name the most similar kinds with --certificates\n",
             kinds.join(", ")
         ));
     }

@@ -42,10 +42,10 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     }
     if laggards.is_empty() {
         return Err(Failure::finding(format!(
-            "{} of clients beyond those that a report holds: what they offer is not looked at",
+            "{} of clients beyond those that a report can list: their offers were not checked",
             plural(beyond, "connection is", "connections are"),
         ))
-        .hint("choose fewer connections with --since, --until or --listener"));
+        .hint("select fewer connections with --since, --until or --listener"));
     }
     let count = laggards.len() as u64;
     let what = plural(

@@ -23,7 +23,7 @@ pub(super) struct Arguments {
     /// Draw the share of each verdict over time into this file, as SVG.
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
-    /// Most rows of each table; JSON has all.
+    /// Maximum number of rows in each table; JSON has all.
     #[arg(long, default_value_t = 40)]
     rows: usize,
     #[command(flatten)]
@@ -67,8 +67,8 @@ struct Shown<'a> {
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let (tally, skipped) = arguments.source.tally()?;
     if let Some(path) = &arguments.plot {
-        let picture = plot::svg(&tally)
-            .ok_or_else(|| Failure::new("there is no connection to draw a picture of"))?;
+        let picture =
+            plot::svg(&tally).ok_or_else(|| Failure::new("there are no connections to draw"))?;
         files::write(path, picture.as_bytes(), 0o644)?;
     }
     let summary = report::summary(&tally);
@@ -101,7 +101,7 @@ fn render(summary: &Summary, rows: usize, columns: &Columns) -> String {
         percent(total.hybrid_percent()),
         plural(total.connections, "connection", "connections"),
         match summary.missed {
-            0 => "nobody who offered post-quantum got less".to_owned(),
+            0 => "no client that offered post-quantum got classical".to_owned(),
             count => plural(
                 count,
                 "connection offered post-quantum and got classical",
