@@ -11,7 +11,7 @@ use crate::causes_support;
 use crate::certificates;
 use crate::common;
 
-use causes_support::{Cause, Text, acm, kms, private_ca, sts};
+use causes_support::{Cause, Text, acm, kms, private_ca, secretsmanager, sts};
 use common::{ACCOUNT, Fixture, b64};
 use serde_json::{Value, json};
 
@@ -210,6 +210,38 @@ fn certificate_manager_errors_match_aws() {
         holds(&fixture, ("acm", "CertificateManager"), cause, &filled);
     }
     println!("{} causes", acm::CAUSES.len());
+}
+
+#[test]
+fn secrets_manager_errors_match_aws() {
+    let fixture = Fixture::new();
+    let current = "22222222222222222222222222222222";
+    let plain = fixture.secret("plain", "one");
+    let listed = fixture.secrets("ListSecretVersionIds", json!({ "SecretId": plain })).unwrap();
+    let previous = body(&listed["Versions"][0]["VersionId"]);
+    let put = json!({ "SecretId": plain, "SecretString": "two", "ClientRequestToken": current });
+    fixture.secrets("PutSecretValue", put).unwrap();
+    fixture.secrets("CreateSecret", json!({ "Name": "empty" })).unwrap();
+    let replicated = fixture.secret("replicated", "x");
+    let add =
+        json!({ "SecretId": replicated, "AddReplicaRegions": [{ "Region": "eu-central-1" }] });
+    fixture.secrets("ReplicateSecretToRegions", add).unwrap();
+    let deleted = fixture.secret("deleted", "x");
+    fixture.secrets("DeleteSecret", json!({ "SecretId": deleted })).unwrap();
+    let mac = fixture.key(json!({ "KeySpec": "HMAC_256", "KeyUsage": "GENERATE_VERIFY_MAC" }));
+    let keys = [
+        ("{plain}", plain),
+        ("{current}", current.to_owned()),
+        ("{previous}", previous),
+        ("{mac}", mac),
+    ];
+    let filled = |text: &str| {
+        keys.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
+    };
+    for cause in secretsmanager::CAUSES {
+        holds(&fixture, ("secretsmanager", "secretsmanager"), cause, &filled);
+    }
+    println!("{} causes", secretsmanager::CAUSES.len());
 }
 
 #[test]

@@ -140,6 +140,25 @@ const CASES: &[Case] = &[
     ("kms:ValidTo", "2026-11-22T00:00:00Z", "2026-11-23T00:00:00Z", import_material),
     ("kms:WrappingAlgorithm", "RSAES_OAEP_SHA_256", "RSAES_OAEP_SHA_1", parameters_for_import),
     ("kms:WrappingKeySpec", "RSA_2048", "RSA_4096", parameters_for_import),
+    ("kms:ViaService", "secretsmanager.eu-west-1.amazonaws.com", "secretsmanager.eu-west-2.amazonaws.com", secret_at_kms),
+    ("aws:CalledVia", "secretsmanager.amazonaws.com", "acm.amazonaws.com", secret_at_kms),
+    ("secretsmanager:AddReplicaRegions", "eu-central-1", "us-east-1", replicate_secret),
+    ("secretsmanager:BlockPublicPolicy", "true", "false", put_secret_policy),
+    ("secretsmanager:Description", "d*", "e*", create_secret),
+    ("secretsmanager:ForceDeleteWithoutRecovery", "false", "true", delete_secret),
+    ("secretsmanager:ForceOverwriteReplicaSecret", "false", "true", replicate_secret),
+    ("secretsmanager:KmsKeyId", "alias/aws/*", "alias/other", create_secret),
+    ("secretsmanager:ModifyRotationRules", "true", "false", rotate_secret),
+    ("secretsmanager:Name", "made/*", "other/*", create_secret),
+    ("secretsmanager:RecoveryWindowInDays", "9", "30", delete_secret),
+    ("secretsmanager:ResourceTag/team", "blue", "red", get_secret),
+    ("secretsmanager:RotateImmediately", "false", "true", rotate_secret),
+    ("secretsmanager:RotationLambdaARN", "arn:aws:lambda:eu-west-1:123456789012:function:f", "arn:aws:lambda:eu-west-1:123456789012:function:g", rotate_secret),
+    ("secretsmanager:SecretId", "arn:aws:secretsmanager:eu-west-1:123456789012:secret:made/*", "arn:aws:secretsmanager:eu-west-1:123456789012:secret:other/*", get_secret),
+    ("secretsmanager:SecretPrimaryRegion", "eu-west-1", "us-east-1", get_replicated_secret),
+    ("secretsmanager:VersionId", "11111111111111111111111111111111", "2*", get_secret_version),
+    ("secretsmanager:VersionStage", "AWSCURRENT", "AWSPREVIOUS", get_secret),
+    ("secretsmanager:resource/AllowRotationLambdaArn", "arn:aws:lambda:eu-west-1:123456789012:function:f", "arn:aws:lambda:eu-west-1:123456789012:function:g", get_rotated_secret),
     ("acm-pca:TemplateArn", "arn:aws:acm-pca:::template/EndEntityCertificate/V1", "arn:aws:acm-pca:::template/CodeSigningCertificate/V1", issue_certificate),
     ("acm-pca:TemplateArn", "arn:aws:acm-pca:::template/EndEntityCertificate/V1", "arn:aws:acm-pca:::template/CodeSigningCertificate/V1", forwarded),
     ("acm:CertificateAuthority", "arn:aws:acm-pca:eu-west-1:123456789012:*", "arn:aws:acm-pca:eu-west-1:210987654321:*", request_certificate),
@@ -391,6 +410,7 @@ const PARTS: &[(&str, &[&str])] = &[
     ("KMS", &["kms"]),
     ("Private CA", &["acm-pca"]),
     ("Certificate Manager", &["acm"]),
+    ("Secrets Manager", &["secretsmanager"]),
     ("STS and IAM", &["sts", "iam"]),
 ];
 
@@ -407,7 +427,7 @@ policy is put, as a warning of `outlast principal create` and `outlast principal
 that belong to other actions than those of the statement, of values that a key can never have, such as a range of
 addresses with `StringEquals`, and of variables that never have a value.
 
-- `aws:ViaAWSService` is true where Certificate Manager asks Private CA with the caller's rights, and false where a
+- `aws:ViaAWSService` is true where Certificate Manager asks Private CA, or Secrets Manager KMS, with the caller's rights, and false where a
   service acts by a role, as for ACME and renewals: so AWS documents it. `aws:SourceIp` stays the caller's.
 - `aws:MultiFactorAuthPresent` is absent for access keys and false for sessions. `BoolIfExists` covers both.
 - `aws:ResourceTag`, `aws:RequestTag` and `aws:PrincipalTag` do not distinguish case, tag keys do. Tags that differ in case

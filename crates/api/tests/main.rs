@@ -73,6 +73,7 @@ mod rest_json;
 mod revocation;
 mod revocation_ocsp;
 mod revocation_strangers;
+mod secrets;
 mod spellings;
 mod sts;
 mod tags;

@@ -16,6 +16,8 @@ mod acm;
 mod acm_pca;
 #[path = "parity/kms.rs"]
 mod kms;
+#[path = "parity/secretsmanager.rs"]
+mod secretsmanager;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -23,7 +25,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use outlast_api::aws::schema::{Kind, Shape};
-use outlast_api::ops::{ACM, ACM_PCA, KMS, STS};
+use outlast_api::ops::{ACM, ACM_PCA, KMS, SECRETS_MANAGER, STS};
 use outlast_api::table::ServiceRow;
 use serde_json::Value;
 
@@ -34,6 +36,7 @@ static PARTS: &[(&str, &ServiceRow, Enumerations)] = &[
     ("kms", &KMS, kms::enumerations),
     ("acm_pca", &ACM_PCA, acm_pca::enumerations),
     ("acm", &ACM, acm::enumerations),
+    ("secretsmanager", &SECRETS_MANAGER, secretsmanager::enumerations),
     ("sts", &STS, Vec::new),
 ];
 
@@ -343,7 +346,7 @@ fn the_models_are_botocores() {
     std::fs::copy(folder.join("extract.py"), beside.join("extract.py")).unwrap();
     let output = Command::new(python.join("bin/python"))
         .arg(beside.join("extract.py"))
-        .args(["kms", "acm-pca", "acm", "sts", "rolesanywhere"])
+        .args(["kms", "acm-pca", "acm", "sts", "rolesanywhere", "secretsmanager"])
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

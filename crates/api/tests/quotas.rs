@@ -281,6 +281,23 @@ fn imported(_: &Fixture) -> Thing {
     }
 }
 
+fn secrets(_: &Fixture) -> Thing {
+    let create = |who: &Who, fixture: &Fixture, name: &str| {
+        fixture.secrets_as(who, "CreateSecret", &json!({ "Name": name, "SecretString": "x" }))
+    };
+    Thing {
+        refusal: "LimitExceededException",
+        make: Box::new(move |fixture, number| {
+            create(&Who::admin(), fixture, &format!("s{number}"))
+        }),
+        neighbour: Box::new(move |fixture| create(&Who::stranger(), fixture, "theirs")),
+        remove: Some(Box::new(|fixture, made| {
+            let body = json!({ "SecretId": made["ARN"], "ForceDeleteWithoutRecovery": true });
+            fixture.secrets("DeleteSecret", body).unwrap();
+        })),
+    }
+}
+
 fn sessions(fixture: &Fixture) -> Thing {
     let (one, two) = (role(fixture, ACCOUNT, "one"), role(fixture, ACCOUNT, "two"));
     let theirs = role(fixture, OTHER_ACCOUNT, "theirs");
@@ -310,6 +327,7 @@ fn every_quota_is_held_and_raised() {
             "private_cas" => authorities(&fixture),
             "certificates_per_private_ca" => certificates_of_a_ca(&fixture),
             "imported_certificates" => imported(&fixture),
+            "secrets" => secrets(&fixture),
             "sessions" => sessions(&fixture),
             name => panic!("the quota {name} has no test"),
         };

@@ -106,6 +106,19 @@ fn fill_kms(fixture: &Fixture) {
     fixture.session(&Who::admin(), &role, &[]);
 }
 
+fn fill_secrets(fixture: &Fixture) {
+    let secret = fixture.secret("app/db", "a value");
+    let allow = policy(json!([{
+        "Effect": "Allow", "Principal": { "AWS": ADMIN }, "Action": "secretsmanager:*", "Resource": "*",
+    }]));
+    let put = json!({ "SecretId": secret, "ResourcePolicy": allow.to_string() });
+    fixture.secrets("PutResourcePolicy", put).unwrap();
+    let rotate = json!({
+        "SecretId": secret, "RotationLambdaARN": "arn:aws:lambda:eu-west-1:123456789012:function:f",
+    });
+    fixture.secrets("RotateSecret", rotate).unwrap();
+}
+
 fn fill_pca(world: &World) {
     let fixture = &world.fixture;
     let pca = |operation: &str, body: Value| {
@@ -196,6 +209,7 @@ fn fill_tls(fixture: &Fixture) {
 fn every_kind() -> (Fixture, BTreeMap<&'static str, usize>) {
     let world = World::on(established(), "CHALLENGE", json!({}));
     fill_kms(&world.fixture);
+    fill_secrets(&world.fixture);
     fill_pca(&world);
     fill_acm(&world);
     fill_tls(&world.fixture);

@@ -40,7 +40,7 @@ fn the_table_has_every_operation_once() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), count);
-    assert_eq!(count, 56 + 23 + 40 + 2);
+    assert_eq!(count, 56 + 23 + 40 + 24 + 2);
 }
 
 #[test]
@@ -280,7 +280,8 @@ fn a_write_that_fails_fails_the_call_and_leaves_nothing() {
         // Whatever the outcome would be, it cannot be recorded, so the call fails.
         let body = json!({ "KeyId": key.key_id }).to_string();
         let response = fixture.send(&fixture.raw(service, &target, body.as_bytes()));
-        let expected = if service == "kms" { "KMSInternalException" } else { "InternalFailure" };
+        let row = SERVICES.iter().find(|row| row.model.signing_name == service).unwrap();
+        let expected = row.model.internal_error;
         assert_eq!((response.status, error_code(&response).as_str()), (500, expected), "{name}");
     });
     let data_key = json!({ "KeyId": key.key_id, "KeySpec": "AES_256" }).to_string();

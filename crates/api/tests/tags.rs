@@ -109,6 +109,17 @@ const TABLE: &[(&str, &str, &str, Does)] = &[
             request: |world| json!({ "AcmeEndpointArn": world.endpoint, "RoleArn": world.role }),
         },
     ),
+    (
+        "secretsmanager",
+        "CreateSecret",
+        "Tags",
+        Creates {
+            action: "secretsmanager:TagResource",
+            request: |world| json!({ "Name": format!("s{}", world.fixture.events().len()) }),
+        },
+    ),
+    ("secretsmanager", "TagResource", "Tags", Tags),
+    ("secretsmanager", "UntagResource", "TagKeys", Reads),
     ("sts", "AssumeRole", "Tags", Creates { action: "sts:TagSession", request: role }),
     // These are keys of session tags.
     ("sts", "AssumeRole", "TransitiveTagKeys", Reads),
@@ -149,6 +160,7 @@ fn send(fixture: &Fixture, who: &Who, service: &str, operation: &str, body: &Val
         let body = if service == "kms" { kms_tags(body) } else { body.clone() };
         return match service {
             "kms" => fixture.kms_as(who, operation, body),
+            "secretsmanager" => fixture.secrets_as(who, operation, &body),
             _ => call(fixture, who, service, operation, &body),
         };
     }
@@ -247,7 +259,7 @@ fn making_something_with_tags_takes_the_right_to_tag() {
         tried += 1;
     }
     println!("{tried} operations make something with tags");
-    assert_eq!(tried, 9);
+    assert_eq!(tried, 10);
 }
 
 #[test]
@@ -260,6 +272,7 @@ fn tag_keys_that_differ_in_case_only_are_refused() {
         ("kms", _) => "TagException",
         ("acm", operation) if operation.contains("Acme") => "ValidationException",
         ("acm", "TagResource") | ("sts", _) => "ValidationException",
+        ("secretsmanager", _) => "InvalidParameterException",
         _ => "InvalidTagException",
     };
     let mut tried = 0;
@@ -287,6 +300,7 @@ fn tag_keys_that_differ_in_case_only_are_refused() {
         ),
         ("acm", "AddTagsToCertificate", json!({ "CertificateArn": certificate })),
         ("acm", "TagResource", json!({ "ResourceArn": world.endpoint })),
+        ("secretsmanager", "TagResource", json!({ "SecretId": fixture.secret("tagged", "x") })),
     ] {
         let add = |key: &str, value: &str| {
             let tags = json!({ "Tags": [{ "Key": key, "Value": value }] });

@@ -236,6 +236,6 @@ mod tests {
             title(&store, "kms/alias/1/us-east-1/alias/a/b"),
             "the alias arn:aws:kms:us-east-1:1:alias/a/b"
         );
-        assert!(title(&store, "x/y").contains("no known kind"));
+        assert!(title(&store, "x/y").contains("kind is unknown"));
     }
 }

@@ -73,9 +73,6 @@ pub enum SecretError {
     /// `PublicPolicyException`
     #[error("{0}")]
     PublicPolicy(String),
-    /// `InvalidNextTokenException`
-    #[error("The NextToken is not one that this service gave.")]
-    InvalidNextToken,
     /// `AccessDeniedException`
     #[error(transparent)]
     Denied(#[from] Denied),

@@ -181,7 +181,6 @@ impl From<SecretError> for ApiError {
             SecretError::Decryption(_) => "DecryptionFailure",
             SecretError::MalformedPolicy(_) => "MalformedPolicyDocumentException",
             SecretError::PublicPolicy(_) => "PublicPolicyException",
-            SecretError::InvalidNextToken => "InvalidNextTokenException",
             SecretError::Denied(_) | SecretError::KmsDenied => "AccessDeniedException",
             SecretError::Fault(fault) => {
                 return Self::internal("InternalServiceError", fault.clone());

@@ -466,7 +466,7 @@ pub fn element(xml: &str, name: &str) -> String {
     inner.split(&close).next().unwrap().to_owned()
 }
 
-fn answer(response: &Response) -> Answer {
+pub fn answer(response: &Response) -> Answer {
     let value: Value = serde_json::from_slice(&response.body).unwrap();
     if response.status == 200 {
         return Ok(value);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::acme_support::world::{World, call};
 use crate::common::authorities::{leaf_body, leaf_request};
-use crate::common::{ACCOUNT, Answer, NOW, Refused, Who, b64, element, policy, with};
+use crate::common::{ACCOUNT, Answer, NOW, Refused, Who, b64, element, policy, text, with};
 
 /// Whether a `Deny` with this condition refuses a call.
 pub type Denied = fn(&World, &Value) -> bool;
@@ -282,3 +282,88 @@ pub fn assume(world: &World, condition: &Value) -> bool {
 }
 
 pub const TAGGED: fn() -> Value = || json!({ "Tags": [{ "TagKey": "team", "TagValue": "blue" }] });
+
+const FUNCTION: &str = "arn:aws:lambda:eu-west-1:123456789012:function:f";
+
+/// A new secret with a version whose id is known; returns its ARN.
+fn new_secret(world: &World, more: Value) -> String {
+    let body = json!({
+        "Name": format!("made/{}", number()), "SecretString": "x", "ClientRequestToken": "1".repeat(32),
+        "Tags": [{ "Key": "team", "Value": "blue" }],
+    });
+    let made = world.fixture.secrets("CreateSecret", with(&body, more)).unwrap();
+    text(&made["ARN"]).to_owned()
+}
+
+/// An operation on a secret, by a user whom the condition denies the operation.
+fn on_secret(world: &World, condition: &Value, operation: &str, id: &str, more: Value) -> bool {
+    let who = user_for(world, &format!("secretsmanager:{operation}"), condition);
+    let body = with(&json!({ "SecretId": id }), more);
+    is_denied(world.fixture.secrets_as(&who, operation, &body))
+}
+
+pub fn get_secret(world: &World, condition: &Value) -> bool {
+    on_secret(world, condition, "GetSecretValue", &new_secret(world, json!({})), json!({}))
+}
+
+pub fn get_secret_version(world: &World, condition: &Value) -> bool {
+    let version = json!({ "VersionId": "1".repeat(32) });
+    on_secret(world, condition, "GetSecretValue", &new_secret(world, json!({})), version)
+}
+
+pub fn get_replicated_secret(world: &World, condition: &Value) -> bool {
+    let replicas = json!({ "AddReplicaRegions": [{ "Region": "eu-central-1" }] });
+    on_secret(world, condition, "GetSecretValue", &new_secret(world, replicas), json!({}))
+}
+
+pub fn get_rotated_secret(world: &World, condition: &Value) -> bool {
+    let id = new_secret(world, json!({}));
+    let body = json!({ "SecretId": id, "RotationLambdaARN": FUNCTION });
+    world.fixture.secrets("RotateSecret", body).unwrap();
+    on_secret(world, condition, "GetSecretValue", &id, json!({}))
+}
+
+pub fn rotate_secret(world: &World, condition: &Value) -> bool {
+    let more = json!({
+        "RotationLambdaARN": FUNCTION, "RotateImmediately": false,
+        "RotationRules": { "ScheduleExpression": "rate(10 days)" },
+    });
+    on_secret(world, condition, "RotateSecret", &new_secret(world, json!({})), more)
+}
+
+pub fn delete_secret(world: &World, condition: &Value) -> bool {
+    let more = json!({ "RecoveryWindowInDays": 9 });
+    on_secret(world, condition, "DeleteSecret", &new_secret(world, json!({})), more)
+}
+
+pub fn replicate_secret(world: &World, condition: &Value) -> bool {
+    let more = json!({ "AddReplicaRegions": [{ "Region": "eu-central-1" }] });
+    let id = new_secret(world, json!({}));
+    on_secret(world, condition, "ReplicateSecretToRegions", &id, more)
+}
+
+pub fn put_secret_policy(world: &World, condition: &Value) -> bool {
+    let allow = json!([{
+        "Effect": "Allow", "Principal": { "AWS": ACCOUNT }, "Action": "secretsmanager:GetSecretValue",
+        "Resource": "*",
+    }]);
+    let more = json!({ "ResourcePolicy": policy(allow).to_string(), "BlockPublicPolicy": true });
+    on_secret(world, condition, "PutResourcePolicy", &new_secret(world, json!({})), more)
+}
+
+pub fn create_secret(world: &World, condition: &Value) -> bool {
+    let who = user_for(world, "secretsmanager:CreateSecret", condition);
+    let body = json!({
+        "Name": format!("made/{}", number()), "Description": "d", "KmsKeyId": "alias/aws/secretsmanager",
+        "SecretString": "x",
+    });
+    new_secret(world, json!({}));
+    is_denied(world.fixture.secrets_as(&who, "CreateSecret", &body))
+}
+
+/// The call of KMS that Secrets Manager makes with the caller's rights.
+pub fn secret_at_kms(world: &World, condition: &Value) -> bool {
+    let who = user_for(world, "kms:Decrypt", condition);
+    let body = json!({ "SecretId": new_secret(world, json!({})) });
+    is_denied(world.fixture.secrets_as(&who, "GetSecretValue", &body))
+}

@@ -71,6 +71,10 @@ pub struct Scene {
     pub validation: String,
     pub account: String,
     pub assumable: String,
+    pub secret: String,
+    pub version: String,
+    pub replicated: String,
+    pub deleted_secret: String,
 }
 
 fn kms(fixture: &Fixture, operation: &str, body: Value) -> Value {
@@ -288,7 +292,27 @@ impl Scene {
             { "Effect": "Deny", "Principal": { "AWS": self::mallory() }, "Action": "sts:AssumeRole" },
         ]));
         let assumable = fixture.role(ACCOUNT, "assumable", &trust, &[]);
+        let denied = policy(json!([{
+            "Effect": "Deny", "Principal": { "AWS": self::mallory() }, "Action": "secretsmanager:*", "Resource": "*",
+        }]));
+        let [secret, replicated, deleted_secret] = ["plain", "replicated", "deleted"].map(|name| {
+            let arn = fixture.secret(&format!("sweep/{name}"), "a value");
+            let put = json!({ "SecretId": arn, "ResourcePolicy": denied.to_string() });
+            fixture.secrets("PutResourcePolicy", put).unwrap();
+            arn
+        });
+        let listed =
+            fixture.secrets("ListSecretVersionIds", json!({ "SecretId": secret })).unwrap();
+        let version = text(&listed["Versions"][0]["VersionId"]).to_owned();
+        let regions =
+            json!({ "SecretId": replicated, "AddReplicaRegions": [{ "Region": "us-east-1" }] });
+        fixture.secrets("ReplicateSecretToRegions", regions).unwrap();
+        fixture.secrets("DeleteSecret", json!({ "SecretId": deleted_secret })).unwrap();
         Self {
+            secret,
+            version,
+            replicated,
+            deleted_secret,
             symmetric,
             signing,
             mac,

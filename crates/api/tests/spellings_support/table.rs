@@ -1,6 +1,6 @@
 //! Every member of every operation that names something, with a request that is carried out unless a policy denies it.
 
-use outlast_api::ops::{ACM, ACM_PCA, KMS, STS};
+use outlast_api::ops::{ACM, ACM_PCA, KMS, SECRETS_MANAGER, STS};
 use outlast_api::table::ServiceRow;
 use serde_json::{Value, json};
 
@@ -53,6 +53,14 @@ pub static EXEMPT: &[(&str, &str, &str)] = &[
     ("CreatePermission", "Principal", "acm.amazonaws.com or refused"),
     ("DeletePermission", "Principal", "acm.amazonaws.com or refused"),
     ("RequestCertificate", "ManagedBy", "refused"),
+    ("RotateSecret", "ExternalSecretRotationRoleArn", "refused"),
+    ("*", "VersionId", "a version of the secret that SecretId names"),
+    (
+        "UpdateSecretVersionStage",
+        "RemoveFromVersionId",
+        "a version of the secret that SecretId names",
+    ),
+    ("UpdateSecretVersionStage", "MoveToVersionId", "a version of the secret that SecretId names"),
 ];
 
 /// Whether a member has the name of an identifier.
@@ -78,6 +86,7 @@ pub fn cases(scene: &Scene) -> Vec<Case> {
     all.extend(pca(scene));
     all.extend(acm(scene));
     all.extend(acme(scene));
+    all.extend(secrets(scene));
     all.push(Case {
         service: &STS,
         operation: "AssumeRole",
@@ -296,6 +305,93 @@ fn aliases(s: &Scene) -> Vec<Case> {
         all.push(Case { names, deny, has_policy: false, names_others, ..case });
     }
     all
+}
+
+fn secrets(s: &Scene) -> Vec<Case> {
+    let none = json!({});
+    let share = policy(json!([{
+        "Effect": "Allow", "Principal": { "AWS": crate::common::OTHER_ACCOUNT }, "Resource": "*",
+        "Action": "secretsmanager:GetSecretValue",
+    }]));
+    let tags = json!([{ "Key": "a", "Value": "b" }]);
+    let function = "arn:aws:lambda:eu-west-1:123456789012:function:f";
+    let moved = json!({ "VersionStage": "mine", "MoveToVersionId": s.version });
+    let rows: Vec<(&'static str, &String, Value)> = vec![
+        ("CancelRotateSecret", &s.secret, none.clone()),
+        ("DeleteResourcePolicy", &s.secret, none.clone()),
+        ("DeleteSecret", &s.secret, none.clone()),
+        ("DescribeSecret", &s.secret, none.clone()),
+        ("GetResourcePolicy", &s.secret, none.clone()),
+        ("GetSecretValue", &s.secret, none.clone()),
+        ("ListResourcePolicies", &s.secret, none.clone()),
+        ("ListSecretVersionIds", &s.secret, none.clone()),
+        ("PutResourcePolicy", &s.secret, json!({ "ResourcePolicy": share.to_string() })),
+        ("PutSecretValue", &s.secret, json!({ "SecretString": "new" })),
+        (
+            "RemoveRegionsFromReplication",
+            &s.replicated,
+            json!({ "RemoveReplicaRegions": ["us-east-1"] }),
+        ),
+        (
+            "ReplicateSecretToRegions",
+            &s.secret,
+            json!({ "AddReplicaRegions": [{ "Region": "us-east-1" }] }),
+        ),
+        ("RestoreSecret", &s.deleted_secret, none.clone()),
+        ("RotateSecret", &s.secret, json!({ "RotationLambdaARN": function })),
+        ("TagResource", &s.secret, json!({ "Tags": tags })),
+        ("UntagResource", &s.secret, json!({ "TagKeys": ["a"] })),
+        ("UpdateSecret", &s.secret, json!({ "Description": "new" })),
+        ("UpdateSecretVersionStage", &s.secret, moved),
+        ("ValidateResourcePolicy", &s.secret, json!({ "ResourcePolicy": share.to_string() })),
+    ];
+    let mut all: Vec<_> = rows
+        .iter()
+        .map(|(operation, secret, more)| Case {
+            service: &SECRETS_MANAGER,
+            operation,
+            member: "/SecretId",
+            body: pointer(more, "/SecretId"),
+            names: secret_names(secret),
+            deny: json!({ "Action": format!("secretsmanager:{operation}"), "Resource": secret }),
+            has_policy: true,
+            names_others: false,
+            fails: false,
+        })
+        .collect();
+    let replica = s.replicated.replace(crate::common::REGION, "us-east-1");
+    // In the caller's Region there is no replica: only callers who may promote the primary secret are told so.
+    all.push(Case {
+        service: &SECRETS_MANAGER,
+        operation: "StopReplicationToReplica",
+        member: "/SecretId",
+        body: json!({ "SecretId": null }),
+        names: secret_names(&s.replicated),
+        deny: json!({ "Action": "secretsmanager:StopReplicationToReplica", "Resource": [s.replicated, replica] }),
+        has_policy: true,
+        names_others: false,
+        fails: true,
+    });
+    // The key of a new value: its own policy counts, whatever it is called.
+    for (operation, more) in [
+        ("CreateSecret", json!({ "Name": "fresh", "SecretString": "x" })),
+        ("UpdateSecret", json!({ "SecretId": s.secret, "SecretString": "x" })),
+    ] {
+        let case = key_case(operation, "/KmsKeyId", &s.symmetric, "GenerateDataKey", &more);
+        all.push(Case { service: &SECRETS_MANAGER, ..case });
+    }
+    all
+}
+
+/// The name of a secret, its ARN, and its ARN without the suffix.
+fn secret_names(arn: &str) -> Vec<(String, Form)> {
+    let partial = &arn[..arn.len() - 7];
+    let name = partial.rsplit(':').next().unwrap();
+    vec![
+        (name.to_owned(), Form::Word),
+        (arn.to_owned(), Form::Arn),
+        (partial.to_owned(), Form::Arn),
+    ]
 }
 
 fn authority_case(

@@ -1,7 +1,7 @@
 //! Condition keys as rows: those that AWS documents for the services here, and our own.
 //!
 //! Sources: "AWS global condition context keys" of the IAM User Guide; the tables of condition keys of KMS, Private
-//! CA, Certificate Manager and STS in the Service Authorization Reference; "AWS KMS condition keys" of the KMS
+//! CA, Certificate Manager, Secrets Manager and STS in the Service Authorization Reference; "AWS KMS condition keys" of the KMS
 //! Developer Guide. `docs/condition-keys.md` and warnings about policies are made from these rows, and a test tries
 //! each one on a call.
 
@@ -104,14 +104,21 @@ const fn kms(name: &'static str, kind: KeyKind, which: &'static str) -> KeyRow {
     when(name, kind, which).of(KMS)
 }
 
+/// A key of Secrets Manager.
+const fn secrets(name: &'static str, kind: KeyKind, which: &'static str) -> KeyRow {
+    when(name, kind, which).of(SECRETS)
+}
+
 use KeyKind::{Address, Arn, Bool, Date, Number, Text};
 
 /// Prefixes of keys that AWS has for the services here, and of our own: any other key with such a prefix does not
 /// exist.
-pub(super) const PREFIXES: &[&str] = &["aws", "kms", "acm", "acm-pca", "sts", "iam", "outlast"];
+pub(super) const PREFIXES: &[&str] =
+    &["aws", "kms", "acm", "acm-pca", "secretsmanager", "sts", "iam", "outlast"];
 
 const KMS: &[&str] = &["kms"];
 const ACM: &[&str] = &["acm"];
+const SECRETS: &[&str] = &["secretsmanager"];
 const STS: &[&str] = &["sts"];
 
 const NO_ORGANIZATIONS: &str = "there are no organizations";
@@ -123,12 +130,13 @@ const NO_ENCLAVES: &str = "there are no Nitro enclaves";
 const NO_MCP: &str = "there is no MCP service";
 const NOT_HERE: &str = "outlast does not have the service that sets it";
 const NO_TOKENS: &str = "there is no operation that issues such tokens";
-const NOT_ON_BEHALF: &str = "no other service calls KMS";
+const NO_PARTNERS: &str = "there are no secrets of AWS's partners";
 const NO_SERVICE_GRANTS: &str = "grants to services are refused";
 
 const SESSIONS: &str = "the caller is a session of a role";
 const BY_SERVICE: &str = "a service asks to assume a role for an ACME endpoint";
-const FORWARDED: &str = "Certificate Manager asks Private CA with the caller's rights";
+const FORWARDED: &str =
+    "Certificate Manager asks Private CA, or Secrets Manager KMS, with the caller's rights";
 const OF_KEYS: &str = "CreateKey, ReplicateKey and every operation on a key";
 const OF_MULTI_REGION: &str = "the same, where the key is a multi-Region key";
 const ENCRYPTION_CONTEXT: &str = "the operation has an encryption context";
@@ -247,7 +255,7 @@ pub static KEYS: &[KeyRow] = &[
     kms("kms:SigningAlgorithm", Text, "Sign, Verify"),
     kms("kms:TrailingDaysWithoutKeyUsage", Number, "DisableKey, ScheduleKeyDeletion"),
     kms("kms:ValidTo", Date, "ImportKeyMaterial with a time at which the material expires"),
-    never("kms:ViaService", Text, NOT_ON_BEHALF).of(KMS),
+    kms("kms:ViaService", Text, "Secrets Manager asks KMS with the caller's rights"),
     kms("kms:WrappingAlgorithm", Text, "GetParametersForImport"),
     kms("kms:WrappingKeySpec", Text, "GetParametersForImport"),
     // Private CA.
@@ -260,6 +268,27 @@ pub static KEYS: &[KeyRow] = &[
     when("acm:Export", Text, OF_CERTIFICATES).of(ACM),
     when("acm:KeyAlgorithm", Text, OF_CERTIFICATES).of(ACM),
     when("acm:ValidationMethod", Text, "RequestCertificate, orders by ACME").of(ACM),
+    // Secrets Manager.
+    secrets("secretsmanager:AddReplicaRegions", Text, "CreateSecret and ReplicateSecretToRegions with replicas").many(),
+    secrets("secretsmanager:BlockPublicPolicy", Bool, "PutResourcePolicy"),
+    secrets("secretsmanager:Description", Text, "CreateSecret and UpdateSecret with a description"),
+    never("secretsmanager:ExternalSecretRotationRoleArn", Arn, NO_PARTNERS).of(SECRETS),
+    secrets("secretsmanager:ForceDeleteWithoutRecovery", Bool, "DeleteSecret"),
+    secrets("secretsmanager:ForceOverwriteReplicaSecret", Bool, "CreateSecret and ReplicateSecretToRegions with replicas"),
+    never("secretsmanager:KmsKeyArn", Arn, "secretsmanager:KmsKeyId and the key's own policy say who may use it").of(SECRETS),
+    secrets("secretsmanager:KmsKeyId", Text, "CreateSecret and UpdateSecret with a KMS key"),
+    secrets("secretsmanager:ModifyRotationRules", Bool, "RotateSecret"),
+    secrets("secretsmanager:Name", Text, "CreateSecret"),
+    secrets("secretsmanager:RecoveryWindowInDays", Number, "DeleteSecret without ForceDeleteWithoutRecovery"),
+    secrets("secretsmanager:ResourceTag/${TagKey}", Text, "the secret has the tag"),
+    secrets("secretsmanager:RotateImmediately", Bool, "RotateSecret"),
+    secrets("secretsmanager:RotationLambdaARN", Arn, "RotateSecret with a function"),
+    secrets("secretsmanager:SecretId", Arn, "every operation on a secret"),
+    secrets("secretsmanager:SecretPrimaryRegion", Text, "the same, where the secret is replicated"),
+    never("secretsmanager:Type", Text, NO_PARTNERS).of(SECRETS),
+    secrets("secretsmanager:VersionId", Text, "GetSecretValue with a version id"),
+    secrets("secretsmanager:VersionStage", Text, "GetSecretValue, UpdateSecretVersionStage"),
+    secrets("secretsmanager:resource/AllowRotationLambdaArn", Arn, "every operation on a secret that has a rotation function"),
     // STS, and what IAM has for assuming and passing roles.
     never("sts:AWSServiceName", Text, NO_TOKENS).of(STS),
     never("sts:DurationSeconds", Number, NO_TOKENS).of(STS),

@@ -143,7 +143,7 @@ pub static KINDS: &[RecordKind] = &[
     row(CANARY, "", Sealed, "the record of how the store is protected"),
     row(ROOT, "", Ordered, "the record of the root keys"),
     row(WRAPPED, "id", Plain, "the wrapped root key {id}").because("wrapped for its place by the key-encryption key"),
-    row("meta/store", "", Ordered, "the record of the store's making"),
+    row("meta/store", "", Ordered, "the record of the store's creation"),
     row("secrets/created/", "account/region/created/name", Ordered, "the index entry of the secret {name} of account {account} in {region}")
         .of("secrets/secret/{account}/{region}/{name}", NO_SECRET),
     row("secrets/policy/", "account/region/name", Ordered, "the policy of the secret {name} of account {account} in {region}")
@@ -155,8 +155,6 @@ pub static KINDS: &[RecordKind] = &[
         .counted(2),
     row("secrets/value/", "account/region/suffix/number/name", Ordered, "a value of the secret arn:{partition}:secretsmanager:{region}:{account}:secret:{name}-{suffix}")
         .of("secrets/secret/{account}/{region}/{name}", NO_SECRET),
-    row(heartbeat::PREFIX, "id", Ordered, "the sign of life of the server {id}")
-    row("meta/store", "", Ordered, "the record of the store's creation"),
     row(heartbeat::PREFIX, "id", Ordered, "the heartbeat of the server {id}")
         .is("server/heartbeat/0011", r#"{"id":"0011","host":"a","process":1,"started_ms":0,"beat_ms":0,"beats":1}"#),
     row("tls/certificate/", "kind/role", Ordered, "the server's own TLS certificate of kind {kind}, {role}"),

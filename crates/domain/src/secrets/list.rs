@@ -32,18 +32,20 @@ pub enum FilterKey {
 }
 
 impl FilterKey {
+    /// Keys by AWS's names.
+    pub const ROWS: &[(&str, Self)] = &[
+        ("description", Self::Description),
+        ("name", Self::Name),
+        ("tag-key", Self::TagKey),
+        ("tag-value", Self::TagValue),
+        ("primary-region", Self::PrimaryRegion),
+        ("owning-service", Self::OwningService),
+        ("all", Self::All),
+    ];
+
     /// The key with AWS's name.
     pub fn by_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "description" => Self::Description,
-            "name" => Self::Name,
-            "tag-key" => Self::TagKey,
-            "tag-value" => Self::TagValue,
-            "primary-region" => Self::PrimaryRegion,
-            "owning-service" => Self::OwningService,
-            "all" => Self::All,
-            _ => return None,
-        })
+        Self::ROWS.iter().find(|row| row.0 == name).map(|row| row.1)
     }
 }
 
@@ -68,6 +70,21 @@ pub enum SortBy {
     Changed,
     /// `name`
     Name,
+}
+
+impl SortBy {
+    /// Orders by AWS's names.
+    pub const ROWS: &[(&str, Self)] = &[
+        ("created-date", Self::Created),
+        ("last-accessed-date", Self::Accessed),
+        ("last-changed-date", Self::Changed),
+        ("name", Self::Name),
+    ];
+
+    /// The order with AWS's name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ROWS.iter().find(|row| row.0 == name).map(|row| row.1)
+    }
 }
 
 /// Order of a list.

@@ -24,7 +24,7 @@ pub struct NewReplica {
     pub kms_key: Option<String>,
 }
 
-/// Registers a replica of the secret. What it contains comes by [`sync`].
+/// Registers replicas of the secret, or those that failed again. What they contain comes by [`sync`].
 pub fn add_replicas(
     work: &mut Work<'_>,
     secret: &mut Secret,
@@ -38,7 +38,8 @@ pub fn add_replicas(
         if !is_region(&replica.region) || replica.region == secret.scope.region {
             return Err(SecretError::InvalidParameter("Invalid replica region.".into()));
         }
-        if secret.record.replicas.contains_key(&replica.region) {
+        let there = secret.record.replicas.get(&replica.region);
+        if there.is_some_and(|there| there.status != ReplicaStatus::Failed) {
             return Err(SecretError::InvalidParameter(format!(
                 "The secret is replicated to {} already.",
                 replica.region

@@ -88,6 +88,9 @@ pub enum ReplicaStatus {
 }
 
 impl ReplicaStatus {
+    /// All of them.
+    pub const ALL: &[Self] = &[Self::InSync, Self::Failed];
+
     /// AWS's spelling.
     pub fn name(self) -> &'static str {
         match self {

@@ -16,8 +16,10 @@ impl Run for GetRandomPassword {
     const READ_ONLY: bool = true;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        // It is for no secret: AWS evaluates it on every resource.
-        call.authorize(action::secretsmanager::GetRandomPassword, "*")?;
+        call.authorize(
+            action::secretsmanager::GetRandomPassword,
+            &call.scope.arn("secretsmanager", "*"),
+        )?;
         let unless = |excluded: Option<bool>| excluded != Some(true);
         let rules = Rules {
             length: usize::try_from(input.password_length.unwrap_or(32)).unwrap_or_default(),

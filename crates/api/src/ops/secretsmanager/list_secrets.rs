@@ -21,12 +21,7 @@ impl Run for ListSecrets {
         let limit = validate::page_of("MaxResults", input.max_results, 100, 100)?;
         let after = marker::unwrap(input.next_token.as_deref(), "InvalidNextTokenException")?;
         let order = Order {
-            by: match input.sort_by.as_deref() {
-                Some("last-accessed-date") => SortBy::Accessed,
-                Some("last-changed-date") => SortBy::Changed,
-                Some("name") => SortBy::Name,
-                _ => SortBy::Created,
-            },
+            by: input.sort_by.as_deref().and_then(SortBy::by_name).unwrap_or_default(),
             descending: input.sort_order.as_deref() == Some("desc"),
         };
         let filters = filters(input.filters)?;

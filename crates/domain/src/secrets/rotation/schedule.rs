@@ -271,7 +271,7 @@ fn set(
             None => (item, None),
         };
         let (from, to) = match item.split_once('-') {
-            _ if item == "*" => (*range.start(), *range.end()),
+            _ if item == "*" || item.is_empty() && step.is_some() => (*range.start(), *range.end()),
             Some((from, to)) => {
                 (number(field, from, &range, names)?, number(field, to, &range, names)?)
             }
