@@ -4,6 +4,7 @@
 pub mod acm;
 pub mod acm_pca;
 pub mod kms;
+pub mod rolesanywhere;
 pub mod sts;
 
 use crate::aws;
@@ -22,5 +23,9 @@ pub static ACM: ServiceRow = ServiceRow { model: &aws::acm::SERVICE, operations:
 /// Security Token Service.
 pub static STS: ServiceRow = ServiceRow { model: &aws::sts::SERVICE, operations: sts::OPERATIONS };
 
+/// IAM Roles Anywhere.
+pub static ROLES_ANYWHERE: ServiceRow =
+    ServiceRow { model: &aws::rolesanywhere::SERVICE, operations: rolesanywhere::OPERATIONS };
+
 /// Every service.
-pub static SERVICES: &[&ServiceRow] = &[&KMS, &ACM_PCA, &ACM, &STS];
+pub static SERVICES: &[&ServiceRow] = &[&KMS, &ACM_PCA, &ACM, &STS, &ROLES_ANYWHERE];

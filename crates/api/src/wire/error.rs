@@ -7,6 +7,7 @@ use outlast_domain::ca::CaError;
 use outlast_domain::identity::Denied;
 use outlast_domain::identity::session::AssumeError;
 use outlast_domain::kms::KmsError;
+use outlast_domain::rolesanywhere::RolesAnywhereError;
 use outlast_store::StoreError;
 
 /// Errors that AWS sends without a message. Our text for them goes into the log and the audit event.
@@ -162,6 +163,25 @@ impl From<AcmError> for ApiError {
             AcmError::Validation(_) => "ValidationException",
             AcmError::Fault(fault) => return Self::internal("InternalFailure", fault.clone()),
             _ => "InternalFailure",
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<RolesAnywhereError> for ApiError {
+    fn from(error: RolesAnywhereError) -> Self {
+        let code = match &error {
+            RolesAnywhereError::Validation(_) => "ValidationException",
+            RolesAnywhereError::NotFound(_) => "ResourceNotFoundException",
+            RolesAnywhereError::Refused(_) | RolesAnywhereError::Denied(_) => {
+                "AccessDeniedException"
+            }
+            RolesAnywhereError::TooManyTags(_) => "TooManyTagsException",
+            RolesAnywhereError::Throttled(_) => "ThrottlingException",
+            RolesAnywhereError::Fault(fault) => {
+                return Self::internal("ServiceUnavailableException", fault.clone());
+            }
+            _ => "ServiceUnavailableException",
         };
         Self::new(code, error.to_string())
     }

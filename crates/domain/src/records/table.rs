@@ -143,6 +143,18 @@ pub static KINDS: &[RecordKind] = &[
     row(ROOT, "", Ordered, "the record of the root keys"),
     row(WRAPPED, "id", Plain, "the wrapped root key {id}").because("wrapped for its place by the key-encryption key"),
     row("meta/store", "", Ordered, "the record of the store's making"),
+    row("rolesanywhere/alias/", "account/region/kind/name", Ordered, "the alias arn:{partition}:rolesanywhere:{region}:{account}:alias/{kind}/{name}")
+        .registered(),
+    row("rolesanywhere/crl/", "account/region/id", Ordered, "the imported CRL arn:{partition}:rolesanywhere:{region}:{account}:crl/{id}")
+        .registered(),
+    row("rolesanywhere/profile/", "account/region/id", Ordered, "the profile arn:{partition}:rolesanywhere:{region}:{account}:profile/{id}")
+        .registered()
+        .counted(2),
+    row("rolesanywhere/subject/", "account/region/id", Ordered, "the subject arn:{partition}:rolesanywhere:{region}:{account}:subject/{id}")
+        .counted(2),
+    row("rolesanywhere/trust-anchor/", "account/region/id", Ordered, "the trust anchor arn:{partition}:rolesanywhere:{region}:{account}:trust-anchor/{id}")
+        .registered()
+        .counted(2),
     row(heartbeat::PREFIX, "id", Ordered, "the sign of life of the server {id}")
         .is("server/heartbeat/0011", r#"{"id":"0011","host":"a","process":1,"started_ms":0,"beat_ms":0,"beats":1}"#),
     row("tls/certificate/", "kind/role", Ordered, "the server's own TLS certificate of kind {kind}, {role}"),
