@@ -373,6 +373,7 @@ impl Service {
         {
             let event_id = ids::event_id(request.now_ms)
                 .map_err(|fault| Failure { error: fault.into(), headers: headers.clone() })?;
+            let principal = acme::principal_of(account);
             let event = Event {
                 now_ms: request.now_ms,
                 event_id: &event_id,
@@ -381,7 +382,7 @@ impl Service {
                 name: resource.event(),
                 region: &call.endpoint.scope().region,
                 read_only: error.is_some() && call.is_get(),
-                principal: &acme::principal_of(account),
+                actor: (&principal).into(),
                 source_ip: request.source_ip,
                 user_agent: header_text(request.headers, "user-agent"),
                 host: request.host,

@@ -77,9 +77,49 @@ impl Notes {
         self.response.insert(name.to_owned(), value.into());
     }
 
+    /// Adds something that CloudTrail has no member for.
+    pub fn additional(&mut self, name: &str, value: impl Into<Value>) {
+        self.additional.insert(name.to_owned(), value.into());
+    }
+
     /// Adds a resource that was used, with its CloudTrail type, such as `AWS::KMS::Key`.
     pub fn resource(&mut self, arn: String, kind: &'static str) {
         self.resources.push((arn, kind));
+    }
+}
+
+/// Who called.
+#[derive(Debug, Clone, Copy)]
+pub enum Actor<'a> {
+    /// A principal.
+    Principal(&'a Principal),
+    /// Somebody with a certificate that this account trusts.
+    Certificate(&'a str),
+}
+
+impl<'a> From<&'a Principal> for Actor<'a> {
+    fn from(principal: &'a Principal) -> Self {
+        Self::Principal(principal)
+    }
+}
+
+impl<'a> Actor<'a> {
+    fn account(self) -> &'a str {
+        match self {
+            Self::Principal(principal) => &principal.account,
+            Self::Certificate(account) => account,
+        }
+    }
+
+    /// `userIdentity`.
+    fn identity(self) -> Value {
+        match self {
+            Self::Principal(principal) => user_identity(principal),
+            // As CloudTrail has it for CreateSession: nobody that IAM knows.
+            Self::Certificate(account) => json!({
+                "type": "Unknown", "principalId": "", "arn": "", "accountId": account, "accessKeyId": "", "userName": "",
+            }),
+        }
     }
 }
 
@@ -99,8 +139,8 @@ pub struct Event<'a> {
     pub region: &'a str,
     /// Whether the operation changes nothing.
     pub read_only: bool,
-    /// The principal that called.
-    pub principal: &'a Principal,
+    /// Who called.
+    pub actor: Actor<'a>,
     /// Address that the request came from.
     pub source_ip: &'a str,
     /// `User-Agent` header.
@@ -128,20 +168,20 @@ impl Event<'_> {
         let some = |map: &Map<String, Value>| {
             if map.is_empty() { Value::Null } else { Value::Object(map.clone()) }
         };
-        let account = &self.principal.account;
+        let account = self.actor.account();
         let resources: Vec<_> = self
             .notes
             .resources
             .iter()
             .map(|(arn, kind)| {
                 let parsed = Arn::parse(arn);
-                let owner = parsed.as_ref().map_or(account.as_str(), Arn::account);
+                let owner = parsed.as_ref().map_or(account, Arn::account);
                 json!({ "accountId": owner, "type": kind, "ARN": arn })
             })
             .collect();
         let mut event = json!({
             "eventVersion": "1.11",
-            "userIdentity": user_identity(self.principal),
+            "userIdentity": self.actor.identity(),
             "eventTime": outlast_pki::time::rfc3339(self.now_ms.div_euclid(1000)),
             "eventSource": self.source,
             "eventName": self.name,

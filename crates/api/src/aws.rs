@@ -5,6 +5,7 @@
 pub mod acm;
 pub mod acm_pca;
 pub mod kms;
+pub mod rolesanywhere;
 pub mod schema;
 pub mod secretsmanager;
 pub mod sts;

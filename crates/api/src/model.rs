@@ -5,7 +5,9 @@ pub mod acm_acme;
 pub mod acm_certificate;
 pub mod acm_pca;
 pub mod acm_search;
+pub mod create_session;
 pub mod kms;
+pub mod rolesanywhere;
 pub mod secretsmanager;
 
 use std::collections::BTreeMap;

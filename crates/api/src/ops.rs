@@ -4,6 +4,7 @@
 pub mod acm;
 pub mod acm_pca;
 pub mod kms;
+pub mod rolesanywhere;
 pub mod secretsmanager;
 pub mod sts;
 
@@ -27,5 +28,10 @@ pub static SECRETS_MANAGER: ServiceRow =
 /// Security Token Service.
 pub static STS: ServiceRow = ServiceRow { model: &aws::sts::SERVICE, operations: sts::OPERATIONS };
 
+/// IAM Roles Anywhere.
+pub static ROLES_ANYWHERE: ServiceRow =
+    ServiceRow { model: &aws::rolesanywhere::SERVICE, operations: rolesanywhere::OPERATIONS };
+
 /// Every service.
-pub static SERVICES: &[&ServiceRow] = &[&KMS, &ACM_PCA, &ACM, &SECRETS_MANAGER, &STS];
+pub static SERVICES: &[&ServiceRow] =
+    &[&KMS, &ACM_PCA, &ACM, &SECRETS_MANAGER, &STS, &ROLES_ANYWHERE];

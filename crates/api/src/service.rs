@@ -12,6 +12,7 @@ pub mod published;
 pub mod readiness;
 mod revocation;
 mod route;
+mod session;
 mod shared;
 mod strangers;
 mod trail;
@@ -31,7 +32,7 @@ use outlast_domain::quotas::Quotas;
 use outlast_domain::seal::RootKey;
 use outlast_domain::settings::Settings;
 use outlast_domain::work::Work;
-use outlast_domain::{Fault, ids, register};
+use outlast_domain::{Fault, ids, register, rolesanywhere};
 use outlast_store::cache::CachedStore;
 use outlast_store::driver::{Attempt, drive_and_wait};
 use outlast_store::{Store, StoreError, Transaction};
@@ -319,7 +320,10 @@ impl Service {
         signer: &mut Option<String>,
     ) -> Result<Prepared, ApiError> {
         let mut work = self.request_work(request.now_ms);
-        let (caller, region) = match authenticate(&mut work, &self.policies, route, request) {
+        if route.is_session() {
+            return self.try_session(work, route, request, signer);
+        }
+        let (caller, region) = match self.authenticate(&mut work, route, request) {
             Ok(known) => known,
             Err(error) => return Err(refused(&work, route, error)),
         };
@@ -381,7 +385,7 @@ impl Service {
             name: route.row.name,
             region: &call.scope.region,
             read_only: route.row.read_only,
-            principal: &call.caller.principal,
+            actor: (&call.caller.principal).into(),
             source_ip: request.source_ip,
             user_agent: header_text(request.headers, "user-agent"),
             host: request.host,
@@ -401,7 +405,7 @@ impl Service {
                 name: made.name,
                 region: &made.region,
                 read_only: true,
-                principal: &call.caller.principal,
+                actor: (&call.caller.principal).into(),
                 source_ip: made.by,
                 user_agent: made.by,
                 host: "",
@@ -435,6 +439,40 @@ impl Service {
         };
         Ok(Prepared { transaction, response, principal, route })
     }
+
+    /// The signer of a request, and the Region that it signed for.
+    fn authenticate(
+        &self,
+        work: &mut Work<'_>,
+        route: Route,
+        request: &Request<'_>,
+    ) -> Result<(Caller, String), ApiError> {
+        let (claim, credential) = find_caller(work, &self.policies, route, request)?;
+        claim.verify(&request.parts(), &credential.secret)?;
+        self.check_session(work, &credential).map_err(|error| match error.fault {
+            Some(fault) => route.fault(fault),
+            None => error,
+        })?;
+        Ok((credential.caller, claim.region))
+    }
+
+    /// Checks that a session has not ended: its time, and its certificate if it began with one and the operator wants that.
+    fn check_session(&self, work: &mut Work<'_>, credential: &Credential) -> Result<(), ApiError> {
+        let mut ended = credential.expires_ms.is_some_and(|expires| expires <= work.now_ms());
+        if let Some(certificate) = &credential.certificate
+            && !ended
+            && self.settings().end_sessions_on_revocation
+        {
+            ended = rolesanywhere::has_ended(work, certificate)?;
+        }
+        if !ended {
+            return Ok(());
+        }
+        Err(ApiError::new(
+            "ExpiredTokenException",
+            "The security token included in the request is expired",
+        ))
+    }
 }
 
 /// The answer of a call without a commit. A commit would verify the records that were read, so this verifies them. A stale
@@ -446,24 +484,6 @@ fn refused(work: &Work<'_>, route: Route, error: ApiError) -> ApiError {
         Ok(false) => route.fault(StoreError::Conflict.into()),
         Err(fault) => route.fault(fault),
     }
-}
-
-/// The signer of a request, and the Region that it signed for.
-fn authenticate(
-    work: &mut Work<'_>,
-    policies: &PolicyCache,
-    route: Route,
-    request: &Request<'_>,
-) -> Result<(Caller, String), ApiError> {
-    let (claim, credential) = find_caller(work, policies, route, request)?;
-    claim.verify(&request.parts(), &credential.secret)?;
-    if credential.expires_ms.is_some_and(|expires| expires <= request.now_ms) {
-        return Err(ApiError::new(
-            "ExpiredTokenException",
-            "The security token included in the request is expired",
-        ));
-    }
-    Ok((credential.caller, claim.region))
 }
 
 /// The signer that the head of a request names; not verified yet.

@@ -1,4 +1,5 @@
-//! Wire formats: AWS JSON 1.1, Smithy RPC v2 CBOR, the query protocol, REST JSON, errors, and Signature Version 4.
+//! Wire formats: AWS JSON 1.1, Smithy RPC v2 CBOR, the query protocol, REST JSON, errors, and Signature Version 4 with its form for
+//! certificates.
 
 pub mod constraints;
 pub mod error;
@@ -9,6 +10,7 @@ pub mod rest;
 pub mod sigv4;
 pub mod types;
 pub mod validate;
+pub mod x509;
 
 pub use error::ApiError;
 pub use protocol::{Payload, Protocol};

@@ -7,6 +7,7 @@
 pub mod access;
 pub mod action;
 pub mod directory;
+pub mod managed;
 pub mod principal;
 pub mod session;
 mod trust;

@@ -24,6 +24,7 @@ pub mod policy;
 pub mod quotas;
 pub mod records;
 pub mod register;
+pub mod rolesanywhere;
 pub mod seal;
 pub mod secrets;
 pub mod settings;

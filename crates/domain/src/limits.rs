@@ -205,6 +205,16 @@ pub const MAX_ACME_CSR: usize = 32 * 1024;
 pub const MAX_ACME_BINDING_MS: i64 = 3650 * 86_400_000;
 /// How long an ACME order is kept after its end, with its authorizations, in milliseconds: 90 days.
 pub const KEEP_ENDED_ACME_ORDER_MS: i64 = 90 * 86_400_000;
+/// Certificates in the chain of a request of Roles Anywhere.
+pub const MAX_X509_CHAIN: usize = 5;
+/// Bytes of a request for a session of Roles Anywhere, besides its headers. Ours.
+pub const MAX_SESSION_REQUEST: usize = 32 * 1024;
+/// Certificates of a trust anchor. Ours.
+pub const MAX_ANCHOR_CERTIFICATES: usize = 100;
+/// Mapping rules for one field of certificates. Ours.
+pub const MAX_MAPPING_RULES: usize = 50;
+/// Certificates, and sets of instance properties, that are remembered of a subject. Ours.
+pub const MAX_SUBJECT_CREDENTIALS: usize = 10;
 /// How far the clock may differ from its reference before sweeps stop, in milliseconds: five minutes, the same as the
 /// tolerance for signed requests. Ours, as are the following.
 pub const CLOCK_TOLERANCE_MS: i64 = 300_000;

@@ -115,6 +115,47 @@ pub const SESSIONS: Quota = Quota {
     kind: "iam/session-of/",
 };
 
+/// Trust anchors of Roles Anywhere.
+pub const TRUST_ANCHORS: Quota = Quota {
+    name: "trust_anchors",
+    default: 50,
+    what: "trust anchors",
+    of: "of an account in a Region",
+    instead: "Delete trust anchors that are not needed",
+    aws: "Trust anchors",
+    kind: "rolesanywhere/trust-anchor/",
+};
+/// Profiles of Roles Anywhere.
+pub const PROFILES: Quota = Quota {
+    name: "profiles",
+    default: 250,
+    what: "profiles",
+    of: "of an account in a Region",
+    instead: "Delete profiles that are not needed",
+    aws: "Profiles",
+    kind: "rolesanywhere/profile/",
+};
+/// CRLs of a trust anchor.
+pub const CRLS_PER_TRUST_ANCHOR: Quota = Quota {
+    name: "crls_per_trust_anchor",
+    default: 2,
+    what: "CRLs",
+    of: "of a trust anchor",
+    instead: "Update or delete CRLs that are not needed",
+    aws: "Certificate revocation lists",
+    kind: "",
+};
+/// Subjects that have authenticated with a certificate.
+pub const SUBJECTS: Quota = Quota {
+    name: "subjects",
+    default: 100_000,
+    what: "subjects of certificates",
+    of: "of an account in a Region",
+    instead: "Use certificates with subjects that are known",
+    aws: "",
+    kind: "rolesanywhere/subject/",
+};
+
 /// All quotas.
 pub const QUOTAS: &[Quota] = &[
     KMS_KEYS,
@@ -125,6 +166,10 @@ pub const QUOTAS: &[Quota] = &[
     IMPORTED_CERTIFICATES,
     SECRETS,
     SESSIONS,
+    TRUST_ANCHORS,
+    PROFILES,
+    CRLS_PER_TRUST_ANCHOR,
+    SUBJECTS,
 ];
 
 /// Limits that the operator has set instead of the defaults.

@@ -43,4 +43,6 @@ pub struct Settings {
     /// The standard that the token with the root key is certified for, according to the operator; `None` claims
     /// nothing.
     pub key_storage: Option<&'static KeyStorage>,
+    /// Whether sessions of Roles Anywhere end when their certificate is revoked.
+    pub end_sessions_on_revocation: bool,
 }

@@ -63,6 +63,11 @@ impl Certificate {
         self.parsed.tbs_certificate()
     }
 
+    /// Whether it is of version 3, the one with extensions.
+    pub fn is_v3(&self) -> bool {
+        self.tbs().version() == x509_cert::Version::V3
+    }
+
     /// Subject.
     pub fn subject(&self) -> &Name {
         self.tbs().subject()

@@ -103,6 +103,16 @@ pub fn parse(text: &str) -> Result<Name, PkiError> {
     Ok(name)
 }
 
+/// DER of a name.
+pub fn to_der(name: &Name) -> Result<Vec<u8>, PkiError> {
+    name.to_der().map_err(|error| PkiError::malformed("name", &error))
+}
+
+/// Parses DER.
+pub fn from_der(der: &[u8]) -> Result<Name, PkiError> {
+    Name::from_der(der).map_err(|error| PkiError::malformed("name", &error))
+}
+
 /// A name with a common name only.
 pub fn common_name(value: &str) -> Result<Name, PkiError> {
     name(&[("CommonName", value)], &[])

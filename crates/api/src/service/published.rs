@@ -117,12 +117,7 @@ impl Service {
                 .filter(|credential| credential.takes_token(token))
                 .ok_or_else(unknown)?;
         claim.verify(&request.parts(), &credential.secret)?;
-        if credential.expires_ms.is_some_and(|expires| expires <= request.now_ms) {
-            return Err(ApiError::new(
-                "ExpiredTokenException",
-                "The security token included in the request is expired",
-            ));
-        }
+        self.check_session(&mut work, &credential)?;
         let caller = credential.caller;
         let principal = caller.principal.role_arn().unwrap_or_else(|| caller.principal.arn());
         let scope =
@@ -152,7 +147,7 @@ impl Service {
             name: "GetAuditEntries",
             region: &scope.region,
             read_only: true,
-            principal: &caller.principal,
+            actor: (&caller.principal).into(),
             source_ip: request.source_ip,
             user_agent: header_text(request.headers, "user-agent"),
             host: request.host,

@@ -1,10 +1,14 @@
 //! Which operation a request is for, and the answers that need no more than that.
 
+use std::ptr;
+
 use http::{HeaderMap, Method};
 use outlast_domain::Fault;
+use outlast_domain::limits::MAX_SESSION_REQUEST;
 
 use super::{Response, elsewhere};
-use crate::ops::SERVICES;
+use crate::model::create_session::CREATE_SESSION;
+use crate::ops::{ROLES_ANYWHERE, SERVICES};
 use crate::table::{Row, ServiceRow};
 use crate::wire::sigv4::Claim;
 use crate::wire::{ApiError, Protocol, query, rest};
@@ -49,6 +53,14 @@ impl Route {
         let scope = text("authorization").and_then(Claim::service_of);
         if let Some(response) = scope.and_then(|name| elsewhere::answer(name, path)) {
             return Err(response);
+        }
+        let is_session = method == Method::POST
+            && path == CREATE_SESSION.http.uri
+            && scope.is_none_or(|name| name == ROLES_ANYWHERE.model.signing_name);
+        if let Some(service) =
+            services.iter().find(|row| is_session && ptr::eq(**row, &ROLES_ANYWHERE))
+        {
+            return Ok(Self { service, row: &CREATE_SESSION, protocol: Protocol::RestJson1 });
         }
         let rest = services.iter().filter(|row| {
             row.model.protocols.contains(&Protocol::RestJson1)
@@ -115,9 +127,14 @@ impl Route {
         (self.service.model.signing_name, self.row.name)
     }
 
+    /// Whether it is CreateSession, which has no caller with an access key.
+    pub(super) fn is_session(&self) -> bool {
+        ptr::eq(self.row, &CREATE_SESSION)
+    }
+
     /// Largest body that the operation takes, in bytes.
     pub fn max_body(&self) -> usize {
-        self.service.model.max_body
+        if self.is_session() { MAX_SESSION_REQUEST } else { self.service.model.max_body }
     }
 
     /// The answer when too many slow calls of one caller are waiting.
@@ -132,7 +149,7 @@ impl Route {
             status: 413,
             ..ApiError::new(
                 "RequestEntityTooLargeException",
-                format!("The request body is longer than {} bytes.", self.service.model.max_body),
+                format!("The request body is longer than {} bytes.", self.max_body()),
             )
         };
         self.failure(&error)

@@ -7,6 +7,7 @@ use outlast_domain::ca::CaError;
 use outlast_domain::identity::Denied;
 use outlast_domain::identity::session::AssumeError;
 use outlast_domain::kms::KmsError;
+use outlast_domain::rolesanywhere::RolesAnywhereError;
 use outlast_domain::secrets::SecretError;
 use outlast_store::StoreError;
 
@@ -186,6 +187,25 @@ impl From<SecretError> for ApiError {
                 return Self::internal("InternalServiceError", fault.clone());
             }
             _ => "InternalServiceError",
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<RolesAnywhereError> for ApiError {
+    fn from(error: RolesAnywhereError) -> Self {
+        let code = match &error {
+            RolesAnywhereError::Validation(_) => "ValidationException",
+            RolesAnywhereError::NotFound(_) => "ResourceNotFoundException",
+            RolesAnywhereError::Refused(_) | RolesAnywhereError::Denied(_) => {
+                "AccessDeniedException"
+            }
+            RolesAnywhereError::TooManyTags(_) => "TooManyTagsException",
+            RolesAnywhereError::Throttled(_) => "ThrottlingException",
+            RolesAnywhereError::Fault(fault) => {
+                return Self::internal("ServiceUnavailableException", fault.clone());
+            }
+            _ => "ServiceUnavailableException",
         };
         Self::new(code, error.to_string())
     }

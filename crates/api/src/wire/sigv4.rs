@@ -38,6 +38,15 @@ pub struct Parts<'a> {
     pub body: &'a [u8],
 }
 
+impl<'a> Parts<'a> {
+    /// A header that is there once, in ASCII.
+    pub(super) fn header(&self, name: &str) -> Option<&'a str> {
+        let mut values = self.headers.get_all(name).iter();
+        let value = values.next().and_then(|value| value.to_str().ok());
+        if values.next().is_some() { None } else { value }
+    }
+}
+
 /// The contents of an `Authorization` header, not verified yet.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Claim {
@@ -65,11 +74,7 @@ impl Claim {
     /// Reads the signature's headers and checks everything that needs neither the body nor the secret: form, date,
     /// scope, kind of payload.
     pub fn parse(parts: &Parts<'_>, now: i64) -> Result<Self, ApiError> {
-        let text = |name: &str| {
-            let mut values = parts.headers.get_all(name).iter();
-            let value = values.next().and_then(|value| value.to_str().ok());
-            if values.next().is_some() { None } else { value }
-        };
+        let text = |name: &str| parts.header(name);
         if parts.query.contains("X-Amz-Algorithm") || parts.query.contains("X-Amz-Signature") {
             return Err(incomplete(
                 "Presigned URLs are not supported; sign with the Authorization header.",
@@ -157,7 +162,7 @@ impl Claim {
             &self.date,
             &self.region,
             &self.service,
-            &string_to_sign(&self.timestamp, &scope, &canonical),
+            &string_to_sign(ALGORITHM, &self.timestamp, &scope, &canonical),
         );
         if hmac::equal(&expected, &self.signature) { Ok(()) } else { Err(wrong()) }
     }
@@ -260,7 +265,7 @@ fn sign_as(
     let scope = format!("{date}/{region}/{service}/aws4_request");
     let parts = Parts { method, path, query, host, headers, body };
     let canonical = canonical_request(&parts, canonical_path, &names).ok_or_else(invalid)?;
-    let to_sign = string_to_sign(&timestamp, &scope, &canonical);
+    let to_sign = string_to_sign(ALGORITHM, &timestamp, &scope, &canonical);
     let signature = signature(&credentials.secret, date, region, service, &to_sign);
     let authorization = format!(
         "{ALGORITHM} Credential={}/{scope}, SignedHeaders={}, Signature={}",
@@ -272,7 +277,8 @@ fn sign_as(
     Ok(())
 }
 
-fn check_clock(timestamp: &str, date: &str, now: i64) -> Result<(), ApiError> {
+/// Checks the time of a signature.
+pub(super) fn check_clock(timestamp: &str, date: &str, now: i64) -> Result<(), ApiError> {
     let at = time::PrimitiveDateTime::parse(timestamp, BASIC)
         .map_err(|_| incomplete("X-Amz-Date must be in ISO-8601 'basic format'."))?
         .assume_utc();
@@ -303,7 +309,8 @@ fn check_clock(timestamp: &str, date: &str, now: i64) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn check_payload_kind(parts: &Parts<'_>) -> Result<(), ApiError> {
+/// Refuses payloads that a signature does not cover.
+pub(super) fn check_payload_kind(parts: &Parts<'_>) -> Result<(), ApiError> {
     if parts
         .headers
         .get("content-encoding")
@@ -324,7 +331,8 @@ fn check_payload_kind(parts: &Parts<'_>) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn check_digest(parts: &Parts<'_>) -> Result<(), ApiError> {
+/// Compares the payload with its digest in a header, if there is one.
+pub(super) fn check_digest(parts: &Parts<'_>) -> Result<(), ApiError> {
     let Some(claimed) = parts.headers.get("x-amz-content-sha256") else { return Ok(()) };
     if claimed.as_bytes() != hex::encode(digests::sha256(parts.body)).as_bytes() {
         return Err(mismatch(
@@ -334,7 +342,8 @@ fn check_digest(parts: &Parts<'_>) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn canonical_request(
+/// The request in its canonical form; `None` if a header that is signed is not there, or the list is not sorted.
+pub(super) fn canonical_request(
     parts: &Parts<'_>,
     canonical_path: &str,
     signed_headers: &[String],
@@ -376,7 +385,7 @@ pub fn encode_path(path: &str) -> String {
 }
 
 /// Every service except S3 encodes the path again.
-fn canonical_path(path: &str) -> String {
+pub(super) fn canonical_path(path: &str) -> String {
     if path.is_empty() { "/".into() } else { percent_encode(path, b"/") }
 }
 
@@ -403,9 +412,15 @@ fn percent_encode(text: &str, keep: &[u8]) -> String {
     out
 }
 
-fn string_to_sign(timestamp: &str, scope: &str, canonical_request: &str) -> String {
+/// The text that is signed.
+pub(super) fn string_to_sign(
+    algorithm: &str,
+    timestamp: &str,
+    scope: &str,
+    canonical_request: &str,
+) -> String {
     let digest = hex::encode(digests::sha256(canonical_request.as_bytes()));
-    format!("{ALGORITHM}\n{timestamp}\n{scope}\n{digest}")
+    format!("{algorithm}\n{timestamp}\n{scope}\n{digest}")
 }
 
 fn signature(
@@ -451,7 +466,7 @@ mod tests {
             "f536975d06c0309214f805bb90ccff089219ecd68b2577efef23edd43b7e1a59"
         );
         let scope = "20150830/us-east-1/iam/aws4_request";
-        let to_sign = string_to_sign("20150830T123600Z", scope, &canonical);
+        let to_sign = string_to_sign(ALGORITHM, "20150830T123600Z", scope, &canonical);
         let secret = Secret::new(b"wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY".to_vec());
         assert_eq!(
             hex::encode(signature(&secret, "20150830", "us-east-1", "iam", &to_sign)),

@@ -331,6 +331,8 @@ pub fn find_caller(
         service: SERVICE_PRINCIPAL,
         source_arn: &account.endpoint.arn(),
         source_identity: &source_identity,
+        session_name: None,
+        tags: None,
         now_ms: work.now_ms(),
     };
     if !trusts_service(cache, &role, &asked)? {
@@ -351,7 +353,7 @@ pub fn find_caller(
         source_identity: Some(source_identity),
         transitive_tags: BTreeMap::new(),
         policies,
-        session: None,
+        session: Vec::new(),
     })
 }
 

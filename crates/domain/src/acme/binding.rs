@@ -158,6 +158,8 @@ pub fn create_binding(
         service: SERVICE_PRINCIPAL,
         source_arn: &endpoint.arn(),
         source_identity: "acm-acme-",
+        session_name: None,
+        tags: None,
         now_ms: work.now_ms(),
     };
     if !trusts_service(new.policies, &role, &asked)? {

@@ -4,7 +4,7 @@
 //! [`epoch`] is still the same: it changes with each revocation and each change of the authority.
 
 use outlast_crypto::signatures::Message;
-use outlast_pki::certificate::Extension;
+use outlast_pki::certificate::{Certificate, Extension};
 use outlast_pki::crl::Reason;
 use outlast_pki::crl::reason::UNSPECIFIED;
 use outlast_pki::extensions;
@@ -221,6 +221,24 @@ pub(super) fn index(work: &mut Work<'_>, authority: &Authority) -> Result<Vec<St
         record_keys.push(record_key);
     }
     Ok(record_keys)
+}
+
+/// The authority with the key and the name of this certificate, among those that have CRLs or OCSP.
+pub(crate) fn with_key_of(
+    work: &mut Work<'_>,
+    certificate: &Certificate,
+) -> Result<Option<Authority>, Fault> {
+    let key = certificate.public_key()?;
+    let Some(hash) = hashes().last() else { return Ok(None) };
+    let record_key = issuer_record_key(hash.name, &issuer_key_hash(hash, &key)?);
+    let Some(issuer) = work.get::<Issuer>(&record_key)? else { return Ok(None) };
+    let scope = Scope { account: issuer.account, region: issuer.region };
+    let found = authority_by_id(work, &scope, &issuer.authority)?;
+    Ok(found.filter(|authority| {
+        authority.certificate().is_some_and(|own| {
+            own.subject() == certificate.subject() && own.public_key().is_ok_and(|own| own == key)
+        })
+    }))
 }
 
 /// Starts or stops OCSP, as `wanted` says. Returns whether the authority answers, or did until now.

@@ -172,8 +172,8 @@ pub struct Caller {
     pub transitive_tags: BTreeMap<String, String>,
     /// Policies of the user or role.
     pub(crate) policies: Vec<Arc<Policy>>,
-    /// Session policy: it allows nothing and only restricts.
-    pub(crate) session: Option<Arc<Policy>>,
+    /// Session policies: they allow nothing and only restrict. With several, one must allow and none may deny.
+    pub(crate) session: Vec<Arc<Policy>>,
 }
 
 impl Caller {
@@ -197,7 +197,7 @@ impl Caller {
             source_identity: None,
             transitive_tags: BTreeMap::new(),
             policies: vec![policies.parse(Kind::Identity, policy, role)?],
-            session: None,
+            session: Vec::new(),
         })
     }
 
@@ -263,17 +263,25 @@ impl Caller {
                 return Err(denied(because, true));
             }
         }
-        let Some(session) = &self.session else { return Ok(()) };
-        let because = match session.evaluate(&question) {
-            policy::Grant::Allow { .. } => return Ok(()),
-            policy::Grant::Stopped(why) => {
-                format!("because a session policy could not be evaluated: {why}")
+        let mut allows = self.session.is_empty();
+        for session in &self.session {
+            match session.evaluate(&question) {
+                policy::Grant::Allow { .. } => allows = true,
+                policy::Grant::None => {}
+                policy::Grant::Stopped(why) => {
+                    let because = format!("because a session policy could not be evaluated: {why}");
+                    return Err(denied(because, true));
+                }
+                policy::Grant::Deny => {
+                    allows = false;
+                    break;
+                }
             }
-            policy::Grant::None | policy::Grant::Deny => {
-                format!("because no session policy allows the {action} action")
-            }
-        };
-        Err(denied(because, true))
+        }
+        if allows {
+            return Ok(());
+        }
+        Err(denied(format!("because no session policy allows the {action} action"), true))
     }
 
     fn denied(&self, action: &str, resource: &str, because: String, explicit: bool) -> Denied {
@@ -309,6 +317,34 @@ fn has_policy(arn: &Arn) -> bool {
     let rows =
         [("kms", "key/"), ("acm-pca", "certificate-authority/"), ("secretsmanager", "secret:")];
     rows.iter().any(|(service, kind)| arn.of(service, kind).is_some_and(|id| id != "*"))
+}
+
+/// A service that asks a role's trust policy.
+#[derive(Clone, Copy)]
+pub(super) struct ServicePermits<'a> {
+    pub(super) trust: &'a Policy,
+    /// Name of the service.
+    pub(super) service: &'a str,
+    pub(super) keys: &'a ConditionKeys,
+    /// ARN of the role.
+    pub(super) role: &'a str,
+}
+
+impl ServicePermits<'_> {
+    /// The permit for an action on the role, if the trust policy allows it to the service.
+    pub(super) fn permit<A: Action>(self, _: A) -> Option<Permit<A>> {
+        let caller = policy::Caller {
+            account: "",
+            arn: self.service,
+            role_arn: None,
+            is_root: false,
+            user_id: "",
+            user_name: "",
+        };
+        let question = Question { caller, action: A::NAME, resource: self.role, keys: self.keys };
+        let allows = matches!(self.trust.evaluate(&question), policy::Grant::Allow { .. });
+        allows.then(|| Permit::new(self.role, false))
+    }
 }
 
 /// Authorizes a service to act on an authority for `account` without a caller: the authority must have permitted it.

@@ -164,6 +164,38 @@ actions! {
         UpdateAcmeEndpoint,
         UpdateCertificateOptions,
     }
+    rolesanywhere = "rolesanywhere" {
+        CreateProfile,
+        CreateTrustAnchor,
+        DeleteAttributeMapping,
+        DeleteCrl,
+        DeleteProfile,
+        DeleteTrustAnchor,
+        DisableCrl,
+        DisableProfile,
+        DisableTrustAnchor,
+        EnableCrl,
+        EnableProfile,
+        EnableTrustAnchor,
+        GetCrl,
+        GetProfile,
+        GetSubject,
+        GetTrustAnchor,
+        ImportCrl,
+        ListCrls,
+        ListProfiles,
+        ListSubjects,
+        ListTagsForResource,
+        ListTrustAnchors,
+        PutAttributeMapping,
+        PutNotificationSettings,
+        ResetNotificationSettings,
+        TagResource,
+        UntagResource,
+        UpdateCrl,
+        UpdateProfile,
+        UpdateTrustAnchor,
+    }
     secretsmanager = "secretsmanager" {
         BatchGetSecretValue,
         CancelRotateSecret,
@@ -261,4 +293,10 @@ any_of! {
     ListsSecrets: secretsmanager::ListSecrets, secretsmanager::BatchGetSecretValue,;
     /// Actions that remove tags from a resource of Certificate Manager.
     RemovesTags: acm::UntagResource, acm::RemoveTagsFromCertificate,;
+    /// Actions that enable or disable a trust anchor.
+    EnablesTrustAnchor: rolesanywhere::EnableTrustAnchor, rolesanywhere::DisableTrustAnchor,;
+    /// Actions that enable or disable a profile.
+    EnablesProfile: rolesanywhere::EnableProfile, rolesanywhere::DisableProfile,;
+    /// Actions that enable or disable an imported CRL.
+    EnablesCrl: rolesanywhere::EnableCrl, rolesanywhere::DisableCrl,;
 }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use outlast_crypto::{Secret, digests};
 use serde::{Deserialize, Serialize};
 
-use super::access::{Caller, Denied, Permit, PolicyCache};
+use super::access::{Caller, Denied, Permit, PolicyCache, ServicePermits};
 use super::action::{self, Action};
 use super::directory::{self, AccessKey, Entry, IdentityError, Role, User};
-use super::{Identity, Principal};
-use crate::policy::{self, ConditionKeys, Grant, Kind, Policy, Question};
+use super::{Identity, Principal, managed};
+use crate::policy::{ConditionKeys, Kind, Policy};
 use crate::quotas::{self, Reached};
 use crate::work::{Sweep, Work};
 use crate::{Fault, ids, tags};
@@ -33,6 +33,33 @@ struct Session {
     /// Keys of those `tags` that further sessions inherit.
     #[serde(default)]
     transitive: BTreeSet<String>,
+    /// Names of managed policies that limit it together with `policy`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    managed: Vec<String>,
+    /// The certificate that it began with, if it did with one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    certificate: Option<SessionCertificate>,
+}
+
+/// The certificate that a session of Roles Anywhere began with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionCertificate {
+    /// ARN of the trust anchor.
+    pub trust_anchor: String,
+    /// The certificate, and those of the CAs above it except the root.
+    pub links: Vec<Link>,
+}
+
+/// What identifies a certificate to those who may have revoked it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    /// DER of its issuer's name in hexadecimal.
+    pub issuer: String,
+    /// Content octets of its serial number in hexadecimal.
+    pub serial: String,
+    /// ARN of the private CA that has issued it, if that is one here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authority: Option<String>,
 }
 
 /// Properties of a new session.
@@ -49,6 +76,10 @@ pub struct NewSession {
     pub transitive: BTreeSet<String>,
     /// Source identity, if one was given.
     pub source_identity: Option<String>,
+    /// Names of managed policies that limit it together with the session policy.
+    pub managed: Vec<String>,
+    /// The certificate that it begins with, if it does with one.
+    pub certificate: Option<SessionCertificate>,
 }
 
 /// Temporary credentials.
@@ -72,6 +103,8 @@ pub struct Credential {
     token_sha256: Option<String>,
     /// When it ends, milliseconds since 1970, if it does.
     pub expires_ms: Option<i64>,
+    /// The certificate that it began with, if it is a session that did with one.
+    pub certificate: Option<SessionCertificate>,
 }
 
 impl Credential {
@@ -109,6 +142,10 @@ pub struct ServiceRequest<'a> {
     pub source_arn: &'a str,
     /// Source identity of the session.
     pub source_identity: &'a str,
+    /// Name of the session, where policies may see it.
+    pub session_name: Option<&'a str>,
+    /// Tags of the session, where it has any.
+    pub tags: Option<&'a BTreeMap<String, String>>,
     /// Time of the request, milliseconds since 1970.
     pub now_ms: i64,
 }
@@ -120,6 +157,16 @@ pub fn trusts_service(
     role: &Role,
     asked: &ServiceRequest<'_>,
 ) -> Result<bool, Fault> {
+    Ok(authorize_service(cache, role, asked)?.is_some())
+}
+
+/// The permits to begin a session for a service, if the role's trust policy gives all of them. The role's own policies do not
+/// matter: they say what the session may do.
+pub fn authorize_service(
+    cache: &PolicyCache,
+    role: &Role,
+    asked: &ServiceRequest<'_>,
+) -> Result<Option<MayAssume>, Fault> {
     let arn = role.arn();
     let trust = cache.bound(Kind::Trust, &role.trust, &role.trusted, &arn)?;
     let mut keys = ConditionKeys::new();
@@ -127,19 +174,21 @@ pub fn trusts_service(
     keys.set("sts:SourceIdentity", asked.source_identity);
     keys.set("aws:SourceAccount", role.account.as_str());
     keys.set("aws:SourceArn", asked.source_arn);
-    let caller = policy::Caller {
-        account: "",
-        arn: asked.service,
-        role_arn: None,
-        is_root: false,
-        user_id: "",
-        user_name: "",
+    if let Some(name) = asked.session_name {
+        keys.set("sts:RoleSessionName", name);
+    }
+    if let Some(tags) = asked.tags {
+        keys.set_tags("aws:PrincipalTag", tags);
+        keys.set_request_tags(tags);
+    }
+    let of = |permits: ServicePermits<'_>| {
+        Some(MayAssume {
+            role: permits.permit(action::sts::AssumeRole)?,
+            tags: Some(permits.permit(action::sts::TagSession)?),
+            source_identity: Some(permits.permit(action::sts::SetSourceIdentity)?),
+        })
     };
-    let allows = |action: &&str| {
-        let question = Question { caller, action, resource: &arn, keys: &keys };
-        matches!(trust.evaluate(&question), Grant::Allow { .. })
-    };
-    Ok(["sts:AssumeRole", "sts:TagSession", "sts:SetSourceIdentity"].iter().all(allows))
+    Ok(of(ServicePermits { trust: &trust, service: asked.service, keys: &keys, role: &arn }))
 }
 
 /// Why a role cannot be assumed.
@@ -203,6 +252,8 @@ pub fn assume(
         tags: new.tags,
         source_identity: new.source_identity,
         transitive: new.transitive,
+        managed: new.managed,
+        certificate: new.certificate,
     };
     work.create(&record_key(&access_key_id), &session)?;
     work.create(&counted_record_key(&session.account, &access_key_id), &Counted {})?;
@@ -268,9 +319,9 @@ fn long_term(
         source_identity: None,
         transitive_tags: BTreeMap::new(),
         policies,
-        session: None,
+        session: Vec::new(),
     };
-    Ok(Some(Credential { caller, secret, token_sha256: None, expires_ms: None }))
+    Ok(Some(Credential { caller, secret, token_sha256: None, expires_ms: None, certificate: None }))
 }
 
 fn temporary(
@@ -289,11 +340,13 @@ fn temporary(
     let sealed = secret_record_key(id);
     let secret = work.secret(&sealed)?.ok_or_else(|| Fault::Damaged(sealed.clone()))?;
     let policies = parse_all(cache, &role.policies, &role.arn())?;
-    let limit = session
-        .policy
-        .as_deref()
-        .map(|text| cache.parse(Kind::Identity, text, &record_key(id)))
-        .transpose()?;
+    let mut limits = Vec::new();
+    if let Some(text) = &session.policy {
+        limits.push(cache.parse(Kind::Identity, text, &record_key(id))?);
+    }
+    for name in &session.managed {
+        limits.push(managed::parsed(cache, name)?);
+    }
     let mut transitive_tags = session.tags.clone();
     transitive_tags.retain(|name, _| session.transitive.contains(name));
     let mut tags = role.tags;
@@ -314,13 +367,14 @@ fn temporary(
         source_identity: session.source_identity,
         transitive_tags,
         policies,
-        session: limit,
+        session: limits,
     };
     Ok(Some(Credential {
         caller,
         secret,
         token_sha256: Some(session.token_sha256),
         expires_ms: Some(session.expires_ms),
+        certificate: session.certificate,
     }))
 }
 

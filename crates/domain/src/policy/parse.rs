@@ -389,7 +389,7 @@ mod tests {
             (whole(&format!(r#"{good},"NotAction":"*""#)), Identity, "Action and NotAction exclude each other"),
             (whole(&format!(r#"{good},"NotResource":"*""#)), Identity, "Resource and NotResource exclude"),
             (whole(&format!(r#"{good},"Principal":"*""#)), Identity, "has no Principal"),
-            (whole(&format!(r#"{good},"Sid":"a b""#)), Identity, "Statement[0].Sid: \"a b\" has more than"),
+            (whole(&format!(r#"{good},"Sid":"a b""#)), Identity, "Statement[0].Sid: \"a b\" has characters other"),
             (format!(r#"{{"Statement":[{{"Sid":"a",{good}}},{{"Sid":"a",{good}}}]}}"#), Identity, "Statement[1].Sid: \"a\" occurs twice"),
             (whole(r#""Effect":"Allow","Action":[],"Resource":"*""#), Identity, "Statement[0].Action: is empty"),
             (whole(r#""Effect":"Allow","Action":["kms:*",["x"]],"Resource":"*""#), Identity, "Statement[0].Action[1]: must be a string"),

@@ -144,6 +144,18 @@ pub static KINDS: &[RecordKind] = &[
     row(ROOT, "", Ordered, "the record of the root keys"),
     row(WRAPPED, "id", Plain, "the wrapped root key {id}").because("wrapped for its place by the key-encryption key"),
     row("meta/store", "", Ordered, "the record of the store's creation"),
+    row("rolesanywhere/alias/", "account/region/kind/name", Ordered, "the alias arn:{partition}:rolesanywhere:{region}:{account}:alias/{kind}/{name}")
+        .registered(),
+    row("rolesanywhere/crl/", "account/region/id", Ordered, "the imported CRL arn:{partition}:rolesanywhere:{region}:{account}:crl/{id}")
+        .registered(),
+    row("rolesanywhere/profile/", "account/region/id", Ordered, "the profile arn:{partition}:rolesanywhere:{region}:{account}:profile/{id}")
+        .registered()
+        .counted(2),
+    row("rolesanywhere/subject/", "account/region/id", Ordered, "the subject arn:{partition}:rolesanywhere:{region}:{account}:subject/{id}")
+        .counted(2),
+    row("rolesanywhere/trust-anchor/", "account/region/id", Ordered, "the trust anchor arn:{partition}:rolesanywhere:{region}:{account}:trust-anchor/{id}")
+        .registered()
+        .counted(2),
     row("secrets/created/", "account/region/created/name", Ordered, "the index entry of the secret {name} of account {account} in {region}")
         .of("secrets/secret/{account}/{region}/{name}", NO_SECRET),
     row("secrets/policy/", "account/region/name", Ordered, "the policy of the secret {name} of account {account} in {region}")

@@ -290,6 +290,16 @@ impl Crl {
         self.find(certificate.serial_number().as_bytes())
     }
 
+    /// Whether it lists the serial number with these content octets.
+    pub fn lists(&self, serial_number: &[u8]) -> bool {
+        self.find(serial_number).is_some()
+    }
+
+    /// Whether its issuer has this name.
+    pub fn is_of(&self, issuer: &Name) -> bool {
+        names::same(&self.issuer, issuer)
+    }
+
     fn find(&self, integer: &[u8]) -> Option<Entry<Vec<u8>>> {
         let found = self
             .entries

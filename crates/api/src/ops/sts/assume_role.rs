@@ -79,6 +79,8 @@ impl Run for AssumeRole {
             tags,
             transitive,
             source_identity: source_identity.clone(),
+            managed: Vec::new(),
+            certificate: None,
         };
         let name = new.name.clone();
         let issued = session::assume(&mut call.work, &role, new, &may)?;

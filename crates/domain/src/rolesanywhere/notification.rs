@@ -1,0 +1,102 @@
+//! Notification settings of trust anchors. They are kept and shown; nothing is sent, because there is nobody to send it to.
+
+use serde::{Deserialize, Serialize};
+
+use super::RolesAnywhereError;
+use super::trust_anchor::{self, TrustAnchor};
+use crate::identity::{Permit, action};
+use crate::work::Work;
+
+/// What can be notified, AWS's spelling.
+pub const EVENTS: &[&str] = &["CA_CERTIFICATE_EXPIRY", "END_ENTITY_CERTIFICATE_EXPIRY"];
+/// Where to, AWS's spelling.
+pub const CHANNELS: &[&str] = &["ALL"];
+/// Days before the end of a certificate, by default.
+const THRESHOLD: i64 = 45;
+
+/// A setting.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notification {
+    /// Whether it is on.
+    pub enabled: bool,
+    /// One of [`EVENTS`].
+    pub event: String,
+    /// Days before the end.
+    pub threshold: i64,
+    /// One of [`CHANNELS`].
+    pub channel: String,
+    /// Account that configured it, or the service's name for a default.
+    pub configured_by: String,
+}
+
+impl Notification {
+    /// A setting of an account; what is not given is the default.
+    pub fn new(
+        account: &str,
+        enabled: bool,
+        event: String,
+        threshold: Option<i64>,
+        channel: Option<String>,
+    ) -> Self {
+        Self {
+            enabled,
+            event,
+            threshold: threshold.unwrap_or(THRESHOLD),
+            channel: channel.unwrap_or_else(|| CHANNELS[0].to_owned()),
+            configured_by: account.to_owned(),
+        }
+    }
+
+    fn is_for(&self, event: &str, channel: &str) -> bool {
+        self.event == event && self.channel == channel
+    }
+}
+
+/// The settings of an anchor whose owner has set none.
+pub(super) fn defaults() -> Vec<Notification> {
+    let of = |event: &&str| {
+        Notification::new(super::SERVICE_PRINCIPAL, true, (*event).to_owned(), None, None)
+    };
+    EVENTS.iter().map(of).collect()
+}
+
+/// Replaces those of `settings` that are for the same event and channel.
+pub(super) fn merge(settings: &mut [Notification], new: Vec<Notification>) {
+    for one in new {
+        let old = settings.iter_mut().find(|known| known.is_for(&one.event, &one.channel));
+        if let Some(old) = old {
+            *old = one;
+        }
+    }
+}
+
+/// Sets notifications.
+pub fn put_notifications(
+    work: &mut Work<'_>,
+    mut anchor: TrustAnchor,
+    new: Vec<Notification>,
+    permit: &Permit<action::rolesanywhere::PutNotificationSettings>,
+) -> Result<TrustAnchor, RolesAnywhereError> {
+    permit.opens(&anchor.arn())?;
+    merge(&mut anchor.record.notifications, new);
+    trust_anchor::save(work, &mut anchor)?;
+    Ok(anchor)
+}
+
+/// Puts notifications, each given by its event and channel, back to the default.
+pub fn reset_notifications(
+    work: &mut Work<'_>,
+    mut anchor: TrustAnchor,
+    keys: &[(String, Option<String>)],
+    permit: &Permit<action::rolesanywhere::ResetNotificationSettings>,
+) -> Result<TrustAnchor, RolesAnywhereError> {
+    permit.opens(&anchor.arn())?;
+    let named = |one: &Notification| {
+        keys.iter()
+            .any(|(event, channel)| one.is_for(event, channel.as_deref().unwrap_or(CHANNELS[0])))
+    };
+    let defaults = defaults().into_iter().filter(named).collect();
+    merge(&mut anchor.record.notifications, defaults);
+    trust_anchor::save(work, &mut anchor)?;
+    Ok(anchor)
+}

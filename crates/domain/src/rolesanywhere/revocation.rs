@@ -1,0 +1,102 @@
+//! Revocation: by imported CRLs, and by the records of private CAs.
+
+use outlast_pki::certificate::Certificate;
+use outlast_pki::name;
+
+use super::trust_anchor::{self, Source, TrustAnchor};
+use super::{TRUST_ANCHOR, crl};
+use crate::Fault;
+use crate::arn::{Arn, Scope};
+use crate::ca::{self, Authority, CaError};
+use crate::identity::session::{Link, SessionCertificate};
+use crate::work::Work;
+
+/// What has to be known of the certificates of a path to find out later whether one is revoked. The root is its own issuer, and
+/// is trusted as long as the anchor has it.
+pub(super) fn links(
+    work: &mut Work<'_>,
+    anchor: &TrustAnchor,
+    path: &[Certificate],
+) -> Result<Vec<Link>, Fault> {
+    let mut links = Vec::new();
+    for (place, pair) in path.windows(2).enumerate() {
+        let [certificate, issuer] = pair else { continue };
+        let authority = match anchor.source() {
+            Source::PrivateCa(arn) if place + 2 == path.len() => Some(arn.clone()),
+            _ => ca::with_key_of(work, issuer)?.map(|authority| authority.arn()),
+        };
+        links.push(Link {
+            issuer: hex::encode(name::to_der(certificate.issuer())?),
+            serial: hex::encode(certificate.serial_number().as_bytes()),
+            authority,
+        });
+    }
+    Ok(links)
+}
+
+/// Whether one of the certificates is revoked.
+///
+/// An enabled CRL counts even when it has expired: that it was not replaced makes nothing that it lists good again. Its
+/// signature was verified when it was imported.
+pub(super) fn is_revoked(
+    work: &mut Work<'_>,
+    anchor: &TrustAnchor,
+    links: &[Link],
+) -> Result<bool, Fault> {
+    for link in links {
+        if let Some(authority) = authority(work, link)? {
+            // As a CA's records have it: without the zero of a number whose first bit is set.
+            let serial = link.serial.strip_prefix("00").unwrap_or(&link.serial);
+            match ca::revoked(work, &authority, serial) {
+                Ok(None) => {}
+                Ok(Some(_)) => return Ok(true),
+                Err(CaError::Fault(fault)) => return Err(fault),
+                Err(error) => return Err(Fault::Encoding(error.to_string())),
+            }
+        }
+    }
+    for id in &anchor.record.crls {
+        let record_key = super::CRL.record_key(anchor.scope(), id);
+        let crl = crl::by_id(work, anchor.scope(), id)?.ok_or(Fault::Damaged(record_key))?;
+        if !crl.enabled() {
+            continue;
+        }
+        let parsed = crl.parsed()?;
+        for link in links {
+            let issuer = name::from_der(&unhex(&link.issuer)?)?;
+            if parsed.is_of(&issuer) && parsed.lists(&unhex(&link.serial)?) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// The private CA that has issued a certificate; none if it was another CA, or is gone.
+fn authority(work: &mut Work<'_>, link: &Link) -> Result<Option<Authority>, Fault> {
+    let Some(text) = &link.authority else { return Ok(None) };
+    let Some(arn) = Arn::parse(text) else { return Err(Fault::Encoding(text.clone())) };
+    let scope = Scope { account: arn.account().to_owned(), region: arn.region().to_owned() };
+    match ca::find(work, &scope, text) {
+        Ok(authority) => Ok(Some(authority)),
+        Err(CaError::Fault(fault)) => Err(fault),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Whether the certificate that a session began with does not authenticate any more: it was revoked, or its trust anchor is
+/// gone, so that nobody can say.
+pub fn has_ended(work: &mut Work<'_>, began: &SessionCertificate) -> Result<bool, Fault> {
+    let damaged = || Fault::Encoding(began.trust_anchor.clone());
+    let arn = Arn::parse(&began.trust_anchor).ok_or_else(damaged)?;
+    let id = TRUST_ANCHOR.id_in(&arn).ok_or_else(damaged)?;
+    let scope = Scope { account: arn.account().to_owned(), region: arn.region().to_owned() };
+    match trust_anchor::by_id(work, &scope, &id)? {
+        Some(anchor) => is_revoked(work, &anchor, &began.links),
+        None => Ok(true),
+    }
+}
+
+fn unhex(text: &str) -> Result<Vec<u8>, Fault> {
+    hex::decode(text).map_err(|error| Fault::Encoding(error.to_string()))
+}
