@@ -11,6 +11,7 @@ mod publish;
 pub mod published;
 pub mod readiness;
 mod revocation;
+mod rotation;
 mod route;
 mod session;
 mod shared;

@@ -26,6 +26,7 @@ mod objects;
 mod proxy_config;
 mod reload;
 mod root_key;
+mod rotation;
 mod running;
 mod runtime;
 mod settings;

@@ -23,6 +23,7 @@ use crate::failure::Failure;
 use crate::heartbeat::{self, Heart};
 use crate::http3::Http3;
 use crate::listeners::{listen_at, listen_both};
+use crate::rotation::{self, Functions};
 use crate::settings::{self as said, Buckets};
 use crate::tls::{Shows, Tls, default_names};
 use crate::{audit_options, buckets, ledger_options, metrics_options, reload, values};
@@ -72,13 +73,15 @@ impl Listen {
     }
 }
 
-/// Settings for URLs in certificates, and for the storage of CRLs and reports.
+/// Settings for URLs in certificates, for the storage of CRLs and reports, and for what the services call.
 pub(crate) struct Revocation {
     pub(crate) listen: Listen,
     pub(crate) url: Option<String>,
     pub(crate) service_url: Option<String>,
     pub(crate) ocsp_validity: i64,
     pub(crate) buckets: Buckets,
+    /// The functions that rotate secrets.
+    pub(crate) functions: Functions,
     pub(crate) acme: outlast_net::acme::Settings,
     /// The standard that the token with the root key is certified for, by its operator's word.
     pub(crate) key_storage: Option<&'static KeyStorage>,
@@ -92,6 +95,7 @@ impl Default for Revocation {
             service_url: None,
             ocsp_validity: limits::OCSP_VALIDITY_SECONDS,
             buckets: Buckets::default(),
+            functions: Functions::default(),
             acme: outlast_net::acme::Settings::default(),
             key_storage: None,
         }
@@ -172,11 +176,14 @@ impl Running {
             }
         };
         let http3_port = announced(revocation.service_url.as_deref(), address.port());
+        let functions = Arc::new(revocation.functions);
         data.service.set_settings(Settings {
             revocation_url: revocation.url.or_else(|| Some(at("http", plain_address?))),
             service_url_is_given: revocation.service_url.is_some(),
             service_url: revocation.service_url.unwrap_or_else(|| at("https", address)),
             key_storage: revocation.key_storage,
+            rotation_functions: Some(functions.names()),
+            ..Settings::default()
         });
         data.service.set_ocsp_validity(revocation.ocsp_validity);
         let sink = buckets::sink(revocation.buckets, data.folder())?;
@@ -268,6 +275,7 @@ impl Running {
         let retention = audit.retention.map(|kept| tokio::spawn(kept.run(data.clone())));
         let backups = backups.map(|schedule| tokio::spawn(schedule.run(data.clone())));
         let revocation = tokio::spawn(revocation_chores(data.clone()));
+        let rotating = tokio::spawn(rotation::run(data.service.clone(), functions));
         let publishing = tokio::spawn(publishing(data.clone(), sink, stopped.clone()));
         let watch =
             tokio::spawn(watch.run(data.clone(), server.door.clone(), shows, names, clients));
@@ -287,6 +295,8 @@ impl Running {
                 let _ = other.await;
             }
             watch.abort();
+            // Steps that have begun are repeated when their leases have ended.
+            rotating.abort();
             if let Some(validating) = validating {
                 // The next server starts those attempts again.
                 validating.abort();

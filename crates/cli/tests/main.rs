@@ -43,6 +43,7 @@ mod proxy;
 mod revocation;
 mod revocation_objects;
 mod root_key;
+mod rotation;
 mod serve_echo;
 mod settings;
 mod shared;

@@ -5,6 +5,7 @@
 
 mod access;
 mod change;
+mod conditions;
 mod create;
 mod lifecycle;
 mod list;

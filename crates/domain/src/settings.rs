@@ -1,5 +1,7 @@
 //! Settings of the operator that appear in certificates and answers.
 
+use std::collections::BTreeSet;
+
 /// A standard for keeping the keys of CAs, by Private CA's name.
 ///
 /// Source: AWS Private CA, API reference, `CreateCertificateAuthority`, `KeyStorageSecurityStandard`.
@@ -43,6 +45,8 @@ pub struct Settings {
     /// The standard that the token with the root key is certified for, according to the operator; `None` claims
     /// nothing.
     pub key_storage: Option<&'static KeyStorage>,
+    /// ARNs of the functions that rotate secrets; `None` if any is accepted, because nothing calls them.
+    pub rotation_functions: Option<BTreeSet<String>>,
     /// Whether sessions of Roles Anywhere end when their certificate is revoked.
     pub end_sessions_on_revocation: bool,
 }

@@ -20,6 +20,7 @@ pub mod door;
 pub mod echo;
 mod exchange;
 pub mod fetch;
+pub mod invoke;
 pub mod limits;
 pub mod metrics;
 mod negotiated;

@@ -213,3 +213,6 @@ pub const QUIC_RECEIVE_BUFFER: usize = 2 * 1024 * 1024;
 pub const ALT_SVC: Duration = Duration::from_secs(3600);
 /// Interval, while the server stops, between checks whether an HTTP/3 connection has requests left.
 pub const STOPPING: Duration = Duration::from_millis(20);
+
+/// Bytes of a rotation function's answer, which counts only as success or failure.
+pub const MAX_FUNCTION_ANSWER: usize = 1 << 20;

@@ -7,6 +7,7 @@
 mod breaker;
 mod connection;
 mod copy;
+mod login;
 mod patience;
 mod plan;
 mod pool;
@@ -15,6 +16,9 @@ mod schema;
 mod settings;
 mod tls;
 mod writer;
+
+pub use login::{LoginError, log_in};
+pub use tokio_postgres::Client;
 
 use std::future::Future;
 use std::sync::{Arc, mpsc};

@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::http3::Http3;
 use crate::location::StoreLocation;
 use crate::root_key::Provider;
+use crate::rotation::Functions;
 use crate::running::{Listen, Network, Revocation, Running, Upkeep};
 use crate::settings::Settings;
 use crate::tls::Tls;
@@ -64,6 +65,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             .map(|url| base_url(&url, "https://", "service_url"))
             .transpose()?,
         buckets: settings.buckets,
+        functions: match &settings.rotation.functions {
+            Some(path) => Functions::read(path).map_err(|failure| failure.about("functions"))?,
+            None => Functions::default(),
+        },
         acme: acme::settings(settings.acme)?,
     };
     let location = StoreLocation::choose(folder, settings.store.store.as_deref())?;

@@ -222,6 +222,14 @@ settings! {
     }
 }
 
+settings! {
+    /// Rotation of secrets.
+    file Rotation in "rotation" {
+        /// TOML file that says what each rotation function is: see docs/guide/secrets.md [default: none].
+        functions: PathBuf;
+    }
+}
+
 /// Section whose keys are the names of quotas (`outlast_domain::quotas`).
 pub(super) const LIMITS: &str = "limits";
 
@@ -302,6 +310,7 @@ groups! {
     #[arg(skip)] audit: Audit,
     #[arg(skip)] backup: Backup,
     #[arg(skip)] buckets: Buckets,
+    #[arg(skip)] rotation: Rotation,
 }
 
 #[cfg(test)]

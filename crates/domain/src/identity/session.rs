@@ -191,6 +191,28 @@ pub fn authorize_service(
     Ok(of(ServicePermits { trust: &trust, service: asked.service, keys: &keys, role: &arn }))
 }
 
+/// The permit to begin a session for a function that runs as the role, if the role's trust policy gives it to the service
+/// that runs functions.
+pub fn authorize_function(
+    cache: &PolicyCache,
+    role: &Role,
+    source_arn: &str,
+    now_ms: i64,
+) -> Result<Option<MayAssume>, Fault> {
+    let arn = role.arn();
+    let trust = cache.bound(Kind::Trust, &role.trust, &role.trusted, &arn)?;
+    let mut keys = ConditionKeys::new();
+    keys.set_time(now_ms);
+    keys.set("aws:SourceAccount", role.account.as_str());
+    keys.set("aws:SourceArn", source_arn);
+    let permits = ServicePermits { trust: &trust, service: FUNCTIONS, keys: &keys, role: &arn };
+    let role = permits.permit(action::sts::AssumeRole);
+    Ok(role.map(|role| MayAssume { role, tags: None, source_identity: None }))
+}
+
+/// Principal of the service that runs functions.
+const FUNCTIONS: &str = "lambda.amazonaws.com";
+
 /// Why a role cannot be assumed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AssumeError {

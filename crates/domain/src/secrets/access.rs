@@ -1,5 +1,6 @@
 //! Authorization for a secret: identity policies, and the policy of the secret itself.
 
+use super::conditions::conditions;
 use super::create::NewSecret;
 use super::lookup::Named;
 use super::secret::Secret;
@@ -8,7 +9,6 @@ use crate::arn::Scope;
 use crate::identity::Permit;
 use crate::identity::action::Action;
 use crate::kms::Access;
-use crate::policy::ConditionKeys;
 use crate::work::Work;
 
 /// Authorizes `action` on the secret. In its own account an identity policy or the secret's policy suffices; from
@@ -42,20 +42,4 @@ pub fn authorize_absent<A: Action>(access: Access<'_>, action: A, named: &Named)
     let (account, arn) = (named.scope.account.as_str(), named.arn());
     let decided = access.caller.decide(None, account, false, access.conditions, action, &arn);
     decided.map_or_else(SecretError::from, |_| SecretError::not_found())
-}
-
-/// Adds the condition keys about the secret to those of the request.
-pub(super) fn conditions(request: &ConditionKeys, secret: &Secret) -> ConditionKeys {
-    let mut keys = request.clone();
-    keys.set("aws:ResourceAccount", secret.scope().account.as_str());
-    keys.set_tags("aws:ResourceTag", secret.tags());
-    keys.set_tags("secretsmanager:ResourceTag", secret.tags());
-    keys.set("secretsmanager:SecretId", secret.arn());
-    if let Some(region) = secret.primary_region() {
-        keys.set("secretsmanager:SecretPrimaryRegion", region);
-    }
-    if let Some(rotation) = secret.rotation() {
-        keys.set("secretsmanager:resource/AllowRotationLambdaArn", rotation.function.as_str());
-    }
-    keys
 }

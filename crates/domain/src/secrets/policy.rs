@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::SecretError;
-use super::access::conditions;
+use super::conditions::conditions;
 use super::secret::{PREFIX, Secret};
 use crate::Fault;
 use crate::identity::unique::{self, UniqueIds, Unresolved};

@@ -7,31 +7,14 @@
 pub mod schedule;
 mod task;
 
-use serde::{Deserialize, Serialize};
-
-pub use schedule::{Rules, Window};
-pub use task::{CALLING, Call, Outcome, Step, claim, complete, due};
+pub use schedule::{Rotation, Rules, Window};
+pub use task::{Call, Claimed, Outcome, Step, claim, complete, due};
 
 use super::secret::{PREFIX, Secret};
 use super::{PENDING, SecretError};
 use crate::Fault;
 use crate::identity::{Permit, action};
 use crate::work::Work;
-
-/// The rotation of a secret.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rotation {
-    /// `RotationLambdaARN`
-    pub function: String,
-    /// When it rotates.
-    #[serde(default)]
-    pub rules: Rules,
-    /// Whether it rotates by itself.
-    pub enabled: bool,
-    /// Beginning of the window of the next rotation, milliseconds since 1970.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next_ms: Option<i64>,
-}
 
 /// What a request to rotate asks for.
 pub struct Start {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::SecretError;
-use super::rotation::Rotation;
+use super::rotation::schedule::Rotation;
 use crate::Fault;
 use crate::arn::Scope;
 use crate::work::Work;

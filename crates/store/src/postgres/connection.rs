@@ -90,7 +90,7 @@ pub(super) async fn connect(settings: &Settings) -> Result<Client, StoreError> {
 }
 
 /// Carries a connection's messages until it ends.
-fn drive<T>(connection: Connection<Socket, T>)
+pub(super) fn drive<T>(connection: Connection<Socket, T>)
 where
     T: tokio_postgres::tls::TlsStream + Unpin + Send + 'static,
 {

@@ -2,7 +2,9 @@
 //!
 //! <https://docs.aws.amazon.com/secretsmanager/latest/apireference/API_RotateSecret.html>
 
+use outlast_domain::arn::Arn;
 use outlast_domain::identity::action;
+use outlast_domain::secrets::Secret;
 use outlast_domain::secrets::rotation::{self, Start};
 
 pub use crate::aws::secretsmanager::{
@@ -11,6 +13,22 @@ pub use crate::aws::secretsmanager::{
 use crate::call::{Call, Run};
 use crate::model::secretsmanager::{rules, secret, token};
 use crate::wire::ApiError;
+
+/// Refuses a function that this server does not call, and one of another account: functions run with the rights of
+/// their own account's roles.
+fn check_function(call: &Call<'_>, function: &str, secret: &Secret) -> Result<(), ApiError> {
+    let Some(known) = &call.settings.rotation_functions else { return Ok(()) };
+    let account = Arn::parse(function).map(|arn| arn.account().to_owned());
+    if known.contains(function) && account.as_deref() == Some(&secret.scope().account) {
+        return Ok(());
+    }
+    // AWS's text.
+    Err(ApiError::new(
+        "AccessDeniedException",
+        "Secrets Manager cannot invoke the specified Lambda function. Ensure that the function policy grants access to \
+         the principal secretsmanager.amazonaws.com.",
+    ))
+}
 
 impl Run for RotateSecret {
     const READ_ONLY: bool = false;
@@ -29,7 +47,10 @@ impl Run for RotateSecret {
         let rules = input.rotation_rules.map(rules).transpose()?;
         let action = action::secretsmanager::RotateSecret;
         let (mut secret, allowed) = secret(call, action, &input.secret_id)?;
-        let function = input.rotation_lambda_arn.clone();
+        let function = input.rotation_lambda_arn.filter(|function| !function.is_empty());
+        if let Some(function) = &function {
+            check_function(call, function, &secret)?;
+        }
         let start = Start { function, rules, version_id: version_id.clone(), immediately };
         rotation::start(&mut call.work, &mut secret, start, &allowed)?;
         let name = secret.name().to_owned();

@@ -10,6 +10,21 @@ use time::{Date, Duration, Month, OffsetDateTime, Weekday};
 
 use crate::secrets::SecretError;
 
+/// The rotation of a secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rotation {
+    /// `RotationLambdaARN`
+    pub function: String,
+    /// When it rotates.
+    #[serde(default)]
+    pub rules: Rules,
+    /// Whether it rotates by itself.
+    pub enabled: bool,
+    /// Beginning of the window of the next rotation, milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_ms: Option<i64>,
+}
+
 /// `RotationRules`
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rules {

@@ -94,6 +94,15 @@ pub struct Call {
     lease: String,
 }
 
+/// A call that was taken on, and what belongs into the audit trail.
+#[derive(Debug)]
+pub struct Claimed {
+    /// The call.
+    pub call: Call,
+    /// The beginning of a rotation.
+    pub event: Option<Done>,
+}
+
 /// Result of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
@@ -102,9 +111,6 @@ pub enum Outcome {
     /// It failed, for this reason.
     Failed(String),
 }
-
-/// How long one call may take, milliseconds: longer than AWS's limit for a function, 15 minutes.
-pub const CALLING: i64 = 16 * 60_000;
 
 /// Tasks that are due, among up to `limit` after the key `after`.
 pub fn due(work: &Work<'_>, after: &str, limit: usize) -> Result<Due, Fault> {
@@ -157,8 +163,13 @@ pub(super) fn has_token(work: &mut Work<'_>, secret: &Secret, token: &str) -> Re
     }))
 }
 
-/// Takes a task that is due under a lease, which keeps other servers from it; `None` if it is no longer due.
-pub fn claim(work: &mut Work<'_>, record_key: &str) -> Result<Option<Call>, SecretError> {
+/// Takes a task that is due under a lease, which keeps other servers from it; `None` if it is no longer due. `lease_ms`
+/// is how long a call of a function may take.
+pub fn claim(
+    work: &mut Work<'_>,
+    record_key: &str,
+    lease_ms: &dyn Fn(&str) -> i64,
+) -> Result<Option<Claimed>, SecretError> {
     let now_ms = work.now_ms();
     let Some(mut task) = work.get::<Task>(record_key)?.filter(|task| task.due_ms <= now_ms) else {
         return Ok(None);
@@ -191,12 +202,19 @@ pub fn claim(work: &mut Work<'_>, record_key: &str) -> Result<Option<Call>, Secr
         task = work.get::<Task>(record_key)?.ok_or_else(|| Fault::Damaged(record_key.into()))?;
     }
     let lease = ids::uuid()?;
+    let function = secret.rotation().map(|rotation| rotation.function.clone()).unwrap_or_default();
     let Some(running) = &mut task.running else { return Ok(None) };
+    let begins = running.lease.is_none() && running.failed == 0;
+    let event = match running.step {
+        Step::Create if begins => Some("RotationStarted"),
+        Step::Test if begins && running.only_test => Some("TestRotationStarted"),
+        _ => None,
+    };
     running.lease = Some(lease.clone());
-    task.due_ms = now_ms + CALLING;
+    task.due_ms = now_ms + lease_ms(&function);
     let call = Call {
         secret_arn: secret.arn(),
-        function: secret.rotation().map(|rotation| rotation.function.clone()).unwrap_or_default(),
+        function,
         step: running.step,
         version_id: running.version_id.clone(),
         token: running.token.clone(),
@@ -205,7 +223,9 @@ pub fn claim(work: &mut Work<'_>, record_key: &str) -> Result<Option<Call>, Secr
         lease,
     };
     work.put(record_key, &task)?;
-    Ok(Some(call))
+    let event =
+        event.map(|event| Done { scope: call.scope.clone(), arn: call.secret_arn.clone(), event });
+    Ok(Some(Claimed { call, event }))
 }
 
 /// Records the outcome of a call, if its lease still holds: the next step, another attempt, or the end. Returns what
@@ -243,7 +263,7 @@ pub fn complete(
     match outcome {
         Outcome::Done if running.only_test => {
             wait(work, &secret)?;
-            Ok(None)
+            Ok(Some(done("TestRotationSucceeded")))
         }
         Outcome::Done => match running.step.next() {
             Some(step) => {
