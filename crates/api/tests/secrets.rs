@@ -665,3 +665,43 @@ fn labels_move_as_aws_moves_them() {
     let both = json!({ "SecretId": "s", "VersionId": token(1), "VersionStage": "mine" });
     assert_eq!(code(fixture.secrets("GetSecretValue", both)), "InvalidRequestException");
 }
+
+/// A writer of the database moves values between secrets and versions, puts an old one back, and edits labels.
+#[test]
+fn values_cannot_be_moved_in_the_database() {
+    use outlast_store::{Store, Transaction};
+    let fixture = Fixture::new();
+    fixture.secret("one", "a value");
+    fixture.secret("two", "another value");
+    let raw = |kind: &str, name: &str| {
+        let found = fixture.store.scan(kind, "", 1000).unwrap();
+        let found = found.into_iter().find(|(key, _)| key.ends_with(&format!("/{name}"))).unwrap();
+        (found.0, found.1.value)
+    };
+    let write = |key: &str, value: Vec<u8>| {
+        let writes = vec![(key.to_owned(), Some(value))];
+        fixture.store.commit_and_wait(Transaction { writes, ..Transaction::default() }).unwrap();
+    };
+    let get = |name: &str| fixture.secrets("GetSecretValue", json!({ "SecretId": name }));
+    get("one").unwrap();
+    for kind in ["secrets/value/", "secrets/secret/"] {
+        let (mine, theirs) = (raw(kind, "one"), raw(kind, "two"));
+        write(&mine.0, theirs.1);
+        assert_eq!(get("one").unwrap_err().status, 500, "{kind}");
+        write(&mine.0, mine.1);
+        get("one").unwrap();
+    }
+    let old = raw("secrets/secret/", "one");
+    fixture.put("one", "a newer value", json!({}));
+    assert_eq!(fixture.value("one"), "a newer value");
+    let new = raw("secrets/secret/", "one");
+    write(&old.0, old.1);
+    assert_eq!(get("one").unwrap_err().status, 500);
+    let mut edited = new.1.clone();
+    let at = edited.windows(10).position(|bytes| bytes == b"AWSCURRENT").unwrap();
+    edited[at..at + 10].copy_from_slice(b"MYCURRENT1");
+    write(&new.0, edited);
+    assert_eq!(get("one").unwrap_err().status, 500);
+    write(&new.0, new.1);
+    assert_eq!(fixture.value("one"), "a newer value");
+}

@@ -18,6 +18,7 @@ mod proxy;
 mod quic;
 mod requests;
 mod revocation;
+mod secrets;
 mod serve;
 mod statistics;
 mod trail;
@@ -48,6 +49,7 @@ const CASES: &[(&str, Case)] = &[
     ("requests", requests::measure),
     ("revocation", revocation::measure),
     ("keys", keys::measure),
+    ("secrets", secrets::measure),
     ("authority", authority::measure),
     ("trail", trail::measure),
     ("files", files::measure),

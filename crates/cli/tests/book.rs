@@ -16,6 +16,7 @@ const PAGES: &[&str] = &[
     "docs/guide/server.md",
     "docs/guide/endpoints.md",
     "docs/guide/pki.md",
+    "docs/guide/secrets.md",
     "docs/guide/signing.md",
     "docs/guide/operations.md",
 ];

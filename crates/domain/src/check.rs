@@ -9,6 +9,7 @@ mod counts;
 mod relations;
 mod trail;
 mod trial;
+mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,6 +30,7 @@ use crate::work::Work;
 use certificates::Certificates;
 use trail::Trail;
 use trial::{certificate_key, fitting, same_key, try_out};
+use values::Values;
 
 /// Problems that the report lists at most; all are counted.
 const MAX_PROBLEMS: usize = 1000;
@@ -194,6 +196,7 @@ struct Look<'a> {
     trail: Trail,
     register: Register,
     certificates: Certificates,
+    values: Values,
 }
 
 struct KeyParts {
@@ -229,6 +232,7 @@ impl<'a> Look<'a> {
             trail: Trail::default(),
             register: Register::default(),
             certificates: Certificates::default(),
+            values: Values::default(),
         }
     }
 
@@ -394,6 +398,10 @@ impl<'a> Look<'a> {
             || self.certificates.record(record_key, value)
         {
             // It is checked together with the events.
+        } else if let Some(problem) = self.values.record(record_key, value) {
+            if let Some(problem) = problem {
+                self.problem(record_key, problem);
+            }
         } else if let Some(id) = record_key.strip_prefix("iam/access-key/") {
             match serde_json::from_value::<AccessKey>(value.clone()) {
                 // The administrator of a store of the first version has no record.

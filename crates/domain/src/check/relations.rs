@@ -73,6 +73,7 @@ impl Look<'_> {
         found.extend(self.register.end(self.has_register));
         let mut trail = self.trail.end();
         trail.extend(self.certificates.end());
+        trail.extend(self.values.end());
         for (record_key, what) in
             found.into_iter().map(|(at, what)| (at, what.to_owned())).chain(trail)
         {
