@@ -53,10 +53,8 @@ pub fn start(
             "You can't rotate a secret without a value: put one first.".into(),
         ));
     }
-    let is_pending = secret
-        .staged(PENDING)
-        .is_some_and(|(id, version)| version.stages.len() == 1 && *id != start.version_id);
-    if is_pending && task::is_under_way(work, secret)? {
+    let under_way = task::under_way(work, secret)?;
+    if under_way.as_ref().is_some_and(|version_id| *version_id != start.version_id) {
         return Err(SecretError::InvalidRequest(
             "A previous rotation isn't complete. That rotation will be reattempted.".into(),
         ));
@@ -64,7 +62,10 @@ pub fn start(
     let rules = start.rules.or_else(|| before.map(|before| before.rules)).unwrap_or_default();
     let next_ms = rules.next(work.now_ms())?;
     secret.record.rotation = Some(Rotation { function, rules, enabled: true, next_ms });
-    task::begin(work, secret, start.version_id, start.immediately)?;
+    // A repeated request does not begin the same rotation again.
+    if under_way.is_none() {
+        task::begin(work, secret, start.version_id, start.immediately)?;
+    }
     Ok(secret.save(work)?)
 }
 

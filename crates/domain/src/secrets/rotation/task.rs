@@ -149,10 +149,11 @@ pub(super) fn wait(work: &mut Work<'_>, secret: &Secret) -> Result<(), Fault> {
     }
 }
 
-/// Whether a rotation has begun and not ended.
-pub(super) fn is_under_way(work: &mut Work<'_>, secret: &Secret) -> Result<bool, Fault> {
+/// The version that a rotation is making, if one has begun and not ended.
+pub(super) fn under_way(work: &mut Work<'_>, secret: &Secret) -> Result<Option<String>, Fault> {
     let task = work.get::<Task>(&task_record_key(secret))?;
-    Ok(task.and_then(|task| task.running).is_some_and(|running| !running.only_test))
+    let running = task.and_then(|task| task.running).filter(|running| !running.only_test);
+    Ok(running.map(|running| running.version_id))
 }
 
 pub(super) fn has_token(work: &mut Work<'_>, secret: &Secret, token: &str) -> Result<bool, Fault> {
