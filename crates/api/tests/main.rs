@@ -74,6 +74,7 @@ mod revocation;
 mod revocation_ocsp;
 mod revocation_strangers;
 mod secrets;
+mod secrets_rotation;
 mod spellings;
 mod sts;
 mod tags;

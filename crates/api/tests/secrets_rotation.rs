@@ -1,0 +1,321 @@
+//! The state of rotations: steps, attempts, leases, windows, and what requests do to one under way. The functions are this
+//! test.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test may fail and print"
+)]
+
+use crate::common;
+
+use common::{Fixture, NOW, code, text, with};
+use outlast_domain::secrets::rotation::{Call, Outcome};
+use serde_json::{Value, json};
+
+const FUNCTION: &str = "arn:aws:lambda:eu-west-1:123456789012:function:f";
+const HOUR: i64 = 3600;
+const DAY: i64 = 86_400;
+/// Lease of each call, seconds.
+const LEASE: i64 = 60;
+
+fn due(fixture: &Fixture) -> Vec<Call> {
+    let now_ms = fixture.now.get() * 1000;
+    fixture.service.rotation_calls(now_ms, 10, &|_| LEASE * 1000).unwrap()
+}
+
+#[track_caller]
+fn one(fixture: &Fixture) -> Call {
+    let mut calls = due(fixture);
+    assert_eq!(calls.len(), 1, "{calls:?}");
+    calls.pop().unwrap()
+}
+
+fn ended(fixture: &Fixture, call: &Call, outcome: Outcome) {
+    fixture.service.rotation_outcome(call, &outcome, fixture.now.get() * 1000).unwrap();
+}
+
+fn failed(fixture: &Fixture, call: &Call) {
+    ended(fixture, call, Outcome::Failed("a test".into()));
+}
+
+/// Does what a function does in this step.
+fn act(fixture: &Fixture, call: &Call) {
+    match call.step.name() {
+        "createSecret" => {
+            let put = json!({
+                "SecretId": call.secret_arn, "ClientRequestToken": call.version_id, "SecretString": call.version_id,
+                "VersionStages": ["AWSPENDING"], "RotationToken": call.token,
+            });
+            fixture.secrets("PutSecretValue", put).unwrap();
+        }
+        "finishSecret" => {
+            let described = describe(fixture);
+            let stages = described["VersionIdsToStages"].as_object().unwrap();
+            let current = stages.iter().find(|(_, labels)| labels[0] == "AWSCURRENT").unwrap().0;
+            let moved = json!({
+                "SecretId": call.secret_arn, "VersionStage": "AWSCURRENT", "RemoveFromVersionId": current,
+                "MoveToVersionId": call.version_id,
+            });
+            fixture.secrets("UpdateSecretVersionStage", moved).unwrap();
+        }
+        _ => {}
+    }
+}
+
+fn describe(fixture: &Fixture) -> Value {
+    fixture.secrets("DescribeSecret", json!({ "SecretId": "s" })).unwrap()
+}
+
+fn rotate(fixture: &Fixture, more: Value) -> common::Answer {
+    fixture.secrets(
+        "RotateSecret",
+        with(&json!({ "SecretId": "s", "RotationLambdaARN": FUNCTION }), more),
+    )
+}
+
+/// Names of the events about rotations, oldest first.
+fn events(fixture: &Fixture) -> Vec<String> {
+    let names = fixture.events().into_iter().map(|event| text(&event["eventName"]).to_owned());
+    names.filter(|name| name.contains("Rotation")).collect()
+}
+
+/// Carries a whole rotation out; returns the version.
+fn whole(fixture: &Fixture) -> String {
+    for step in ["createSecret", "setSecret", "testSecret", "finishSecret"] {
+        let call = one(fixture);
+        assert_eq!(call.step.name(), step);
+        act(fixture, &call);
+        ended(fixture, &call, Outcome::Done);
+        if step == "finishSecret" {
+            return call.version_id;
+        }
+    }
+    unreachable!()
+}
+
+fn secret() -> Fixture {
+    let fixture = Fixture::new();
+    fixture.secret("s", "one");
+    fixture
+}
+
+#[test]
+fn four_steps_make_a_rotation() {
+    let fixture = secret();
+    let token = "t".repeat(32);
+    let made = rotate(&fixture, json!({ "ClientRequestToken": token })).unwrap();
+    assert_eq!(text(&made["VersionId"]), token);
+    assert_eq!(whole(&fixture), token);
+    let described = describe(&fixture);
+    assert_eq!(described["VersionIdsToStages"][&token], json!(["AWSCURRENT"]));
+    assert_eq!(described["LastRotatedDate"], json!(NOW));
+    assert_eq!(described["RotationEnabled"], true);
+    assert!(described.get("NextRotationDate").is_none(), "nothing schedules it");
+    assert_eq!(events(&fixture), ["RotationStarted", "RotationSucceeded"]);
+    assert!(due(&fixture).is_empty());
+}
+
+#[test]
+fn a_step_that_fails_is_tried_again_and_given_up() {
+    let fixture = secret();
+    rotate(&fixture, json!({})).unwrap();
+    let first = one(&fixture);
+    failed(&fixture, &first);
+    assert!(due(&fixture).is_empty(), "not at once");
+    let mut waited = 0;
+    for attempt in 2..=5 {
+        while due(&fixture).is_empty() && waited < HOUR {
+            // `due` claims, so that what it finds must be used.
+            fixture.advance(1);
+            waited += 1;
+            let calls = due(&fixture);
+            if let Some(call) = calls.first() {
+                assert_eq!(
+                    (call.step, &call.version_id),
+                    (first.step, &first.version_id),
+                    "{attempt}"
+                );
+                failed(&fixture, call);
+                break;
+            }
+        }
+    }
+    assert_eq!(events(&fixture), ["RotationStarted", "RotationFailed"]);
+    fixture.advance(DAY);
+    assert!(due(&fixture).is_empty(), "without a schedule only a request begins another one");
+    // The next one makes a new version, as nothing is pending.
+    rotate(&fixture, json!({})).unwrap();
+    whole(&fixture);
+}
+
+#[test]
+fn a_pending_version_is_tried_again_in_the_next_window() {
+    let fixture = secret();
+    let daily = json!({ "RotationRules": { "ScheduleExpression": "rate(1 day)" } });
+    rotate(&fixture, daily).unwrap();
+    let call = one(&fixture);
+    act(&fixture, &call);
+    ended(&fixture, &call, Outcome::Done);
+    for _ in 0..5 {
+        fixture.advance(600);
+        let call = one(&fixture);
+        assert_eq!(call.step.name(), "setSecret");
+        failed(&fixture, &call);
+    }
+    assert_eq!(events(&fixture), ["RotationStarted", "RotationFailed"]);
+    assert_eq!(describe(&fixture)["NextRotationDate"], json!(NOW + DAY));
+    fixture.now.set(NOW + DAY);
+    assert_eq!(whole(&fixture), call.version_id);
+}
+
+#[test]
+fn a_lease_keeps_others_out_until_it_ends() {
+    let fixture = secret();
+    rotate(&fixture, json!({})).unwrap();
+    let first = one(&fixture);
+    assert!(due(&fixture).is_empty());
+    fixture.advance(LEASE);
+    let second = one(&fixture);
+    assert_eq!((first.step, &first.version_id), (second.step, &second.version_id));
+    // The first server comes back too late: what it says counts no more.
+    ended(&fixture, &first, Outcome::Done);
+    assert!(due(&fixture).is_empty());
+    act(&fixture, &second);
+    ended(&fixture, &second, Outcome::Done);
+    assert_eq!(one(&fixture).step.name(), "setSecret");
+}
+
+#[test]
+fn success_without_a_new_current_version_is_a_failure() {
+    let fixture = secret();
+    rotate(&fixture, json!({})).unwrap();
+    for _ in 0..3 {
+        let call = one(&fixture);
+        act(&fixture, &call);
+        ended(&fixture, &call, Outcome::Done);
+    }
+    let call = one(&fixture);
+    ended(&fixture, &call, Outcome::Done);
+    assert!(!events(&fixture).contains(&"RotationSucceeded".to_owned()));
+    fixture.advance(10);
+    let call = one(&fixture);
+    assert_eq!(call.step.name(), "finishSecret");
+    act(&fixture, &call);
+    ended(&fixture, &call, Outcome::Done);
+    assert!(events(&fixture).contains(&"RotationSucceeded".to_owned()));
+}
+
+#[test]
+fn one_rotation_at_a_time() {
+    let fixture = secret();
+    let token = json!({ "ClientRequestToken": "t".repeat(32) });
+    rotate(&fixture, token.clone()).unwrap();
+    let call = one(&fixture);
+    // The same request again continues it; another one is refused, even before there is a pending version.
+    rotate(&fixture, token).unwrap();
+    assert!(due(&fixture).is_empty());
+    let refused = rotate(&fixture, json!({})).unwrap_err();
+    assert_eq!(refused.code, "InvalidRequestException");
+    assert_eq!(
+        refused.message,
+        "A previous rotation isn't complete. That rotation will be reattempted."
+    );
+    act(&fixture, &call);
+    ended(&fixture, &call, Outcome::Done);
+    // Only the rotation's own token is accepted.
+    let put = json!({ "SecretId": "s", "SecretString": "x", "RotationToken": "0".repeat(36) });
+    assert_eq!(code(fixture.secrets("PutSecretValue", put)), "InvalidRequestException");
+}
+
+#[test]
+fn rotation_ends_when_it_is_cancelled_or_the_secret_is_deleted() {
+    let fixture = secret();
+    rotate(&fixture, json!({ "RotationRules": { "AutomaticallyAfterDays": 1 } })).unwrap();
+    let call = one(&fixture);
+    act(&fixture, &call);
+    let cancelled = fixture.secrets("CancelRotateSecret", json!({ "SecretId": "s" })).unwrap();
+    assert_eq!(text(&cancelled["VersionId"]), call.version_id);
+    ended(&fixture, &call, Outcome::Done);
+    fixture.advance(2 * DAY);
+    assert!(due(&fixture).is_empty());
+    let described = describe(&fixture);
+    assert_eq!(described["RotationEnabled"], false);
+    assert!(described.get("NextRotationDate").is_none());
+
+    rotate(&fixture, json!({})).unwrap();
+    fixture.secrets("DeleteSecret", json!({ "SecretId": "s" })).unwrap();
+    assert!(due(&fixture).is_empty());
+    fixture.secrets("RestoreSecret", json!({ "SecretId": "s" })).unwrap();
+    assert!(due(&fixture).is_empty());
+    fixture.advance(DAY);
+    assert_eq!(one(&fixture).step.name(), "createSecret");
+}
+
+#[test]
+fn windows_open_and_pass() {
+    let fixture = secret();
+    // 2026-11-21 is a Saturday.
+    let rules = json!({ "RotationRules": { "ScheduleExpression": "cron(0 8 ? * MON *)", "Duration": "2h" },
+        "RotateImmediately": false });
+    let made = rotate(&fixture, rules).unwrap();
+    assert!(made.get("VersionId").is_none());
+    // Only the function is tried, with the current version.
+    let call = one(&fixture);
+    assert_eq!(call.step.name(), "testSecret");
+    ended(&fixture, &call, Outcome::Done);
+    let monday = NOW + 2 * DAY + 8 * HOUR;
+    assert_eq!(describe(&fixture)["NextRotationDate"], json!(monday));
+    assert_eq!(events(&fixture), ["TestRotationStarted", "TestRotationSucceeded"]);
+    fixture.now.set(monday - 1);
+    assert!(due(&fixture).is_empty());
+    fixture.now.set(monday + HOUR);
+    whole(&fixture);
+    assert_eq!(describe(&fixture)["NextRotationDate"], json!(monday + 7 * DAY));
+    // No server ran in the whole next window.
+    fixture.now.set(monday + 7 * DAY + 2 * HOUR);
+    assert!(due(&fixture).is_empty());
+    assert_eq!(describe(&fixture)["NextRotationDate"], json!(monday + 14 * DAY));
+}
+
+#[test]
+fn replicas_get_the_rotated_value() {
+    let fixture = secret();
+    let add = json!({ "SecretId": "s", "AddReplicaRegions": [{ "Region": "eu-central-1" }] });
+    fixture.secrets("ReplicateSecretToRegions", add).unwrap();
+    rotate(&fixture, json!({})).unwrap();
+    let version = whole(&fixture);
+    let there = common::Who::admin().at("eu-central-1");
+    let got = fixture.secrets_as(&there, "GetSecretValue", &json!({ "SecretId": "s" })).unwrap();
+    assert_eq!((text(&got["VersionId"]), text(&got["SecretString"])), (&*version, &*version));
+    let rotate = json!({ "SecretId": "s", "RotationLambdaARN": FUNCTION });
+    assert_eq!(
+        code(fixture.secrets_as(&there, "RotateSecret", &rotate)),
+        "InvalidRequestException"
+    );
+}
+
+#[test]
+fn credentials_are_for_roles_that_trust_functions() {
+    let fixture = secret();
+    rotate(&fixture, json!({})).unwrap();
+    let call = one(&fixture);
+    let trust = |principal: Value| {
+        common::policy(
+            json!([{ "Effect": "Allow", "Action": "sts:AssumeRole", "Principal": principal }]),
+        )
+    };
+    let lambda = json!({ "Service": "lambda.amazonaws.com" });
+    let good = fixture.role(common::ACCOUNT, "good", &trust(lambda.clone()), &[]);
+    let bad = fixture.role(common::ACCOUNT, "bad", &trust(json!({ "AWS": common::ACCOUNT })), &[]);
+    let theirs = fixture.role(common::OTHER_ACCOUNT, "theirs", &trust(lambda), &[]);
+    let issue =
+        |role: &str| fixture.service.function_credentials(role, &call, fixture.now.get() * 1000);
+    let issued = issue(&good).unwrap();
+    assert!(issued.access_key_id.starts_with("ASIA"));
+    assert_eq!(issued.expires_ms, (NOW + 900) * 1000);
+    for role in [bad.as_str(), theirs.as_str(), "arn:aws:iam::123456789012:role/none", "good"] {
+        assert!(issue(role).is_err(), "{role}");
+    }
+}
