@@ -579,3 +579,73 @@ fn a_permit_for_one_role_opens_no_other() {
     misused("sts:SetSourceIdentity", made);
     assert!(session::assume(&mut work, &role, session(), &all("")).is_ok());
 }
+
+#[test]
+fn a_permit_for_one_secret_opens_no_other() {
+    use outlast_domain::secrets::{
+        self, Description, Filter, NewReplica, NewSecret, Order, Selector, Update,
+    };
+    let fixture = Fixture::new();
+    fixture.secret("one", "a value");
+    fixture.secret("two", "another value");
+    let (admin, scope) = (Admin::new(&fixture), scope());
+    without_change(&fixture, |work| {
+        let access = admin.access();
+        let found = |work: &mut Work<'_>, name: &str| {
+            let named = secrets::Named::parse(&scope, name).unwrap();
+            secrets::find(work, &named).unwrap().unwrap()
+        };
+        let mut one = found(work, "one");
+        let other = found(work, "two");
+        let selected = secrets::select(&one, Selector::default()).unwrap();
+        let replica = NewReplica { region: "us-east-1".into(), kms_key: None };
+        let policy = r#"{"Version":"2012-10-17","Statement":[]}"#;
+        macro_rules! refused {
+            ($($action:ident, $permit:ident => $call:expr;)*) => {$({
+                let action = action::secretsmanager::$action;
+                let $permit = &secrets::authorize(work, access, action, &other).unwrap();
+                misused(concat!("secretsmanager:", stringify!($action)), $call);
+            })*};
+        }
+        let update = || Update { description: Description::New("x".into()), key: None };
+        let start = || secrets::rotation::Start {
+            function: Some("f".into()),
+            rules: None,
+            version_id: "v".repeat(32),
+            immediately: true,
+        };
+        refused! {
+            GetSecretValue, may => secrets::read(work, &mut one, &selected, may);
+            UpdateSecret, may => secrets::update(work, &mut one, update(), may);
+            UpdateSecretVersionStage, may => secrets::move_stage(work, &mut one, "x", (None, Some(&selected.id)), may);
+            TagResource, may => secrets::add_tags(work, &mut one, Default::default(), may);
+            UntagResource, may => secrets::remove_tags(work, &mut one, &[], may);
+            DeleteSecret, may => secrets::delete(work, &mut one, 30, may);
+            DeleteSecret, may => secrets::force_delete(work, &one, may).map(|_| ());
+            RestoreSecret, may => secrets::restore(work, &mut one, may);
+            ListSecretVersionIds, may => secrets::versions(&one, true, None, 1, may);
+            PutResourcePolicy, may => secrets::policy::put(work, access, &mut one, policy, false, may);
+            GetResourcePolicy, may => secrets::policy::text(work, &one, may);
+            ListResourcePolicies, may => secrets::policy::exists(work, &one, may);
+            DeleteResourcePolicy, may => secrets::policy::delete(work, &mut one, may);
+            ReplicateSecretToRegions, may => secrets::add_replicas(work, &mut one, &[replica], may);
+            TagResource, may => secrets::sync(work, &mut one, "us-east-1", Ok(Vec::new()), may);
+            RemoveRegionsFromReplication, may => secrets::remove_replicas(work, &mut one, &[], may);
+            StopReplicationToReplica, may => secrets::promote(work, &mut one, may);
+            RotateSecret, may => secrets::rotation::start(work, &mut one, start(), may);
+            CancelRotateSecret, may => secrets::rotation::cancel(work, &mut one, may);
+        }
+        let (new, another) =
+            (NewSecret::named("three".into()).unwrap(), NewSecret::named("four".into()).unwrap());
+        let action = action::secretsmanager::CreateSecret;
+        let may = secrets::authorize_new(access, &scope, action, &another).unwrap();
+        misused("secretsmanager:CreateSecret", secrets::create(work, &scope, new, &may));
+        let may = admin.on(
+            action::secretsmanager::ListSecrets,
+            &elsewhere().arn("secretsmanager", "secret:*"),
+        );
+        let none: &[Filter] = &[];
+        let listed = secrets::secrets(work, &scope, none, Order::default(), (None, 1), false, &may);
+        misused("secretsmanager:ListSecrets", listed);
+    });
+}
