@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub(crate) mod agent;
 pub(crate) mod audit;
 pub(crate) mod backup;
 pub(crate) mod cert;

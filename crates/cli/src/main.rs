@@ -3,6 +3,8 @@
 //! This crate reads arguments, environment, files and the clock, prints, and exits. The libraries do everything else.
 
 mod acme;
+mod agent;
+mod anywhere;
 mod audit_options;
 mod audit_retention;
 mod backup_schedule;
@@ -72,6 +74,8 @@ enum Command {
     Proxy(Box<commands::proxy::Arguments>),
     /// Carry local clients' connections to a remote server over post-quantum TLS.
     Forward(commands::forward::Arguments),
+    /// Serve secrets of Secrets Manager to this machine's programs, from a cache in locked memory.
+    Agent(Box<commands::agent::Arguments>),
     /// Rotate the root key, which seals the store's secrets, or show its state.
     RootKey(commands::root_key::Arguments),
     /// Copy the whole store into one sealed file, even while a server runs.
@@ -115,6 +119,7 @@ impl Command {
     fn handles_signals(&self) -> bool {
         match self {
             Self::Server(_) | Self::ServeEcho(_) | Self::Proxy(_) | Self::Forward(_) => true,
+            Self::Agent(_) => true,
             Self::Lab(_) | Self::Siege(_) => true,
             Self::Audit(arguments) => arguments.handles_signals(),
             _ => false,
@@ -147,6 +152,7 @@ fn main() -> ExitCode {
         Command::ServeEcho(arguments) => commands::serve_echo::run(arguments),
         Command::Proxy(arguments) => commands::proxy::run(*arguments),
         Command::Forward(arguments) => commands::forward::run(&arguments),
+        Command::Agent(arguments) => commands::agent::run(&arguments),
         Command::RootKey(arguments) => commands::root_key::run(&arguments, output),
         Command::Backup(arguments) => commands::backup::run(&arguments, output),
         Command::Restore(arguments) => commands::restore::run(&arguments, output),
