@@ -2,11 +2,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use outlast_crypto::digests;
 use outlast_crypto::keys::Key;
 use outlast_crypto::signatures::{Family, Message, SignatureAlgorithm};
 use outlast_pki::certificate::Certificate;
 use outlast_pki::key_forms::PrivateKey;
 
+const SHA256_LEN: usize = 32;
 /// Certificates between the machine's and the trust anchor, at most.
 const MAX_CHAIN: usize = 5;
 
@@ -73,7 +75,16 @@ struct SoftwareKey {
 
 impl Signs for SoftwareKey {
     fn sign(&self, string: &[u8]) -> Result<Vec<u8>, SignError> {
-        let signed = self.key.sign(self.algorithm, Message::Raw(string));
+        let signed = match self.algorithm.digest_len() {
+            // The longer curves come with longer hashes here. ECDSA reads a digest as a number, which zeros in front do
+            // not change (FIPS 186-5, section 6.4.1): so this is a signature of the SHA-256.
+            Some(len) if len > SHA256_LEN => {
+                let mut digest = vec![0; len - SHA256_LEN];
+                digest.extend_from_slice(&digests::sha256(string));
+                self.key.sign(self.algorithm, Message::Digest(&digest))
+            }
+            _ => self.key.sign(self.algorithm, Message::Raw(string)),
+        };
         signed.map_err(|error| SignError::Key(error.to_string()))
     }
 }
@@ -90,9 +101,8 @@ impl Identity {
         let algorithm = match spec.signing_algorithm(scheme.kms_name) {
             Some(row) => row,
             // KMS ties the hash to the curve; Roles Anywhere wants SHA-256 with all curves.
-            None => *outlast_crypto::signatures::SIGNATURES
-                .iter()
-                .find(|row| row.kms_name == scheme.kms_name)
+            None => (spec.signing.iter().copied())
+                .find(|row| row.family == Family::Ec && row.digest_len() > Some(SHA256_LEN))
                 .ok_or_else(|| SignError::Kind(spec.name.into()))?,
         };
         let pkcs8 = key.to_pkcs8().map_err(|error| failed(&error))?;

@@ -89,6 +89,7 @@ pub fn render(
     let mut environment = Environment::new();
     // A misspelt member must not become an empty password.
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_keep_trailing_newline(true);
     let (values, wanted) = (Arc::new(known.clone()), needs.clone());
     let secret = move |id: String, options: Kwargs| {
         let ask = Ask {

@@ -19,6 +19,7 @@ use tokio::net::{TcpListener, UnixListener};
 use crate::failure::Failure;
 use config::Settings;
 use serve::Agent;
+pub(crate) use serve::now_ms;
 use upstream::Upstream;
 
 /// Interval between searches for secrets that may not be served any more.

@@ -23,6 +23,10 @@ pub(crate) use link::{Link, LinkError};
 
 /// Longest wait for a session.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
+/// A session is renewed when this much of it is left, in seconds: SDKs want new credentials then.
+pub(crate) const RENEW_SECONDS: i64 = 300;
+/// Least time between two attempts to renew one that is still valid, in seconds.
+const RETRY_SECONDS: i64 = 10;
 /// Largest file with a certificate, key or passphrase that is read, in bytes.
 const MAX_FILE: usize = 1 << 20;
 /// Before a path: the file is a credential that systemd passes to the service.
@@ -183,6 +187,58 @@ pub(crate) async fn create_session(
         }
         error => NoSession::Failed(Failure::new(error.to_string())),
     })
+}
+
+/// Sessions, one after the other: each is renewed before it ends, from the files as they are then.
+pub(crate) struct Sessions {
+    options: Options,
+    base: PathBuf,
+    link: Link,
+    session: Option<Session>,
+    retry_at: i64,
+}
+
+impl Sessions {
+    /// Gets a session when one is asked for. Paths are relative to `base`.
+    pub(crate) fn new(options: Options, base: PathBuf, link: Link) -> Self {
+        Self { options, base, link, session: None, retry_at: 0 }
+    }
+
+    /// A session that is valid now. If it cannot be renewed because the service is away, it is given until it ends; a
+    /// refusal ends it at once.
+    pub(crate) async fn current(&mut self) -> Result<&Session, NoSession> {
+        let now = system_clock().div_euclid(1000);
+        let left = self.session.as_ref().map_or(0, |session| session.expiration - now);
+        if left <= RENEW_SECONDS && (left <= 0 || now >= self.retry_at) {
+            self.retry_at = now + RETRY_SECONDS;
+            match self.renew().await {
+                Ok(()) => {}
+                Err(NoSession::Away(reason)) if left > 0 => {
+                    tracing::warn!(reason, "the session could not be renewed");
+                }
+                Err(problem) => {
+                    self.session = None;
+                    return Err(problem);
+                }
+            }
+        }
+        self.session.as_ref().ok_or_else(|| NoSession::Away("there is no session".to_owned()))
+    }
+
+    /// Forgets the session; returns whether there was one.
+    pub(crate) fn forget(&mut self) -> bool {
+        self.session.take().is_some()
+    }
+
+    async fn renew(&mut self) -> Result<(), NoSession> {
+        let identity = self.options.identity(&self.base).map_err(NoSession::Failed)?;
+        let wanted = self.options.wanted().map_err(NoSession::Failed)?;
+        let session = create_session(&mut self.link, &wanted, &identity).await?;
+        let end = outlast_pki::time::rfc3339(session.expiration);
+        tracing::info!(access_key_id = session.access_key_id, end, "Roles Anywhere gave a session");
+        self.session = Some(session);
+        Ok(())
+    }
 }
 
 /// Where a file is: a credential of the service manager, or a path relative to `base`.

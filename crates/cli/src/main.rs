@@ -40,7 +40,7 @@ mod values;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use outlast_terminal::{completions, failure, files, output, profile, shell, temporary};
+use outlast_terminal::{completions, credentials_file, failure, files, output, profile, shell, temporary};
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -76,6 +76,8 @@ enum Command {
     Forward(commands::forward::Arguments),
     /// Serve secrets of Secrets Manager to this machine's programs, from a cache in locked memory.
     Agent(Box<commands::agent::Arguments>),
+    /// Get temporary credentials of Roles Anywhere with this machine's certificate.
+    Credentials(Box<commands::credentials::Arguments>),
     /// Rotate the root key, which seals the store's secrets, or show its state.
     RootKey(commands::root_key::Arguments),
     /// Copy the whole store into one sealed file, even while a server runs.
@@ -120,6 +122,7 @@ impl Command {
         match self {
             Self::Server(_) | Self::ServeEcho(_) | Self::Proxy(_) | Self::Forward(_) => true,
             Self::Agent(_) => true,
+            Self::Credentials(arguments) => arguments.handles_signals(),
             Self::Lab(_) | Self::Siege(_) => true,
             Self::Audit(arguments) => arguments.handles_signals(),
             _ => false,
@@ -153,6 +156,7 @@ fn main() -> ExitCode {
         Command::Proxy(arguments) => commands::proxy::run(*arguments),
         Command::Forward(arguments) => commands::forward::run(&arguments),
         Command::Agent(arguments) => commands::agent::run(&arguments),
+        Command::Credentials(arguments) => commands::credentials::run(*arguments, output),
         Command::RootKey(arguments) => commands::root_key::run(&arguments, output),
         Command::Backup(arguments) => commands::backup::run(&arguments, output),
         Command::Restore(arguments) => commands::restore::run(&arguments, output),

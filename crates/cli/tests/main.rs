@@ -12,10 +12,15 @@
 #[path = "../../pki/tests/common/authority.rs"]
 mod authority;
 mod common;
+#[path = "../../agent/tests/verify.rs"]
+mod session_verify;
 
 mod account_limits;
 mod acm;
 mod acme_clients;
+mod agent;
+// Not before this branch has Secrets Manager and Roles Anywhere: the tests call both.
+// mod agent_service;
 mod audit;
 mod backup;
 mod book;
@@ -23,6 +28,7 @@ mod cert;
 mod certificates;
 mod check;
 mod crash;
+mod credentials;
 mod crowd;
 mod endpoints;
 mod folder;

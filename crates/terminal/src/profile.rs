@@ -174,6 +174,14 @@ impl Connection {
         Ok(Settings { endpoint_url, region, ca_bundle, client, access_key_id, secret, token })
     }
 
+    /// Name of the profile, and its credentials file.
+    pub fn credentials_file(&self) -> (String, PathBuf) {
+        let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+        let path = self.credentials_file.clone();
+        let name = self.profile.clone().unwrap_or_else(|| "default".to_owned());
+        (name, path.unwrap_or_else(|| home.join(".aws/credentials")))
+    }
+
     /// Looks up everything but the credentials.
     pub fn reach(&self) -> Result<Reach, Failure> {
         self.reach_by(&self.load()?)

@@ -265,7 +265,7 @@ fn identity(path: &Path) -> Option<FileId> {
 }
 
 /// Milliseconds of a clock that never goes back, and goes on while the machine sleeps.
-pub(super) fn now_ms() -> u64 {
+pub(crate) fn now_ms() -> u64 {
     let now = clock_gettime(ClockId::Boottime);
     let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
     let nanoseconds = u64::try_from(now.tv_nsec).unwrap_or_default();

@@ -5,18 +5,15 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, Method, Request};
 use outlast_agent::interface::Ask;
+use outlast_agent::session::Session;
 use outlast_agent::upstream::{self, Away, Problem, Scope, SecretValue};
 use outlast_api::wire::sigv4::{self, Target};
+use outlast_crypto::Secret;
 use outlast_net::server::system_clock;
 
-use crate::anywhere::{self, Link, LinkError, NoSession, create_session};
+use crate::anywhere::{self, Link, LinkError, NoSession, Sessions};
 use crate::failure::Failure;
 use crate::profile::Reach;
-
-/// A session is renewed when this much of it is left, in seconds.
-const RENEW_SECONDS: i64 = 300;
-/// Least time between two attempts to renew one that is still valid, in seconds.
-const RETRY_SECONDS: i64 = 10;
 
 /// Source of the agent's credentials.
 pub(crate) enum Credentials {
@@ -51,15 +48,7 @@ pub(super) struct Upstream {
 
 enum Source {
     Fixed(sigv4::Credentials),
-    Anywhere(Box<Anywhere>),
-}
-
-struct Anywhere {
-    options: anywhere::Options,
-    base: PathBuf,
-    link: Link,
-    session: Option<(sigv4::Credentials, i64)>,
-    retry_at: i64,
+    Anywhere(Box<Sessions>),
 }
 
 impl Upstream {
@@ -77,7 +66,7 @@ impl Upstream {
                     client: reach.client.clone(),
                 };
                 let (options, link) = (*options, link(&reach)?);
-                Source::Anywhere(Box::new(Anywhere { options, base, link, session: None, retry_at: 0 }))
+                Source::Anywhere(Box::new(Sessions::new(options, base, link)))
             }
         };
         Ok(Self { link: link(&reach)?, source, timeout })
@@ -88,8 +77,8 @@ impl Upstream {
         let outcome = self.attempt(ask).await;
         let is_of_identity =
             matches!(&outcome, Err(Problem::Refused { scope: Scope::Everything, .. }));
-        if is_of_identity && let Source::Anywhere(anywhere) = &mut self.source
-            && anywhere.session.take().is_some()
+        if is_of_identity && let Source::Anywhere(sessions) = &mut self.source
+            && sessions.forget()
         {
             // The session may have ended early: a new one decides.
             return self.attempt(ask).await.map_err(|problem| problem.about(ask));
@@ -99,9 +88,13 @@ impl Upstream {
 
     async fn attempt(&mut self, ask: &Ask) -> Result<SecretValue, Problem> {
         let now = system_clock().div_euclid(1000);
+        let of_session;
         let credentials = match &mut self.source {
             Source::Fixed(fixed) => &*fixed,
-            Source::Anywhere(anywhere) => anywhere.credentials(now).await?,
+            Source::Anywhere(sessions) => {
+                of_session = self::of_session(sessions.current().await.map_err(no_session)?);
+                &of_session
+            }
         };
         let (host, region) = (self.link.authority(), self.link.region());
         let caller = upstream::Caller { host, region, credentials };
@@ -154,11 +147,8 @@ impl Upstream {
         let away = |problem: Problem| NoSession::Away(problem.reason());
         let credentials = match &mut self.source {
             Source::Fixed(fixed) => &*fixed,
-            Source::Anywhere(anywhere) => {
-                anywhere.renew().await?;
-                // The session is the proof.
-                return Ok(());
-            }
+            // The session is the proof.
+            Source::Anywhere(sessions) => return sessions.current().await.map(|_| ()),
         };
         // STS of AWS has a host of its own; Outlast has one for all.
         if self.link.authority().starts_with("secretsmanager.") {
@@ -189,48 +179,24 @@ impl Upstream {
     }
 }
 
-impl Anywhere {
-    /// Credentials that are valid now.
-    async fn credentials(&mut self, now: i64) -> Result<&sigv4::Credentials, Problem> {
-        let left = self.session.as_ref().map_or(0, |(_, end)| end - now);
-        if left <= RENEW_SECONDS && (left <= 0 || now >= self.retry_at) {
-            self.retry_at = now + RETRY_SECONDS;
-            match self.renew().await {
-                Ok(()) => {}
-                // The old one is valid for a while.
-                Err(NoSession::Away(reason)) if left > 0 => {
-                    tracing::warn!(reason, "the session could not be renewed");
-                }
-                Err(NoSession::Away(reason)) => {
-                    return Err(Problem::Away(Away::Credentials(reason)));
-                }
-                Err(NoSession::Failed(failure)) => {
-                    self.session = None;
-                    return Err(Problem::Refused {
-                        status: 403,
-                        code: "AccessDeniedException".to_owned(),
-                        message: format!("Roles Anywhere gives no session: {}", failure.message()),
-                        scope: Scope::Everything,
-                    });
-                }
-            }
-        }
-        let none = || Problem::Away(Away::Credentials("there is no session".to_owned()));
-        self.session.as_ref().map(|(credentials, _)| credentials).ok_or_else(none)
+/// Credentials for a session's calls.
+fn of_session(session: &Session) -> sigv4::Credentials {
+    let copy = |secret: &Secret| Secret::new(secret.expose().to_vec());
+    sigv4::Credentials {
+        access_key_id: session.access_key_id.clone(),
+        secret: copy(&session.secret),
+        token: Some(copy(&session.token)),
     }
+}
 
-    async fn renew(&mut self) -> Result<(), NoSession> {
-        // From the files: the certificate may have been renewed.
-        let identity = self.options.identity(&self.base).map_err(NoSession::Failed)?;
-        let wanted = self.options.wanted().map_err(NoSession::Failed)?;
-        let session = create_session(&mut self.link, &wanted, &identity).await?;
-        tracing::info!(access_key_id = session.access_key_id, "Roles Anywhere gave a session");
-        let credentials = sigv4::Credentials {
-            access_key_id: session.access_key_id,
-            secret: session.secret,
-            token: Some(session.token),
-        };
-        self.session = Some((credentials, session.expiration));
-        Ok(())
+fn no_session(problem: NoSession) -> Problem {
+    match problem {
+        NoSession::Away(reason) => Problem::Away(Away::Credentials(reason)),
+        NoSession::Failed(failure) => Problem::Refused {
+            status: 403,
+            code: "AccessDeniedException".to_owned(),
+            message: format!("Roles Anywhere gives no session: {}", failure.message()),
+            scope: Scope::Everything,
+        },
     }
 }
