@@ -136,9 +136,7 @@ impl Cache {
     pub fn purge(&mut self, now_ms: u64) -> usize {
         let before = self.entries.len();
         let max = self.limits.ttl_ms.saturating_add(self.limits.stale_ms);
-        self.remove(|_, entry| {
-            now_ms.checked_sub(entry.fetched_ms).is_none_or(|age| age >= max)
-        });
+        self.remove(|_, entry| now_ms.checked_sub(entry.fetched_ms).is_none_or(|age| age >= max));
         before - self.entries.len()
     }
 

@@ -74,7 +74,9 @@ impl Imds {
         match rest {
             Some("" | "/") => Step::Text(200, self.role.clone()),
             Some(rest) if rest.strip_prefix('/') == Some(&self.role) => Step::Credentials,
-            _ if path == "/latest/meta-data/placement/region" => Step::Text(200, self.region.clone()),
+            _ if path == "/latest/meta-data/placement/region" => {
+                Step::Text(200, self.region.clone())
+            }
             _ => text(404, "not found\n"),
         }
     }
@@ -90,7 +92,8 @@ impl Imds {
         let token = hex::encode(bytes);
         self.tokens.retain(|_, end| *end > now_ms);
         if self.tokens.len() >= MAX_TOKENS
-            && let Some(first) = self.tokens.iter().min_by_key(|(_, end)| **end).map(|(key, _)| *key)
+            && let Some(first) =
+                self.tokens.iter().min_by_key(|(_, end)| **end).map(|(key, _)| *key)
         {
             self.tokens.remove(&first);
         }
@@ -109,7 +112,9 @@ impl Imds {
 }
 
 fn is_local(headers: &HeaderMap) -> bool {
-    let Some(host) = headers.get("host").and_then(|value| value.to_str().ok()) else { return false };
+    let Some(host) = headers.get("host").and_then(|value| value.to_str().ok()) else {
+        return false;
+    };
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,

@@ -165,8 +165,7 @@ impl Inner {
     }
 
     fn map(&mut self, size: usize) -> Result<MmapMut, MemoryError> {
-        let bytes =
-            MmapMut::map_anon(size).map_err(|error| MemoryError::Map(error.to_string()))?;
+        let bytes = MmapMut::map_anon(size).map_err(|error| MemoryError::Map(error.to_string()))?;
         #[cfg(target_os = "linux")]
         for advice in [memmap2::Advice::DontDump, memmap2::Advice::DontFork] {
             // Older kernels may not know the advice: then the limit on core dumps is what remains.

@@ -128,8 +128,7 @@ pub fn request(
     named.push(("authorization", authorization));
     let mut headers = HeaderMap::new();
     for (name, value) in &named {
-        let value =
-            HeaderValue::from_str(value).map_err(|_| SessionError::Request("a header"))?;
+        let value = HeaderValue::from_str(value).map_err(|_| SessionError::Request("a header"))?;
         let name = HeaderName::from_lowercase(name.as_bytes());
         headers.insert(name.map_err(|_| SessionError::Request("a header"))?, value);
     }
@@ -153,11 +152,7 @@ fn encoded(text: &str) -> String {
 }
 
 /// Reads the answer. `error_type` is the header `x-amzn-errortype`.
-pub fn answer(
-    status: u16,
-    error_type: Option<&str>,
-    body: &[u8],
-) -> Result<Session, SessionError> {
+pub fn answer(status: u16, error_type: Option<&str>, body: &[u8]) -> Result<Session, SessionError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Answer {
@@ -201,7 +196,8 @@ fn refusal(status: u16, error_type: Option<&str>, body: &[u8]) -> SessionError {
         message: String,
     }
     let error: Body = serde_json::from_slice(body).unwrap_or_default();
-    let kind = error_type.map_or(error.kind.as_str(), |kind| kind.split(':').next().unwrap_or(kind));
+    let kind =
+        error_type.map_or(error.kind.as_str(), |kind| kind.split(':').next().unwrap_or(kind));
     let code = kind.rsplit('#').next().unwrap_or_default();
     if status >= 500 || status == 429 || code.is_empty() {
         return SessionError::Away(status);

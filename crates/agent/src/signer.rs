@@ -47,7 +47,9 @@ pub enum SignError {
     #[error("the certificate is not for this private key")]
     Pair,
     /// There are too many certificates.
-    #[error("there are more than {MAX_CHAIN} certificates between the machine's and the trust anchor")]
+    #[error(
+        "there are more than {MAX_CHAIN} certificates between the machine's and the trust anchor"
+    )]
     Chain,
     /// The key cannot be used.
     #[error("the private key cannot be used: {0}")]
@@ -97,7 +99,8 @@ impl Identity {
         let scheme = |row: &&'static Scheme| {
             spec.signing.iter().any(|algorithm| algorithm.family == row.family)
         };
-        let scheme = SCHEMES.iter().find(scheme).ok_or_else(|| SignError::Kind(spec.name.into()))?;
+        let scheme =
+            SCHEMES.iter().find(scheme).ok_or_else(|| SignError::Kind(spec.name.into()))?;
         let algorithm = match spec.signing_algorithm(scheme.kms_name) {
             Some(row) => row,
             // KMS ties the hash to the curve; Roles Anywhere wants SHA-256 with all curves.
@@ -213,7 +216,10 @@ mod tests {
             (&[0, 255], "255"),
             (&[1, 0], "256"),
             (&[0xff; 8], "18446744073709551615"),
-            (&[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], "340282366920938463463374607431768211456"),
+            (
+                &[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+                "340282366920938463463374607431768211456",
+            ),
         ] {
             assert_eq!(decimal(bytes), expected);
         }

@@ -116,8 +116,7 @@ pub fn render(
     let rendered = environment
         .template_from_named_str(name, template)
         .and_then(|template| template.render(()));
-    let needs: Vec<Ask> =
-        needs.lock().unwrap_or_else(PoisonError::into_inner).drain().collect();
+    let needs: Vec<Ask> = needs.lock().unwrap_or_else(PoisonError::into_inner).drain().collect();
     if !needs.is_empty() {
         if known.len() + needs.len() > MAX_SECRETS {
             return Err(TemplateError(format!("it names more than {MAX_SECRETS} secrets")));

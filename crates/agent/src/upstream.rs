@@ -93,7 +93,8 @@ const OF_IDENTITY: &[&str] = &[
     "UnrecognizedClientException",
 ];
 /// Errors of clients that say no more than that the service has too much to do.
-const OF_THE_MOMENT: &[&str] = &["ThrottlingException", "TooManyRequestsException", "LimitExceededException"];
+const OF_THE_MOMENT: &[&str] =
+    &["ThrottlingException", "TooManyRequestsException", "LimitExceededException"];
 
 /// The signed request for a secret. `now` is the time in seconds since 1970.
 pub fn request(ask: &Ask, caller: &Caller<'_>, now: i64) -> Result<Request<Vec<u8>>, ApiError> {
@@ -170,7 +171,9 @@ fn judge(status: u16, code: String, message: String) -> Problem {
     }
     if code.is_empty() {
         // Not the service: a proxy, perhaps.
-        return Problem::Away(Away::Connection(format!("an answer with status {status} and no error")));
+        return Problem::Away(Away::Connection(format!(
+            "an answer with status {status} and no error"
+        )));
     }
     let scope = match OF_IDENTITY.contains(&code.as_str()) {
         true => Scope::Everything,
@@ -203,9 +206,11 @@ impl Problem {
             Self::Away(Away::Connection(_)) => {
                 Answer::error(502, "ConnectionError", "Secrets Manager cannot be reached")
             }
-            Self::Away(Away::Credentials(_)) => {
-                Answer::error(502, "ConnectionError", "the service that gives credentials cannot be reached")
-            }
+            Self::Away(Away::Credentials(_)) => Answer::error(
+                502,
+                "ConnectionError",
+                "the service that gives credentials cannot be reached",
+            ),
             Self::Away(Away::Answered(status, code, message)) => {
                 let code = if code.is_empty() { "InternalFailure" } else { code };
                 Answer::error(*status, code, message)
@@ -234,7 +239,8 @@ impl Members<'_> {
         let room = 512 + string.map_or(0, str::len) + binary.map_or(0, str::len);
         // Long enough from the start: a buffer that grows leaves copies behind.
         let stages = raw(self.stages).unwrap_or_default();
-        let room = room + stages.len() + 2 * (self.arn.len() + self.name.len() + self.version_id.len());
+        let room =
+            room + stages.len() + 2 * (self.arn.len() + self.name.len() + self.version_id.len());
         let mut out = Zeroizing::new(Vec::with_capacity(room));
         let mut push = |part: &str| out.extend_from_slice(part.as_bytes());
         push("{\"ARN\":");

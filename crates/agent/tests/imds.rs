@@ -43,9 +43,15 @@ fn credentials_need_a_token_that_is_still_valid() {
     let shown = [(TOKEN, token.as_str())];
     let get = |imds: &mut Imds, path: &str, now| read(imds, "GET", path, &shown, now);
     assert_eq!(get(&mut imds, ROLE, 2_000), Step::Text(200, "machines".into()));
-    assert_eq!(get(&mut imds, ROLE.trim_end_matches('/'), 2_000), Step::Text(200, "machines".into()));
+    assert_eq!(
+        get(&mut imds, ROLE.trim_end_matches('/'), 2_000),
+        Step::Text(200, "machines".into())
+    );
     assert_eq!(get(&mut imds, &format!("{ROLE}machines"), 60_999), Step::Credentials);
-    assert_eq!(get(&mut imds, "/latest/meta-data/placement/region", 2_000), Step::Text(200, "eu-central-1".into()));
+    assert_eq!(
+        get(&mut imds, "/latest/meta-data/placement/region", 2_000),
+        Step::Text(200, "eu-central-1".into())
+    );
     assert_eq!(status(&get(&mut imds, &format!("{ROLE}others"), 2_000)), 404);
     assert_eq!(status(&get(&mut imds, "/latest/user-data", 2_000)), 404);
     assert_eq!(status(&get(&mut imds, &format!("{ROLE}machines"), 61_000)), 401);
@@ -58,7 +64,8 @@ fn credentials_need_a_token_that_is_still_valid() {
 fn tokens_are_given_by_a_put_from_this_machine_only() {
     let mut imds = imds();
     let path = "/latest/api/token";
-    let put = |imds: &mut Imds, headers: &[(&str, &str)]| status(&read(imds, "PUT", path, headers, 0));
+    let put =
+        |imds: &mut Imds, headers: &[(&str, &str)]| status(&read(imds, "PUT", path, headers, 0));
     assert_eq!(put(&mut imds, &[(TTL, "21600")]), 200);
     for wrong in ["0", "21601", "-1", "soon", ""] {
         assert_eq!(put(&mut imds, &[(TTL, wrong)]), 400, "{wrong}");
@@ -75,7 +82,8 @@ fn tokens_are_given_by_a_put_from_this_machine_only() {
         ("127.0.0.1.evil.example", 403),
         ("", 403),
     ] {
-        let request = Request::builder().method("PUT").uri(path).header("host", host).header(TTL, "1");
+        let request =
+            Request::builder().method("PUT").uri(path).header("host", host).header(TTL, "1");
         let step = imds.read(&request.body(()).unwrap().into_parts().0, 0);
         assert_eq!(status(&step), expected, "{host}");
     }

@@ -53,7 +53,10 @@ fn fetch(id: &str, version: Option<&str>, stage: Option<&str>, refresh: bool) ->
 fn secrets_are_named_by_query_or_path() {
     for (target, expected) in [
         ("/secretsmanager/get?secretId=a", fetch("a", None, None, false)),
-        ("/secretsmanager/get?secretId=a%2Fb&versionId=v&versionStage=AWSPREVIOUS", fetch("a/b", Some("v"), Some("AWSPREVIOUS"), false)),
+        (
+            "/secretsmanager/get?secretId=a%2Fb&versionId=v&versionStage=AWSPREVIOUS",
+            fetch("a/b", Some("v"), Some("AWSPREVIOUS"), false),
+        ),
         ("/secretsmanager/get?secretId=a+b", fetch("a b", None, None, false)),
         ("/secretsmanager/get?secretId=a&refreshNow=true", fetch("a", None, None, true)),
         ("/secretsmanager/get?secretId=a&refreshNow=1", fetch("a", None, None, true)),
@@ -62,7 +65,15 @@ fn secrets_are_named_by_query_or_path() {
         ("/v1/a", fetch("a", None, None, false)),
         ("/v1/a/b/c?versionStage=s&refreshNow=True", fetch("a/b/c", None, Some("s"), true)),
         ("/v1/a%2Fb", fetch("a/b", None, None, false)),
-        ("/v1/arn:aws:secretsmanager:eu-central-1:123456789012:secret:a-AbCdEf", fetch("arn:aws:secretsmanager:eu-central-1:123456789012:secret:a-AbCdEf", None, None, false)),
+        (
+            "/v1/arn:aws:secretsmanager:eu-central-1:123456789012:secret:a-AbCdEf",
+            fetch(
+                "arn:aws:secretsmanager:eu-central-1:123456789012:secret:a-AbCdEf",
+                None,
+                None,
+                false,
+            ),
+        ),
     ] {
         assert_eq!(get(target), expected, "{target}");
     }

@@ -31,7 +31,8 @@ fn machine(spec: &'static str) -> (Authority, Authority, Certificate, PrivateKey
     let row = KeySpec::by_name(spec).unwrap();
     let stored = row.generate().unwrap();
     let key = PrivateKey::parse(row.to_pkcs8(&stored).unwrap().expose()).unwrap();
-    let leaf = plan("ECC_NIST_P256", "machine").public_key(&key.public_key).serial(0x1234_5678_9abc);
+    let leaf =
+        plan("ECC_NIST_P256", "machine").public_key(&key.public_key).serial(0x1234_5678_9abc);
     let certificate = leaf.issue(Some(&sub)).certificate;
     (root, sub, certificate, key)
 }
@@ -52,7 +53,13 @@ fn every_kind_of_key_signs_a_request_that_verifies() {
         let identity = Identity::of_key(&chain, &key).unwrap();
         let request = request(&wanted(), &identity, HOST, REGION, START).unwrap();
         assert_eq!((request.method().as_str(), request.uri().path()), ("POST", "/sessions"));
-        assert!(request.uri().query().unwrap().contains("roleArn=arn%3Aaws%3Aiam%3A%3A123456789012%3Arole%2Fa%2Bb"));
+        assert!(
+            request
+                .uri()
+                .query()
+                .unwrap()
+                .contains("roleArn=arn%3Aaws%3Aiam%3A%3A123456789012%3Arole%2Fa%2Bb")
+        );
         assert_eq!(request.body(), br#"{"durationSeconds":900}"#);
         let sent = STANDARD.decode(&request.headers()["x-amz-x509"]).unwrap();
         assert_eq!(sent, certificate.der());
@@ -109,7 +116,9 @@ fn answers_are_sessions_refusals_or_absences() {
     assert_eq!((session.access_key_id.as_str(), session.expiration), ("ASIA1", START + 3600));
     assert_eq!((session.secret.expose(), session.token.expose()), (&b"s"[..], &b"t"[..]));
     let refused = answer(403, Some("AccessDeniedException:http://x"), br#"{"message":"no"}"#).err();
-    let Some(SessionError::Refused { status, code, message }) = refused else { panic!("{refused:?}") };
+    let Some(SessionError::Refused { status, code, message }) = refused else {
+        panic!("{refused:?}")
+    };
     assert_eq!((status, code.as_str(), message.as_str()), (403, "AccessDeniedException", "no"));
     assert_eq!(answer(503, None, b"").err(), Some(SessionError::Away(503)));
     assert_eq!(answer(404, None, b"<html>").err(), Some(SessionError::Away(404)));

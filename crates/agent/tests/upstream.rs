@@ -21,7 +21,8 @@ fn a_question_is_signed_and_names_the_version() {
     let secret = || Secret::new(b"a-secret".to_vec());
     let credentials =
         Credentials { access_key_id: "AKIDEXAMPLE".into(), secret: secret(), token: None };
-    let caller = Caller { host: "localhost:8443", region: "eu-central-1", credentials: &credentials };
+    let caller =
+        Caller { host: "localhost:8443", region: "eu-central-1", credentials: &credentials };
     let request = request(&ask(Some("v"), Some("s")), &caller, NOW).unwrap();
     assert_eq!(request.headers()["x-amz-target"], "secretsmanager.GetSecretValue");
     let body: Value = serde_json::from_slice(request.body()).unwrap();
@@ -46,9 +47,13 @@ fn a_secret_is_written_as_aws_agent_writes_it() {
     let found = answer(200, body.as_bytes()).ok().unwrap();
     let expected = r#"{"ARN":"arn:x","Name":"n","VersionId":"v","SecretString":"{\"a\":\"\\u00e9\\n\"}","VersionStages":["AWSCURRENT"],"CreatedDate":"1569534789.046"}"#;
     assert_eq!(String::from_utf8(found.body.to_vec()).unwrap(), expected);
-    assert_eq!((found.name.as_str(), found.arn.as_str(), found.version_id.as_str()), ("n", "arn:x", "v"));
+    assert_eq!(
+        (found.name.as_str(), found.arn.as_str(), found.version_id.as_str()),
+        ("n", "arn:x", "v")
+    );
     let found = answer(200, br#"{"ARN":"a","Name":"n","VersionId":"v","SecretBinary":"AAE="}"#);
-    let expected = r#"{"ARN":"a","Name":"n","VersionId":"v","SecretBinary":"AAE=","CreatedDate":null}"#;
+    let expected =
+        r#"{"ARN":"a","Name":"n","VersionId":"v","SecretBinary":"AAE=","CreatedDate":null}"#;
     assert_eq!(String::from_utf8(found.ok().unwrap().body.to_vec()).unwrap(), expected);
 }
 
@@ -120,7 +125,10 @@ fn clients_get_the_errors_of_aws_agent() {
         (504, r#"{"__type":"TimeoutError","message":"Timeout"}"#.into())
     );
     let (status, text) = shown(&Problem::Away(Away::Connection("secret reason".into())));
-    assert!(status == 502 && text.contains("ConnectionError") && !text.contains("reason"), "{text}");
+    assert!(
+        status == 502 && text.contains("ConnectionError") && !text.contains("reason"),
+        "{text}"
+    );
     let (status, text) = shown(&problem(503, ""));
     assert!(status == 503 && text.contains("InternalFailure"), "{text}");
 }

@@ -55,5 +55,6 @@ pub fn verify(head: &Parts, body: &[u8]) -> Result<Verified, String> {
             && row.verify(&public_key, message, &signature).is_ok()
     });
     let (algorithm, serial, scope) = (algorithm.to_owned(), serial.to_owned(), scope.to_owned());
-    fits.then_some(Verified { algorithm, serial, scope, signed }).ok_or("the signature is wrong".into())
+    fits.then_some(Verified { algorithm, serial, scope, signed })
+        .ok_or("the signature is wrong".into())
 }

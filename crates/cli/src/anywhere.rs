@@ -77,7 +77,9 @@ pub(crate) enum NoSession {
 impl From<NoSession> for Failure {
     fn from(problem: NoSession) -> Self {
         match problem {
-            NoSession::Away(reason) => Self::new(format!("Roles Anywhere cannot be reached: {reason}")),
+            NoSession::Away(reason) => {
+                Self::new(format!("Roles Anywhere cannot be reached: {reason}"))
+            }
             NoSession::Failed(failure) => failure,
         }
     }
@@ -250,9 +252,10 @@ pub(crate) fn located(path: &Path, base: &Path) -> Result<PathBuf, Failure> {
         return Err(Failure::new(format!("{CREDENTIAL}{name} does not name a credential")));
     }
     let folder = std::env::var_os("CREDENTIALS_DIRECTORY").ok_or_else(|| {
-        Failure::new(format!("{CREDENTIAL}{name}: no credentials were passed to this process")).hint(
-            format!("the unit needs LoadCredential={name}:FILE or LoadCredentialEncrypted={name}:FILE"),
-        )
+        Failure::new(format!("{CREDENTIAL}{name}: no credentials were passed to this process"))
+            .hint(format!(
+                "the unit needs LoadCredential={name}:FILE or LoadCredentialEncrypted={name}:FILE"
+            ))
     })?;
     Ok(PathBuf::from(folder).join(name))
 }

@@ -40,7 +40,9 @@ mod values;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use outlast_terminal::{completions, credentials_file, failure, files, output, profile, shell, temporary};
+use outlast_terminal::{
+    completions, credentials_file, failure, files, output, profile, shell, temporary,
+};
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 

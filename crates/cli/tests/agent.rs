@@ -132,8 +132,9 @@ impl Agent {
     fn send(&self, target: &str, headers: &str) -> (u16, String) {
         let port = self.0.port("listening on http://127.0.0.1:");
         let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        let request =
-            format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n");
+        let request = format!(
+            "GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n"
+        );
         let (status, _, body) = exchange(stream, &request);
         (status, body)
     }
@@ -168,7 +169,10 @@ fn clients_of_aws_agent_get_what_they_expect() {
     assert_eq!(agent.secret("/v1/path/to/b"), ok("two"));
     assert_eq!(agent.send("/ping", ""), ok("healthy"));
     assert_eq!(agent.send("/v1/a", ""), (403, "Bad Token".into()));
-    assert_eq!(agent.send("/v1/a", "X-Aws-Parameters-Secrets-Token: wrong\r\n"), (403, "Bad Token".into()));
+    assert_eq!(
+        agent.send("/v1/a", "X-Aws-Parameters-Secrets-Token: wrong\r\n"),
+        (403, "Bad Token".into())
+    );
     let both = format!("X-Vault-Token: {TOKEN}\r\nX-Forwarded-For: 192.0.2.1\r\n");
     assert_eq!(agent.send("/v1/a", &both), (400, "Forwarded".into()));
     assert_eq!(agent.get("/v1/"), (400, "missing secret ID".into()));
@@ -309,7 +313,9 @@ fn connections_are_limited() {
     let agent = world.start("max_conn = 2");
     let port = agent.0.port("listening on http://127.0.0.1:");
     let open: Vec<_> = (0..2).map(|_| TcpStream::connect(("127.0.0.1", port)).unwrap()).collect();
-    until("the third is too many", || agent.get("/v1/a") == (429, "Connection limit exceeded".into()));
+    until("the third is too many", || {
+        agent.get("/v1/a") == (429, "Connection limit exceeded".into())
+    });
     assert_eq!(agent.send("/ping", ""), ok("healthy"));
     drop(open);
     until("there is room again", || agent.get("/v1/a").0 == 200);
@@ -361,11 +367,15 @@ fn callers_of_the_socket_get_what_their_rules_grant() {
     // By its ARN, too.
     let arn = "/v1/arn:aws:secretsmanager:eu-central-1:123456789012:secret:web/x-AbCdEf";
     assert!(curl(&socket, arn, None).contains("ResourceNotFound"));
-    assert!(curl(&socket, "/v1/arn:aws:secretsmanager:eu-central-1:123456789012:secret:a-AbCdEf", None).contains("AccessDenied"));
+    assert!(
+        curl(&socket, "/v1/arn:aws:secretsmanager:eu-central-1:123456789012:secret:a-AbCdEf", None)
+            .contains("AccessDenied")
+    );
     if uid != 0 {
         return skip("only root can be another user");
     }
-    std::fs::set_permissions(world.stub.folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::set_permissions(world.stub.folder.path(), std::fs::Permissions::from_mode(0o755))
+        .unwrap();
     assert!(curl(&socket, "/v1/web/x", Some(65534)).contains("three"));
     assert!(curl(&socket, "/v1/a", Some(65534)).contains("AccessDeniedException"));
     assert!(curl(&socket, "/v1/web/x", Some(65533)).contains("AccessDeniedException"));
@@ -377,7 +387,8 @@ fn callers_of_the_socket_get_what_their_rules_grant() {
 fn a_socket_is_taken_over_from_a_dead_agent_only() {
     let world = World::new();
     let socket = world.text("agent.sock");
-    let text = format!("http = false\nsocket = '{socket}'\n[[caller]]\nuser = 0\nsecrets = ['a']\n");
+    let text =
+        format!("http = false\nsocket = '{socket}'\n[[caller]]\nuser = 0\nsecrets = ['a']\n");
     let agent = world.start(&text);
     let error = fail(&mut world.command(&text), 1);
     assert!(error.contains("another process listens"), "{error}");
@@ -429,9 +440,10 @@ fn files_are_written_whole_and_programs_are_told() {
     world.say("a", Says::Text("two"));
     until("the files changed", || read("plain") == "two" && read("conf") == "app:p:two\n");
     until("they were told again", || read("told") == "told\ntold\n" && read("run") == "run\nrun\n");
-    // Replaced, not written to: whoever has the old one open reads the old one to its end.
+    // Replaced, not written to: a program that has the old one open reads it to its end.
     assert_ne!(std::fs::metadata(path("plain")).unwrap().ino(), inode);
-    let names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let names: Vec<_> =
+        std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names.len(), 5, "{names:?}");
     // Away: the files stay. Refused: they go.
     world.stub.down(true);
@@ -507,7 +519,8 @@ fn the_token_may_be_in_a_file_or_a_credential_of_systemd() {
     by_file.env("AWS_TOKEN", format!("file://{}", file.display()));
     let mut by_credential = world.command("");
     by_credential.env("AWS_TOKEN", "file://credential:token").env("CREDENTIALS_DIRECTORY", folder);
-    let mut by_other = world.command("ssrf_env_variables = ['OTHER', 'MINE']\nssrf_headers = ['x-mine']");
+    let mut by_other =
+        world.command("ssrf_env_variables = ['OTHER', 'MINE']\nssrf_headers = ['x-mine']");
     by_other.env("MINE", TOKEN).env_remove("AWS_TOKEN");
     for (command, header) in [
         (&mut by_file, "X-Vault-Token"),
@@ -568,7 +581,10 @@ fn mistakes_are_told_at_the_start() {
     }
     let mut no_token = world.command("");
     let text = fail(no_token.env_remove("AWS_TOKEN"), 1);
-    assert!(text.contains("there is no token") && text.contains("hint: AWS_TOKEN=file://"), "{text}");
+    assert!(
+        text.contains("there is no token") && text.contains("hint: AWS_TOKEN=file://"),
+        "{text}"
+    );
     let mut broken = world.command("");
     let text = fail(broken.env("AWS_TOKEN", "with\nline"), 1);
     assert!(text.contains("not usable") && !text.contains("with"), "{text}");

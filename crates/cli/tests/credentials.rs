@@ -5,9 +5,9 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 use http::request::Parts;
+use outlast_crypto::Secret;
 use outlast_crypto::encrypted;
 use outlast_crypto::keys::Form;
-use outlast_crypto::Secret;
 use outlast_net::policy::Policy;
 use outlast_net::server::system_clock;
 use outlast_pki::object::{Kind, Object};
@@ -48,7 +48,8 @@ fn service(state: &Shared) -> Handler {
             assert_eq!(head.headers["x-amz-security-token"], "session-token");
             let id = head.headers["authorization"].to_str().unwrap();
             assert!(id.contains("Credential=ASIAEXAMPLE"), "{id}");
-            let value = json!({"ARN": "arn:x", "Name": "a", "VersionId": "v", "SecretString": "one"});
+            let value =
+                json!({"ARN": "arn:x", "Name": "a", "VersionId": "v", "SecretString": "one"});
             return Some((200, Vec::new(), value.to_string()));
         }
         assert_eq!((head.method.as_str(), head.uri.path()), ("POST", "/sessions"));
@@ -134,7 +135,10 @@ fn every_kind_of_key_gets_credentials() {
         let found = world.process();
         assert_eq!(found["Version"], 1, "{spec}");
         assert!(found["AccessKeyId"].as_str().unwrap().starts_with("ASIAEXAMPLE"));
-        assert_eq!((&found["SecretAccessKey"], &found["SessionToken"]), (&json!(SECRET), &json!("session-token")));
+        assert_eq!(
+            (&found["SecretAccessKey"], &found["SessionToken"]),
+            (&json!(SECRET), &json!("session-token"))
+        );
         assert!(found["Expiration"].as_str().unwrap().ends_with('Z'));
         assert_eq!(world.last(), algorithm, "{spec}");
     }
@@ -159,7 +163,10 @@ fn every_form_of_key_gets_credentials() {
     world.stub.write("machine.key", pem(Kind::EncryptedPrivateKey, sealed));
     let file = world.stub.write("passphrase", "correct horse battery\n");
     let text = fail(&mut world.command("process"), 1);
-    assert!(text.contains("has a passphrase") && text.contains("hint: give --passphrase-file"), "{text}");
+    assert!(
+        text.contains("has a passphrase") && text.contains("hint: give --passphrase-file"),
+        "{text}"
+    );
     succeed(world.command("process").arg("--passphrase-file").arg(&file));
     world.stub.write("passphrase", "wrong");
     let text = fail(world.command("process").arg("--passphrase-file").arg(&file), 1);
@@ -186,7 +193,11 @@ fn refusals_and_mistakes_say_what_to_do() {
     world.machine("ML_DSA_65");
     world.state.lock().unwrap().refuse = Some((403, "AccessDeniedException"));
     let text = fail(&mut world.command("process"), 1);
-    assert!(text.contains("AccessDeniedException: text") && text.contains("hint: check that the trust anchor"), "{text}");
+    assert!(
+        text.contains("AccessDeniedException: text")
+            && text.contains("hint: check that the trust anchor"),
+        "{text}"
+    );
     world.state.lock().unwrap().refuse = Some((503, "ServiceUnavailable"));
     let text = fail(&mut world.command("process"), 1);
     assert!(text.contains("cannot be reached"), "{text}");
@@ -194,7 +205,8 @@ fn refusals_and_mistakes_say_what_to_do() {
     let text = fail(&mut world.command("process"), 1);
     assert!(text.contains("cannot be reached"), "{text}");
     let mut command = outlast();
-    let text = fail(command.args(["credentials", "process", "--endpoint-url", "https://localhost"]), 1);
+    let text =
+        fail(command.args(["credentials", "process", "--endpoint-url", "https://localhost"]), 1);
     assert!(text.contains("--trust-anchor-arn is missing"), "{text}");
     let now = system_clock().div_euclid(1000);
     let new = New { days: 1, ..New::of("EndEntityClientAuthCertificate", "old", now - 3 * 86_400) };
@@ -203,7 +215,10 @@ fn refusals_and_mistakes_say_what_to_do() {
     world.stub.write("machine.key", old.key_pem());
     let text = fail(&mut world.command("process"), 1);
     assert!(text.contains("certificate ended at"), "{text}");
-    assert_eq!(world.command("process").args(["--session-duration", "5"]).output().unwrap().status.code(), Some(2));
+    assert_eq!(
+        world.command("process").args(["--session-duration", "5"]).output().unwrap().status.code(),
+        Some(2)
+    );
 }
 
 #[test]
@@ -222,7 +237,9 @@ fn a_metadata_service_gives_credentials_to_those_with_a_token() {
     let mut command = world.command("serve");
     let process = Process::start(command.args(["--port", "0"]), 2, world.stub.folder.path());
     let port = process.port("listening on http://127.0.0.1:");
-    assert!(process.lines[1].starts_with("export AWS_EC2_METADATA_SERVICE_ENDPOINT=http://127.0.0.1:"));
+    assert!(
+        process.lines[1].starts_with("export AWS_EC2_METADATA_SERVICE_ENDPOINT=http://127.0.0.1:")
+    );
     let send = |method: &str, path: &str, headers: &str| {
         let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
         let request = format!(
@@ -240,7 +257,10 @@ fn a_metadata_service_gives_credentials_to_those_with_a_token() {
     assert_eq!(send("GET", role, &shown).2, "machines");
     let document = send("GET", &format!("{role}machines"), &shown).2;
     let value: Value = serde_json::from_str(&document).unwrap();
-    assert_eq!((&value["Code"], &value["AccessKeyId"]), (&json!("Success"), &json!("ASIAEXAMPLE1")));
+    assert_eq!(
+        (&value["Code"], &value["AccessKeyId"]),
+        (&json!("Success"), &json!("ASIAEXAMPLE1"))
+    );
     // A session that is long enough is used again.
     send("GET", &format!("{role}machines"), &shown);
     assert_eq!(world.state.lock().unwrap().algorithms.len(), 1);
@@ -275,7 +295,9 @@ fn boto3_reads_the_metadata_service() {
     let line: Vec<String> = std::iter::once(env!("CARGO_BIN_EXE_outlast").to_owned())
         .chain(world.command("process").get_args().map(|word| word.to_string_lossy().into_owned()))
         .collect();
-    let config = world.stub.write("config", format!("[profile web]\ncredential_process = {}\n", line.join(" ")));
+    let config = world
+        .stub
+        .write("config", format!("[profile web]\ncredential_process = {}\n", line.join(" ")));
     let mut python = Command::new("python3");
     python.args(["-c", script]).env("AWS_CONFIG_FILE", config).env("AWS_PROFILE", "web");
     assert_eq!(succeed(&mut python).trim(), format!("ASIAEXAMPLE2 {SECRET} session-token"));
@@ -285,7 +307,9 @@ fn boto3_reads_the_metadata_service() {
 fn the_credentials_file_is_updated_and_the_rest_of_it_stays() {
     let world = World::new();
     world.machine("ML_DSA_65");
-    let file = world.stub.write("credentials", "# mine\n[default]\naws_access_key_id = kept\n[web]\nregion = x\n");
+    let file = world
+        .stub
+        .write("credentials", "# mine\n[default]\naws_access_key_id = kept\n[web]\nregion = x\n");
     let mut command = world.command("update");
     command.args(["--profile", "web"]).env("AWS_SHARED_CREDENTIALS_FILE", &file);
     let text = succeed(command.arg("--once"));
@@ -327,7 +351,8 @@ fn the_agent_gets_its_credentials_by_a_certificate() {
     let port = agent.port("listening on http://127.0.0.1:");
     let get = || {
         let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        let request = "GET /v1/a HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Vault-Token: t\r\n\r\n";
+        let request =
+            "GET /v1/a HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Vault-Token: t\r\n\r\n";
         let (status, _, body) = exchange(stream, request);
         (status, body)
     };

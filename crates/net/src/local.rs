@@ -96,8 +96,6 @@ impl<A: Answers> Local<A> {
             match listener.accept().await {
                 Ok((stream, peer)) => {
                     let _ = stream.set_nodelay(true);
-                    // Answers do not pass a router, whatever address this listens at.
-                    let _ = stream.set_ttl(1);
                     tokio::spawn(self.clone().connection(stream, Origin::Tcp(peer)));
                 }
                 Err(error) => refused(&error).await,

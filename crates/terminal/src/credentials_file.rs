@@ -70,13 +70,13 @@ mod tests {
 
     fn written(text: &str) -> String {
         let secret = |text: &str| Secret::new(text.into());
-        let written =
-            Written { access_key_id: "ID", secret: &secret("S=1"), token: &secret("T") };
+        let written = Written { access_key_id: "ID", secret: &secret("S=1"), token: &secret("T") };
         let out = with(&secret(text), "web", &written);
         String::from_utf8(out.expose().to_vec()).unwrap()
     }
 
-    const NEW: &str = "[web]\naws_access_key_id = ID\naws_secret_access_key = S=1\naws_session_token = T\n";
+    const NEW: &str =
+        "[web]\naws_access_key_id = ID\naws_secret_access_key = S=1\naws_session_token = T\n";
 
     #[test]
     fn only_the_profile_changes() {

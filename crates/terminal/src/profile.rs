@@ -189,7 +189,13 @@ impl Connection {
 
     /// Completes what no option and no variable says by other settings.
     #[must_use]
-    pub fn or(mut self, profile: Option<&str>, endpoint_url: Option<&str>, region: Option<&str>, ca_bundle: Option<&Path>) -> Self {
+    pub fn or(
+        mut self,
+        profile: Option<&str>,
+        endpoint_url: Option<&str>,
+        region: Option<&str>,
+        ca_bundle: Option<&Path>,
+    ) -> Self {
         self.profile = self.profile.or_else(|| profile.map(str::to_owned));
         self.endpoint_url = self.endpoint_url.or_else(|| endpoint_url.map(str::to_owned));
         self.region = self.region.or_else(|| region.map(str::to_owned));

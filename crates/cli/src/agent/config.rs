@@ -256,7 +256,12 @@ impl File {
                 self.ssrf_env_variables,
                 base,
             )?,
-            rules: self.caller.into_iter().enumerate().map(Caller::rule).collect::<Result<_, _>>()?,
+            rules: self
+                .caller
+                .into_iter()
+                .enumerate()
+                .map(Caller::rule)
+                .collect::<Result<_, _>>()?,
             limits,
             max_connections: as_usize(max_conn),
             upstream,
@@ -389,9 +394,9 @@ fn number(
         Some(Number::Number(number)) => Some(*number),
         Some(Number::Text(text)) => text.parse().ok(),
     };
-    number.filter(|number| range.contains(number)).ok_or_else(|| {
-        Failure::new(format!("{key} must be {} to {}", range.start(), range.end()))
-    })
+    number
+        .filter(|number| range.contains(number))
+        .ok_or_else(|| Failure::new(format!("{key} must be {} to {}", range.start(), range.end())))
 }
 
 fn log(level: Option<&str>) -> Result<String, Failure> {
@@ -403,7 +408,11 @@ fn log(level: Option<&str>) -> Result<String, Failure> {
     }
 }
 
-fn tcp(is_http: bool, address: Option<&str>, port: Option<&Number>) -> Result<Option<SocketAddr>, Failure> {
+fn tcp(
+    is_http: bool,
+    address: Option<&str>,
+    port: Option<&Number>,
+) -> Result<Option<SocketAddr>, Failure> {
     if !is_http {
         return Ok(None);
     }
@@ -455,8 +464,9 @@ fn interface(
         return Err(Failure::new("ssrf_headers and ssrf_env_variables must not be empty"));
     }
     let token_headers = headers.iter().map(|name| {
-        name.parse::<HeaderName>()
-            .map_err(|_| Failure::new(format!("{name:?} in ssrf_headers is not the name of a header")))
+        name.parse::<HeaderName>().map_err(|_| {
+            Failure::new(format!("{name:?} in ssrf_headers is not the name of a header"))
+        })
     });
     Ok(Interface {
         path_prefix,

@@ -74,7 +74,11 @@ impl Rendered {
     }
 
     /// Renews the file for ever, and at once when `again` changes.
-    pub(super) async fn run(mut self, agent: Arc<Agent>, mut again: tokio::sync::watch::Receiver<u64>) {
+    pub(super) async fn run(
+        mut self,
+        agent: Arc<Agent>,
+        mut again: tokio::sync::watch::Receiver<u64>,
+    ) {
         loop {
             let pause = if self.is_sound { self.settings.refresh } else { AGAIN };
             tokio::select! {
@@ -106,7 +110,11 @@ impl Rendered {
             }
             Err(NoContent::Gone(reason)) if self.settings.keep_when_revoked => {
                 agent.counts().file("failed");
-                tracing::error!(path, reason, "a file has no secret any more, and stays as configured");
+                tracing::error!(
+                    path,
+                    reason,
+                    "a file has no secret any more, and stays as configured"
+                );
             }
             Err(NoContent::Gone(reason)) => {
                 agent.counts().file("removed");
@@ -202,14 +210,18 @@ impl Notify {
             Self::Signal { signal, pid_file } => {
                 let text = std::fs::read_to_string(pid_file).map_err(|error| error.to_string())?;
                 let number = text.trim().parse::<i32>().ok().filter(|number| *number > 1);
-                let pid = number.and_then(Pid::from_raw).ok_or("there is no process id in pid_file")?;
+                let pid =
+                    number.and_then(Pid::from_raw).ok_or("there is no process id in pid_file")?;
                 kill_process(pid, *signal).map_err(|error| error.to_string())
             }
             Self::Command(words) => {
                 let (program, rest) = words.split_first().ok_or("there is no command")?;
                 // The command gets neither the token nor credentials.
                 let mut command = Command::new(program);
-                command.args(rest).env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
+                command
+                    .args(rest)
+                    .env_clear()
+                    .env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
                 command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
                 let mut child = command.spawn().map_err(|error| error.to_string())?;
                 let begun = Instant::now();
@@ -220,7 +232,10 @@ impl Notify {
                         None if begun.elapsed() > COMMAND => {
                             let _ = child.kill();
                             let _ = child.wait();
-                            return Err(format!("the command took longer than {} s", COMMAND.as_secs()));
+                            return Err(format!(
+                                "the command took longer than {} s",
+                                COMMAND.as_secs()
+                            ));
                         }
                         None => std::thread::sleep(Duration::from_millis(50)),
                     }
@@ -233,9 +248,8 @@ impl Notify {
 async fn secret(agent: &Agent, ask: &Ask) -> Result<Content, NoContent> {
     let id = &ask.secret_id;
     match agent.get(ask, false, &Granted::everything(), "file").await {
-        Ok(held) => {
-            template::content(&held.body).map_err(|error| NoContent::Failed(format!("{id}: {error}")))
-        }
+        Ok(held) => template::content(&held.body)
+            .map_err(|error| NoContent::Failed(format!("{id}: {error}"))),
         Err(Missing::Denied) => Err(NoContent::Failed(format!("{id}: denied"))),
         Err(Missing::Problem(Problem::Refused { code, .. })) => {
             Err(NoContent::Gone(format!("{id}: {code}")))

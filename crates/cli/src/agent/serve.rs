@@ -227,9 +227,8 @@ impl Answers for Agent {
                 told: "TCP".to_owned(),
             },
             Origin::Unix { uid, gid, pid } => {
-                let executable = (pid > 0)
-                    .then(|| identity(Path::new(&format!("/proc/{pid}/exe"))))
-                    .flatten();
+                let executable =
+                    (pid > 0).then(|| identity(Path::new(&format!("/proc/{pid}/exe")))).flatten();
                 let caller = Caller { uid, gid, pid, executable };
                 let granted = granted(&self.rules, &caller, identity);
                 let told = format!("uid {uid}, gid {gid}, pid {pid}");

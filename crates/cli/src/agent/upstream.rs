@@ -77,7 +77,8 @@ impl Upstream {
         let outcome = self.attempt(ask).await;
         let is_of_identity =
             matches!(&outcome, Err(Problem::Refused { scope: Scope::Everything, .. }));
-        if is_of_identity && let Source::Anywhere(sessions) = &mut self.source
+        if is_of_identity
+            && let Source::Anywhere(sessions) = &mut self.source
             && sessions.forget()
         {
             // The session may have ended early: a new one decides.
@@ -118,7 +119,11 @@ impl Upstream {
         let outcome = self.link.send(request, self.timeout).await;
         if !was_open && let Some(negotiated) = self.link.negotiated() {
             let group = negotiated.group.as_deref().unwrap_or("a resumed session");
-            tracing::info!(group, post_quantum = negotiated.post_quantum, "connected to Secrets Manager");
+            tracing::info!(
+                group,
+                post_quantum = negotiated.post_quantum,
+                "connected to Secrets Manager"
+            );
         }
         outcome.map_err(|error| match error {
             LinkError::Timeout => Problem::Away(Away::Timeout),

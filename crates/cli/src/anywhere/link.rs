@@ -35,7 +35,11 @@ pub(crate) enum LinkError {
 
 impl Link {
     /// For a service, under a policy and a mode, `require` or `prefer`. Connects at the first request.
-    pub(crate) fn new(reach: &Reach, policy: Option<&str>, mode: Option<&str>) -> Result<Self, Failure> {
+    pub(crate) fn new(
+        reach: &Reach,
+        policy: Option<&str>,
+        mode: Option<&str>,
+    ) -> Result<Self, Failure> {
         let (authority, host, port) = address(&reach.endpoint_url)?;
         let roots = pem::read_certificates(&files::read(&reach.ca_bundle, 4 << 20)?)
             .map_err(|error| Failure::file(&reach.ca_bundle, &error))?;

@@ -132,8 +132,7 @@ impl Signs for TokenKey {
                 // Every token has plain ECDSA, but not every one hashes.
                 let digest = digests::sha256(string);
                 let raw = session.sign(&Mechanism::Ecdsa, self.key, &digest);
-                der_signature(&raw.map_err(|error| failed(&error))?)
-                    .map_err(|error| failed(&error))
+                der_signature(&raw.map_err(|error| failed(&error))?).map_err(|error| failed(&error))
             }
         }
     }

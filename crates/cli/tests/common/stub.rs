@@ -48,7 +48,8 @@ impl Stub {
         let root = issue("ECC_NIST_P256", new, None);
         std::fs::write(folder.path().join("ca.pem"), root.pem()).unwrap();
         let new = New::of("EndEntityServerAuthCertificate", "localhost", now);
-        let leaf = issue("ECC_NIST_P256", New { dns: &["localhost", "127.0.0.1"], ..new }, Some(&root));
+        let leaf =
+            issue("ECC_NIST_P256", New { dns: &["localhost", "127.0.0.1"], ..new }, Some(&root));
         let config = Arc::new(config(policy, &leaf));
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -182,8 +183,7 @@ impl Process {
         use std::io::BufRead as _;
         let log = tempfile::Builder::new().prefix("log").tempfile_in(folder).unwrap();
         let (file, log) = log.keep().unwrap();
-        let mut child =
-            command.stdout(std::process::Stdio::piped()).stderr(file).spawn().unwrap();
+        let mut child = command.stdout(std::process::Stdio::piped()).stderr(file).spawn().unwrap();
         let mut stdout = std::io::BufReader::new(child.stdout.take().unwrap());
         let mut read = || {
             let mut line = String::new();

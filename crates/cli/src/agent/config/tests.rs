@@ -1,3 +1,5 @@
+//! The keys of the configuration, and values that are refused.
+
 use super::*;
 
 /// Names of a table's keys, from the error about an unknown one.
@@ -19,7 +21,9 @@ fn every_key_is_in_the_guide() {
     ] {
         let keys = keys(text);
         assert!(keys.len() >= 5, "{keys:?}");
-        for key in keys.iter().filter(|key| !["roles_anywhere", "caller", "file"].contains(&key.as_str())) {
+        for key in
+            keys.iter().filter(|key| !["roles_anywhere", "caller", "file"].contains(&key.as_str()))
+        {
             assert!(guide.contains(&format!("| `{table}{key}` |")), "{table}{key}");
         }
     }
@@ -43,7 +47,8 @@ fn numbers_may_be_text_and_have_aws_limits() {
 
 #[test]
 fn other_machines_are_not_served() {
-    let at = |text: &str| tcp(true, Some(text), None).map_err(|failure| failure.message().to_owned());
+    let at =
+        |text: &str| tcp(true, Some(text), None).map_err(|failure| failure.message().to_owned());
     assert_eq!(at("127.0.0.1"), Ok(Some("127.0.0.1:2773".parse().unwrap())));
     assert_eq!(at("::1"), Ok(Some("[::1]:2773".parse().unwrap())));
     assert!(at("0.0.0.0").unwrap_err().contains("other machines"));
