@@ -91,6 +91,8 @@ impl Cache {
         let body = loop {
             match self.vault.keep(&value.body) {
                 Ok(body) => break body,
+                // No number of others makes room for it.
+                Err(error @ MemoryError::TooLong { .. }) => return Err(error),
                 Err(error) => {
                     if self.entries.pop_lru().is_none() {
                         return Err(error);

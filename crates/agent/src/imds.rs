@@ -30,7 +30,7 @@ pub struct Imds {
 }
 
 /// What to answer.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub enum Step {
     /// A status and a text.
     Text(u16, String),
@@ -38,6 +38,17 @@ pub enum Step {
     Token(String, u64),
     /// The credentials.
     Credentials,
+}
+
+/// Without the token.
+impl std::fmt::Debug for Step {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Text(status, text) => write!(f, "{status} {text}"),
+            Self::Token(..) => f.write_str("a token"),
+            Self::Credentials => f.write_str("the credentials"),
+        }
+    }
 }
 
 impl Imds {

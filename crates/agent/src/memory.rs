@@ -27,6 +27,14 @@ pub enum MemoryError {
         /// Bytes that are allowed.
         max: usize,
     },
+    /// A value is longer than all memory for secrets.
+    #[error("{needed} bytes are more than the {max} that are allowed for all secrets")]
+    TooLong {
+        /// Bytes that were asked for.
+        needed: usize,
+        /// Bytes that are allowed.
+        max: usize,
+    },
     /// The system refuses the mapping.
     #[error("no memory could be had: {0}")]
     Map(String),
@@ -145,6 +153,9 @@ impl Inner {
                 return Ok((index, at));
             }
         }
+        if size > self.max {
+            return Err(MemoryError::TooLong { needed: len, max: self.max });
+        }
         if self.used + size > self.max {
             return Err(MemoryError::Full { needed: len, max: self.max });
         }
@@ -244,5 +255,7 @@ mod tests {
         assert_eq!(error, Some(MemoryError::Full { needed: 5000, max: MAPPING }));
         drop(kept);
         assert!(vault.keep(&[1; 5000]).is_ok());
+        let error = vault.keep(&[1; MAPPING + 1]).err();
+        assert_eq!(error, Some(MemoryError::TooLong { needed: MAPPING + 1, max: MAPPING }));
     }
 }

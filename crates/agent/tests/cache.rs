@@ -145,6 +145,7 @@ fn memory_is_limited_too() {
     let longer = "x".repeat(300_000);
     assert!(cache.keep(&ask("c"), &value("c", &longer), 1).is_err());
     assert_eq!(fresh(&mut cache, "c", 1), None);
+    assert!(fresh(&mut cache, "b", 1).is_some());
 }
 
 #[test]

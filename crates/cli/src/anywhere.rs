@@ -1,5 +1,6 @@
 //! Roles Anywhere as a client: a machine's certificate and key, and the sessions that it gets with them.
 
+pub(crate) mod acme;
 mod link;
 mod token;
 
@@ -94,6 +95,10 @@ impl Options {
                     .hint("a session needs --trust-anchor-arn, --profile-arn and --role-arn")
             })
         };
+        // In the agent's file nothing else checks it.
+        if self.session_duration.is_some_and(|seconds| !(900..=43_200).contains(&seconds)) {
+            return Err(Failure::new("a session lasts 900 to 43200 seconds"));
+        }
         Ok(Wanted {
             trust_anchor_arn: need(&self.trust_anchor_arn, "--trust-anchor-arn")?,
             profile_arn: need(&self.profile_arn, "--profile-arn")?,

@@ -455,6 +455,25 @@ fn files_are_written_whole_and_programs_are_told() {
     assert!(!agent.0.log().contains("p:two"), "{}", agent.0.log());
 }
 
+/// After a restart the cache is empty, but the file says how old it is.
+#[test]
+fn a_file_outlives_a_restart_while_the_service_is_away() {
+    let world = World::new();
+    let folder = memory();
+    let path = folder.path().join("plain");
+    let text = format!(
+        "ttl_seconds = 1\nstale_seconds = 4\n[[file]]\npath = '{}'\nsecret = 'a'\n",
+        path.display()
+    );
+    drop(world.start(&text));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "one");
+    world.stub.down(true);
+    let agent = world.start(&text);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "one");
+    assert!(agent.0.log().contains("stays for a while"), "{}", agent.0.log());
+    until("it is too old", || !path.exists());
+}
+
 #[test]
 fn an_error_in_a_template_leaves_the_old_file() {
     let world = World::new();
@@ -572,7 +591,7 @@ fn mistakes_are_told_at_the_start() {
         ("mode = 'off'", "mode"),
         ("http = false", "nothing to do"),
         ("socket = 'x'", "nobody may read"),
-        ("cache_bytes = 1000", "no room"),
+        ("cache_bytes = 1000", "more than the 1000"),
         ("[[file]]\npath = 'x'\ntemplate = 'none.j2'", "none.j2"),
         ("[roles_anywhere]\ncertificate = 'none.pem'", "--trust-anchor-arn is missing"),
     ] {

@@ -105,7 +105,7 @@ impl World {
         command.args(["credentials", name, "--endpoint-url", &self.stub.url()]);
         command.args(["--region", "eu-central-1", "--ca-bundle"]).arg(self.stub.path("ca.pem"));
         command.arg("--certificate").arg(self.stub.path("machine.pem"));
-        command.arg("--private-key").arg(self.stub.path("machine.key"));
+        command.env("OUTLAST_PRIVATE_KEY", self.stub.path("machine.key"));
         command.args(["--trust-anchor-arn", ANCHOR, "--profile-arn", PROFILE]);
         command.args(["--role-arn", ROLE]).env("HOME", self.stub.folder.path());
         command
@@ -180,6 +180,62 @@ fn every_form_of_key_gets_credentials() {
         world.stub.write("machine.key", old);
         assert!(world.process()["AccessKeyId"].is_string(), "{spec}");
     }
+}
+
+/// The private key is in a token, which signs.
+#[test]
+fn a_key_in_a_token_gets_credentials() {
+    let Some(peer) = outlast_testing::peer("softhsm") else { return };
+    let world = World::new();
+    let module = peer.join("lib/libsofthsm2.so");
+    std::fs::create_dir(world.stub.path("tokens")).unwrap();
+    let tokens = format!("directories.tokendir = {}\n", world.stub.path("tokens").display());
+    let configuration = world.stub.write("softhsm2.conf", tokens);
+    let tool = |arguments: &[&str]| {
+        let mut command = Command::new(peer.join("bin/softhsm2-util"));
+        succeed(command.args(arguments).env("SOFTHSM2_CONF", &configuration))
+    };
+    tool(&["--init-token", "--free", "--label", "Machines", "--pin", "123456", "--so-pin", "12345678"]);
+    let pin = world.stub.write("pin", "123456\n");
+    let uri = |object: &str, pin: &str| {
+        format!(
+            "pkcs11:token=Machines;object={object}?module-path={}&pin-source=file:{pin}",
+            module.display()
+        )
+    };
+    let process = |uri: &str| {
+        let mut command = world.command("process");
+        // The option comes before the variable.
+        command.args(["--private-key", uri]).env("SOFTHSM2_CONF", &configuration);
+        command
+    };
+    let good = pin.display().to_string();
+    for (index, (spec, algorithm)) in
+        [("ECC_NIST_P256", "AWS4-X509-ECDSA-SHA256"), ("RSA_2048", "AWS4-X509-RSA-SHA256")]
+            .into_iter()
+            .enumerate()
+    {
+        world.machine(spec);
+        let (key, id) = (world.stub.path("machine.key"), format!("0{index}"));
+        let key = key.to_str().unwrap();
+        tool(&["--import", key, "--token", "Machines", "--label", spec, "--id", &id, "--pin", "123456"]);
+        let found: Value = serde_json::from_str(&succeed(&mut process(&uri(spec, &good)))).unwrap();
+        assert!(found["AccessKeyId"].is_string(), "{spec}");
+        assert_eq!(world.last(), algorithm);
+    }
+    // The certificate in the file is that of the RSA key.
+    let text = fail(&mut process(&uri("ECC_NIST_P256", &good)), 1);
+    assert!(text.contains("cannot be used"), "{text}");
+    let text = fail(&mut process(&uri("nothing", &good)), 1);
+    assert!(text.contains("no private key with this label"), "{text}");
+    let wrong = world.stub.write("wrong", "98765432").display().to_string();
+    let text = fail(&mut process(&uri("RSA_2048", &wrong)), 1);
+    assert!(text.contains("cannot be used") && !text.contains("98765432"), "{text}");
+    let text = fail(&mut process("pkcs11:object=x"), 1);
+    assert!(text.contains("module-path is missing"), "{text}");
+    world.machine("ML_DSA_65");
+    let text = fail(&mut process(&uri("RSA_2048", &good)), 1);
+    assert!(text.contains("RSA and EC keys only") && text.contains("hint:"), "{text}");
 }
 
 #[test]
@@ -295,9 +351,10 @@ fn boto3_reads_the_metadata_service() {
     let line: Vec<String> = std::iter::once(env!("CARGO_BIN_EXE_outlast").to_owned())
         .chain(world.command("process").get_args().map(|word| word.to_string_lossy().into_owned()))
         .collect();
-    let config = world
-        .stub
-        .write("config", format!("[profile web]\ncredential_process = {}\n", line.join(" ")));
+    let key = world.stub.path("machine.key");
+    let line = format!("{} --private-key {}", line.join(" "), key.display());
+    let config =
+        world.stub.write("config", format!("[profile web]\ncredential_process = {line}\n"));
     let mut python = Command::new("python3");
     python.args(["-c", script]).env("AWS_CONFIG_FILE", config).env("AWS_PROFILE", "web");
     assert_eq!(succeed(&mut python).trim(), format!("ASIAEXAMPLE2 {SECRET} session-token"));

@@ -32,6 +32,7 @@ mod crash;
 mod credentials;
 mod crowd;
 mod endpoints;
+mod enroll;
 mod folder;
 mod forged;
 mod http3;

@@ -244,6 +244,8 @@ impl File {
         let log = log(self.log_level.as_deref())?;
         let metrics_listen = self.metrics_listen.clone();
         let default_refresh = if ttl == 0 { 300 } else { ttl };
+        // It was right for the time to live, and may be old for as long as a secret may.
+        let keep = Duration::from_secs(default_refresh.saturating_add(stale));
         Ok(Settings {
             log,
             tcp: tcp(is_http, self.http_address.as_deref(), self.http_port.as_ref())?,
@@ -270,7 +272,7 @@ impl File {
             files: self
                 .file
                 .into_iter()
-                .map(|file| file.settings(base, default_refresh))
+                .map(|file| file.settings(base, default_refresh, keep))
                 .collect::<Result<_, _>>()?,
         })
     }
@@ -330,7 +332,12 @@ impl Name {
 }
 
 impl Rendered {
-    fn settings(self, base: &Path, default_refresh: u64) -> Result<FileSettings, Failure> {
+    fn settings(
+        self,
+        base: &Path,
+        default_refresh: u64,
+        keep: Duration,
+    ) -> Result<FileSettings, Failure> {
         let path = base.join(&self.path);
         let wrong = |what: &str| Failure::file(&path, &what);
         let source = match (self.secret, self.template) {
@@ -369,6 +376,7 @@ impl Rendered {
             allow_disk: self.allow_disk,
             keep_when_revoked: self.keep_when_revoked,
             refresh: Duration::from_secs(self.refresh_seconds.unwrap_or(default_refresh).max(1)),
+            keep,
             notify,
             path,
         })

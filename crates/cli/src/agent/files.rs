@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use outlast_agent::callers::Granted;
 use outlast_agent::interface::Ask;
@@ -34,6 +34,8 @@ pub(crate) struct FileSettings {
     pub(super) allow_disk: bool,
     pub(super) keep_when_revoked: bool,
     pub(super) refresh: Duration,
+    /// How long it stays after it was last found right, while Secrets Manager is away.
+    pub(super) keep: Duration,
     pub(super) notify: Option<Notify>,
 }
 
@@ -62,8 +64,10 @@ pub(super) struct Rendered {
 
 /// Why there is no content.
 enum NoContent {
-    /// A secret cannot be had, and what is kept of it has ended.
-    Gone(String),
+    /// A secret was refused.
+    Refused(String),
+    /// Secrets Manager is away, and the cache has nothing that may be served.
+    Away(String),
     /// Something else: the old file stays.
     Failed(String),
 }
@@ -108,7 +112,14 @@ impl Rendered {
                 agent.counts().file("failed");
                 tracing::error!(path, reason, "a file cannot be rendered: the old one stays");
             }
-            Err(NoContent::Gone(reason)) if self.settings.keep_when_revoked => {
+            // Also after a restart, when the cache is empty: the file says how old it is.
+            Err(NoContent::Away(reason)) if self.age() < self.settings.keep => {
+                agent.counts().file("failed");
+                tracing::warn!(path, reason, "a file cannot be renewed: it stays for a while");
+            }
+            Err(NoContent::Refused(reason) | NoContent::Away(reason))
+                if self.settings.keep_when_revoked =>
+            {
                 agent.counts().file("failed");
                 tracing::error!(
                     path,
@@ -116,7 +127,7 @@ impl Rendered {
                     "a file has no secret any more, and stays as configured"
                 );
             }
-            Err(NoContent::Gone(reason)) => {
+            Err(NoContent::Refused(reason) | NoContent::Away(reason)) => {
                 agent.counts().file("removed");
                 match std::fs::remove_file(&self.settings.path) {
                     Ok(()) => tracing::error!(path, reason, "a file was removed"),
@@ -158,7 +169,10 @@ impl Rendered {
     fn write(&self, content: &[u8]) -> Result<bool, String> {
         let FileSettings { path, mode, uid, gid, .. } = &self.settings;
         if self.is_current(content) {
-            return Ok(false);
+            // Its time says when it was last found right.
+            let file = std::fs::File::open(path);
+            let touched = file.and_then(|file| file.set_modified(SystemTime::now()));
+            return touched.map(|()| false).map_err(|error| error.to_string());
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
@@ -181,6 +195,12 @@ impl Rendered {
         };
         replace().map_err(|error| error.to_string())?;
         Ok(true)
+    }
+
+    /// Time since the file was last found right.
+    fn age(&self) -> Duration {
+        let modified = std::fs::metadata(&self.settings.path).and_then(|found| found.modified());
+        modified.ok().and_then(|time| time.elapsed().ok()).unwrap_or(Duration::MAX)
     }
 
     fn is_current(&self, content: &[u8]) -> bool {
@@ -252,10 +272,10 @@ async fn secret(agent: &Agent, ask: &Ask) -> Result<Content, NoContent> {
             .map_err(|error| NoContent::Failed(format!("{id}: {error}"))),
         Err(Missing::Denied) => Err(NoContent::Failed(format!("{id}: denied"))),
         Err(Missing::Problem(Problem::Refused { code, .. })) => {
-            Err(NoContent::Gone(format!("{id}: {code}")))
+            Err(NoContent::Refused(format!("{id}: {code}")))
         }
         Err(Missing::Problem(problem)) => {
-            Err(NoContent::Gone(format!("{id}: {} for too long", problem.reason())))
+            Err(NoContent::Away(format!("{id}: {}", problem.reason())))
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `outlast credentials`: temporary credentials of Roles Anywhere, for any program that uses an AWS SDK.
 
+mod enroll;
 mod process;
 mod serve;
 mod update;
@@ -21,6 +22,8 @@ pub(crate) struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Command {
+    /// Make an ML-DSA key, get a certificate for it by ACME, and renew it before it ends.
+    Enroll(Box<enroll::Arguments>),
     /// Print credentials as AWS's credential_process does; for a line in a profile.
     Process(Box<Machine>),
     /// Serve credentials as the metadata service of EC2 does, to programs on this machine.
@@ -71,6 +74,7 @@ pub(crate) fn run(arguments: Arguments, _: Output) -> Result<(), Failure> {
     let runtime = runtime()?;
     runtime.block_on(async {
         match arguments.command {
+            Command::Enroll(arguments) => enroll::run(&arguments).await,
             Command::Process(machine) => process::run(&machine).await,
             Command::Serve(arguments) => serve::run(&arguments).await,
             Command::Update(arguments) => update::run(&arguments).await,

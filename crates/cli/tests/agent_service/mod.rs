@@ -63,9 +63,9 @@ fn a_certificate_gets_credentials_that_the_service_knows() {
         "Principal": {"Service": "rolesanywhere.amazonaws.com"},
         "Action": ["sts:AssumeRole", "sts:TagSession", "sts:SetSourceIdentity"]}]});
     let trust = folder.write("trust.json", trust.to_string().as_bytes());
-    let role = succeed(
-        outlast().args(["--output", "json", "principal", "create", "--role", "machines", "--trust-policy-file"]).arg(trust).arg("--data").arg(&folder.data),
-    );
+    let mut create = outlast();
+    create.args(["principal", "create", "machines", "--role", "--admin", "--output", "json", "--data"]);
+    let role = succeed(create.arg(&folder.data).arg("--trust-policy-file").arg(trust));
     let role: Value = serde_json::from_str(&role).unwrap();
     let role = role["arn"].as_str().unwrap();
     let source = json!({"sourceType": "CERTIFICATE_BUNDLE", "sourceData": {"x509CertificateData": root.pem()}});

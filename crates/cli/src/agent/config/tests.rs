@@ -75,7 +75,9 @@ fn a_file_has_one_source_and_one_way_to_tell_of_changes() {
     let file = |rest: &str| {
         let file: File = toml::from_str(&format!("[[file]]\npath = 'x'\n{rest}")).unwrap();
         let first = file.file.into_iter().next().unwrap();
-        first.settings(Path::new("/base"), 300).map_err(|failure| failure.message().to_owned())
+        first
+            .settings(Path::new("/base"), 300, Duration::ZERO)
+            .map_err(|failure| failure.message().to_owned())
     };
     let good = file("secret = 'a'\nmode = '0440'\nsignal = 'SIGHUP'\npid_file = 'p'").unwrap();
     assert_eq!((good.mode, good.path.to_str()), (0o440, Some("/base/x")));
