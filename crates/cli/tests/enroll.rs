@@ -86,7 +86,7 @@ fn a_machine_enrols_once_and_renews_with_its_account() {
     assert!(text.contains("machine.pem, valid until"), "{text}");
     let chain = world.chain();
     assert!(chain.len() >= 2 && chain[0].signed_by(&chain[1]) && chain[1].signed_by(&world.root));
-    assert_eq!(chain[0].subject_alternative_names(), ["machine.example", "other.example"]);
+    assert_eq!(chain[0].subject_alternative_names(), ["DNS:machine.example", "DNS:other.example"]);
     assert!(chain[0].subject().to_string().contains("machine.example"));
     let key = world.folder.path("machine.key");
     for path in [&key, &world.folder.path("machine.key.account")] {
