@@ -1,8 +1,10 @@
 //! The commands, one file each.
 
+pub(crate) mod agent;
 pub(crate) mod audit;
 pub(crate) mod backup;
 pub(crate) mod cert;
+pub(crate) mod credentials;
 pub(crate) mod forward;
 pub(crate) mod init;
 pub(crate) mod inspect;

@@ -60,33 +60,19 @@ impl From<CallError> for Failure {
 impl Endpoint {
     /// A session with these settings that offers the groups of `policy`. Connects at the first call.
     pub(crate) fn new(settings: Settings, policy: &Policy) -> Result<Self, Failure> {
-        let wrong = || {
-            Failure::new(format!("{} is not an endpoint", settings.endpoint_url))
-                .hint("an endpoint looks like https://localhost:8443")
-        };
-        let authority = settings.endpoint_url.strip_prefix("https://").ok_or_else(wrong)?;
-        let authority = authority.trim_end_matches('/');
-        let (host, port) = match authority.rsplit_once(':') {
-            Some((host, port)) if !port.contains(']') => {
-                (host, port.parse::<u16>().map_err(|_| wrong())?)
-            }
-            _ => (authority, 443),
-        };
-        if host.is_empty() || host.contains('/') {
-            return Err(wrong());
-        }
+        let (authority, host, port) = address(&settings.endpoint_url)?;
         let roots = pem::read_certificates(&files::read(&settings.ca_bundle, 4 << 20)?)
             .map_err(|error| Failure::file(&settings.ca_bundle, &error))?;
         let identity = settings.client.as_ref().map(identity).transpose()?;
         let connector =
             Connector::with_identity(policy, &roots, identity.as_ref()).map_err(client_failure)?;
         Ok(Self {
-            host: host.to_owned(),
+            host,
             port,
             connector,
             connection: None,
             client: Client {
-                host: authority.to_owned(),
+                host: authority,
                 region: settings.region,
                 credentials: Credentials {
                     token: settings.token,
@@ -137,8 +123,28 @@ impl Endpoint {
     }
 }
 
+/// Authority, host and port of an endpoint's URL.
+pub(crate) fn address(url: &str) -> Result<(String, String, u16), Failure> {
+    let wrong = || {
+        Failure::new(format!("{url} is not an endpoint"))
+            .hint("an endpoint looks like https://localhost:8443")
+    };
+    let authority = url.strip_prefix("https://").ok_or_else(wrong)?;
+    let authority = authority.trim_end_matches('/');
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => {
+            (host, port.parse::<u16>().map_err(|_| wrong())?)
+        }
+        _ => (authority, 443),
+    };
+    if host.is_empty() || host.contains('/') {
+        return Err(wrong());
+    }
+    Ok((authority.to_owned(), host.to_owned(), port))
+}
+
 /// Reads a client's certificate and key.
-fn identity((certificate, key): &(PathBuf, PathBuf)) -> Result<ClientIdentity, Failure> {
+pub(crate) fn identity((certificate, key): &(PathBuf, PathBuf)) -> Result<ClientIdentity, Failure> {
     let chain = pem::read_certificates(&files::read(certificate, 4 << 20)?)
         .map_err(|error| Failure::file(certificate, &error))?;
     let wrong = |error: &dyn std::fmt::Display| Failure::file(key, error);

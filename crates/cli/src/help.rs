@@ -5,6 +5,7 @@ use clap::Command;
 /// The groups, and the commands of each in the order in which a newcomer needs them.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Serve", &["init", "server", "settings", "proxy", "forward"]),
+    ("On the machines that use it", &["agent", "credentials"]),
     ("Administer", &["principal", "audit", "root-key", "backup", "restore", "store"]),
     ("Endpoints: what is negotiated, and by whom", &["policy", "ledger"]),
     ("Signatures and certificates", &["quickstart", "sign", "verify", "inspect", "cert"]),

@@ -3,6 +3,8 @@
 //! This crate reads arguments, environment, files and the clock, prints, and exits. The libraries do everything else.
 
 mod acme;
+mod agent;
+mod anywhere;
 mod audit_options;
 mod audit_retention;
 mod backup_schedule;
@@ -39,7 +41,9 @@ mod values;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use outlast_terminal::{completions, failure, files, output, profile, shell, temporary};
+use outlast_terminal::{
+    completions, credentials_file, failure, files, output, profile, shell, temporary,
+};
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -73,6 +77,10 @@ enum Command {
     Proxy(Box<commands::proxy::Arguments>),
     /// Carry local clients' connections to a remote server over post-quantum TLS.
     Forward(commands::forward::Arguments),
+    /// Serve secrets of Secrets Manager to this machine's programs, from a cache in locked memory.
+    Agent(Box<commands::agent::Arguments>),
+    /// Get temporary credentials of Roles Anywhere with this machine's certificate.
+    Credentials(Box<commands::credentials::Arguments>),
     /// Rotate the root key, which seals the store's secrets, or show its state.
     RootKey(commands::root_key::Arguments),
     /// Copy the whole store into one sealed file, even while a server runs.
@@ -116,6 +124,8 @@ impl Command {
     fn handles_signals(&self) -> bool {
         match self {
             Self::Server(_) | Self::ServeEcho(_) | Self::Proxy(_) | Self::Forward(_) => true,
+            Self::Agent(_) => true,
+            Self::Credentials(arguments) => arguments.handles_signals(),
             Self::Lab(_) | Self::Siege(_) => true,
             Self::Audit(arguments) => arguments.handles_signals(),
             _ => false,
@@ -148,6 +158,8 @@ fn main() -> ExitCode {
         Command::ServeEcho(arguments) => commands::serve_echo::run(arguments),
         Command::Proxy(arguments) => commands::proxy::run(*arguments),
         Command::Forward(arguments) => commands::forward::run(&arguments),
+        Command::Agent(arguments) => commands::agent::run(&arguments),
+        Command::Credentials(arguments) => commands::credentials::run(*arguments, output),
         Command::RootKey(arguments) => commands::root_key::run(&arguments, output),
         Command::Backup(arguments) => commands::backup::run(&arguments, output),
         Command::Restore(arguments) => commands::restore::run(&arguments, output),

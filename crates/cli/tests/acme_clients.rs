@@ -143,7 +143,7 @@ impl World {
 }
 
 /// The role of ACME accounts.
-fn role(folder: &Folder) {
+pub fn role(folder: &Folder) {
     let trust = json!({
         "Version": "2012-10-17",
         "Statement": [{
@@ -159,7 +159,7 @@ fn role(folder: &Folder) {
 }
 
 /// Makes an endpoint; returns its ARN, the URL of its directory, and a new binding.
-async fn endpoint(
+pub async fn endpoint(
     session: &mut Session,
     authority: &Authority,
     behavior: &str,

@@ -12,10 +12,16 @@
 #[path = "../../pki/tests/common/authority.rs"]
 mod authority;
 mod common;
+#[path = "../../agent/tests/verify.rs"]
+mod session_verify;
 
 mod account_limits;
 mod acm;
 mod acme_clients;
+mod agent;
+// Not before this branch has Secrets Manager and Roles Anywhere: the tests call both.
+// #[path = "agent_service/mod.rs"]
+// mod agent_service;
 mod audit;
 mod backup;
 mod book;
@@ -23,8 +29,10 @@ mod cert;
 mod certificates;
 mod check;
 mod crash;
+mod credentials;
 mod crowd;
 mod endpoints;
+mod enroll;
 mod folder;
 mod forged;
 mod http3;

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::Request;
+use http::{Request, Response};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
@@ -241,15 +241,24 @@ impl Connector {
 impl Connection {
     /// Sends a request and reads the response: status and body.
     pub async fn send(&mut self, request: Request<Vec<u8>>) -> Result<(u16, Bytes), ClientError> {
+        let response = self.exchange(request).await?;
+        Ok((response.status().as_u16(), response.into_body()))
+    }
+
+    /// Sends a request and reads the response with its headers.
+    pub async fn exchange(
+        &mut self,
+        request: Request<Vec<u8>>,
+    ) -> Result<Response<Bytes>, ClientError> {
         let http = |error: hyper::Error| ClientError::Http(error.to_string());
         let exchange = async {
             self.sender.ready().await.map_err(http)?;
             let request = request.map(|body| Full::new(Bytes::from(body)));
             let response = self.sender.send_request(request).await.map_err(http)?;
-            let status = response.status().as_u16();
-            let body = Limited::new(response.into_body(), limits::MAX_ANSWER).collect().await;
+            let (head, body) = response.into_parts();
+            let body = Limited::new(body, limits::MAX_ANSWER).collect().await;
             let body = body.map_err(|error| ClientError::Http(error.to_string()))?;
-            Ok((status, body.to_bytes()))
+            Ok(Response::from_parts(head, body.to_bytes()))
         };
         let outcome = timeout(limits::ANSWER, exchange).await.map_err(|_| ClientError::Answer)?;
         match outcome {

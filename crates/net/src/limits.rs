@@ -71,6 +71,10 @@ pub const MAX_ANSWER: usize = 4 * 1024 * 1024;
 pub const ANSWER: Duration = Duration::from_secs(60);
 /// Longest wait of our client for the reason why a connection broke, and of the server for a client that it has refused.
 pub const LAST_WORDS: Duration = Duration::from_millis(500);
+/// Bytes of the head of a request from a program on the same machine.
+pub const MAX_LOCAL_HEAD: usize = 16 * 1024;
+/// Local connections beyond their limit that are told that they are too many; further ones are closed.
+pub const LOCAL_REFUSED: usize = 32;
 /// Bytes of a CRL or OCSP response that is fetched, at most.
 pub const MAX_FETCH: usize = 32 * 1024 * 1024;
 /// Longest time of one fetch, from the DNS look-up to the last byte.

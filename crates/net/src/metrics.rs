@@ -4,6 +4,7 @@
 //! No label contains anything that a peer has chosen: values are names of rows in this program's tables, or names
 //! that the operator chose, and their number is limited too ([`table`]).
 
+mod agent;
 pub mod otlp;
 pub mod scrape;
 mod table;
@@ -21,6 +22,7 @@ use outlast_ledger::known::{Ability, ability};
 use outlast_ledger::{End, Handshake, Observe, Outcome, Served};
 use outlast_negotiate::{Offer, Transport};
 
+pub use self::agent::AgentCounts;
 pub(crate) use self::tally::{Action, Limit, Tally};
 
 use self::table::{Counter, Gauge, Instrument, Readable, Samples, Spread, Table, named};
@@ -194,6 +196,11 @@ impl Metrics {
     pub fn watch_backups(&self, failed: impl Fn() -> u64 + Send + Sync + 'static) {
         let source = Source { instrument: &FAILED_BACKUPS, read: Box::new(failed) };
         self.sources.write().unwrap_or_else(PoisonError::into_inner).push(Arc::new(source));
+    }
+
+    /// Adds sources of numbers.
+    fn add(&self, more: impl IntoIterator<Item = Arc<dyn Readable>>) {
+        self.sources.write().unwrap_or_else(PoisonError::into_inner).extend(more);
     }
 
     /// Counts an answered request. The names are those of this program's tables; `None` if the request named none.

@@ -2,6 +2,7 @@
 //! call.
 
 pub mod completions;
+pub mod credentials_file;
 pub mod failure;
 pub mod files;
 pub mod output;

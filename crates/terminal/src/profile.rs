@@ -94,6 +94,39 @@ pub struct Settings {
     pub token: Option<Secret>,
 }
 
+/// How to reach and trust the service, without credentials.
+pub struct Reach {
+    /// `https://host:port`
+    pub endpoint_url: String,
+    /// Region.
+    pub region: String,
+    /// PEM file with the certificates to trust.
+    pub ca_bundle: PathBuf,
+    /// Files with the client's certificate and its key.
+    pub client: Option<(PathBuf, PathBuf)>,
+}
+
+/// The profile's files.
+struct Profile<'a> {
+    name: &'a str,
+    section: String,
+    config: Ini,
+    credentials: Ini,
+}
+
+impl Profile<'_> {
+    fn configured(&self, key: &str) -> Option<String> {
+        self.config.get_from(Some(self.section.as_str()), key).map(str::to_owned)
+    }
+}
+
+fn missing(what: &str, flag: &str) -> Failure {
+    Failure::new(format!("no {what} is configured")).hint(format!(
+        "give {flag}, or a profile: AWS_CONFIG_FILE=DATA/client/config \
+         AWS_SHARED_CREDENTIALS_FILE=DATA/client/credentials AWS_PROFILE={NAME}"
+    ))
+}
+
 impl Connection {
     /// Settings of a data folder's own profile, whatever the environment says.
     pub fn of_folder(folder: &Path, endpoint_url: String) -> Self {
@@ -111,32 +144,8 @@ impl Connection {
 
     /// Looks up all settings.
     pub fn settings(&self) -> Result<Settings, Failure> {
-        let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
-        let load = |given: &Option<PathBuf>, default: &str| {
-            let path = given.clone().unwrap_or_else(|| home.join(default));
-            match Ini::load_from_file_noescape(&path) {
-                Ok(ini) => Ok(ini),
-                Err(ini::Error::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => {
-                    Ok(Ini::new())
-                }
-                Err(error) => Err(Failure::file(&path, &error)),
-            }
-        };
-        let config = load(&self.config_file, ".aws/config")?;
-        let credentials = load(&self.credentials_file, ".aws/credentials")?;
-        let profile = self.profile.as_deref().unwrap_or("default");
-        let section = match profile {
-            "default" => "default".to_owned(),
-            name => format!("profile {name}"),
-        };
-        let configured =
-            |key: &str| config.get_from(Some(section.as_str()), key).map(str::to_owned);
-        let missing = |what: &str, flag: &str| {
-            Failure::new(format!("no {what} is configured")).hint(format!(
-                "give {flag}, or a profile: AWS_CONFIG_FILE=DATA/client/config \
-                 AWS_SHARED_CREDENTIALS_FILE=DATA/client/credentials AWS_PROFILE={NAME}"
-            ))
-        };
+        let profile = self.load()?;
+        let section = profile.section.as_str();
         let from_environment = || {
             // A profile that was asked for comes before keys in the environment.
             if self.profile.is_some() {
@@ -150,9 +159,8 @@ impl Connection {
         };
         let from_file = || {
             let get = |key: &str| {
-                credentials
-                    .get_from(Some(profile), key)
-                    .or_else(|| config.get_from(Some(section.as_str()), key))
+                let credentials = profile.credentials.get_from(Some(profile.name), key);
+                credentials.or_else(|| profile.config.get_from(Some(section), key))
             };
             let secret = get("aws_secret_access_key")?;
             let secret = Secret::new(secret.as_bytes().to_vec());
@@ -162,8 +170,66 @@ impl Connection {
         let (access_key_id, secret, token) = from_environment()
             .or_else(from_file)
             .ok_or_else(|| missing("access key", "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"))?;
+        let Reach { endpoint_url, region, ca_bundle, client } = self.reach_by(&profile)?;
+        Ok(Settings { endpoint_url, region, ca_bundle, client, access_key_id, secret, token })
+    }
+
+    /// Name of the profile, and its credentials file.
+    pub fn credentials_file(&self) -> (String, PathBuf) {
+        let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+        let path = self.credentials_file.clone();
+        let name = self.profile.clone().unwrap_or_else(|| "default".to_owned());
+        (name, path.unwrap_or_else(|| home.join(".aws/credentials")))
+    }
+
+    /// Looks up everything but the credentials.
+    pub fn reach(&self) -> Result<Reach, Failure> {
+        self.reach_by(&self.load()?)
+    }
+
+    /// Completes what no option and no variable says by other settings.
+    #[must_use]
+    pub fn or(
+        mut self,
+        profile: Option<&str>,
+        endpoint_url: Option<&str>,
+        region: Option<&str>,
+        ca_bundle: Option<&Path>,
+    ) -> Self {
+        self.profile = self.profile.or_else(|| profile.map(str::to_owned));
+        self.endpoint_url = self.endpoint_url.or_else(|| endpoint_url.map(str::to_owned));
+        self.region = self.region.or_else(|| region.map(str::to_owned));
+        self.ca_bundle = self.ca_bundle.or_else(|| ca_bundle.map(Path::to_path_buf));
+        self
+    }
+
+    fn load(&self) -> Result<Profile<'_>, Failure> {
+        let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+        let load = |given: &Option<PathBuf>, default: &str| {
+            let path = given.clone().unwrap_or_else(|| home.join(default));
+            match Ini::load_from_file_noescape(&path) {
+                Ok(ini) => Ok(ini),
+                Err(ini::Error::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => {
+                    Ok(Ini::new())
+                }
+                Err(error) => Err(Failure::file(&path, &error)),
+            }
+        };
+        let name = self.profile.as_deref().unwrap_or("default");
+        Ok(Profile {
+            name,
+            section: match name {
+                "default" => "default".to_owned(),
+                name => format!("profile {name}"),
+            },
+            config: load(&self.config_file, ".aws/config")?,
+            credentials: load(&self.credentials_file, ".aws/credentials")?,
+        })
+    }
+
+    fn reach_by(&self, profile: &Profile<'_>) -> Result<Reach, Failure> {
         let path = |given: &Option<PathBuf>, key: &str| {
-            given.clone().or_else(|| configured(key).map(PathBuf::from))
+            given.clone().or_else(|| profile.configured(key).map(PathBuf::from))
         };
         let client = match (
             path(&self.client_cert, "outlast_client_cert"),
@@ -178,27 +244,21 @@ impl Connection {
                 .hint("give both --client-cert and --client-key"));
             }
         };
-        Ok(Settings {
+        Ok(Reach {
             client,
             endpoint_url: self
                 .endpoint_url
                 .clone()
-                .or_else(|| configured("endpoint_url"))
+                .or_else(|| profile.configured("endpoint_url"))
                 .ok_or_else(|| missing("endpoint", "--endpoint-url"))?,
             region: self
                 .region
                 .clone()
                 .or_else(|| std::env::var("AWS_DEFAULT_REGION").ok())
-                .or_else(|| configured("region"))
+                .or_else(|| profile.configured("region"))
                 .ok_or_else(|| missing("region", "--region"))?,
-            ca_bundle: self
-                .ca_bundle
-                .clone()
-                .or_else(|| configured("ca_bundle").map(PathBuf::from))
+            ca_bundle: path(&self.ca_bundle, "ca_bundle")
                 .ok_or_else(|| missing("CA bundle", "--ca-bundle"))?,
-            access_key_id,
-            secret,
-            token,
         })
     }
 }

@@ -19,6 +19,7 @@ pub mod dns;
 
 pub mod peers;
 pub mod pki;
+pub mod stub;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

@@ -129,6 +129,10 @@ impl Cell for Counter {
 pub(super) struct Gauge(AtomicI64);
 
 impl Gauge {
+    pub(super) fn set(&self, value: i64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
     pub(super) fn add(&self, more: i64) {
         self.0.fetch_add(more, Ordering::Relaxed);
     }

@@ -1,0 +1,14 @@
+//! The tests of what the agent decides, in one program.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
+
+#[path = "../../pki/tests/common/authority.rs"]
+mod authority;
+
+mod cache;
+mod callers;
+mod imds;
+mod interface;
+mod session;
+mod template;
+mod upstream;
+mod verify;
