@@ -82,7 +82,7 @@ role_arn = "$role"
 
 [[caller]]
 name = "this user"
-user = "$(id -u)"
+user = $(id -u)
 secrets = ["app/*"]
 TOML
 AWS_TOKEN=file://$folder/token outlast agent --config "$folder/agent.toml" 2>"$folder/agent.log" &

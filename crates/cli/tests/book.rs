@@ -146,6 +146,11 @@ fn example_mutual_tls() {
 }
 
 #[test]
+fn example_machine_secrets() {
+    example("machine-secrets.sh", &[], None);
+}
+
+#[test]
 fn example_acme() {
     let Some(lego) = peer("lego") else { return };
     let folder = tempfile::tempdir().unwrap();

@@ -144,9 +144,13 @@ fn walk<T: serde::de::DeserializeOwned>(
 ) -> Result<Page<Secret>, SecretError> {
     let mut items = Vec::new();
     let mut after = marker.map(|marker| format!("{prefix}{marker}")).unwrap_or_default();
-    for _ in 0..MAX_READ / STEP {
-        let found = work.scan::<T>(prefix, &after, STEP)?;
-        let is_last = found.len() < STEP;
+    // Without a filter the first step suffices, and reads no more than the page needs.
+    let (mut step, mut left) = (limit.saturating_add(1).min(STEP), MAX_READ);
+    while left > 0 {
+        let found = work.scan::<T>(prefix, &after, step)?;
+        let is_last = found.len() < step;
+        left = left.saturating_sub(step);
+        step = STEP;
         for (key, value) in found {
             key.clone_into(&mut after);
             items.extend(read(work, (key, value))?);
