@@ -547,6 +547,8 @@ fn a_permit_for_one_role_opens_no_other() {
         tags: [("a".to_owned(), "b".to_owned())].into(),
         transitive: Default::default(),
         source_identity: Some("somebody".into()),
+        managed: Vec::new(),
+        certificate: None,
     };
     let all = |wrong: &str| MayAssume {
         role: may(&admin, action::sts::AssumeRole, if wrong == "role" { &other } else { &role }),

@@ -1,4 +1,5 @@
-//! REST JSON, tested with the surface of Roles Anywhere and operations that return what the test gives them.
+//! REST JSON, tested with the surface of Roles Anywhere and operations that return what the test gives them instead of what the
+//! service would.
 //!
 //! `surface/requests.json` has what botocore sends for every operation (`surface/botocore_rest.py`).
 #![allow(
@@ -11,9 +12,13 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::marker::PhantomData;
 use std::process::{Command, Stdio};
 
 use http::{HeaderMap, Method};
+use outlast_api::aws::rolesanywhere as model;
+use outlast_api::aws::schema::Shape;
+use outlast_api::aws::{Http, Operation, ServiceModel, schema};
 use outlast_api::call::{Call, Run};
 use outlast_api::client::Client;
 use outlast_api::service::{Request, Response, Route, Step};
@@ -23,8 +28,6 @@ use outlast_testing::checkout;
 use serde_json::{Value, json};
 
 use crate::common::{ACCESS_KEY, Fixture, HOST, NOW};
-use crate::surface::rolesanywhere as model;
-use crate::surface::schema;
 
 thread_local! {
     /// The input that the operation received, and the output that it returns.
@@ -35,24 +38,37 @@ thread_local! {
 /// A request for an operation from our client, and the function that reads its answer.
 type Called = (http::Request<Vec<u8>>, fn(&Response) -> Result<Value, String>);
 
+/// An operation of the model that returns what the test gives it.
+struct Tried<O>(PhantomData<O>);
+
+impl<O: Operation> Operation for Tried<O> {
+    const NAME: &'static str = O::NAME;
+    const SERVICE: &'static ServiceModel = O::SERVICE;
+    const INPUT: &'static Shape = O::INPUT;
+    const OUTPUT: &'static Shape = O::OUTPUT;
+    const HTTP: Http = O::HTTP;
+    type Input = O::Input;
+    type Output = O::Output;
+}
+
+impl<O: Operation> Run for Tried<O> {
+    const READ_ONLY: bool = false;
+
+    fn run(_: &mut Call<'_>, input: Self::Input) -> Result<Self::Output, ApiError> {
+        ASKED.set(serde_json::to_value(&input).unwrap());
+        let answer = ANSWER.take();
+        if let Some(message) = answer["refused"].as_str() {
+            return Err(ApiError::new("ResourceNotFoundException", message));
+        }
+        Ok(serde_json::from_value(answer).unwrap())
+    }
+}
+
 macro_rules! tried {
     ($($operation:ident),* $(,)?) => {
-        $(impl Run for model::$operation {
-            const READ_ONLY: bool = false;
-
-            fn run(_: &mut Call<'_>, input: Self::Input) -> Result<Self::Output, ApiError> {
-                ASKED.set(serde_json::to_value(&input).unwrap());
-                let answer = ANSWER.take();
-                if let Some(message) = answer["refused"].as_str() {
-                    return Err(ApiError::new("ResourceNotFoundException", message));
-                }
-                Ok(serde_json::from_value(answer).unwrap())
-            }
-        })*
-
         pub static SERVICE: ServiceRow = ServiceRow {
             model: &model::SERVICE,
-            operations: &[$(Row::of::<model::$operation>()),*],
+            operations: &[$(Row::of::<Tried<model::$operation>>()),*],
         };
 
         /// The client's request for an operation by its name.
