@@ -64,6 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             .map(|url| base_url(&url, "https://", "service_url"))
             .transpose()?,
         buckets: settings.buckets,
+        end_sessions: settings.roles_anywhere.end_sessions_on_revocation(),
         acme: acme::settings(settings.acme)?,
     };
     let location = StoreLocation::choose(folder, settings.store.store.as_deref())?;
