@@ -42,6 +42,7 @@ mod principal;
 mod proxy;
 mod revocation;
 mod revocation_objects;
+mod roles_anywhere;
 mod root_key;
 mod serve_echo;
 mod settings;
