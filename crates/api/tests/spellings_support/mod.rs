@@ -303,8 +303,9 @@ impl Scene {
         let named = json!({ "aliasName": "sweep/profile" });
         let profile = rolesanywhere_support::profile(fixture, &[&workload], named);
         let crl_data = b64(&root_of.crl(&[], crate::common::NOW));
-        let import = json!({ "name": "c", "trustAnchorArn": anchor, "crlData": crl_data });
-        let crl = text(&fixture.ra("ImportCrl", import).unwrap()["crl"]["crlArn"]).to_owned();
+        let import_crl = json!({ "name": "c", "trustAnchorArn": anchor, "crlData": crl_data });
+        let crl =
+            text(&fixture.ra("ImportCrl", import_crl.clone()).unwrap()["crl"]["crlArn"]).to_owned();
         let leaf = root_of.issue("ECC_NIST_P256", rolesanywhere_support::workload("CN=alice"));
         let asked = json!({ "trustAnchorArn": anchor, "profileArn": profile, "roleArn": workload });
         let signed = rolesanywhere_support::Signing::new(&leaf, &asked, fixture.now.get()).sign();
