@@ -18,7 +18,7 @@ use std::process::{Command, Stdio};
 use http::{HeaderMap, Method};
 use outlast_api::aws::rolesanywhere as model;
 use outlast_api::aws::schema::Shape;
-use outlast_api::aws::{Http, Operation, ServiceModel, schema};
+use outlast_api::aws::{Http, Operation, ServiceModel};
 use outlast_api::call::{Call, Run};
 use outlast_api::client::Client;
 use outlast_api::service::{Request, Response, Route, Step};
@@ -154,7 +154,7 @@ fn headers_of(sent: &Value) -> HeaderMap {
 }
 
 /// Whether an answer contains a time that JSON writes as text.
-fn written(value: &mut Value, shape: &schema::Shape) {
+fn written(value: &mut Value, shape: &Shape) {
     outlast_api::wire::read::with_written_times(value, shape, false);
 }
 
