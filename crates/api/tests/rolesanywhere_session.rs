@@ -469,7 +469,7 @@ fn private_ca_ends_sessions_when_it_revokes() {
     certificates::pca(fixture, "DeleteCertificateAuthority", &delete).unwrap();
     let refused = scene.session_with(&other, on).unwrap_err();
     assert_eq!(refused.message, "Untrusted signing certificate");
-    // Whoever deletes the anchor ends all of its sessions, since nobody can say any more what is revoked.
+    // Deleting the anchor ends all of its sessions, since nobody can say any more what is revoked.
     ends(true);
     assert!(may_call(fixture, &unharmed));
     fixture.ra("DeleteTrustAnchor", json!({ "trustAnchorId": id(&anchor) })).unwrap();

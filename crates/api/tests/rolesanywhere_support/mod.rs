@@ -402,7 +402,7 @@ pub fn answered(fixture: &Fixture, signed: &Signed) -> Result<Value, Refused> {
     }
 }
 
-/// Whoever signs with the credentials of a session.
+/// The holder of the credentials of a session.
 pub fn who(answer: &Value) -> Who {
     let found = &answer["credentialSet"][0]["credentials"];
     Who {
