@@ -34,14 +34,6 @@ fn generated(root: &Path) -> Result<Vec<(PathBuf, String)>, String> {
     let mut files = Vec::new();
     for model in crate::surface::models(root)? {
         let module = &model.module;
-        if model.is_tried() {
-            let folder = root.join("crates/api/tests/surface");
-            let types = formatted(root, &model.types()?)?;
-            files.push((folder.join(format!("{module}.rs")), types));
-            let schema = formatted(root, &model.schema()?)?;
-            files.push((folder.join(format!("{module}/schema.rs")), schema));
-            continue;
-        }
         let list = operations(&folder.join("ops").join(module), model.title()?)?;
         files.push((folder.join(format!("ops/{module}.rs")), list));
         files.push((folder.join(format!("aws/{module}.rs")), formatted(root, &model.types()?)?));

@@ -93,11 +93,6 @@ impl Model {
         text.ok_or_else(|| format!("deviations.toml: {} has no {key}", self.module))
     }
 
-    /// Whether its operations are not served yet, so that only protocol tests use the surface.
-    pub fn is_tried(&self) -> bool {
-        self.deviations.get("tried").and_then(toml::Value::as_bool).unwrap_or_default()
-    }
-
     /// Whether members can also be in the path and query string. Their names begin with a lower-case letter.
     fn is_rest(&self) -> bool {
         let protocols = self.model["metadata"]["protocols"].as_array();

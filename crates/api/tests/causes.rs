@@ -11,7 +11,8 @@ use crate::causes_support;
 use crate::certificates;
 use crate::common;
 
-use causes_support::{Cause, Text, acm, kms, private_ca, secretsmanager, sts};
+use crate::rolesanywhere_support::{Holder, anchor, workload};
+use causes_support::{Cause, Text, acm, kms, private_ca, rolesanywhere, secretsmanager, sts};
 use common::{ACCOUNT, Fixture, b64};
 use serde_json::{Value, json};
 
@@ -242,6 +243,37 @@ fn secrets_manager_errors_match_aws() {
         holds(&fixture, ("secretsmanager", "secretsmanager"), cause, &filled);
     }
     println!("{} causes", secretsmanager::CAUSES.len());
+}
+
+#[test]
+fn roles_anywhere_errors_match_aws() {
+    let fixture = Fixture::new();
+    let root = Holder::root("ECC_NIST_P256", "CN=Root");
+    let leaf = root.issue("ECC_NIST_P256", workload("CN=alice"));
+    let many: Vec<_> = (0..51).map(|n| format!(r#"{{"key":"k{n}","value":""}}"#)).collect();
+    let keys = [
+        ("{anchor}", anchor(&fixture, &root.pem())),
+        ("{leaf}", leaf.pem().replace('\n', "\\n")),
+        ("{many}", many.join(",")),
+        ("{missing}", "00000000-0000-0000-0000-000000000000".to_owned()),
+    ];
+    let filled = |text: &str| {
+        keys.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
+    };
+    for (operation, body, code, status, text, source) in rolesanywhere::CAUSES {
+        let body = serde_json::from_str(&filled(body)).unwrap();
+        let refused = fixture.ra(operation, body).unwrap_err();
+        let got = (refused.code.as_str(), refused.status);
+        assert_eq!(got, (*code, *status), "{operation} ({source}): {}", refused.message);
+        match text {
+            Text::Aws(text) => assert_eq!(refused.message, filled(text), "{operation} ({source})"),
+            Text::Ours(words) => {
+                assert!(refused.message.contains(&filled(words)), "{}", refused.message);
+            }
+            Text::None => panic!("Roles Anywhere always says something"),
+        }
+    }
+    println!("{} causes", rolesanywhere::CAUSES.len());
 }
 
 #[test]

@@ -10,9 +10,6 @@
 )]
 #![recursion_limit = "512"]
 
-// The names that generated surfaces use.
-use outlast_api::{aws, wire};
-
 mod acme_support;
 mod causes_support;
 #[path = "common/certificates.rs"]
@@ -21,8 +18,8 @@ mod common;
 mod condition_support;
 #[path = "common/pki.rs"]
 mod pki;
+mod rolesanywhere_support;
 mod spellings_support;
-mod surface;
 
 mod acm;
 mod acm_access;
@@ -73,6 +70,9 @@ mod rest_json;
 mod revocation;
 mod revocation_ocsp;
 mod revocation_strangers;
+mod rolesanywhere;
+mod rolesanywhere_attacks;
+mod rolesanywhere_session;
 mod secrets;
 mod secrets_rotation;
 mod spellings;

@@ -11,6 +11,7 @@
 
 use crate::certificates;
 use crate::common;
+use crate::rolesanywhere_support;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -34,6 +35,7 @@ use outlast_store::memory::MemoryStore;
 use outlast_store::postgres::PostgresStore;
 use outlast_store::sqlite::SqliteStore;
 use outlast_store::testing::Postgres;
+use rolesanywhere_support::{Holder, anchor};
 use serde_json::{Value, json};
 
 const DAY: i64 = 86_400;
@@ -314,6 +316,103 @@ fn sessions(fixture: &Fixture) -> Thing {
     }
 }
 
+fn trust_anchors(_: &Fixture) -> Thing {
+    let root = Holder::root("ECC_NIST_P256", "CN=Root");
+    let new = json!({
+        "name": "a",
+        "source": {
+            "sourceType": "CERTIFICATE_BUNDLE", "sourceData": { "x509CertificateData": root.pem() },
+        },
+    });
+    let neighbour = new.clone();
+    Thing {
+        refusal: "ValidationException",
+        make: Box::new(move |fixture, _| fixture.ra("CreateTrustAnchor", new.clone())),
+        neighbour: Box::new(move |fixture| {
+            let there = Who::admin().at("us-west-2");
+            fixture.ra_as(&there, "CreateTrustAnchor", neighbour.clone())?;
+            fixture.ra_as(&Who::stranger(), "CreateTrustAnchor", neighbour.clone())
+        }),
+        remove: Some(Box::new(|fixture, made| {
+            let of = json!({ "trustAnchorId": made["trustAnchor"]["trustAnchorId"] });
+            fixture.ra("DeleteTrustAnchor", of).unwrap();
+        })),
+    }
+}
+
+fn profiles(_: &Fixture) -> Thing {
+    let new = || json!({ "name": "p", "roleArns": [] });
+    Thing {
+        refusal: "ValidationException",
+        make: Box::new(move |fixture, _| fixture.ra("CreateProfile", new())),
+        neighbour: Box::new(move |fixture| {
+            fixture.ra_as(&Who::admin().at("us-west-2"), "CreateProfile", new())?;
+            fixture.ra_as(&Who::stranger(), "CreateProfile", new())
+        }),
+        remove: Some(Box::new(|fixture, made| {
+            let of = json!({ "profileId": made["profile"]["profileId"] });
+            fixture.ra("DeleteProfile", of).unwrap();
+        })),
+    }
+}
+
+fn crls(fixture: &Fixture) -> Thing {
+    let root = Holder::root("ECC_NIST_P256", "CN=Root");
+    let crl = b64(&root.crl(&[], NOW));
+    let new = move |anchor: &str| json!({ "name": "c", "trustAnchorArn": anchor, "crlData": crl });
+    let (one, two) = (anchor(fixture, &root.pem()), anchor(fixture, &root.pem()));
+    let (first, second) = (new(&one), new(&two));
+    Thing {
+        refusal: "ValidationException",
+        make: Box::new(move |fixture, _| fixture.ra("ImportCrl", first.clone())),
+        neighbour: Box::new(move |fixture| fixture.ra("ImportCrl", second.clone())),
+        remove: Some(Box::new(|fixture, made| {
+            fixture.ra("DeleteCrl", json!({ "crlId": made["crl"]["crlId"] })).unwrap();
+        })),
+    }
+}
+
+fn subjects(fixture: &Fixture) -> Thing {
+    let root = std::rc::Rc::new(Holder::root("ECC_NIST_P256", "CN=Root"));
+    let trust = rolesanywhere_support::trust(&json!({}));
+    let body = |fixture: &Fixture, who: &Who, account: &str| {
+        let role = fixture.role(account, "workload", &trust, &[]);
+        let new = json!({
+            "name": "a", "enabled": true,
+            "source": {
+                "sourceType": "CERTIFICATE_BUNDLE", "sourceData": { "x509CertificateData": root.pem() },
+            },
+        });
+        let anchor = fixture.ra_as(who, "CreateTrustAnchor", new).unwrap();
+        let new = json!({ "name": "p", "enabled": true, "roleArns": [role] });
+        let profile = fixture.ra_as(who, "CreateProfile", new).unwrap();
+        json!({
+            "trustAnchorArn": anchor["trustAnchor"]["trustAnchorArn"],
+            "profileArn": profile["profile"]["profileArn"], "roleArn": role,
+        })
+    };
+    let mine = body(fixture, &Who::admin(), ACCOUNT);
+    let theirs = body(fixture, &Who::stranger(), OTHER_ACCOUNT);
+    let other = root.clone();
+    let session = |fixture: &Fixture, root: &Holder, body: &Value, subject: &str| {
+        let leaf = root.issue("ECC_NIST_P256", rolesanywhere_support::workload(subject));
+        let signed = rolesanywhere_support::Signing::new(&leaf, body, fixture.now.get()).sign();
+        rolesanywhere_support::answered(fixture, &signed)
+    };
+    Thing {
+        refusal: "ValidationException",
+        make: Box::new(move |fixture, number| {
+            // One that is known already does not count again.
+            if number > 0 {
+                session(fixture, &root, &mine, "CN=s0")?;
+            }
+            session(fixture, &root, &mine, &format!("CN=s{number}"))
+        }),
+        neighbour: Box::new(move |fixture| session(fixture, &other, &theirs, "CN=x")),
+        remove: None,
+    }
+}
+
 #[test]
 fn every_quota_is_held_and_raised() {
     const MOST: usize = 3;
@@ -329,6 +428,10 @@ fn every_quota_is_held_and_raised() {
             "imported_certificates" => imported(&fixture),
             "secrets" => secrets(&fixture),
             "sessions" => sessions(&fixture),
+            "trust_anchors" => trust_anchors(&fixture),
+            "profiles" => profiles(&fixture),
+            "crls_per_trust_anchor" => crls(&fixture),
+            "subjects" => subjects(&fixture),
             name => panic!("the quota {name} has no test"),
         };
         let made: Vec<Value> = (0..MOST)

@@ -14,6 +14,7 @@
 
 use crate::acme_support;
 use crate::common;
+use crate::rolesanywhere_support;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,6 +41,7 @@ use outlast_store::postgres::PostgresStore;
 use outlast_store::sqlite::SqliteStore;
 use outlast_store::testing::Postgres;
 use outlast_store::{Store, StoreError, Transaction};
+use rolesanywhere_support::Holder;
 use serde_json::{Map, Value, json};
 
 const ADMIN: &str = "arn:aws:iam::123456789012:user/admin";
@@ -190,6 +192,20 @@ fn fill_acm(world: &World) {
     world.acm("DeleteAcmeEndpoint", json!({ "AcmeEndpointArn": gone }));
 }
 
+fn fill_roles_anywhere(fixture: &Fixture) {
+    let root = Holder::root("ECC_NIST_P256", "CN=Root");
+    let role = fixture.role(ACCOUNT, "workload", &rolesanywhere_support::trust(&json!({})), &[]);
+    let anchor = rolesanywhere_support::anchor(fixture, &root.pem());
+    let profile = rolesanywhere_support::profile(fixture, &[&role], json!({ "aliasName": "a/b" }));
+    let crl = b64(&root.crl(&[], NOW));
+    let import = json!({ "name": "c", "trustAnchorArn": anchor, "crlData": crl, "enabled": true });
+    fixture.ra("ImportCrl", import).unwrap();
+    let leaf = root.issue("ECC_NIST_P256", rolesanywhere_support::workload("CN=alice"));
+    let body = json!({ "trustAnchorArn": anchor, "profileArn": profile, "roleArn": role });
+    let signed = rolesanywhere_support::Signing::new(&leaf, &body, fixture.now.get()).sign();
+    rolesanywhere_support::answered(fixture, &signed).unwrap();
+}
+
 /// The server's own TLS files, with a certificate and key that Certificate Manager made.
 fn fill_tls(fixture: &Fixture) {
     let (record_key, _) = fixture.store.scan("acm/material/", "", 1).unwrap().remove(0);
@@ -212,6 +228,7 @@ fn every_kind() -> (Fixture, BTreeMap<&'static str, usize>) {
     fill_secrets(&world.fixture);
     fill_pca(&world);
     fill_acm(&world);
+    fill_roles_anywhere(&world.fixture);
     fill_tls(&world.fixture);
     let fixture = world.fixture;
     while fixture.store.last_event().unwrap() < 300 {

@@ -1,4 +1,5 @@
-//! REST JSON, tested with the surface of Roles Anywhere and operations that return what the test gives them.
+//! REST JSON, tested with the surface of Roles Anywhere and operations that return what the test gives them instead of what the
+//! service would.
 //!
 //! `surface/requests.json` has what botocore sends for every operation (`surface/botocore_rest.py`).
 #![allow(
@@ -11,20 +12,23 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::marker::PhantomData;
 use std::process::{Command, Stdio};
 
 use http::{HeaderMap, Method};
+use outlast_api::aws::rolesanywhere as model;
+use outlast_api::aws::schema::{Kind, Shape};
+use outlast_api::aws::{Http, Operation, ServiceModel};
 use outlast_api::call::{Call, Run};
 use outlast_api::client::Client;
+use outlast_api::ops::ROLES_ANYWHERE;
 use outlast_api::service::{Request, Response, Route, Step};
 use outlast_api::table::{Row, ServiceRow};
 use outlast_api::wire::ApiError;
 use outlast_testing::checkout;
 use serde_json::{Value, json};
 
-use crate::common::{ACCESS_KEY, Fixture, HOST, NOW};
-use crate::surface::rolesanywhere as model;
-use crate::surface::schema;
+use crate::common::{ACCESS_KEY, Fixture, HOST, NOW, b64};
 
 thread_local! {
     /// The input that the operation received, and the output that it returns.
@@ -35,24 +39,37 @@ thread_local! {
 /// A request for an operation from our client, and the function that reads its answer.
 type Called = (http::Request<Vec<u8>>, fn(&Response) -> Result<Value, String>);
 
+/// An operation of the model that returns what the test gives it.
+struct Tried<O>(PhantomData<O>);
+
+impl<O: Operation> Operation for Tried<O> {
+    const NAME: &'static str = O::NAME;
+    const SERVICE: &'static ServiceModel = O::SERVICE;
+    const INPUT: &'static Shape = O::INPUT;
+    const OUTPUT: &'static Shape = O::OUTPUT;
+    const HTTP: Http = O::HTTP;
+    type Input = O::Input;
+    type Output = O::Output;
+}
+
+impl<O: Operation> Run for Tried<O> {
+    const READ_ONLY: bool = false;
+
+    fn run(_: &mut Call<'_>, input: Self::Input) -> Result<Self::Output, ApiError> {
+        ASKED.set(serde_json::to_value(&input).unwrap());
+        let answer = ANSWER.take();
+        if let Some(message) = answer["refused"].as_str() {
+            return Err(ApiError::new("ResourceNotFoundException", message));
+        }
+        Ok(serde_json::from_value(answer).unwrap())
+    }
+}
+
 macro_rules! tried {
     ($($operation:ident),* $(,)?) => {
-        $(impl Run for model::$operation {
-            const READ_ONLY: bool = false;
-
-            fn run(_: &mut Call<'_>, input: Self::Input) -> Result<Self::Output, ApiError> {
-                ASKED.set(serde_json::to_value(&input).unwrap());
-                let answer = ANSWER.take();
-                if let Some(message) = answer["refused"].as_str() {
-                    return Err(ApiError::new("ResourceNotFoundException", message));
-                }
-                Ok(serde_json::from_value(answer).unwrap())
-            }
-        })*
-
         pub static SERVICE: ServiceRow = ServiceRow {
             model: &model::SERVICE,
-            operations: &[$(Row::of::<model::$operation>()),*],
+            operations: &[$(Row::of::<Tried<model::$operation>>()),*],
         };
 
         /// The client's request for an operation by its name.
@@ -138,7 +155,7 @@ fn headers_of(sent: &Value) -> HeaderMap {
 }
 
 /// Whether an answer contains a time that JSON writes as text.
-fn written(value: &mut Value, shape: &schema::Shape) {
+fn written(value: &mut Value, shape: &Shape) {
     outlast_api::wire::read::with_written_times(value, shape, false);
 }
 
@@ -293,6 +310,60 @@ fn what_is_no_request_of_the_model_is_refused() {
     }
     let many = format!("/crls?{}", "pageSize=1&".repeat(2000));
     assert_eq!(tried(&fixture, "GET", &many, "").2, serialization);
+}
+
+/// A value of the right type that breaks one constraint of a shape, for each constraint.
+fn broken(shape: &Shape) -> Vec<Value> {
+    let above = shape.max.map(|max| max + 1);
+    let below = shape.min.filter(|min| *min > 0).map(|min| min - 1);
+    let sizes = above.into_iter().chain(below);
+    let mut values: Vec<Value> = match shape.kind {
+        Kind::Integer => sizes.map(Value::from).collect(),
+        Kind::String => sizes.map(|len| "x".repeat(usize::try_from(len).unwrap()).into()).collect(),
+        Kind::Blob => {
+            sizes.map(|len| b64(&vec![0; usize::try_from(len).unwrap()]).into()).collect()
+        }
+        Kind::List(of) if matches!(of.kind, Kind::String) => {
+            sizes.map(|len| vec!["x"; usize::try_from(len).unwrap()].into()).collect()
+        }
+        _ => Vec::new(),
+    };
+    if !shape.values.is_empty() {
+        values.push("\u{1}".into());
+    }
+    values
+}
+
+#[test]
+fn every_constraint_of_every_member_holds() {
+    let fixture = Fixture::new();
+    let mut swept = 0;
+    for sent in sent() {
+        let name = text(&sent["operation"]);
+        let row = ROLES_ANYWHERE.operations.iter().find(|row| row.name == name).unwrap();
+        let Kind::Structure(_, members) = row.input.kind else { panic!("{name}") };
+        for member in members {
+            let Some(shape) = member.shape else { continue };
+            let in_path = row.http.uri.contains(&format!("{{{}}}", member.name));
+            let missing = (member.is_required && !in_path).then_some(Value::Null);
+            // A path without a label is another path.
+            let values = broken(shape).into_iter().filter(|value| !in_path || value != "");
+            for value in values.chain(missing) {
+                let mut body = sent["input"].clone();
+                body[member.name] = value.clone();
+                if value.is_null() {
+                    body.as_object_mut().unwrap().remove(member.name);
+                }
+                let refused = fixture.ra(name, body).unwrap_err();
+                assert_eq!(refused.code, "ValidationException", "{name}: {}", refused.message);
+                let at = format!("'{}' failed to satisfy constraint", member.name);
+                assert!(refused.message.contains(&at), "{name}: {}", refused.message);
+                swept += 1;
+            }
+        }
+    }
+    println!("{swept} constraints of Roles Anywhere hold");
+    assert!(swept > 60, "{swept}");
 }
 
 #[test]

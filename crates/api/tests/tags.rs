@@ -12,6 +12,7 @@ use crate::acme_support;
 use crate::certificates;
 use crate::common;
 
+use crate::rolesanywhere_support::{Holder, anchor};
 use acme_support::world::{World, call};
 use certificates::{described, importable, requested};
 use common::{ACCOUNT, Answer, Fixture, REGION, Refused, Who, policy, text, with};
@@ -110,6 +111,32 @@ const TABLE: &[(&str, &str, &str, Does)] = &[
         },
     ),
     (
+        "rolesanywhere",
+        "CreateTrustAnchor",
+        "tags",
+        Creates {
+            action: "rolesanywhere:TagResource",
+            request: |_| json!({ "name": "a", "source": source(&Holder::root("ECC_NIST_P256", "CN=Root")) }),
+        },
+    ),
+    (
+        "rolesanywhere",
+        "CreateProfile",
+        "tags",
+        Creates {
+            action: "rolesanywhere:TagResource",
+            request: |_| json!({ "name": "p", "roleArns": [] }),
+        },
+    ),
+    (
+        "rolesanywhere",
+        "ImportCrl",
+        "tags",
+        Creates { action: "rolesanywhere:TagResource", request: crl },
+    ),
+    ("rolesanywhere", "TagResource", "tags", Tags),
+    ("rolesanywhere", "UntagResource", "tagKeys", Reads),
+    (
         "secretsmanager",
         "CreateSecret",
         "Tags",
@@ -138,6 +165,20 @@ fn import(world: &World) -> Value {
     importable(&world.fixture, &arn)
 }
 
+fn source(root: &Holder) -> Value {
+    json!({
+        "sourceType": "CERTIFICATE_BUNDLE", "sourceData": { "x509CertificateData": root.pem() },
+    })
+}
+
+/// A CRL for an anchor that has none.
+fn crl(world: &World) -> Value {
+    let root = Holder::root("ECC_NIST_P256", "CN=Root");
+    let anchor = anchor(&world.fixture, &root.pem());
+    let data = common::b64(&root.crl(&[], common::NOW));
+    json!({ "name": "c", "trustAnchorArn": anchor, "crlData": data })
+}
+
 fn endpoint(world: &World) -> Value {
     json!({
         "AuthorizationBehavior": "CHALLENGE",
@@ -156,6 +197,9 @@ fn role(world: &World) -> Value {
 
 /// Calls any operation; STS's members as a form, with tags in its notation.
 fn send(fixture: &Fixture, who: &Who, service: &str, operation: &str, body: &Value) -> Answer {
+    if service == "rolesanywhere" {
+        return fixture.ra_as(who, operation, lower_tags(body));
+    }
     if service != "sts" {
         let body = if service == "kms" { kms_tags(body) } else { body.clone() };
         return match service {
@@ -188,6 +232,18 @@ fn send(fixture: &Fixture, who: &Who, service: &str, operation: &str, body: &Val
         message: common::element(&xml, "Message"),
         status: response.status,
     })
+}
+
+/// Roles Anywhere writes members in camel case.
+fn lower_tags(body: &Value) -> Value {
+    let mut body = body.clone();
+    if let Some(tags) = body.as_object_mut().unwrap().remove("Tags") {
+        let tags = tags.as_array().unwrap().iter();
+        let tags: Vec<_> =
+            tags.map(|tag| json!({ "key": tag["Key"], "value": tag["Value"] })).collect();
+        body["tags"] = json!(tags);
+    }
+    body
 }
 
 /// KMS has its own names for the members of a tag.
@@ -259,7 +315,7 @@ fn making_something_with_tags_takes_the_right_to_tag() {
         tried += 1;
     }
     println!("{tried} operations make something with tags");
-    assert_eq!(tried, 10);
+    assert_eq!(tried, 13);
 }
 
 #[test]
@@ -271,7 +327,7 @@ fn tag_keys_that_differ_in_case_only_are_refused() {
     let code_of = |service: &str, operation: &str| match (service, operation) {
         ("kms", _) => "TagException",
         ("acm", operation) if operation.contains("Acme") => "ValidationException",
-        ("acm", "TagResource") | ("sts", _) => "ValidationException",
+        ("acm", "TagResource") | ("sts" | "rolesanywhere", _) => "ValidationException",
         ("secretsmanager", _) => "InvalidParameterException",
         _ => "InvalidTagException",
     };

@@ -85,6 +85,8 @@ pub(crate) struct Revocation {
     pub(crate) acme: outlast_net::acme::Settings,
     /// The standard that the token with the root key is certified for, by its operator's word.
     pub(crate) key_storage: Option<&'static KeyStorage>,
+    /// Whether a revocation ends running sessions of Roles Anywhere, too.
+    pub(crate) end_sessions: bool,
 }
 
 impl Default for Revocation {
@@ -98,6 +100,7 @@ impl Default for Revocation {
             functions: Functions::default(),
             acme: outlast_net::acme::Settings::default(),
             key_storage: None,
+            end_sessions: false,
         }
     }
 }
@@ -183,7 +186,7 @@ impl Running {
             service_url: revocation.service_url.unwrap_or_else(|| at("https", address)),
             key_storage: revocation.key_storage,
             rotation_functions: Some(functions.names()),
-            ..Settings::default()
+            end_sessions_on_revocation: revocation.end_sessions,
         });
         data.service.set_ocsp_validity(revocation.ocsp_validity);
         let sink = buckets::sink(revocation.buckets, data.folder())?;

@@ -50,6 +50,7 @@ mod principal;
 mod proxy;
 mod revocation;
 mod revocation_objects;
+mod roles_anywhere;
 mod root_key;
 mod rotation;
 mod serve_echo;

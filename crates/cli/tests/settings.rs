@@ -191,6 +191,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("backup.keep_days", "0", "folder = 'a'"),
     ("buckets.endpoint", "a", "access_key_id = 'a'\nsecret_access_key_file = '{own}'"),
     ("buckets.allow_plain", "a", ""),
+    ("rolesanywhere.end_sessions_on_revocation", "a", ""),
     ("rotation.functions", "{own}", ""),
 ];
 

@@ -11,29 +11,35 @@ mod crl;
 mod mapping;
 mod notification;
 mod profile;
+mod profile_mapping;
+mod removal;
 mod revocation;
 mod session;
 mod subject;
+mod tag_set;
 mod tags;
 mod trust_anchor;
 
 pub use crl::{
     Crl, CrlUpdate, NewCrl, crls, delete_crl, find_crl, import_crl, set_crl_enabled, update_crl,
 };
-pub use mapping::{FIELDS, Mapping, delete_mapping, put_mapping};
-pub use notification::{CHANNELS, EVENTS, Notification, put_notifications, reset_notifications};
+pub use mapping::{FIELDS, Mapping};
+pub use notification::{CHANNELS, EVENTS, Notification};
 pub use profile::{
     NewProfile, Profile, ProfileUpdate, create_profile, delete_profile, find_profile, profiles,
     set_profile_enabled, update_profile,
 };
+pub use profile_mapping::{delete_mapping, put_mapping};
+pub use removal::delete_trust_anchor;
 pub use revocation::has_ended;
 pub use session::{Asked, Begun, Presented, Trusted, authenticate, begin, note_refusal};
 pub use subject::{Instance, Seen, Subject, decimal, find_subject, subjects};
-pub use tags::{TAGGABLE, Taggable, Tags, add_tags, remove_tags};
+pub use tag_set::Tags;
+pub use tags::{TAGGABLE, Taggable, add_tags, remove_tags};
 pub use trust_anchor::{
     NewTrustAnchor, SOURCES, Source, TrustAnchor, TrustAnchorUpdate, create_trust_anchor,
-    delete_trust_anchor, find_trust_anchor, set_trust_anchor_enabled, trust_anchors,
-    update_trust_anchor,
+    find_trust_anchor, put_notifications, reset_notifications, set_trust_anchor_enabled,
+    trust_anchors, update_trust_anchor,
 };
 
 use crate::Fault;

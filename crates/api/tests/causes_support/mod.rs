@@ -3,6 +3,7 @@
 pub mod acm;
 pub mod kms;
 pub mod private_ca;
+pub mod rolesanywhere;
 pub mod secretsmanager;
 pub mod sts;
 

@@ -366,6 +366,70 @@ impl Fixture {
         self.request(who, "sts", headers, body.finish().as_bytes())
     }
 
+    /// A request of REST JSON by anybody.
+    pub fn rest(&self, who: &Who, method: &Method, uri: &str, body: &[u8]) -> Response {
+        let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
+        let mut headers = HeaderMap::new();
+        let token = who.token.as_ref().map(|token| Secret::new(token.clone().into_bytes()));
+        let credentials = Credentials {
+            access_key_id: who.id.clone(),
+            secret: Secret::new(who.secret.clone()),
+            token,
+        };
+        let (region, service) = (who.region.as_str(), "rolesanywhere");
+        let target = outlast_api::wire::sigv4::Target { path, host: HOST, body, region, service };
+        let now = self.now.get();
+        outlast_api::wire::sigv4::sign_rest(
+            &mut headers,
+            method.as_str(),
+            query,
+            &target,
+            &credentials,
+            now,
+        )
+        .unwrap();
+        headers.insert("host", HOST.parse().unwrap());
+        self.service.call(&Request {
+            method,
+            path,
+            query,
+            host: HOST,
+            headers: &headers,
+            body,
+            source_ip: &who.source_ip,
+            tls: who.tls.as_ref(),
+            now_ms: now * 1000,
+            request_id: "00000000-0000-0000-0000-000000000000",
+        })
+    }
+
+    /// An operation of Roles Anywhere, untyped: all its members in one structure.
+    pub fn ra_as(&self, who: &Who, operation: &str, body: Value) -> Answer {
+        let service = &outlast_api::ops::ROLES_ANYWHERE;
+        let row = service.operations.iter().find(|row| row.name == operation).unwrap();
+        let Value::Object(members) = body else { panic!("no object: {body}") };
+        let written = outlast_api::wire::rest::write(&row.http, row.input, members).unwrap();
+        let uri = match written.query.as_str() {
+            "" => written.path,
+            query => format!("{}?{query}", written.path),
+        };
+        let body = Value::Object(written.body).to_string();
+        let response = self.rest(who, &row.http.method.parse().unwrap(), &uri, body.as_bytes());
+        let value: Value = serde_json::from_slice(&response.body).unwrap();
+        let Some(code) = response.error else {
+            assert_eq!(response.status, row.http.status);
+            return Ok(value);
+        };
+        documented::is_documented_of("rolesanywhere", operation, code);
+        let message = value["message"].as_str().unwrap_or_default().to_owned();
+        Err(Refused { code: code.to_owned(), message, status: response.status })
+    }
+
+    /// The same by the administrator.
+    pub fn ra(&self, operation: &str, body: Value) -> Answer {
+        self.ra_as(&Who::admin(), operation, body)
+    }
+
     /// A new key: its id.
     #[track_caller]
     pub fn key(&self, body: Value) -> String {

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::acme_support::world::{World, call};
 use crate::acme_support::{Signer, request};
 use crate::common::{ACCOUNT, Fixture, REGION, Who, allow, b64, key_policy, policy, text, unb64};
+use crate::rolesanywhere_support::{self, Holder};
 
 /// The template whose ARN is spelled.
 pub const TEMPLATE: &str = "arn:aws:acm-pca:::template/EndEntityCertificate/V1";
@@ -71,6 +72,13 @@ pub struct Scene {
     pub validation: String,
     pub account: String,
     pub assumable: String,
+    /// A trust anchor, a profile, a CRL and a subject of Roles Anywhere.
+    pub anchor: String,
+    pub profile: String,
+    pub crl: String,
+    pub subject: String,
+    /// What imports a CRL for that anchor.
+    pub crl_data: String,
     pub secret: String,
     pub version: String,
     pub replicated: String,
@@ -308,11 +316,31 @@ impl Scene {
             json!({ "SecretId": replicated, "AddReplicaRegions": [{ "Region": "us-east-1" }] });
         fixture.secrets("ReplicateSecretToRegions", regions).unwrap();
         fixture.secrets("DeleteSecret", json!({ "SecretId": deleted_secret })).unwrap();
+        let root_of = Holder::root("ECC_NIST_P256", "CN=Root");
+        let anchor = rolesanywhere_support::anchor(fixture, &root_of.pem());
+        let trust = rolesanywhere_support::trust(&json!({}));
+        let workload = fixture.role(ACCOUNT, "workload", &trust, &[]);
+        let named = json!({ "aliasName": "sweep/profile" });
+        let profile = rolesanywhere_support::profile(fixture, &[&workload], named);
+        let crl_data = b64(&root_of.crl(&[], crate::common::NOW));
+        let import_crl = json!({ "name": "c", "trustAnchorArn": anchor, "crlData": crl_data });
+        let crl =
+            text(&fixture.ra("ImportCrl", import_crl.clone()).unwrap()["crl"]["crlArn"]).to_owned();
+        let leaf = root_of.issue("ECC_NIST_P256", rolesanywhere_support::workload("CN=alice"));
+        let asked = json!({ "trustAnchorArn": anchor, "profileArn": profile, "roleArn": workload });
+        let signed = rolesanywhere_support::Signing::new(&leaf, &asked, fixture.now.get()).sign();
+        let begun = rolesanywhere_support::answered(fixture, &signed).unwrap();
+        let subject = text(&begun["subjectArn"]).to_owned();
         Self {
             secret,
             version,
             replicated,
             deleted_secret,
+            anchor,
+            profile,
+            crl,
+            subject,
+            crl_data,
             symmetric,
             signing,
             mac,

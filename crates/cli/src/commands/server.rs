@@ -69,6 +69,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             Some(path) => Functions::read(path).map_err(|failure| failure.about("functions"))?,
             None => Functions::default(),
         },
+        end_sessions: settings.roles_anywhere.end_sessions_on_revocation(),
         acme: acme::settings(settings.acme)?,
     };
     let location = StoreLocation::choose(folder, settings.store.store.as_deref())?;

@@ -230,6 +230,14 @@ settings! {
     }
 }
 
+settings! {
+    /// Sessions of workloads by certificate: IAM Roles Anywhere.
+    file RolesAnywhere in "rolesanywhere" {
+        /// Whether a revocation of a certificate also ends the sessions that run by it, not only new ones [default: {}].
+        end_sessions_on_revocation: bool = false;
+    }
+}
+
 /// Section whose keys are the names of quotas (`outlast_domain::quotas`).
 pub(super) const LIMITS: &str = "limits";
 
@@ -311,6 +319,7 @@ groups! {
     #[arg(skip)] backup: Backup,
     #[arg(skip)] buckets: Buckets,
     #[arg(skip)] rotation: Rotation,
+    #[arg(skip)] roles_anywhere: RolesAnywhere,
 }
 
 #[cfg(test)]

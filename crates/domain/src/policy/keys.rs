@@ -134,7 +134,8 @@ const NO_PARTNERS: &str = "there are no secrets of AWS's partners";
 const NO_SERVICE_GRANTS: &str = "grants to services are refused";
 
 const SESSIONS: &str = "the caller is a session of a role";
-const BY_SERVICE: &str = "a service asks to assume a role for an ACME endpoint";
+const BY_SERVICE: &str =
+    "a service asks to assume a role, for an ACME endpoint or for a certificate (Roles Anywhere)";
 const FORWARDED: &str =
     "Certificate Manager asks Private CA, or Secrets Manager KMS, with the caller's rights";
 const OF_KEYS: &str = "CreateKey, ReplicateKey and every operation on a key";
@@ -142,7 +143,7 @@ const OF_MULTI_REGION: &str = "the same, where the key is a multi-Region key";
 const ENCRYPTION_CONTEXT: &str = "the operation has an encryption context";
 const OF_CERTIFICATES: &str =
     "RequestCertificate, orders by ACME, and every operation on a certificate";
-const ASSUME_ROLE: &str = "AssumeRole";
+const ASSUME_ROLE: &str = "AssumeRole, and where Roles Anywhere asks";
 
 /// All keys.
 #[rustfmt::skip]
@@ -152,7 +153,7 @@ pub static KEYS: &[KeyRow] = &[
     when("aws:PrincipalAccount", Text, "the caller is a user or a session"),
     never("aws:PrincipalOrgPaths", Text, NO_ORGANIZATIONS).many(),
     never("aws:PrincipalOrgID", Text, NO_ORGANIZATIONS),
-    when("aws:PrincipalTag/${TagKey}", Text, "the user, the role or the session has the tag"),
+    when("aws:PrincipalTag/${TagKey}", Text, "the user, the role or the session has the tag, or the session that Roles Anywhere asks for"),
     always("aws:PrincipalIsAWSService", Bool),
     when("aws:PrincipalServiceName", Text, BY_SERVICE).of(STS),
     when("aws:PrincipalServiceNamesList", Text, BY_SERVICE).many().of(STS),
@@ -192,7 +193,7 @@ pub static KEYS: &[KeyRow] = &[
     always("aws:ResourceAccount", Text),
     never("aws:ResourceOrgID", Text, NO_ORGANIZATIONS),
     never("aws:ResourceOrgPaths", Text, NO_ORGANIZATIONS).many(),
-    when("aws:ResourceTag/${TagKey}", Text, "the key, certificate authority, certificate or ACME resource has the tag"),
+    when("aws:ResourceTag/${TagKey}", Text, "the key, certificate authority, certificate, resource of ACME or of Roles Anywhere has the tag"),
     // Properties of the request.
     when("aws:CalledVia", Text, FORWARDED).many(),
     when("aws:CalledViaFirst", Text, FORWARDED),
@@ -299,11 +300,11 @@ pub static KEYS: &[KeyRow] = &[
     never("sts:RoleAuthorizedByIdp", Bool, NO_FEDERATION).of(STS),
     when("sts:RoleSessionName", Text, ASSUME_ROLE).of(STS),
     never("sts:SigningAlgorithm", Text, NO_TOKENS).of(STS),
-    when("sts:SourceIdentity", Text, "AssumeRole with a source identity, given or inherited").of(STS),
+    when("sts:SourceIdentity", Text, "AssumeRole with a source identity, given or inherited, and where a service asks").of(STS),
     never("sts:TaskPolicyArn", Arn, "there is no AssumeRoot").of(STS),
     when("sts:TransitiveTagKeys", Text, "AssumeRole with transitive tags").many().of(STS),
-    never("iam:AssociatedResourceArn", Arn, "it is not known for which resource AWS sets it with ACME").of(&["iam"]),
-    when("iam:PassedToService", Text, "CreateAcmeExternalAccountBinding, for iam:PassRole").of(&["iam"]),
+    never("iam:AssociatedResourceArn", Arn, "it is not known at which resource AWS sets it for ACME").of(&["iam"]),
+    when("iam:PassedToService", Text, "CreateAcmeExternalAccountBinding, CreateProfile, UpdateProfile, for iam:PassRole").of(&["iam"]),
     never("iam:ResourceTag/${TagKey}", Text, "roles have no tags").of(&["iam", "sts"]),
 ];
 

@@ -8,7 +8,7 @@ use outlast_pki::crl::Crl as Parsed;
 use serde::{Deserialize, Serialize};
 
 use super::alias::Alias;
-use super::tags::{self, Tags};
+use super::tag_set::{self, Tags};
 use super::trust_anchor::{self, TrustAnchor};
 use super::{CRL, RolesAnywhereError, TRUST_ANCHOR};
 use crate::arn::Scope;
@@ -155,7 +155,7 @@ pub fn import_crl(
 ) -> Result<Crl, RolesAnywhereError> {
     let scope = anchor.scope().clone();
     permit.opens(&CRL.arn(&scope, "*"))?;
-    tags::check(&new.tags)?;
+    tag_set::check(&new.tags)?;
     check(work, &anchor, &new.data)?;
     let most = work.quota(&quotas::CRLS_PER_TRUST_ANCHOR);
     if anchor.record.crls.len() as u64 >= most {

@@ -2,11 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::RolesAnywhereError;
-use super::trust_anchor::{self, TrustAnchor};
-use crate::identity::{Permit, action};
-use crate::work::Work;
-
 /// What can be notified, AWS's spelling.
 pub const EVENTS: &[&str] = &["CA_CERTIFICATE_EXPIRY", "END_ENTITY_CERTIFICATE_EXPIRY"];
 /// Where to, AWS's spelling.
@@ -47,7 +42,8 @@ impl Notification {
         }
     }
 
-    fn is_for(&self, event: &str, channel: &str) -> bool {
+    /// Whether it is the setting for this event and channel.
+    pub(super) fn is_for(&self, event: &str, channel: &str) -> bool {
         self.event == event && self.channel == channel
     }
 }
@@ -68,35 +64,4 @@ pub(super) fn merge(settings: &mut [Notification], new: Vec<Notification>) {
             *old = one;
         }
     }
-}
-
-/// Sets notifications.
-pub fn put_notifications(
-    work: &mut Work<'_>,
-    mut anchor: TrustAnchor,
-    new: Vec<Notification>,
-    permit: &Permit<action::rolesanywhere::PutNotificationSettings>,
-) -> Result<TrustAnchor, RolesAnywhereError> {
-    permit.opens(&anchor.arn())?;
-    merge(&mut anchor.record.notifications, new);
-    trust_anchor::save(work, &mut anchor)?;
-    Ok(anchor)
-}
-
-/// Puts notifications, each given by its event and channel, back to the default.
-pub fn reset_notifications(
-    work: &mut Work<'_>,
-    mut anchor: TrustAnchor,
-    keys: &[(String, Option<String>)],
-    permit: &Permit<action::rolesanywhere::ResetNotificationSettings>,
-) -> Result<TrustAnchor, RolesAnywhereError> {
-    permit.opens(&anchor.arn())?;
-    let named = |one: &Notification| {
-        keys.iter()
-            .any(|(event, channel)| one.is_for(event, channel.as_deref().unwrap_or(CHANNELS[0])))
-    };
-    let defaults = defaults().into_iter().filter(named).collect();
-    merge(&mut anchor.record.notifications, defaults);
-    trust_anchor::save(work, &mut anchor)?;
-    Ok(anchor)
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::alias::Alias;
 use super::mapping::{self, Mapping};
-use super::tags::{self, Tags};
+use super::tag_set::{self, Tags};
 use super::{PROFILE, RolesAnywhereError};
 use crate::arn::{Arn, Scope};
 use crate::identity::{Permit, action, managed};
@@ -231,7 +231,7 @@ pub fn create_profile(
     may_pass: &[Permit<action::iam::PassRole>],
 ) -> Result<Profile, RolesAnywhereError> {
     permit.opens(&PROFILE.arn(scope, "*"))?;
-    tags::check(&new.tags)?;
+    tag_set::check(&new.tags)?;
     check(scope, &new.role_arns, new.session_policy.as_deref(), &new.managed_policy_arns)?;
     Profile::may_pass(&new.role_arns, may_pass)?;
     work.admit::<RolesAnywhereError>(&quotas::PROFILES, &[&scope.account, &scope.region])?;

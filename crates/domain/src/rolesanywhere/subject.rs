@@ -7,7 +7,7 @@ use outlast_pki::certificate::Certificate;
 use outlast_pki::{name, pem};
 use serde::{Deserialize, Serialize};
 
-use super::tags::Tags;
+use super::tag_set::Tags;
 use super::{RolesAnywhereError, SUBJECT};
 use crate::arn::Scope;
 use crate::identity::{Permit, action};
@@ -126,7 +126,7 @@ pub(super) fn id_of(certificate: &Certificate) -> Result<String, Fault> {
     Ok(ids::uuid_text(bytes))
 }
 
-/// Notes that a certificate has authenticated, and what became of its request.
+/// Notes that a certificate has authenticated, and the outcome of its request.
 pub(super) fn saw(
     work: &mut Work<'_>,
     scope: &Scope,

@@ -1,18 +1,14 @@
 //! Tags of all kinds of resources, as rows.
 
-use std::collections::BTreeMap;
-
+use super::tag_set::{Tags, check};
 use super::{
     CRL, Kind, PROFILE, RolesAnywhereError, SUBJECT, TRUST_ANCHOR, crl, profile, subject,
     trust_anchor,
 };
 use crate::arn::{Arn, Scope};
 use crate::identity::{Permit, action};
+use crate::tags;
 use crate::work::Work;
-use crate::{limits, tags};
-
-/// Tags by key.
-pub type Tags = BTreeMap<String, String>;
 
 /// Finds the resource with an ARN, and returns the ARN from its record and its tags.
 pub type Find = fn(&mut Work<'_>, &Scope, &str) -> Result<(String, Tags), RolesAnywhereError>;
@@ -126,14 +122,4 @@ pub fn remove_tags(
     let (_, mut all) = (row.find)(work, scope, arn)?;
     all.retain(|key, _| !keys.contains(key));
     (row.set)(work, scope, arn, all)
-}
-
-/// Checks the number of tags of a resource.
-pub(super) fn check(tags: &Tags) -> Result<(), RolesAnywhereError> {
-    if tags.len() > limits::MAX_TAGS {
-        let limit = limits::MAX_TAGS;
-        let text = format!("A resource has at most {limit} tags");
-        return Err(RolesAnywhereError::TooManyTags(text));
-    }
-    Ok(())
 }

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::alias::Alias;
 use super::notification::{self, Notification};
-use super::tags::{self, Tags};
-use super::{RolesAnywhereError, TRUST_ANCHOR, certificate, crl};
+use super::tag_set::{self, Tags};
+use super::{RolesAnywhereError, TRUST_ANCHOR, certificate};
 use crate::arn::{Arn, Scope};
 use crate::ca::{self, CaError, Status};
 use crate::identity::{Permit, action};
@@ -40,7 +40,7 @@ pub(super) struct Record {
     pub(super) notifications: Vec<Notification>,
     pub(super) tags: BTreeMap<String, String>,
     #[serde(default)]
-    alias: Alias,
+    pub(super) alias: Alias,
     /// Ids of its CRLs. Here, so that a session reads them together with the anchor and conflicts with an import.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) crls: Vec<String>,
@@ -210,7 +210,7 @@ pub fn create_trust_anchor(
     permit: &Permit<action::rolesanywhere::CreateTrustAnchor>,
 ) -> Result<TrustAnchor, RolesAnywhereError> {
     permit.opens(&TRUST_ANCHOR.arn(scope, "*"))?;
-    tags::check(&new.tags)?;
+    tag_set::check(&new.tags)?;
     check(work, scope, &new.source)?;
     work.admit::<RolesAnywhereError>(&quotas::TRUST_ANCHORS, &[&scope.account, &scope.region])?;
     let now_ms = work.now_ms();
@@ -301,18 +301,35 @@ pub fn set_trust_anchor_enabled(
     Ok(anchor)
 }
 
-/// Deletes an anchor with its CRLs.
-pub fn delete_trust_anchor(
+/// Sets notifications.
+pub fn put_notifications(
     work: &mut Work<'_>,
-    anchor: TrustAnchor,
-    permit: &Permit<action::rolesanywhere::DeleteTrustAnchor>,
+    mut anchor: TrustAnchor,
+    new: Vec<Notification>,
+    permit: &Permit<action::rolesanywhere::PutNotificationSettings>,
 ) -> Result<TrustAnchor, RolesAnywhereError> {
     permit.opens(&anchor.arn())?;
-    for id in &anchor.record.crls {
-        crl::forget(work, &anchor.scope, id)?;
-    }
-    anchor.record.alias.remove(work, &anchor.scope, &TRUST_ANCHOR);
-    work.delete(&TRUST_ANCHOR.record_key(&anchor.scope, anchor.id()));
+    notification::merge(&mut anchor.record.notifications, new);
+    save(work, &mut anchor)?;
+    Ok(anchor)
+}
+
+/// Puts notifications, each given by its event and channel, back to the default.
+pub fn reset_notifications(
+    work: &mut Work<'_>,
+    mut anchor: TrustAnchor,
+    keys: &[(String, Option<String>)],
+    permit: &Permit<action::rolesanywhere::ResetNotificationSettings>,
+) -> Result<TrustAnchor, RolesAnywhereError> {
+    permit.opens(&anchor.arn())?;
+    let named = |one: &Notification| {
+        keys.iter().any(|(event, channel)| {
+            one.is_for(event, channel.as_deref().unwrap_or(notification::CHANNELS[0]))
+        })
+    };
+    let defaults = notification::defaults().into_iter().filter(named).collect();
+    notification::merge(&mut anchor.record.notifications, defaults);
+    save(work, &mut anchor)?;
     Ok(anchor)
 }
 

@@ -19,7 +19,14 @@ impl Run for ImportCrl {
         call.notes.parameter("name", input.name.as_str());
         let tags = new_tags(call, input.tags)?;
         let allowed = authorize_new(call, action::rolesanywhere::ImportCrl, &CRL, &tags)?;
-        let anchor = find_trust_anchor(call, &input.trust_anchor_arn)?;
+        // AWS's model has no ResourceNotFoundException here.
+        let anchor = find_trust_anchor(call, &input.trust_anchor_arn).map_err(|error| {
+            if error.code == "ResourceNotFoundException" {
+                ApiError::new("ValidationException", error.message)
+            } else {
+                error
+            }
+        })?;
         let new = NewCrl {
             name: input.name,
             data: input.crl_data.0,

@@ -1,0 +1,19 @@
+//! Tags of a resource.
+
+use std::collections::BTreeMap;
+
+use super::RolesAnywhereError;
+use crate::limits;
+
+/// Tags by key.
+pub type Tags = BTreeMap<String, String>;
+
+/// Checks the number of tags of a resource.
+pub(super) fn check(tags: &Tags) -> Result<(), RolesAnywhereError> {
+    if tags.len() > limits::MAX_TAGS {
+        let limit = limits::MAX_TAGS;
+        let text = format!("A resource has at most {limit} tags");
+        return Err(RolesAnywhereError::TooManyTags(text));
+    }
+    Ok(())
+}
