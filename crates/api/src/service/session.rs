@@ -79,11 +79,9 @@ impl Service {
             Err(error) => {
                 // Nothing of the session stays; that it was refused does, unless there is no room for another subject.
                 let kept = trusted.subject_record_key().map_err(|fault| route.fault(fault))?;
-                match rolesanywhere::note_refusal(&mut work, &trusted, &asked) {
-                    Err(RolesAnywhereError::Fault(fault)) => {
-                        return Err(refused(&work, route, route.fault(fault)));
-                    }
-                    Ok(()) | Err(_) => {}
+                let noted = rolesanywhere::note_refusal(&mut work, &trusted, &asked);
+                if let Err(RolesAnywhereError::Fault(fault)) = noted {
+                    return Err(refused(&work, route, route.fault(fault)));
                 }
                 let response = route.refusal(&error, request.request_id);
                 (work.into_refusal_keeping(&kept, vec![event]), response)
