@@ -44,6 +44,7 @@ mod revocation;
 mod revocation_objects;
 mod root_key;
 mod rotation;
+mod secrets_sdks;
 mod serve_echo;
 mod settings;
 mod shared;
