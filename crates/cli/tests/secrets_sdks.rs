@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 const FUNCTION: &str = "arn:aws:lambda:us-east-1:123456789012:function:rotate";
 const ROLE: &str = "arn:aws:iam::123456789012:role/rotator";
-/// Name of the rotation function's own client; its calls are not the SDK's.
+/// In the ARN of the rotation function's session, whose calls are not the SDK's.
 const ROTATOR: &str = ":assumed-role/rotator/";
 
 /// Gives the server a rotation function in AWS's form, if Python is there to run it.
@@ -49,7 +49,8 @@ fn rotation(folder: &Folder) -> bool {
     true
 }
 
-/// Runs the program with a new server, and finds in the audit trail that each connection had this key exchange.
+/// Runs the program with a new server, and finds in the audit trail that each GetSecretValue had this key
+/// exchange.
 fn whole(sdk: &str, mut program: Command, group: &str) {
     let folder = Folder::new();
     let rotates = rotation(&folder);
