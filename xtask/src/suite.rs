@@ -44,6 +44,7 @@ const LONGEST: &[&str] = &[
     "outlast-api kms_import",
     "outlast-lab handshakes",
     "outlast kms_sdks",
+    "outlast secrets_sdks",
     "outlast crowd",
     "outlast root_key",
     "outlast witnessed",

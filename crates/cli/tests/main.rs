@@ -53,6 +53,7 @@ mod revocation_objects;
 mod roles_anywhere;
 mod root_key;
 mod rotation;
+mod secrets_sdks;
 mod serve_echo;
 mod settings;
 mod shared;

@@ -1,4 +1,5 @@
-// Command kms-whole is the program of KMS_STEPS.md by the AWS SDK for Go v2.
+// Command kms-whole is the program of KMS_STEPS.md by the AWS SDK for Go v2; with "secrets" as the
+// first argument, that of SECRETS_STEPS.md.
 //
 // Everything comes from AWS_CONFIG_FILE, AWS_SHARED_CREDENTIALS_FILE and AWS_PROFILE; the SDK
 // takes endpoint_url and ca_bundle from the profile. With OUTLAST_ROLE_ARN it takes on that role.
@@ -21,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/kms/types"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go"
 )
@@ -116,6 +118,11 @@ func random(size int) []byte {
 	return bytes
 }
 
+// token is one for ClientRequestToken.
+func token() string {
+	return hex.EncodeToString(random(16))
+}
+
 func flip(data []byte) []byte {
 	changed := bytes.Clone(data)
 	changed[len(changed)-1] ^= 1
@@ -179,6 +186,7 @@ func connect() error {
 	}
 	session, region = loaded, loaded.Region
 	client, caller = kms.NewFromConfig(session), sts.NewFromConfig(session)
+	secrets = secretsmanager.NewFromConfig(session)
 	if client.Options().BaseEndpoint == nil {
 		return errors.New("the profile has no endpoint_url")
 	}
@@ -186,7 +194,11 @@ func connect() error {
 }
 
 func main() {
-	for _, name := range os.Args[1:] {
+	wanted := os.Args[1:]
+	if len(wanted) > 0 && wanted[0] == "secrets" {
+		steps, wanted = secretSteps, wanted[1:]
+	}
+	for _, name := range wanted {
 		if !slices.ContainsFunc(steps, func(s step) bool { return s.name == name }) {
 			fmt.Fprintln(os.Stderr, "unknown step", name)
 			os.Exit(2)
@@ -198,7 +210,7 @@ func main() {
 	}
 	var passes, failures, skips int
 	for _, step := range steps {
-		if len(os.Args) > 1 && !slices.Contains(os.Args[1:], step.name) {
+		if len(wanted) > 0 && !slices.Contains(wanted, step.name) {
 			continue
 		}
 		switch result := attempt(step.run).(type) {
@@ -214,6 +226,7 @@ func main() {
 			fmt.Printf("FAILED %s: %s\n", step.name, string(reason[:min(len(reason), 400)]))
 		}
 	}
+	deleteSecrets()
 	for _, key := range made {
 		_, _ = key.client.ScheduleKeyDeletion(ctx, &kms.ScheduleKeyDeletionInput{
 			KeyId: &key.id, PendingWindowInDays: aws.Int32(7),

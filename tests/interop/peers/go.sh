@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# go.sh DEST: the KMS program of the AWS SDK for Go v2 as DEST/bin/kms-whole, and the example as DEST/bin/sign.
+# go.sh DEST: the KMS and Secrets Manager program of the AWS SDK for Go v2 as DEST/bin/kms-whole, and the example as
+# DEST/bin/sign.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 here=$(dirname "$(readlink -f "$0")")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# javascript.sh DEST: the KMS program of the AWS SDK for JavaScript v3 with a Node
+# javascript.sh DEST: the KMS and Secrets Manager program of the AWS SDK for JavaScript v3 with a Node
 # of its own (the machine's may be too old for post-quantum TLS), run as
 #   DEST/bin/node DEST/src/kms-whole.mjs
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
@@ -30,6 +30,6 @@ if [ -z "$node" ]; then
 fi
 ln -s "$node" "$dest/bin/node"
 (cd "$dest" && run_logged "$log" bin/node --input-type=module \
-    --eval 'await import("@aws-sdk/client-kms"); await import("@aws-sdk/client-sts")') ||
+    --eval 'for (const client of ["kms", "secrets-manager", "sts"]) await import(`@aws-sdk/client-${client}`)') ||
     die "the installed packages cannot be imported"
 finish

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# rust.sh DEST: the KMS program of the AWS SDK for Rust as DEST/bin/kms-whole, and the example as DEST/bin/sign.
+# rust.sh DEST: the KMS and Secrets Manager program of the AWS SDK for Rust as DEST/bin/kms-whole, and the example as
+# DEST/bin/sign.
 # Built in DEST/target, which takes half a gigabyte and is removed afterwards.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 

@@ -1,6 +1,7 @@
 """The program of KMS_STEPS.md by boto3.
 
 usage: kms_whole.py [STEP ...]
+       kms_whole.py secrets [STEP ...]    the program of SECRETS_STEPS.md
 
 Reads AWS_CONFIG_FILE, AWS_SHARED_CREDENTIALS_FILE and AWS_PROFILE only: the profile
 holds endpoint_url, region and ca_bundle. With OUTLAST_ROLE_ARN it takes on that role.
@@ -18,9 +19,8 @@ import tempfile
 import time
 import uuid
 
-KEEP = {"AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_PROFILE"}
-for name in [n for n in os.environ if n.startswith("AWS_") and n not in KEEP]:
-    del os.environ[name]
+import secrets_steps
+from steps import Skipped, check, connect, equal, eventually, now, refused_by, run_steps, within
 
 import boto3
 from botocore.exceptions import ClientError
@@ -36,10 +36,6 @@ STEPS = {}
 made = []
 
 
-class Skipped(Exception):
-    """The step cannot be done here; the text says why."""
-
-
 def step(name):
     def add(function):
         STEPS[name] = function
@@ -48,45 +44,8 @@ def step(name):
     return add
 
 
-def check(condition, text):
-    if not condition:
-        raise AssertionError(text)
-
-
-def equal(got, want, what):
-    check(got == want, f"{what}: got {got!r}, want {want!r}")
-
-
-def within(got, want, tolerance, what):
-    check(abs(got - want) < tolerance, f"{what}: got {got}, want about {want}")
-
-
-def now():
-    return datetime.datetime.now(datetime.timezone.utc)
-
-
-@contextlib.contextmanager
 def refused(*codes):
-    """The block must be answered with one of these errors; where the model has it, by its own class."""
-    try:
-        yield
-    except ClientError as e:
-        code = e.response["Error"]["Code"]
-        check(code in codes, f"got {code} ({e.response['Error'].get('Message')}), want {' or '.join(codes)}")
-        modelled = {shape.error_code: shape.name for shape in kms.meta.service_model.error_shapes}
-        if code in modelled:
-            check(isinstance(e, getattr(kms.exceptions, modelled[code])), f"{code} came as {type(e).__name__}")
-        return
-    raise AssertionError(f"no {' or '.join(codes)}")
-
-
-def eventually(what, condition):
-    """Waits for what may take effect later; AWS promises no more than that."""
-    until = time.monotonic() + 60
-    while not (result := condition()):
-        check(time.monotonic() < until, f"{what}: not within 60 seconds")
-        time.sleep(0.5)
-    return result
+    return refused_by(kms, *codes)
 
 
 def new_key(client=None, **request):
@@ -952,40 +911,19 @@ def _():
             os.environ.update(AWS_CONFIG_FILE=config, AWS_PROFILE=source)
 
 
-def reason(error):
-    return " ".join(f"{type(error).__name__}: {error}".split())[:400]
-
-
 def main(wanted):
     global session, kms, sts, region
-    unknown = [name for name in wanted if name not in STEPS]
-    if unknown:
-        sys.exit(f"unknown step {unknown[0]}; known: {' '.join(STEPS)}")
-    missing = sorted(KEEP - set(os.environ))
-    if missing:
-        sys.exit(f"the environment lacks {', '.join(missing)}")
-    session = boto3.Session()
+    if wanted[:1] == ["secrets"]:
+        return secrets_steps.main(wanted[1:])
+    session = connect(STEPS, wanted)
     kms, sts, region = session.client("kms"), session.client("sts"), session.region_name
-    if "amazonaws" in kms.meta.endpoint_url:
-        sys.exit("the profile has no endpoint_url")
-    passed = failed = skipped = 0
-    for name in wanted or STEPS:
-        try:
-            STEPS[name]()
-        except Skipped as why:
-            skipped += 1
-            print(f"skipped {name}: {why}", flush=True)
-        except Exception as error:
-            failed += 1
-            print(f"FAILED {name}: {reason(error)}", flush=True)
-        else:
-            passed += 1
-            print(f"ok {name}", flush=True)
-    for client, key in made:
-        with contextlib.suppress(ClientError):
-            client.schedule_key_deletion(KeyId=key, PendingWindowInDays=7)
-    print(f"{passed} steps passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
-    return 1 if failed else 0
+
+    def clean_up():
+        for client, key in made:
+            with contextlib.suppress(ClientError):
+                client.schedule_key_deletion(KeyId=key, PendingWindowInDays=7)
+
+    return run_steps(STEPS, wanted, clean_up)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-// The program of KMS_STEPS.md by the AWS SDK for JavaScript v3.
+// The program of KMS_STEPS.md by the AWS SDK for JavaScript v3; with `secrets` as the first argument, that of
+// SECRETS_STEPS.md.
 //
 // Everything comes from AWS_CONFIG_FILE, AWS_SHARED_CREDENTIALS_FILE and AWS_PROFILE, but for the
 // CA: the SDK does not read ca_bundle, OUTLAST_CA names it. With OUTLAST_ROLE_ARN it takes on that role.
@@ -13,11 +14,12 @@ import { keySteps } from "./keys.mjs";
 import { lastSteps } from "./last.mjs";
 import { materialSteps } from "./material.mjs";
 import { regionSteps } from "./regions.mjs";
+import { connectSecrets, deleteSecrets, secretSteps } from "./secrets.mjs";
 import { signatureSteps } from "./signatures.mjs";
 import { stsSteps } from "./sts.mjs";
 
 // In the order of KMS_STEPS.md.
-const steps = {
+const kmsSteps = {
   ...keySteps,
   ...dataSteps,
   ...signatureSteps,
@@ -30,6 +32,11 @@ const steps = {
 };
 
 const wanted = process.argv.slice(2);
+const ofSecrets = wanted[0] === "secrets";
+if (ofSecrets) {
+  wanted.shift();
+}
+const steps = ofSecrets ? secretSteps : kmsSteps;
 const unknown = wanted.find((name) => !(name in steps));
 if (unknown) {
   console.error(`unknown step ${unknown}`);
@@ -37,6 +44,7 @@ if (unknown) {
 }
 try {
   await connect();
+  connectSecrets();
 } catch (error) {
   console.error(error.message);
   process.exit(2);
@@ -61,6 +69,6 @@ for (const name of wanted.length ? wanted : Object.keys(steps)) {
     }
   }
 }
-await cleanUp();
+await (ofSecrets ? deleteSecrets() : cleanUp());
 console.log(`${passed} steps passed, ${failed} failed${skipped ? `, ${skipped} skipped` : ""}`);
 process.exitCode = failed ? 1 : 0;

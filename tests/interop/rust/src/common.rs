@@ -163,11 +163,13 @@ pub struct Key {
 pub struct World {
     pub config: SdkConfig,
     pub kms: Client,
+    pub secrets: aws_sdk_secretsmanager::Client,
     pub sts: aws_sdk_sts::Client,
     pub region: String,
     /// Distinguishes this run's names.
     pub run: String,
     made: RefCell<Vec<(Client, String)>>,
+    made_secrets: RefCell<Vec<String>>,
 }
 
 impl World {
@@ -179,10 +181,12 @@ impl World {
         check!(config.endpoint_url().is_some(), "the profile has no endpoint_url");
         Ok(Self {
             kms: Client::new(&config),
+            secrets: aws_sdk_secretsmanager::Client::new(&config),
             sts: aws_sdk_sts::Client::new(&config),
             region: present(config.region(), "region")?.to_string(),
             run: hex(&random(6)),
             made: RefCell::default(),
+            made_secrets: RefCell::default(),
             config,
         })
     }
@@ -192,7 +196,16 @@ impl World {
         self.made.borrow_mut().push((client.clone(), id.to_owned()));
     }
 
+    /// The secret is to be deleted in the end.
+    pub fn note_secret(&self, name: &str) {
+        self.made_secrets.borrow_mut().push(name.to_owned());
+    }
+
     pub async fn clean_up(&self) {
+        for name in self.made_secrets.take() {
+            let delete = self.secrets.delete_secret().secret_id(name);
+            let _ = delete.force_delete_without_recovery(true).send().await;
+        }
         for (client, id) in self.made.take() {
             let _ =
                 client.schedule_key_deletion().key_id(id).pending_window_in_days(7).send().await;

@@ -1,4 +1,5 @@
-//! The program of KMS_STEPS.md by the AWS SDK for Rust, TLS by rustls with aws-lc-rs.
+//! The program of KMS_STEPS.md by the AWS SDK for Rust, TLS by rustls with aws-lc-rs; with `secrets` as the first
+//! argument, that of SECRETS_STEPS.md.
 //!
 //! Everything comes from AWS_CONFIG_FILE, AWS_SHARED_CREDENTIALS_FILE and AWS_PROFILE, but for the CA: the SDK
 //! does not read ca_bundle, OUTLAST_CA names it (without it, SSL_CERT_FILE counts). With OUTLAST_ROLE_ARN it
@@ -13,6 +14,7 @@ mod keys;
 mod last;
 mod material;
 mod regions;
+mod secrets;
 mod signatures;
 mod sts;
 
@@ -21,13 +23,13 @@ use common::{Outcome, Stop, World};
 
 /// Names of the steps, and how to run the one of a name.
 macro_rules! steps {
-    ($($name:literal => $call:expr),* $(,)?) => {
-        const STEPS: &[&str] = &[$($name),*];
+    ($steps:ident, $run:ident: $($name:literal => $call:expr),* $(,)?) => {
+        const $steps: &[&str] = &[$($name),*];
 
-        async fn run(world: &World, name: &str) -> Outcome {
+        async fn $run(world: &World, name: &str) -> Outcome {
             match name {
                 $($name => Box::pin($call(world)).await,)*
-                _ => unreachable!("{name} is in STEPS"),
+                _ => unreachable!("{name} is in {}", stringify!($steps)),
             }
         }
     };
@@ -35,6 +37,7 @@ macro_rules! steps {
 
 // In the order of KMS_STEPS.md.
 steps! {
+    STEPS, run:
     "create-symmetric" => keys::create_symmetric,
     "describe-key" => keys::describe_key,
     "list-keys" => keys::list_keys,
@@ -99,10 +102,36 @@ steps! {
     "assume-role-profile" => sts::assume_role_profile,
 }
 
+// In the order of SECRETS_STEPS.md.
+steps! {
+    SECRET_STEPS, run_secret:
+    "create-secret" => secrets::create_secret,
+    "get-secret-value" => secrets::get_secret_value,
+    "put-secret-value" => secrets::put_secret_value,
+    "previous-version" => secrets::previous_version,
+    "binary-value" => secrets::binary_value,
+    "update-secret-version-stage" => secrets::update_secret_version_stage,
+    "replicate-secret" => secrets::replicate_secret,
+    "rotate-secret" => secrets::rotate_secret,
+    "rotate-secret-later" => secrets::rotate_secret_later,
+    "list-secrets" => secrets::list_secrets,
+    "batch-get-secret-value" => secrets::batch_get_secret_value,
+    "get-random-password" => secrets::get_random_password,
+    "not-found" => secrets::not_found,
+    "invalid-parameter" => secrets::invalid_parameter,
+    "delete-and-restore" => secrets::delete_and_restore,
+    "force-delete" => secrets::force_delete,
+}
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> std::process::ExitCode {
-    let wanted: Vec<String> = std::env::args().skip(1).collect();
-    if let Some(unknown) = wanted.iter().find(|name| !STEPS.contains(&name.as_str())) {
+    let mut wanted: Vec<String> = std::env::args().skip(1).collect();
+    let of_secrets = wanted.first().is_some_and(|mode| mode == "secrets");
+    if of_secrets {
+        wanted.remove(0);
+    }
+    let steps = if of_secrets { SECRET_STEPS } else { STEPS };
+    if let Some(unknown) = wanted.iter().find(|name| !steps.contains(&name.as_str())) {
         eprintln!("unknown step {unknown}");
         return 2.into();
     }
@@ -114,11 +143,13 @@ async fn main() -> std::process::ExitCode {
         }
     };
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
-    for name in STEPS {
+    for name in steps {
         if !wanted.is_empty() && !wanted.iter().any(|w| w == name) {
             continue;
         }
-        match run(&world, name).await {
+        let outcome =
+            if of_secrets { run_secret(&world, name).await } else { run(&world, name).await };
+        match outcome {
             Ok(()) => {
                 passed += 1;
                 println!("ok {name}");

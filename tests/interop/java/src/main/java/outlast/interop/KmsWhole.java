@@ -16,7 +16,8 @@ import software.amazon.awssdk.services.kms.model.KeySpec;
 import software.amazon.awssdk.services.kms.model.SigningAlgorithmSpec;
 
 /**
- * The program of KMS_STEPS.md by the AWS SDK for Java v2 over the CRT client with post-quantum TLS.
+ * The program of KMS_STEPS.md by the AWS SDK for Java v2 over the CRT client with post-quantum TLS; with "secrets" as
+ * the first argument, that of SECRETS_STEPS.md.
  *
  * <p>Everything comes from AWS_CONFIG_FILE, AWS_SHARED_CREDENTIALS_FILE and AWS_PROFILE, but for the CA: the
  * CRT trusts what the system trusts, so start it by run-with-ca.sh. With OUTLAST_ROLE_ARN it takes on that role.
@@ -36,7 +37,11 @@ public final class KmsWhole {
             System.err.println("the profile has no endpoint_url");
             System.exit(2);
         }
-        System.exit(new KmsWhole().run(List.of(arguments)));
+        List<String> wanted = List.of(arguments);
+        boolean secrets = !wanted.isEmpty() && wanted.get(0).equals("secrets");
+        System.exit(secrets
+                ? run(SecretsSteps.all(), wanted.subList(1, wanted.size()), SecretsSteps::deleteAll)
+                : run(new KmsWhole().steps, wanted, KmsCalls::cleanUp));
     }
 
     // In the order of KMS_STEPS.md.
@@ -120,7 +125,7 @@ public final class KmsWhole {
                 () -> KmsCryptoSteps.signVerify(spec, algorithm, digest, length, local));
     }
 
-    private int run(List<String> wanted) {
+    private static int run(Map<String, Step> steps, List<String> wanted, Runnable cleanUp) {
         for (String name : wanted) {
             if (!steps.containsKey(name)) {
                 System.err.println("unknown step " + name);
@@ -144,7 +149,7 @@ public final class KmsWhole {
                 System.out.println("FAILED " + name + ": " + reason.substring(0, Math.min(reason.length(), 400)));
             }
         }
-        cleanUp();
+        cleanUp.run();
         String rest = skipped > 0 ? ", " + skipped + " skipped" : "";
         System.out.println(passed + " steps passed, " + failed + " failed" + rest);
         return failed > 0 ? 1 : 0;
