@@ -7,6 +7,7 @@
 # private networks.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
+needs lego
 domain=${DOMAIN:-host.example}
 serve
 

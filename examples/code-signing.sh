@@ -23,7 +23,7 @@ head -c 1000000 /dev/urandom >"$folder/release.bin"
 outlast sign "$folder/release.bin" --key alias/release
 outlast verify "$folder/release.bin" --trust "$folder/root.pem"
 openssl cms -verify -binary -inform DER -in "$folder/release.bin.p7s" -content "$folder/release.bin" \
-    -CAfile "$folder/root.pem" -purpose any -out /dev/null
+    -CAfile "$folder/root.pem" -purpose codesign -out /dev/null
 
 note "a changed file is refused, with exit code 3"
 printf x >>"$folder/release.bin"

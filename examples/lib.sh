@@ -2,6 +2,19 @@
 
 set -euo pipefail
 
+# needs PROGRAM...: ends with exit code 127 if one is missing, and with 2 if OpenSSL is too old for ML-DSA.
+needs() {
+    local program version
+    for program in "$@"; do
+        command -v "$program" >/dev/null || { echo "$program is missing: put it into the PATH" >&2; exit 127; }
+    done
+    version=$(openssl version | cut -d ' ' -f 2)
+    case $version in
+        [0-2].* | 3.[0-4].* | 3.[0-4]) echo "OpenSSL 3.5 or later is needed; this is $version" >&2; exit 2 ;;
+    esac
+}
+needs outlast aws openssl
+
 folder=$(mktemp -d)
 server=
 finish() {

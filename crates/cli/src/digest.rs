@@ -9,6 +9,7 @@ use indicatif::ProgressBar;
 use outlast_crypto::digests::{Digest, DigestContext};
 
 use crate::failure::Failure;
+use crate::files;
 
 /// Bytes of one read: enough that waking the other thread costs little.
 const CHUNK: usize = 1 << 20;
@@ -21,7 +22,7 @@ pub(crate) fn file(
     digests: &[&'static Digest],
     progress: &ProgressBar,
 ) -> Result<Vec<Vec<u8>>, Failure> {
-    let failed = |error: std::io::Error| Failure::file(path, &error);
+    let failed = |error: std::io::Error| files::io_failure(path, &error);
     let mut input = File::open(path).map_err(failed)?;
     let metadata = input.metadata().map_err(failed)?;
     if metadata.is_dir() {

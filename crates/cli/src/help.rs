@@ -1,6 +1,7 @@
 //! `outlast --help`: the commands in groups, by purpose.
 
-use clap::Command;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, CommandFactory, Error};
 
 /// The groups, and the commands of each in the order in which a newcomer needs them.
 const GROUPS: &[(&str, &[&str])] = &[
@@ -32,6 +33,20 @@ pub(crate) fn grouped(command: Command) -> Command {
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{text}Options:\n{{options}}{{after-help}}"
     );
     command.help_template(template)
+}
+
+/// The usage of the command without the options that variables give: `clap` shows them as if they were required.
+pub(crate) fn plain_usage(error: &mut Error) {
+    if error.kind() != ErrorKind::MissingRequiredArgument {
+        return;
+    }
+    let program = grouped(crate::Arguments::command());
+    let mut command = &program;
+    for word in std::env::args().skip(1) {
+        command = command.find_subcommand(&word).unwrap_or(command);
+    }
+    let usage = command.clone().render_usage();
+    error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
 }
 
 #[cfg(test)]

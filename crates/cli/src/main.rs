@@ -38,6 +38,7 @@ mod tls;
 mod trust;
 mod values;
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -111,7 +112,7 @@ enum Command {
     Verify(commands::verify::Arguments),
     /// Show the contents of certificates, requests, CRLs, OCSP responses, keys and signatures.
     Inspect(commands::inspect::Arguments),
-    /// Verify, lint and convert certificates and keys, and compute the size of a chain.
+    /// Request, verify, lint and convert certificates and keys, and compute the size of a chain.
     Cert(commands::cert::Arguments),
     /// Print a completion script for a shell.
     Completions(completions::Arguments),
@@ -138,17 +139,23 @@ fn main() -> ExitCode {
         Ok(matches) => matches,
         Err(mut error) => {
             settings::name_variable(&mut error);
-            error.exit();
+            help::plain_usage(&mut error);
+            return parsed(&error);
         }
     };
     let arguments = match Arguments::from_arg_matches(&matches) {
         Ok(arguments) => arguments,
-        Err(error) => error.exit(),
+        Err(error) => return parsed(&error),
     };
     let output = arguments.output;
     if !arguments.command.handles_signals() {
         temporary::remove_when_interrupted();
     }
+    // Servers say on stdout where they listen; that is no result which could be lost.
+    let serves = matches!(
+        arguments.command,
+        Command::Server(_) | Command::ServeEcho(_) | Command::Proxy(_) | Command::Forward(_)
+    );
     let outcome = match arguments.command {
         Command::Init(arguments) => commands::init::run(&arguments, output),
         Command::Server(arguments) => commands::server::run(&arguments),
@@ -179,9 +186,10 @@ fn main() -> ExitCode {
             completions::print(&arguments, Arguments::command());
             Ok(())
         }
-        Command::Man(arguments) => commands::man::run(&arguments),
+        Command::Man(arguments) => commands::man::run(&arguments, output),
     };
-    match outcome {
+    let lost = if serves { Ok(()) } else { output::checked() };
+    match outcome.and(lost) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             let failure = settings::located(failure, &matches);
@@ -191,6 +199,15 @@ fn main() -> ExitCode {
             }
         }
     }
+}
+
+/// Prints what the command line parser says: help, or an error.
+fn parsed(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() && !std::io::stdout().is_terminal() {
+        output::data(error.render().to_string().as_bytes());
+        return output::checked().map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS);
+    }
+    error.exit()
 }
 
 /// The data folder in the options or the environment, for hints.

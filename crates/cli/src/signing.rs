@@ -12,14 +12,16 @@ use outlast_crypto::signatures::SignatureAlgorithm;
 use outlast_net::server::system_clock;
 use outlast_pki::certificate::Certificate;
 use outlast_pki::cms::sign::{Request, Unsigned};
-use outlast_pki::cms::verify::{SignedMessage, Signer, ValidAt};
+use outlast_pki::cms::verify::{SignedMessage, Signer, ValidAt, VerifyError};
 use outlast_pki::name::Name;
+use outlast_pki::path::{PathError, check_code_signing_leaf};
+use outlast_pki::time::rfc3339;
 use outlast_pki::{csr, pem};
 use serde_json::{Value, json};
 
 use crate::digest;
 use crate::endpoint::Endpoint;
-use crate::failure::{Failure, REFUSED};
+use crate::failure::{Failure, REFUSED, USAGE};
 
 /// Tag of a KMS key that names its certificate, by which `outlast sign` finds it.
 pub(crate) const CERTIFICATE_TAG: &str = "outlast:certificate-arn";
@@ -33,15 +35,17 @@ pub(crate) struct SigningIdentity {
     certificate: Certificate,
     /// The CAs between leaf and root, in DER.
     chain: Vec<Vec<u8>>,
+    /// Whether any CA's certificate came with the signer's.
+    has_issuer: bool,
 }
 
 impl SigningIdentity {
-    /// Looks up a key and its certificate: the one in `given` (PEM, the signer's first), or the one that the key's
+    /// Looks up a key and its certificate: the one in `given` (DER, the signer's first), or the one that the key's
     /// tag names. If `digest` is absent, the key decides.
     pub(crate) async fn resolve(
         endpoint: &mut Endpoint,
         key: &str,
-        given: Option<&[u8]>,
+        given: Option<Vec<Vec<u8>>>,
         digest: Option<&'static Digest>,
     ) -> Result<Self, Failure> {
         let described = endpoint
@@ -52,7 +56,7 @@ impl SigningIdentity {
             .await?
             .key_metadata;
         let certificates = match given {
-            Some(bytes) => pem::read_certificates(bytes)?,
+            Some(certificates) => certificates,
             None => tagged_certificate(endpoint, &described.arn).await?,
         };
         let public_key = endpoint
@@ -84,12 +88,37 @@ impl SigningIdentity {
             })
             .cloned()
             .collect();
-        Ok(Self { key_arn: described.arn, algorithm, digest, certificate, chain })
+        let has_issuer = !rest.is_empty();
+        Ok(Self { key_arn: described.arn, algorithm, digest, certificate, chain, has_issuer })
     }
 
     /// The signer's certificate.
     pub(crate) fn certificate(&self) -> &Certificate {
         &self.certificate
+    }
+
+    /// Why verifiers would refuse what the certificate signs at `now` (seconds since 1970).
+    pub(crate) fn warnings(&self, now: i64) -> Vec<String> {
+        let mut out = Vec::new();
+        let subject = self.certificate.subject();
+        let (begin, end) = (self.certificate.not_before(), self.certificate.not_after());
+        if now > end {
+            out.push(format!("the certificate of \"{subject}\" expired on {}", rfc3339(end)));
+        }
+        if now < begin {
+            let begin = rfc3339(begin);
+            out.push(format!("the certificate of \"{subject}\" is not valid before {begin}"));
+        }
+        if let Err(error) = check_code_signing_leaf(&self.certificate) {
+            out.push(format!("\"{subject}\": {error}"));
+        }
+        if !self.has_issuer && self.certificate.issuer() != subject {
+            out.push(format!(
+                "no CA's certificate comes with that of \"{subject}\": unless a root issued it, verifiers need those \
+                 in between (outlast verify --certificates)"
+            ));
+        }
+        out
     }
 
     /// The digest of files.
@@ -198,7 +227,7 @@ fn choose(
         if possible.is_empty() {
             failure.hint("use a key with KeyUsage SIGN_VERIFY")
         } else {
-            failure.hint(format!("suitable are {}", possible.join(", ")))
+            failure.hint(format!("suitable are {}", possible.join(", "))).code(USAGE)
         }
     })
 }
@@ -223,7 +252,9 @@ async fn tagged_certificate(
         if marker.is_none() {
             return Err(Failure::new(format!("no certificate is known for the key {key_arn}"))
                 .hint(format!(
-                    "give one with --certificate FILE, or tag the key: {CERTIFICATE_TAG} = ARN"
+                    "make a request with outlast cert request and let a CA issue the certificate; then give it \
+                     with --certificate FILE, or tag the key: {CERTIFICATE_TAG} = ARN. docs/guide/signing.md shows \
+                     every step"
                 )));
         }
     }
@@ -258,8 +289,15 @@ pub(crate) fn verify_file(
     valid_at: ValidAt,
     progress: &ProgressBar,
 ) -> Result<Vec<Signer>, Failure> {
-    let refused =
-        |error: outlast_pki::cms::verify::VerifyError| Failure::file(path, &error).code(REFUSED);
+    let refused = |error: VerifyError| {
+        let failure = Failure::file(path, &error).code(REFUSED);
+        match error {
+            VerifyError::Path(PathError::UnknownIssuer { .. }) => failure.hint(
+                "give the certificates in between with --certificates, the roots with --trust",
+            ),
+            _ => failure,
+        }
+    };
     let message = SignedMessage::parse(signature).map_err(refused)?;
     let digests = message.digests().map_err(refused)?;
     let values = digest::file(path, &digests, progress)?;
@@ -274,9 +312,9 @@ pub(crate) fn signer_json(signer: &Signer) -> Value {
         "serial": hex::encode(signer.certificate.serial()),
         "algorithm": format!("{:?}", signer.algorithm),
         "digest": signer.digest.name,
-        "signing_time": signer.signing_time.map(outlast_pki::time::rfc3339),
-        "valid_at": outlast_pki::time::rfc3339(signer.valid_at),
-        "certificate_not_after": outlast_pki::time::rfc3339(signer.certificate.not_after()),
+        "signing_time": signer.signing_time.map(rfc3339),
+        "valid_at": rfc3339(signer.valid_at),
+        "certificate_not_after": rfc3339(signer.certificate.not_after()),
     })
 }
 

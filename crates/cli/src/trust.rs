@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use outlast_pki::certificate::Certificate;
+use outlast_pki::path::NO_AUTHORITY;
 use outlast_pki::pem;
 
 use crate::failure::Failure;
@@ -9,6 +11,22 @@ use crate::files;
 
 /// Largest file that is read, in bytes.
 const MAX_FILE: usize = 16 << 20;
+
+/// The trust store of signatures: [`load`]ed, with a CA's certificate in it.
+pub(crate) fn authorities(path: &Path) -> Result<Vec<Vec<u8>>, Failure> {
+    let found = load(path)?;
+    let issues = |der: &Vec<u8>| Certificate::parse(der).is_ok_and(|found| found.may_issue());
+    if !found.iter().any(issues) {
+        return Err(no_authority(path));
+    }
+    Ok(found)
+}
+
+/// The trust store cannot be used: that says nothing about what was to be verified.
+pub(crate) fn no_authority(path: &Path) -> Failure {
+    Failure::file(path, &NO_AUTHORITY)
+        .hint("--trust takes the certificate of the root CA, not that of the signer")
+}
 
 /// All certificates in a file, or in the files of a folder that end in .pem, .crt, .cer or .der.
 pub(crate) fn load(path: &Path) -> Result<Vec<Vec<u8>>, Failure> {

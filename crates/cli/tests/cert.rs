@@ -520,10 +520,32 @@ fn verify_fetches_what_the_certificates_name() {
 }
 
 #[test]
+fn code_signing_has_the_rules_of_outlast_verify() {
+    let world = World::new();
+    let leaf =
+        |template, name| issue("ML_DSA_44", New::of(template, name, now()), Some(&world.sub));
+    let chain = |party: &Party| party.pem() + &world.sub.pem();
+    world.write("code.pem", chain(&leaf("CodeSigningCertificate", "Code")));
+    // No key usage or extended key usage of its own is restricted to code signing.
+    world.write("any.pem", chain(&leaf("EndEntityCertificate", "Any")));
+    let verify = |file| {
+        let mut command = world.cert(&["verify", file, "--trust", "root.pem"]);
+        command.args(["--purpose", "code"]);
+        command
+    };
+    succeed(&mut verify("code.pem"));
+    let text = fail(&mut verify("any.pem"), 3);
+    assert!(text.contains("the certificate is not for code signing"), "{text}");
+    let output = run(verify("any.pem").args(["--output", "json"]));
+    let value: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!((&value["valid"], output.status.code()), (&false.into(), Some(3)));
+}
+
+#[test]
 fn lint_finds_what_breaks_a_rule() {
     let world = World::new();
     let text = succeed(&mut world.cert(&["lint", "chain.pem", "--severity", "error"]));
-    assert_eq!(text.matches("no finding").count(), 2, "{text}");
+    assert_eq!(text.matches("no findings").count(), 2, "{text}");
     // No alternative name: a name that only the common name contains.
     let bare = issue(
         "ECC_NIST_P256",

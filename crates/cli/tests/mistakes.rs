@@ -221,6 +221,13 @@ const MISTAKES: &[Mistake] = &[
         1,
     ),
     mistake("a file is signed without credentials", "sign {file} --key alias/x", 1),
+    mistake("a digest is not one", "sign {file} --key alias/x --digest md5", 2),
+    mistake(
+        "a request is made for something that is not a name",
+        "cert request --key alias/x --subject Release",
+        2,
+    ),
+    mistake("the trust store is a server's certificate", "verify {file} --trust {cert}", 1),
 ];
 
 /// The paths that rows name.

@@ -154,7 +154,7 @@ fn pkilint_has_nothing_to_say_of_any_template() {
         }
     });
     assert!(found.is_empty(), "of {count}:\n{}", found.join("\n"));
-    println!("pkilint: {count} certificates, no finding");
+    println!("pkilint: {count} certificates, no findings");
 }
 
 const EC_KEY: &[&str] = &["EC", "-pkeyopt", "ec_paramgen_curve:P-256"];

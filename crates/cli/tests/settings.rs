@@ -350,7 +350,21 @@ fn the_manual_has_every_setting_and_a_page_for_every_command() {
     for command in ["server", "settings", "proxy", "audit-verify", "root-key-rotate"] {
         let text = std::fs::read_to_string(folder.join(format!("outlast-{command}.1"))).unwrap();
         assert!(text.contains(".TH outlast"), "{command}: {text}");
+        assert!(text.contains(".SH \"EXIT STATUS\""), "{command}: {text}");
+        assert!(text.contains(&format!("\"outlast {}\"", env!("CARGO_PKG_VERSION"))), "{text}");
     }
+    let said = succeed(outlast().args(["man", "--out"]).arg(&folder));
+    assert!(said.starts_with("wrote ") && said.contains("man1"), "{said}");
+    let page = succeed(outlast().args(["man", "sign"]));
+    let written = std::fs::read_to_string(folder.join("outlast-sign.1")).unwrap();
+    assert_eq!(page.trim_end(), written.trim_end());
+    for words in ["AWS_PROFILE", "\\fIKEY\\fR", "some of several files", "EXIT STATUS"] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    assert!(
+        succeed(outlast().args(["man", "cert", "request"])).contains("outlast\\-cert\\-request")
+    );
+    assert!(fail(outlast().args(["man", "sgin"]), 2).contains("has no command sgin"));
 }
 
 #[test]

@@ -12,6 +12,7 @@ use crate::common;
 
 use std::path::Path;
 
+use common::pki::{New, certify, issue};
 use common::{Folder, fail, outlast, run, stderr, stdout, succeed};
 
 /// A quickstart folder with a profile that reaches a running server.
@@ -149,11 +150,173 @@ fn unreadable_files_do_not_stop_signing_the_rest() {
         ),
     ] {
         let mut command = client(&out, &["sign"]);
-        let code = if arguments.contains(&"md5") { 2 } else { 1 };
+        let code = if arguments.contains(&"--digest") { 2 } else { 1 };
         let text = fail(command.args(arguments).arg(&files[0]), code);
         assert!(text.contains(expected), "{text}");
     }
     drop(server);
+}
+
+/// A device on which nothing can be written.
+fn full() -> std::fs::File {
+    std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap()
+}
+
+#[test]
+fn lost_output_is_an_error_and_a_closed_pipe_is_not() {
+    let (temporary, out) = quickstart();
+    let signed = temporary.path().join("release 1.tar");
+    let (signature, trust) = (out.join("signature.p7s"), out.join("root-ca.pem"));
+    let [signed, signature, trust, chain, data] =
+        [signed, signature, trust, out.join("chain.pem"), out.join("data")]
+            .map(|path| path.display().to_string());
+    let verify = ["verify", &signed, "--signature", &signature, "--trust", &trust];
+    let verify_json = [&verify[..], &["--output", "json"]].concat();
+    let commands: &[&[&str]] = &[
+        &verify,
+        &verify_json,
+        &["inspect", &signature],
+        &["cert", "verify", &chain, "--trust", &trust, "--output", "json"],
+        &["cert", "convert", &chain, "--to", "pem"],
+        &["settings", "--data", &data],
+        &["man"],
+        &["man", "--markdown"],
+        &["completions", "bash"],
+        &["--help"],
+        &["--version"],
+    ];
+    for arguments in commands {
+        let text = fail(outlast().args(*arguments).stdout(full()), 1);
+        assert!(text.contains("stdout: No space left on device"), "{arguments:?}: {text}");
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = run(outlast().args(*arguments).stdout(writer));
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
+        assert_eq!(stderr(&output), "", "{arguments:?}");
+    }
+    // A refusal stays one, with its own exit code.
+    let arguments = ["verify", &chain, "--signature", &signature, "--trust", &trust];
+    fail(outlast().args(arguments).args(["--output", "json"]).stdout(full()), 3);
+}
+
+#[test]
+fn verify_says_what_it_did_not_do_and_what_is_wrong() {
+    let (temporary, out) = quickstart();
+    let signed = temporary.path().join("release 1.tar");
+    let signature = temporary.path().join("release 1.tar.p7s");
+    std::fs::copy(out.join("signature.p7s"), &signature).unwrap();
+    let verify = |file: &Path, trust: &str| {
+        let mut command = outlast();
+        command.arg("verify").arg(file).arg("--trust").arg(out.join(trust));
+        command
+    };
+    let text = succeed(&mut verify(&signed, "root-ca.pem"));
+    assert!(text.contains("revocation not checked"), "{text}");
+    let json = |command: &mut std::process::Command| -> serde_json::Value {
+        serde_json::from_str(&stdout(&run(command.args(["--output", "json"])))).unwrap()
+    };
+    let value = json(&mut verify(&signed, "root-ca.pem"));
+    assert_eq!(value[0]["outcome"], "verified");
+    assert_eq!(value[0]["revocation"], "not checked");
+    // The signature in place of the file, as with other tools.
+    let text = fail(&mut verify(&signature, "root-ca.pem"), 1);
+    assert!(text.contains("hint: name the signed file: outlast verify FILE --signature"), "{text}");
+    let nothing = temporary.path().join("nofile");
+    let text = fail(&mut verify(&nothing, "root-ca.pem"), 1);
+    assert!(text.contains("nofile: No such file") && !text.contains(".p7s"), "{text}");
+    let value = json(&mut verify(&nothing, "root-ca.pem"));
+    assert_eq!(value[0]["outcome"], "failed");
+    assert_eq!(value[0]["reason"], value[0]["error"]);
+    // A leaf in place of the root is a mistake of the caller and says nothing about the signature.
+    for command in [
+        &mut verify(&signed, "code-signing-cert.pem"),
+        outlast()
+            .arg("cert")
+            .arg("verify")
+            .arg(out.join("code-signing-cert.pem"))
+            .arg("--trust")
+            .arg(out.join("code-signing-cert.pem"))
+            .args(["--purpose", "code"]),
+    ] {
+        let text = fail(command, 1);
+        assert!(
+            text.contains("code-signing-cert.pem: it contains no certificate of a CA"),
+            "{text}"
+        );
+        assert!(text.contains("hint: --trust"), "{text}");
+    }
+    let mut bytes = std::fs::read(&signature).unwrap();
+    bytes.push(b'\n');
+    std::fs::write(&signature, &bytes).unwrap();
+    let text = fail(&mut verify(&signed, "root-ca.pem"), 3);
+    assert!(text.contains("data follows the signature"), "{text}");
+    assert_eq!(json(&mut verify(&signed, "root-ca.pem"))[0]["outcome"], "refused");
+}
+
+#[test]
+fn sign_says_what_is_wrong_and_warns_of_what_verifiers_would_refuse() {
+    let (temporary, out) = quickstart();
+    let _server = common::Server::start(&out.join("data"), &[]);
+    let signed = temporary.path().join("release 1.tar");
+    let sign = |files: &[&Path]| {
+        let mut command = client(&out, &["sign", "--key", "alias/outlast-quickstart"]);
+        command.args(files);
+        command
+    };
+    let output = run(&mut sign(&[&signed]));
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
+    let folder = temporary.path().join("new/folder");
+    succeed(sign(&[&signed]).arg("--output-dir").arg(&folder));
+    assert!(folder.join("release 1.tar.p7s").exists());
+    let text = fail(&mut sign(&[&temporary.path().join("nofile")]), 1);
+    assert!(text.contains("nofile: No such file") && text.contains("hint: "), "{text}");
+    let empty = temporary.path().join("empty.pem");
+    std::fs::write(&empty, "").unwrap();
+    let text = fail(sign(&[&signed]).arg("--certificate").arg(&empty), 1);
+    assert!(text.contains("empty.pem: not a valid certificate"), "{text}");
+    assert!(fail(&mut sign(&[&signed, &signed]), 1).contains("given more than once"));
+    // Without the CA's certificate.
+    let mut command = sign(&[&signed]);
+    let output = run(command.arg("--certificate").arg(out.join("code-signing-cert.pem")));
+    assert_eq!(output.status.code(), Some(0));
+    assert!(stderr(&output).contains("warning: no CA's certificate comes with"));
+    let value: serde_json::Value =
+        serde_json::from_str(&stdout(&run(
+            sign(&[&signed, Path::new("/nofile")]).args(["--output", "json"])
+        )))
+        .unwrap();
+    assert_eq!((&value[0]["outcome"], &value[1]["outcome"]), (&"signed".into(), &"failed".into()));
+    assert_eq!(value[1]["reason"], value[1]["error"]);
+    // Certificates that verifiers would refuse.
+    let request = temporary.path().join("request.pem");
+    succeed(
+        client(&out, &["cert", "request", "--key", "alias/outlast-quickstart"])
+            .args(["--subject", "CN=Server", "--out"])
+            .arg(&request),
+    );
+    let request =
+        outlast_pki::pem::read_certificate_request(&std::fs::read(&request).unwrap()).unwrap();
+    let public_key = outlast_pki::describe::request(&request).unwrap().public_key;
+    let now = outlast_net::server::system_clock().div_euclid(1000);
+    let root = issue("ML_DSA_44", New::of("RootCACertificate", "Root", now), None);
+    for (template, since, expected) in [
+        ("CodeSigningCertificate", now - 86_400 * 365, "expired on"),
+        ("CodeSigningCertificate", now + 86_400, "is not valid before"),
+        ("EndEntityServerAuthCertificate", now, "is not for code signing"),
+    ] {
+        let new = New::of(template, "Somebody", since);
+        let certificate = certify(public_key.clone(), new, &root);
+        let pem = outlast_pki::pem::certificate(certificate.der()) + &root.pem();
+        std::fs::write(&empty, pem).unwrap();
+        let output = run(sign(&[&signed]).arg("--certificate").arg(&empty));
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(0), "{text}");
+        assert!(text.contains("warning: ") && text.contains(expected), "{expected}: {text}");
+        assert_eq!(text.lines().count(), 1, "{text}");
+    }
+    // What is missing is said without the options that variables give.
+    let text = fail(client(&out, &["sign"]).arg(&signed), 2);
+    assert!(text.contains("Usage: outlast sign [OPTIONS] --key <KEY>"), "{text}");
 }
 
 #[test]
@@ -213,7 +376,19 @@ fn a_key_without_certificate_needs_one() {
     });
     let file = folder.write("file", b"content");
     let text = fail(folder.client(&["sign", "--key", &key]).arg(&file), 1);
-    assert!(text.contains("--certificate"), "{text}");
+    assert!(text.contains("--certificate") && text.contains("outlast cert request"), "{text}");
+    let request = folder.path("request.pem");
+    let ask = || {
+        let mut command = folder.client(&["cert", "request", "--key", &key]);
+        command.args(["--subject", "CN=Release"]);
+        command
+    };
+    succeed(ask().arg("--out").arg(&request));
+    assert!(fail(ask().arg("--out").arg(&request), 1).contains("--force"));
+    succeed(ask().arg("--force").arg("--out").arg(&request));
+    assert!(fail(ask().stdout(full()), 1).contains("stdout: No space left on device"));
+    let text = fail(&mut folder.client(&["cert", "request", "--key", &key, "--subject", "x"]), 2);
+    assert!(text.contains("'x' is not a distinguished name"), "{text}");
     let stranger = quickstart();
     let text = fail(
         folder

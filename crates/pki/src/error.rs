@@ -29,6 +29,9 @@ pub enum PkiError {
         /// What is wrong, in words for the caller.
         reason: String,
     },
+    /// Text that is not a distinguished name.
+    #[error("'{0}' is not a distinguished name (RFC 4514), such as CN=Release,O=Example")]
+    NotAName(String),
     /// A subject field that cannot be encoded.
     #[error("the subject's {field} cannot be encoded: {reason}")]
     Subject {

@@ -94,11 +94,10 @@ pub fn name(fields: &[(&str, &str)], custom: &[(String, String)]) -> Result<Name
 /// assert!(name::parse("").is_err() && name::parse("Release").is_err());
 /// ```
 pub fn parse(text: &str) -> Result<Name, PkiError> {
-    let refused = |reason: String| PkiError::Subject { field: text.to_owned(), reason };
-    let name: Name =
-        text.parse().map_err(|_| refused("not a distinguished name (RFC 4514)".into()))?;
+    let refused = || PkiError::NotAName(text.to_owned());
+    let name: Name = text.parse().map_err(|_| refused())?;
     if name.is_empty() {
-        return Err(refused("there is no attribute in it".into()));
+        return Err(refused());
     }
     Ok(name)
 }

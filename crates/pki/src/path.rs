@@ -21,16 +21,22 @@ pub enum PathError {
         issuer: String,
     },
     /// A certificate has expired.
-    #[error("a certificate of the chain expired at {not_after}, before {at}")]
+    #[error("the certificate \"{subject}\" in the chain expired at {not_after}, before {at}")]
     Expired {
+        /// Its subject.
+        subject: String,
         /// End of validity.
         not_after: String,
         /// Time of the check.
         at: String,
     },
     /// A certificate is not valid yet.
-    #[error("a certificate of the chain is not valid before {not_before}, after {at}")]
+    #[error(
+        "the certificate \"{subject}\" in the chain is not valid before {not_before}, after {at}"
+    )]
     NotYetValid {
+        /// Its subject.
+        subject: String,
         /// Start of validity.
         not_before: String,
         /// Time of the check.
@@ -46,7 +52,7 @@ pub enum PathError {
     #[error("the certificate chain breaks a rule: {0}")]
     Rule(String),
     /// A trust anchor that cannot be used.
-    #[error("the trust store holds an unusable certificate: {0}")]
+    #[error("the trust store cannot be used: {0}")]
     TrustStore(String),
 }
 
@@ -57,17 +63,12 @@ pub fn verify_code_signing(
     roots: &[Vec<u8>],
     at: i64,
 ) -> Result<(), PathError> {
-    check_code_signing_leaf(leaf)?;
     let roots = roots
         .iter()
         .map(|der| Certificate::parse(der))
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| PathError::TrustStore(error.to_string()))?;
-    // A certificate that may not issue cannot be a root, even in a trust store: a leaf that is stored next to its
-    // root must not become an authority.
-    if !roots.iter().any(Certificate::may_issue) {
-        return Err(PathError::TrustStore("there is no CA certificate in it".into()));
-    }
+    check_code_signing(leaf, &roots)?;
     let intermediates: Vec<_> = intermediates
         .iter()
         .take(MAX_INTERMEDIATES)
@@ -78,9 +79,23 @@ pub fn verify_code_signing(
     validate(leaf, &material, &options).map(|_| ()).map_err(|refusal| explain(refusal, at))
 }
 
+/// The rules of code signing that are not those of a path: the trust store's and the leaf's.
+pub fn check_code_signing(leaf: &Certificate, roots: &[Certificate]) -> Result<(), PathError> {
+    check_code_signing_leaf(leaf)?;
+    // A certificate that may not issue cannot be a root, even in a trust store: a leaf that is stored next to its
+    // root must not become an authority.
+    if !roots.iter().any(Certificate::may_issue) {
+        return Err(PathError::TrustStore(NO_AUTHORITY.into()));
+    }
+    Ok(())
+}
+
+/// What is wrong with a trust store that holds leaf certificates only.
+pub const NO_AUTHORITY: &str = "it contains no certificate of a CA";
+
 /// The leaf's own rules, as in `openssl cms -verify -purpose codesign` (CA/Browser Forum code-signing requirements,
 /// 7.1.2.3): digitalSignature without any CA usage, codeSigning without serverAuth or any.
-fn check_code_signing_leaf(leaf: &Certificate) -> Result<(), PathError> {
+pub fn check_code_signing_leaf(leaf: &Certificate) -> Result<(), PathError> {
     let wrong = |text: &str| Err(PathError::Purpose(text.to_owned()));
     let Some((_, usage)) = leaf.key_usage() else {
         return wrong("it has no key usage");
@@ -110,18 +125,22 @@ fn check_code_signing_leaf(leaf: &Certificate) -> Result<(), PathError> {
 
 fn explain(refusal: Refusal, at: i64) -> PathError {
     match refusal.rule {
-        Rule::Expired(not_after) => {
-            PathError::Expired { not_after: rfc3339(not_after), at: rfc3339(at) }
-        }
-        Rule::NotYetValid(not_before) => {
-            PathError::NotYetValid { not_before: rfc3339(not_before), at: rfc3339(at) }
-        }
+        Rule::Expired(not_after) => PathError::Expired {
+            subject: refusal.subject,
+            not_after: rfc3339(not_after),
+            at: rfc3339(at),
+        },
+        Rule::NotYetValid(not_before) => PathError::NotYetValid {
+            subject: refusal.subject,
+            not_before: rfc3339(not_before),
+            at: rfc3339(at),
+        },
         Rule::UnknownIssuer(issuer) => {
             PathError::UnknownIssuer { subject: refusal.subject, issuer }
         }
         Rule::Signature => PathError::Signature,
         Rule::Purpose(_) => {
-            PathError::Purpose("a CA of the chain does not allow codeSigning".into())
+            PathError::Purpose("a CA in the chain does not allow codeSigning".into())
         }
         _ => PathError::Rule(refusal.to_string()),
     }

@@ -113,6 +113,10 @@ fn each_change_is_refused_with_its_reason() {
         let outcome = verify(&p7s[..cut], FILE, root, NOW);
         assert!(matches!(outcome, Err(VerifyError::NotCms(_))), "cut at {cut}: {outcome:?}");
     }
+    for rest in [&b"\n"[..], b"more", &[0, 0], &p7s] {
+        let outcome = verify(&[&p7s, rest].concat(), FILE, root, NOW);
+        assert_eq!(outcome, Err(VerifyError::TrailingData));
+    }
     for garbage in [&b"hello"[..], b"-----BEGIN CMS-----\nAAAA\n-----END CMS-----\n", &[0x30, 0x80]]
     {
         assert!(matches!(verify(garbage, FILE, root, NOW), Err(VerifyError::NotCms(_))));

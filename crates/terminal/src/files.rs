@@ -15,7 +15,7 @@ pub fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Failure> {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
-        let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
+        let mut temporary = tempfile::NamedTempFile::new_in(folder).map_err(nameless)?;
         let _pending = Pending::new(temporary.path());
         temporary.write_all(bytes)?;
         temporary.as_file().set_permissions(Permissions::from_mode(mode))?;
@@ -24,6 +24,15 @@ pub fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Failure> {
         File::open(folder)?.sync_all()
     };
     attempt().map_err(|error| io_failure(path, &error))
+}
+
+/// The error without the name of the temporary file, which says nothing to anybody.
+fn nameless(error: std::io::Error) -> std::io::Error {
+    let text = error.to_string();
+    match text.split_once(" at path ") {
+        Some((reason, _)) => std::io::Error::new(error.kind(), reason.to_owned()),
+        None => error,
+    }
 }
 
 /// Lets `fill` write a new file, which appears completely or not at all; it does not replace an existing file. Only
@@ -45,7 +54,8 @@ pub fn write_new<T>(
         _ => Path::new("."),
     };
     // Only the owner can read temporary files.
-    let mut temporary = tempfile::NamedTempFile::new_in(folder).map_err(|error| failed(&error))?;
+    let mut temporary =
+        tempfile::NamedTempFile::new_in(folder).map_err(|error| failed(&nameless(error)))?;
     let _pending = Pending::new(temporary.path());
     let result = fill(temporary.as_file_mut())?;
     temporary.as_file().sync_all().map_err(|error| failed(&error))?;

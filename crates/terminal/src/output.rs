@@ -2,9 +2,12 @@
 #![expect(clippy::print_stderr, reason = "the command line prints, here only")]
 
 use std::io::{IsTerminal, Write};
+use std::sync::OnceLock;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+
+use crate::failure::Failure;
 
 /// Format of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -28,14 +31,14 @@ impl Output {
     }
 }
 
-/// Prints a line of data. A closed pipe is not an error.
+/// Prints a line of data. A closed pipe is not an error; other errors are kept for [`checked`].
 pub fn line(text: &str) {
     try_line(text);
 }
 
 /// Prints a line of data; returns whether anybody still reads.
 pub fn try_line(text: &str) -> bool {
-    writeln!(std::io::stdout(), "{text}").is_ok()
+    data(format!("{text}\n").as_bytes())
 }
 
 /// Prints a line about how a command ended, `error: ...` or `found: ...`, and perhaps a `hint:` line.
@@ -76,4 +79,32 @@ pub fn spinner(message: &str) -> ProgressBar {
     let spinner = ProgressBar::new_spinner().with_message(message.to_owned());
     spinner.enable_steady_tick(std::time::Duration::from_millis(80));
     spinner
+}
+
+/// Why data was lost, if it was.
+static LOST: OnceLock<String> = OnceLock::new();
+
+/// Writes data to stdout, the only way to do so; returns whether anybody still reads. A closed pipe is no failure,
+/// because its reader has seen enough; any other error is kept for [`checked`].
+pub fn data(bytes: &[u8]) -> bool {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Ok(()) => true,
+        Err(error) => {
+            if error.kind() != std::io::ErrorKind::BrokenPipe {
+                // The first reason counts.
+                let _ = LOST.set(error.to_string());
+            }
+            false
+        }
+    }
+}
+
+/// Whether all data arrived; asked once, when the command has ended.
+pub fn checked() -> Result<(), Failure> {
+    match LOST.get() {
+        None => Ok(()),
+        Some(reason) => Err(Failure::new(format!("stdout: {reason}"))
+            .hint("the output is not complete; what the command did otherwise is done")),
+    }
 }

@@ -6,6 +6,8 @@ mod request;
 mod verify;
 mod whatif;
 
+use std::path::Path;
+
 use crate::commands::inspect;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -32,6 +34,15 @@ enum Command {
     Whatif(whatif::Arguments),
     /// Convert certificates, requests, CRLs and keys to another form.
     Convert(convert::Arguments),
+}
+
+/// Refuses to replace a file without --force.
+fn may_write(out: &Path, force: bool) -> Result<(), Failure> {
+    if out.exists() && !force {
+        return Err(Failure::file(out, &"the file exists already")
+            .hint("choose another name, or replace it with --force"));
+    }
+    Ok(())
 }
 
 /// Runs the command.

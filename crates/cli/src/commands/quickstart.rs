@@ -150,9 +150,7 @@ async fn work(
     files::write(&out.join("chain.pem"), chain_pem.as_bytes(), 0o644)?;
 
     spinner.set_message("signing");
-    let given = [leaf_pem, chain_pem].concat();
-    let identity =
-        SigningIdentity::resolve(&mut endpoint, &key_arn, Some(given.as_bytes()), None).await?;
+    let identity = SigningIdentity::resolve(&mut endpoint, &key_arn, Some(chain), None).await?;
     let signature = identity.sign_file(&mut endpoint, file, spinner).await?;
     let signature_path = out.join("signature.p7s");
     files::write(&signature_path, &signature, 0o644)?;
@@ -522,7 +520,8 @@ impl Report {
             _ => "without HelloRetryRequest",
         };
         text.push_str(&format!(
-            "\nnegotiated  {} {} {}, {retry}\n",
+            "\nthe connection to the service, and the bytes of its handshake beside a classical one:\n\
+             negotiated  {} {} {}, {retry}\n",
             hybrid.version,
             hybrid.group.as_deref().unwrap_or("?"),
             hybrid.cipher_suite,

@@ -4,9 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use clap::ValueHint;
 use indicatif::ProgressBar;
-use outlast_crypto::digests::Digest;
+use outlast_crypto::digests::{DIGESTS, Digest};
 use outlast_net::policy::Policy;
+use outlast_net::server::system_clock;
+use outlast_pki::pem;
 use serde_json::json;
 
 use crate::endpoint::Endpoint;
@@ -19,8 +22,17 @@ use crate::signing::{SigningIdentity, file_digest, signature_path};
 /// Files that are signed at the same time; each takes a few MiB and one connection.
 const MAX_PARALLEL: usize = 4;
 
+/// Largest file with certificates, in bytes.
+const MAX_CERTIFICATES: usize = 1 << 20;
+
+/// Shown at the end of the help, and in the manual page.
+const EXIT_STATUS: &str = "\
+Exit status: 0 all files are signed; 1 failed, nothing is signed; 2 wrong usage; 4 some of several files
+failed, the others are signed; 130 interrupted.";
+
 /// Arguments of `sign`.
 #[derive(clap::Args)]
+#[command(after_help = EXIT_STATUS)]
 pub(crate) struct Arguments {
     /// Files to sign, of any size.
     #[arg(required = true)]
@@ -33,9 +45,9 @@ pub(crate) struct Arguments {
     #[arg(long)]
     certificate: Option<PathBuf>,
     /// Digest of the file: sha512, shake256 or another that suits the key [default: sha512].
-    #[arg(long, value_parser = digest)]
+    #[arg(long, value_parser = digest, value_hint = ValueHint::Other)]
     digest: Option<&'static Digest>,
-    /// Folder for the signatures [default: next to the files].
+    /// Folder for the signatures, made if it is missing [default: next to the files].
     #[arg(long)]
     output_dir: Option<PathBuf>,
     #[command(flatten)]
@@ -43,14 +55,17 @@ pub(crate) struct Arguments {
 }
 
 fn digest(name: &str) -> Result<&'static Digest, String> {
-    Digest::by_name(name).ok_or_else(|| "not a digest: use sha512 or shake256".to_owned())
+    Digest::by_name(name).ok_or_else(|| {
+        let names: Vec<_> = DIGESTS.iter().map(|row| row.name).collect();
+        format!("not a digest: use one that suits the key, of {}", names.join(", "))
+    })
 }
 
 /// Signs all files; a file that cannot be signed does not stop the others.
 pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let digest = arguments.digest;
     let certificate = match &arguments.certificate {
-        Some(path) => Some(files::read(path, 1 << 20)?),
+        Some(path) => Some(certificates(path)?),
         None => None,
     };
     let runtime = crate::runtime::runtime()?;
@@ -66,8 +81,13 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             EarlyDigest { row, task }
         });
         let identity =
-            SigningIdentity::resolve(&mut endpoint, &arguments.key, certificate.as_deref(), digest)
-                .await?;
+            SigningIdentity::resolve(&mut endpoint, &arguments.key, certificate, digest).await?;
+        for warning in identity.warnings(system_clock().div_euclid(1000)) {
+            output::warning(&warning);
+        }
+        if let Some(folder) = &arguments.output_dir {
+            std::fs::create_dir_all(folder).map_err(|error| files::io_failure(folder, &error))?;
+        }
         sign_all(arguments, Arc::new(identity), endpoint, early, &progress).await
     });
     progress.finish_and_clear();
@@ -75,6 +95,14 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     runtime.shutdown_background();
     let outcomes = outcomes?;
     report(&arguments.files, outcomes, output)
+}
+
+fn certificates(path: &Path) -> Result<Vec<Vec<u8>>, Failure> {
+    let bytes = files::read(path, MAX_CERTIFICATES)?;
+    pem::read_certificates(&bytes).map_err(|error| {
+        Failure::file(path, &error)
+            .hint("--certificate takes the signer's certificate, first, and the CAs above it")
+    })
 }
 
 type Outcome = Result<PathBuf, Failure>;
@@ -104,6 +132,11 @@ async fn sign_all(
     let mut targets: Vec<_> = jobs.iter().map(|(_, target)| target).collect();
     targets.sort();
     if let Some(pair) = targets.windows(2).find(|pair| pair[0] == pair[1]) {
+        let of: Vec<_> = jobs.iter().filter(|(_, target)| target == pair[0]).collect();
+        if of.iter().all(|(file, _)| *file == of[0].0) {
+            return Err(Failure::file(&of[0].0, &"the file is given more than once")
+                .hint("name each file once"));
+        }
         return Err(Failure::file(pair[0], &"two files would get this signature")
             .hint("sign them in separate commands with different --output-dir"));
     }
@@ -167,10 +200,15 @@ fn report(paths: &[PathBuf], outcomes: Vec<Outcome>, output: Output) -> Result<(
         match outcome {
             Ok(signature) => {
                 text.push_str(&format!("signed {}: {}\n", path.display(), signature.display()));
-                list.push(json!({ "file": path, "signature": signature }));
+                list.push(json!({
+                    "file": path, "outcome": "signed", "signature": signature,
+                }));
             }
             Err(failure) => {
-                list.push(json!({ "file": path, "error": failure.message() }));
+                let reason = failure.message();
+                list.push(json!({
+                    "file": path, "outcome": "failed", "reason": reason, "error": reason,
+                }));
                 failures.push(failure);
             }
         }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::ValueHint;
 use outlast_net::server::system_clock;
 use outlast_pki::cms::MAX_MESSAGE_LEN;
 use outlast_pki::cms::verify::{Signer, ValidAt};
@@ -11,12 +12,21 @@ use serde_json::json;
 use crate::failure::{Failure, PARTIAL, REFUSED};
 use crate::output::{self, Output};
 use crate::signing::{signature_path, signer_json, verify_file};
-use crate::{files, trust, values};
+use crate::{files, shell, trust, values};
+
+/// Shown at the end of the help, and in the manual page.
+const EXIT_STATUS: &str = "\
+Exit status: 0 every signature is valid; 1 failed: a file or the trust store cannot be read; 2 wrong usage;
+3 a signature was refused, whatever else happened; 4 some of several files cannot be read, the others are
+verified; 130 interrupted.
+
+Whether a certificate is revoked is not checked: outlast cert verify --fetch does that.";
 
 /// Arguments of `verify`.
 #[derive(clap::Args)]
+#[command(after_help = EXIT_STATUS)]
 pub(crate) struct Arguments {
-    /// Signed files.
+    /// Signed files, not their signatures.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Trusted roots: a PEM or DER file, or a folder of them.
@@ -30,7 +40,8 @@ pub(crate) struct Arguments {
     certificates: Option<PathBuf>,
     /// Time at which the certificates must be valid: signing-time (as the signer claims), now, or a time such as
     /// 2026-11-21T12:00:00Z.
-    #[arg(long, default_value = "signing-time", value_parser = At::parse)]
+    #[arg(long, default_value = "signing-time", value_parser = At::parse,
+          value_hint = ValueHint::Other)]
     at: At,
 }
 
@@ -43,7 +54,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     }
     let now = system_clock().div_euclid(1000);
     let valid_at = arguments.at.resolve(now);
-    let roots = trust::load(&arguments.trust)?;
+    let roots = trust::authorities(&arguments.trust)?;
     let extra = match &arguments.certificates {
         Some(path) => trust::load(path)?,
         None => Vec::new(),
@@ -55,17 +66,28 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     for path in &arguments.files {
         progress.set_message(path.display().to_string());
         let signature = arguments.signature.clone().unwrap_or_else(|| signature_path(path));
-        let outcome = files::read(&signature, MAX_MESSAGE_LEN)
+        let outcome = read_signature(path, &signature, arguments.signature.is_some())
             .and_then(|bytes| verify_file(path, &bytes, &roots, &extra, valid_at, &progress));
         match outcome {
             Ok(signers) => {
                 text.push_str(&describe(path, &signers, now));
                 let signers: Vec<_> = signers.iter().map(signer_json).collect();
-                list.push(json!({ "file": path, "verified": true, "signers": signers }));
+                list.push(json!({
+                    "file": path,
+                    "outcome": "verified",
+                    "verified": true,
+                    "revocation": "not checked",
+                    "signers": signers,
+                }));
             }
             Err(failure) => {
+                let refused = failure.exit_code() == REFUSED;
                 list.push(json!({
-                    "file": path, "verified": false, "reason": failure.message(),
+                    "file": path,
+                    "outcome": if refused { "refused" } else { "failed" },
+                    "verified": false,
+                    "reason": failure.message(),
+                    "error": failure.message(),
                 }));
                 failures.push(failure);
             }
@@ -76,6 +98,23 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         output.result(&text, &list);
     }
     finish(arguments.files.len(), failures)
+}
+
+/// The signature of a file that must be there, too.
+fn read_signature(path: &Path, signature: &Path, named: bool) -> Result<Vec<u8>, Failure> {
+    std::fs::metadata(path).map_err(|error| files::io_failure(path, &error))?;
+    if !named && !files::exists(signature)? {
+        let failure = Failure::file(signature, &"No such file or directory");
+        return Err(if path.extension().is_some_and(|kind| kind == "p7s") {
+            failure.hint(format!(
+                "name the signed file: outlast verify FILE --signature {}",
+                shell::quoted(path)
+            ))
+        } else {
+            failure.hint("sign the file, or name its signature with --signature")
+        });
+    }
+    files::read(signature, MAX_MESSAGE_LEN)
 }
 
 fn finish(count: usize, mut failures: Vec<Failure>) -> Result<(), Failure> {
@@ -130,7 +169,7 @@ fn describe(path: &Path, signers: &[Signer], now: i64) -> String {
     let mut text = String::new();
     for signer in signers {
         text.push_str(&format!(
-            "verified {}: {:?} by \"{}\", {}\n",
+            "verified {}: {:?} by \"{}\", {}; revocation not checked\n",
             path.display(),
             signer.algorithm,
             signer.certificate.subject(),

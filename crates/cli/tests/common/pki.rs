@@ -79,9 +79,28 @@ fn names(dns: &[&str]) -> Vec<Extension> {
 pub fn issue(spec: &str, new: New<'_>, issuer: Option<&Party>) -> Party {
     let (spec, stored, key) = new_key(spec);
     let public_key = key.public_key().unwrap().to_vec();
+    let (signer, signer_spec) =
+        issuer.map_or((key.as_ref(), spec), |issuer| (issuer.key.as_ref(), issuer.spec));
+    let above = issuer.map(|issuer| &issuer.certificate);
+    let certificate = certificate(public_key, new, signer, signer_spec, above);
+    Party { key, stored, spec, certificate }
+}
+
+/// A certificate for somebody else's key.
+pub fn certify(public_key: Vec<u8>, new: New<'_>, issuer: &Party) -> Certificate {
+    certificate(public_key, new, issuer.key.as_ref(), issuer.spec, Some(&issuer.certificate))
+}
+
+fn certificate(
+    public_key: Vec<u8>,
+    new: New<'_>,
+    signer: &dyn Key,
+    signer_spec: &'static KeySpec,
+    issuer: Option<&Certificate>,
+) -> Certificate {
     let subject = common_name(new.name).unwrap();
     let template = format!("arn:aws:acm-pca:::template/{}/V1", new.template);
-    let issuer_key_id = issuer.and_then(|issuer| issuer.certificate.subject_key_identifier());
+    let issuer_key_id = issuer.and_then(Certificate::subject_key_identifier);
     let extensions = Template::by_arn(&template)
         .unwrap()
         .extensions(&Requested {
@@ -92,11 +111,10 @@ pub fn issue(spec: &str, new: New<'_>, issuer: Option<&Party>) -> Party {
             authority: &new.authority,
         })
         .unwrap();
-    let (signer, signer_spec) = issuer.map_or((&key, spec), |issuer| (&issuer.key, issuer.spec));
     let algorithm = whatif::signing(signer_spec).unwrap();
     let unsigned = Content {
         serial: random::bytes().unwrap(),
-        issuer: issuer.map_or(subject.clone(), |issuer| issuer.certificate.subject().clone()),
+        issuer: issuer.map_or(subject.clone(), |issuer| issuer.subject().clone()),
         subject,
         public_key,
         not_before: new.not_before,
@@ -106,8 +124,7 @@ pub fn issue(spec: &str, new: New<'_>, issuer: Option<&Party>) -> Party {
     .prepare(algorithm, signer.public_key().unwrap())
     .unwrap();
     let signature = signer.sign(algorithm, Message::Raw(&unsigned.to_be_signed)).unwrap();
-    let certificate = Certificate::parse(&unsigned.assemble(&signature).unwrap()).unwrap();
-    Party { key, stored, spec, certificate }
+    Certificate::parse(&unsigned.assemble(&signature).unwrap()).unwrap()
 }
 
 impl Party {

@@ -36,6 +36,9 @@ pub enum VerifyError {
     /// The bytes are not a CMS message, or only part of one.
     #[error("not a CMS signature: {0}")]
     NotCms(String),
+    /// Bytes after the message, which no signature covers.
+    #[error("data follows the signature")]
+    TrailingData,
     /// A CMS message of another type.
     #[error("the CMS message is not SignedData (its type is {0})")]
     NotSignedData(ObjectIdentifier),
@@ -134,7 +137,8 @@ impl SignedMessage {
         })?;
         match Self::parse_der(&ber) {
             Err(VerifyError::NotCms(reason)) => match der_from_ber(&ber) {
-                Some(der) => Self::parse_der(&der),
+                Some((_, rest)) if rest > 0 => Err(VerifyError::TrailingData),
+                Some((der, _)) => Self::parse_der(&der),
                 None => Err(VerifyError::NotCms(reason)),
             },
             other => other,
@@ -451,15 +455,17 @@ fn signature_row(
     SignatureAlgorithm::by_oid(oid).ok_or(VerifyError::UnsupportedAlgorithm(oid))
 }
 
-/// BER decoded and encoded again as DER; `None` if it is not CMS SignedData.
-fn der_from_ber(ber: &[u8]) -> Option<Vec<u8>> {
-    let outer: rasn_cms::ContentInfo = rasn::ber::decode(ber).ok()?;
-    let data: rasn_cms::SignedData = rasn::ber::decode(outer.content.as_bytes()).ok()?;
+/// BER decoded and encoded again as DER, and how many bytes follow it; `None` if it is not CMS SignedData.
+fn der_from_ber(ber: &[u8]) -> Option<(Vec<u8>, usize)> {
+    let (outer, rest): (rasn_cms::ContentInfo, _) = rasn::ber::decode_with_remainder(ber).ok()?;
+    let (data, inside): (rasn_cms::SignedData, _) =
+        rasn::ber::decode_with_remainder(outer.content.as_bytes()).ok()?;
     let inner = rasn::der::encode(&data).ok()?;
     let content_type = {
         let arcs: Vec<String> = outer.content_type.iter().map(ToString::to_string).collect();
         ObjectIdentifier::new(&arcs.join(".")).ok()?
     };
     let content = Any::from(AnyRef::try_from(inner.as_slice()).ok()?);
-    cms::content_info::ContentInfo { content_type, content }.to_der().ok()
+    let der = cms::content_info::ContentInfo { content_type, content }.to_der().ok()?;
+    Some((der, rest.len() + inside.len()))
 }

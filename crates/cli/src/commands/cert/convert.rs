@@ -1,7 +1,6 @@
 //! `outlast cert convert`: converts certificates, requests, CRLs and keys. Private keys are written as PKCS #8,
 //! readable by their owner only.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use outlast_crypto::keys::Form;
@@ -10,6 +9,7 @@ use outlast_pki::key_forms::{KeyError, PrivateKey};
 use outlast_pki::object::{Kind, Object};
 use serde_json::json;
 
+use super::may_write;
 use crate::failure::Failure;
 use crate::files;
 use crate::objects;
@@ -83,10 +83,8 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             return Err(Failure::new("a private key is not written to stdout")
                 .hint("name a file with --out, or encrypt it with --new-passphrase"));
         }
-        return std::io::stdout().write_all(bytes.expose()).or_else(|error| match error.kind() {
-            std::io::ErrorKind::BrokenPipe => Ok(()),
-            _ => Err(Failure::new(format!("stdout: {error}"))),
-        });
+        output::data(bytes.expose());
+        return Ok(());
     };
     let is_key = converted.iter().any(|object| {
         object.kind.is_bare_private_key() || object.kind == Kind::EncryptedPrivateKey
@@ -160,10 +158,7 @@ fn private_key(
 }
 
 fn write(out: &Path, bytes: &Secret, mode: u32, force: bool) -> Result<(), Failure> {
-    if out.exists() && !force {
-        return Err(Failure::file(out, &"the file exists already")
-            .hint("choose another name, or replace it with --force"));
-    }
+    may_write(out, force)?;
     if out.exists() && mode == 0o600 {
         output::warning(&format!("{}: replaced", out.display()));
     }

@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
                 .map_or_else(|_| "unreadable".to_owned(), |found| found.subject().to_string());
             certificates += 1;
             count += findings.len() as u64;
-            let result = if findings.is_empty() { "no finding" } else { "findings:" };
+            let result = if findings.is_empty() { "no findings" } else { "findings:" };
             text.push_str(&format!("{}: \"{subject}\": {result}\n", path.display()));
             for found in &findings {
                 let severity = found.rule.severity.name();

@@ -7,6 +7,7 @@ use outlast_pki::name::{self, Name};
 use outlast_pki::pem;
 use serde_json::json;
 
+use super::may_write;
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use crate::output::{self, Output};
@@ -25,6 +26,9 @@ pub(crate) struct Arguments {
     /// Write the request to this file [default: stdout].
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Replace an existing --out file.
+    #[arg(long, requires = "out")]
+    force: bool,
     #[command(flatten)]
     connection: Connection,
 }
@@ -35,6 +39,9 @@ fn subject(text: &str) -> Result<Name, String> {
 
 /// Asks the service and writes PEM.
 pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    if let Some(out) = &arguments.out {
+        may_write(out, arguments.force)?;
+    }
     let runtime = crate::runtime::runtime()?;
     let der = runtime.block_on(async {
         let mut endpoint = Endpoint::new(arguments.connection.settings()?, &Policy::default())?;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use clap::ValueHint;
 use outlast_net::fetch;
 use outlast_net::server::system_clock;
 use outlast_pki::ObjectIdentifier;
@@ -12,6 +13,7 @@ use outlast_pki::crl::Crl;
 use outlast_pki::describe;
 use outlast_pki::object::{self, Kind};
 use outlast_pki::ocsp::{Request, Response};
+use outlast_pki::path::{PathError, check_code_signing};
 use outlast_pki::templates::{CLIENT_AUTH, CODE_SIGNING, OCSP_SIGNING, SERVER_AUTH};
 use outlast_pki::time::rfc3339;
 use outlast_pki::validate::{
@@ -110,7 +112,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Time of the check, such as 2026-11-21T12:00:00Z [default: now].
-    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    #[arg(long, value_name = "TIME", value_parser = values::time,
+          value_hint = ValueHint::Other)]
     at: Option<i64>,
     /// Maximum number of CAs between the certificate and the root, from 0 to 10.
     #[arg(long, value_name = "N", default_value_t = MAX_INTERMEDIATES as u64,
@@ -171,25 +174,33 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         ocsp: &evidence.ocsp,
     };
     let checked = Checked { arguments, at, check, evidence: &evidence };
+    // What `outlast verify` refuses is not valid for code signing here, either.
+    if arguments.purpose == Purpose::Code {
+        match check_code_signing(&leaf, &roots) {
+            Ok(()) => {}
+            Err(PathError::TrustStore(_)) => return Err(trust::no_authority(&arguments.trust)),
+            Err(error) => {
+                let subject = leaf.subject().to_string();
+                let text = format!("\"{subject}\": {error}");
+                return Err(checked.refused(
+                    &subject,
+                    leaf.serial(),
+                    &error.to_string(),
+                    &text,
+                    output,
+                ));
+            }
+        }
+    }
     match validate(&leaf, &material, &options) {
         Ok(validated) => {
             checked.print(&validated, output);
             Ok(())
         }
         Err(refusal) => {
-            let reason = refusal.to_string();
-            if output == Output::Json {
-                let value = json!({
-                    "file": arguments.file,
-                    "valid": false,
-                    "certificate": refusal.subject,
-                    "serial": hex::encode(&refusal.serial),
-                    "reason": refusal.rule.to_string(),
-                    "checked": checked.json(),
-                });
-                output.result("", &value);
-            }
-            let failure = Failure::file(&arguments.file, &reason).code(REFUSED);
+            let (reason, text) = (refusal.rule.to_string(), refusal.to_string());
+            let failure =
+                checked.refused(&refusal.subject, &refusal.serial, &reason, &text, output);
             Err(match hint(&refusal.rule) {
                 Some(hint) => failure.hint(hint),
                 None => failure,
@@ -233,6 +244,29 @@ impl Checked<'_> {
             "ocsp_responses": self.evidence.ocsp.len(),
             "sources": self.evidence.sources,
         })
+    }
+
+    /// Prints the refusal as JSON, if that is asked for, and makes it a failure.
+    fn refused(
+        &self,
+        subject: &str,
+        serial: &[u8],
+        reason: &str,
+        text: &str,
+        output: Output,
+    ) -> Failure {
+        if output == Output::Json {
+            let value = json!({
+                "file": self.arguments.file,
+                "valid": false,
+                "certificate": subject,
+                "serial": hex::encode(serial),
+                "reason": reason,
+                "checked": self.json(),
+            });
+            output.result("", &value);
+        }
+        Failure::file(&self.arguments.file, &text).code(REFUSED)
     }
 
     fn print(&self, validated: &Validated<'_>, output: Output) {
