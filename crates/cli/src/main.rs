@@ -36,6 +36,7 @@ mod tls;
 mod trust;
 mod values;
 
+use std::error::Error as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -128,12 +129,12 @@ fn main() -> ExitCode {
         Ok(matches) => matches,
         Err(mut error) => {
             settings::name_variable(&mut error);
-            error.exit();
+            refuse(&error);
         }
     };
     let arguments = match Arguments::from_arg_matches(&matches) {
         Ok(arguments) => arguments,
-        Err(error) => error.exit(),
+        Err(error) => refuse(&error),
     };
     let output = arguments.output;
     if !arguments.command.handles_signals() {
@@ -178,6 +179,23 @@ fn main() -> ExitCode {
                 None => failure.report(),
             }
         }
+    }
+}
+
+/// Prints what is wrong with the command line, and exits. The texts of Rust's parsers of numbers are for programmers.
+fn refuse(error: &clap::Error) -> ! {
+    let number = error.source().map(|source| {
+        let is_count = source.is::<std::num::ParseIntError>();
+        (source.to_string(), is_count || source.is::<std::num::ParseFloatError>())
+    });
+    match number {
+        Some((text, true)) => {
+            let said =
+                error.render().to_string().replace(&text, "not a number of the expected kind");
+            output::notice(said.trim_end());
+            std::process::exit(error.exit_code());
+        }
+        _ => error.exit(),
     }
 }
 
