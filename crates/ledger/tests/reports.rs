@@ -291,7 +291,8 @@ fn a_dry_run_counts_what_it_replays_and_names_useless_certificates() {
     let tally = tally(crowd());
     let outcome = dry_run(&tally, &Rules::default(), &[]);
     assert_eq!(outcome.replayed + outcome.not_replayed, tally.total.connections);
-    let of_clients = |count: fn(&ClientChange) -> u64| outcome.clients.iter().map(count).sum();
+    let of_clients =
+        |count: fn(&ClientChange) -> u64| outcome.clients.iter().map(count).sum::<u64>();
     assert_eq!(outcome.replayed, of_clients(|one| one.client.counts.connections));
     assert_eq!(outcome.replayed_served, of_clients(|one| one.client.counts.served()));
     assert!(outcome.useless_certificates.is_empty());
