@@ -431,7 +431,7 @@ impl World {
 
 /// A word, or its kind if it differs between runs: a fingerprint, a time.
 fn steady(word: &str) -> String {
-    let core = word.trim_end().trim_end_matches([',', ')']);
+    let core = word.trim_end().trim_end_matches([',', ')', ';']);
     let rest = &word[core.len()..];
     let is_hex = core.len() == 16 && core.bytes().all(|byte| byte.is_ascii_hexdigit());
     let is_time = core.ends_with('Z') && core.contains('.') && core.starts_with("20");
