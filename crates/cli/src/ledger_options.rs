@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use outlast_ledger::{Ledger, Options};
+use outlast_ledger::{Ledger, Options, limits};
 use outlast_net::server::system_clock;
 
 use crate::failure::Failure;
@@ -36,13 +36,24 @@ pub(crate) fn folder(said: Option<&Located>, data: &Path) -> Option<PathBuf> {
 }
 
 /// Checks the settings of the server of this data folder.
-pub(crate) fn choose(settings: settings::Ledger, data: &Path) -> Settings {
+pub(crate) fn choose(settings: settings::Ledger, data: &Path) -> Result<Settings, Failure> {
+    if settings.ledger_days() < limits::MIN_KEEP_DAYS {
+        return Err(Failure::new("the ledger cannot be kept for less than a day")
+            .hint("give a number of days from 1 on, or switch the ledger off: --ledger off")
+            .about("ledger_days"));
+    }
+    if settings.ledger_bytes() < limits::MIN_TOTAL_BYTES {
+        let least = limits::MIN_TOTAL_BYTES;
+        return Err(Failure::new(format!("the ledger cannot be smaller than {least} bytes"))
+            .hint("give more, since the oldest records are deleted, or switch the ledger off: --ledger off")
+            .about("ledger_bytes"));
+    }
     let mut options = Options::new(system_clock);
     options.keep_days = settings.ledger_days();
     options.total_bytes = settings.ledger_bytes();
     // So that records remain when the oldest segment is deleted.
     options.segment_bytes = options.segment_bytes.min(options.total_bytes / 8).max(4096);
-    Settings { folder: folder(settings.ledger.as_ref(), data), options }
+    Ok(Settings { folder: folder(settings.ledger.as_ref(), data), options })
 }
 
 impl Settings {

@@ -38,6 +38,7 @@ mod tls;
 mod trust;
 mod values;
 
+use std::error::Error as _;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -201,13 +202,19 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints what the command line parser says: help, or an error.
+/// Prints what the command line parser says: help, or an error. The texts of Rust's parsers of numbers are for programmers.
 fn parsed(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() && !std::io::stdout().is_terminal() {
         output::data(error.render().to_string().as_bytes());
         return output::checked().map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS);
     }
-    error.exit()
+    let of_a_number = error.source().filter(|source| {
+        source.is::<std::num::ParseIntError>() || source.is::<std::num::ParseFloatError>()
+    });
+    let Some(text) = of_a_number.map(ToString::to_string) else { error.exit() };
+    let said = error.render().to_string().replace(&text, "not a number of the expected kind");
+    output::notice(said.trim_end());
+    u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
 /// The data folder in the options or the environment, for hints.

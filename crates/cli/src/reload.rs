@@ -26,15 +26,18 @@ const TICKET_KEYS: Duration = Duration::from_secs(60);
 
 /// Refuses to start a server that could not serve any client.
 pub(crate) fn check(door: &Door) -> Result<(), Failure> {
-    let rules = door.rules();
-    if door.facts().iter().any(|facts| can_show(rules, facts)) {
-        return Ok(());
-    }
-    let name = rules.policy.name;
+    let Some(name) = useless(door) else { return Ok(()) };
     let kinds: Vec<_> = KINDS.iter().map(|row| row.name).collect();
     Err(Failure::new(format!("the policy {name} allows none of the server's certificates")).hint(
         format!("choose another with --tls-cert ({}), or another --policy", kinds.join(", ")),
     ))
+}
+
+/// The name of the policy, if it allows none of the certificates: no client could be served.
+pub(crate) fn useless(door: &Door) -> Option<&'static str> {
+    let rules = door.rules();
+    let is_useful = door.facts().iter().any(|facts| can_show(rules, facts));
+    (!is_useful).then_some(rules.policy.name)
 }
 
 /// Watched files, and the outcome of reading them.

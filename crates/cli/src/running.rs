@@ -141,7 +141,7 @@ impl Running {
         let network = Network { listen, http3: Http3::Off, connections_per_peer: None };
         let tls = Tls { names: default_names(), ..Tls::default() };
         let metrics = metrics_options::Settings::default();
-        let ledger = ledger_options::choose(said::Ledger::default(), data.folder());
+        let ledger = ledger_options::choose(said::Ledger::default(), data.folder())?;
         let revocation = Revocation::default();
         Self::start(data, network, tls, revocation, metrics, ledger, Upkeep::default()).await
     }

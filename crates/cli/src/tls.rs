@@ -161,6 +161,7 @@ pub(crate) fn rules(policy: Option<&str>, mode: Option<&str>) -> Result<Rules, F
     Rules::new(policy, mode).map_err(|error| {
         Failure::new(error.to_string())
             .hint(format!("to see what it contains, run: outlast policy show {}", policy.name))
+            .about(if mode.is_some() { "mode" } else { "policy" })
     })
 }
 

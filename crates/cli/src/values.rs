@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
+use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
 use outlast_domain::arn::is_account_id;
@@ -67,6 +68,38 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map(|ListenAddress(address)| address)
 }
 
+/// Names of the rows of a table.
+pub(crate) fn names<T>(rows: &'static [(&'static str, T)]) -> PossibleValuesParser {
+    PossibleValuesParser::new(rows.iter().map(|(name, _)| *name))
+}
+
+/// A number from 1 on.
+pub(crate) fn positive<T: FromStr + PartialOrd + From<u8>>(text: &str) -> Result<T, String> {
+    let number = text.parse().ok().filter(|number| *number >= T::from(1));
+    number.ok_or_else(|| "not a whole number from 1 on".to_owned())
+}
+
+/// The number of an event.
+pub(crate) fn event(text: &str) -> Result<u64, String> {
+    positive(text).map_err(|_| "not the number of an event: they are counted from 1".to_owned())
+}
+
+/// A duration in seconds.
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
+    let seconds =
+        text.parse().map_err(|_| "not a number of seconds, such as 5 or 0.5".to_owned())?;
+    duration(seconds).map(|_| seconds)
+}
+
+/// The duration of so many seconds, from a setting.
+pub(crate) fn duration(seconds: f64) -> Result<Duration, String> {
+    const MAX: f64 = 30.0 * 86_400.0;
+    if (0.001..=MAX).contains(&seconds) {
+        return Ok(Duration::from_secs_f64(seconds));
+    }
+    Err(format!("{seconds} seconds are too few or too many: give 0.001 to {MAX}"))
+}
+
 /// Twelve digits.
 pub(crate) fn account(text: &str) -> Result<String, String> {
     let known = is_account_id(text).then(|| text.to_owned());
@@ -88,7 +121,7 @@ pub(crate) fn time(text: &str) -> Result<i64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::address;
+    use super::{address, positive, seconds};
 
     #[test]
     fn an_address_may_have_a_hosts_name() {
@@ -97,6 +130,18 @@ mod tests {
         assert_eq!(address("[::1]:1").unwrap().to_string(), "[::1]:1");
         for wrong in ["localhost", "localhost:x", "localhost:65536", ":1", "", "::1:1:1", "a b:1"] {
             assert!(address(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn numbers_say_what_they_have_to_be() {
+        assert_eq!(positive::<usize>("7"), Ok(7));
+        for wrong in ["0", "-1", "x", "", "1.5"] {
+            assert!(positive::<u32>(wrong).unwrap_err().contains("from 1 on"), "{wrong}");
+        }
+        assert_eq!(seconds("0.5"), Ok(0.5));
+        for wrong in ["0", "-1", "NaN", "inf", "five", ""] {
+            assert!(seconds(wrong).unwrap_err().contains("seconds"), "{wrong}");
         }
     }
 }

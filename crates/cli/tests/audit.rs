@@ -677,3 +677,22 @@ fn what_cannot_be_verified_is_named() {
     let found = verified(&folder.data);
     assert_eq!((&found["events"], &found["size"]), (&json!(0), &json!(0)));
 }
+
+#[test]
+fn ranges_and_events_that_cannot_be_are_wrong_usage() {
+    let folder = Folder::new();
+    let out = folder.path("out");
+    let out = out.to_str().unwrap();
+    for (arguments, said) in [
+        (&["export", "--out", out, "--from", "9", "--to", "2"][..], "--from 9 is after --to 2"),
+        (&["verify", "--from", "9", "--to", "3"], "--from 9 is after --to 3"),
+        (&["export", "--out", out, "--from", "0"], "counted from 1"),
+        (&["verify", "--from", "0"], "counted from 1"),
+        (&["verify", "--to", "0"], "counted from 1"),
+        (&["prove"], "--event <EVENT>|--index <INDEX>"),
+        (&["prove", "--event", "x", "--index", "1"], "cannot be used with"),
+    ] {
+        let message = fail(&mut audit(&folder.data, arguments), 2);
+        assert!(message.contains(said), "{arguments:?}: {message}");
+    }
+}

@@ -203,18 +203,99 @@ const MISTAKES: &[Mistake] = &[
     mistake(
         "the proxy is not told where to forward",
         "proxy --listen 127.0.0.1:0 --tls-cert-file {cert} --tls-key-file {key}",
-        1,
+        2,
+    ),
+    mistake(
+        "the proxy is not told where to listen",
+        "proxy --to http://127.0.0.1:80 --tls-cert-file {cert} --tls-key-file {key}",
+        2,
     ),
     mistake(
         "the proxy forwards to no URL",
         "proxy --listen 127.0.0.1:0 --to localhost:80 --tls-cert-file {cert} --tls-key-file {key}",
-        1,
+        2,
     ),
     mistake(
         "the proxy has no certificate",
         "proxy --listen 127.0.0.1:0 --to http://127.0.0.1:80",
+        2,
+    ),
+    mistake(
+        "the proxy's policy allows none of its certificates",
+        "proxy --listen 127.0.0.1:0 --to http://127.0.0.1:80 --tls-cert-file {cert} --tls-key-file {key} --policy cnsa2-2026-11",
         1,
     ),
+    mistake(
+        "the proxy's mode leaves nothing of its policy",
+        "proxy --listen 127.0.0.1:0 --to http://127.0.0.1:80 --tls-cert-file {cert} --tls-key-file {key} --policy cnsa2-2026-11 --mode off",
+        2,
+    ),
+    mistake(
+        "the proxy is to speak a protocol that it does not know",
+        "proxy --listen 127.0.0.1:0 --to http://127.0.0.1:80 --tls-cert-file {cert} --tls-key-file {key} --protocol smtp",
+        2,
+    ),
+    mistake(
+        "the proxy is to choose backends in another way",
+        "proxy --listen 127.0.0.1:0 --to http://127.0.0.1:80 --tls-cert-file {cert} --tls-key-file {key} --balance fast",
+        2,
+    ),
+    mistake(
+        "the proxy is to send another PROXY protocol",
+        "proxy --listen 127.0.0.1:0 --to http://127.0.0.1:80 --tls-cert-file {cert} --tls-key-file {key} --send-proxy-protocol v3",
+        2,
+    ),
+    mistake(
+        "the proxy is to trust what is no address",
+        "proxy --listen 127.0.0.1:0 --to http://127.0.0.1:80 --tls-cert-file {cert} --tls-key-file {key} --trust-forwarded x",
+        2,
+    ),
+    mistake(
+        "the proxy is behind a network that there is not",
+        "proxy --listen 127.0.0.1:0 --to http://127.0.0.1:80 --tls-cert-file {cert} --tls-key-file {key} --proxy-protocol-from 10.0.0.0/33",
+        2,
+    ),
+    mistake(
+        "the proxy is to check backends in another way",
+        "proxy --listen 127.0.0.1:0 --to http://127.0.0.1:80 --tls-cert-file {cert} --tls-key-file {key} --health x",
+        2,
+    ),
+    mistake(
+        "the proxy is to check backends all the time",
+        "proxy --listen 127.0.0.1:0 --to http://127.0.0.1:80 --tls-cert-file {cert} --tls-key-file {key} --health tcp --health-interval 0",
+        2,
+    ),
+    mistake(
+        "the proxy gets names of protocols that it has anyway",
+        "proxy --listen 127.0.0.1:0 --to http://127.0.0.1:80 --tls-cert-file {cert} --tls-key-file {key} --alpn h2",
+        2,
+    ),
+    mistake(
+        "the proxy may have no connection",
+        "proxy --listen 127.0.0.1:0 --to http://127.0.0.1:80 --tls-cert-file {cert} --tls-key-file {key} --max-connections 0",
+        2,
+    ),
+    mistake(
+        "the proxy's log has a level that there is not",
+        "proxy --listen 127.0.0.1:0 --to http://127.0.0.1:80 --tls-cert-file {cert} --tls-key-file {key} --log loud",
+        2,
+    ),
+    mistake("a key of the proxy's settings file is misspelt", "proxy --config {proxytypo}", 1),
+    mistake("the forwarder is to use no TLS", "forward --to http://localhost:80", 2),
+    mistake("the ledger is to be kept for no time", "server --data {data} --ledger-days 0", 2),
+    mistake("the ledger is to have no room", "server --data {data} --ledger-bytes 1", 2),
+    mistake(
+        "the ledger is asked about a time that ends before it begins",
+        "ledger summary --data {data} --since 7d --until 30d",
+        2,
+    ),
+    mistake("a number is a word", "ledger summary --data {data} --rows many", 2),
+    mistake(
+        "an export of the audit log ends before it begins",
+        "audit export --data {data} --out {none} --from 9 --to 2",
+        2,
+    ),
+    mistake("an audit event is to be proved, but not which", "audit prove --data {data}", 2),
     mistake(
         "a file is signed, and no server is there",
         "sign {file} --key alias/x --endpoint-url https://127.0.0.1:1 --region us-east-1 --ca-bundle {cert}",
@@ -281,6 +362,13 @@ impl World {
             ("file", text(&data.write("file", b"something else\n"))),
             ("typo", text(&data.write("typo.toml", b"polcy = \"2026-11\"\n"))),
             ("limit", text(&data.write("limit.toml", b"[limits]\nkms-keys = 5\n"))),
+            (
+                "proxytypo",
+                text(&data.write(
+                    "proxy.toml",
+                    b"[[listener]]\nlisten = \"127.0.0.1:0\"\nbackend_cas = \"x\"\n",
+                )),
+            ),
             ("kind", text(&data.write("kind.toml", b"ocsp_validity = \"an hour\"\n"))),
             ("backup", text(&backup)),
             ("cut", text(&cut)),
@@ -350,7 +438,7 @@ impl World {
 
 /// A word, or its kind if it differs between runs: a fingerprint, a time.
 fn steady(word: &str) -> String {
-    let core = word.trim_end().trim_end_matches([',', ')']);
+    let core = word.trim_end().trim_end_matches([',', ')', ';']);
     let rest = &word[core.len()..];
     let is_hex = core.len() == 16 && core.bytes().all(|byte| byte.is_ascii_hexdigit());
     let is_time = core.ends_with('Z') && core.contains('.') && core.starts_with("20");

@@ -48,6 +48,9 @@ pub struct Group {
     pub key_exchange: &'static dyn SupportedKxGroup,
 }
 
+/// Post-quantum groups in IANA's registry that are not served here: a client that offers one is ahead, not behind.
+pub static UNSERVED: &[(u16, &str)] = &[(0x0200, "MLKEM512"), (0x11ee, "curveSM2MLKEM768")];
+
 /// Every group, in order of preference. Hybrids: RFC 10024; ML-KEM alone: draft-ietf-tls-mlkem; curves: RFC 8446 and
 /// RFC 8422.
 pub static GROUPS: &[Group] = &[

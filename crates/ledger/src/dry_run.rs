@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use outlast_crypto::schemes::{Kind, SCHEMES, Scheme};
-use outlast_negotiate::decide::CertificateFacts;
+use outlast_negotiate::decide::{CertificateFacts, can_show};
 use outlast_negotiate::{Decision, Refusal, Rules, decide};
 use serde::Serialize;
 
+use crate::known::Ability;
 use crate::report::{ClientRow, rows_with_offers};
 use crate::tally::{Counts, Tally};
 
@@ -91,6 +92,38 @@ pub struct ClientChange {
     pub fewer_round_trips: u64,
 }
 
+impl ClientChange {
+    /// The connections that differ from what was recorded, in the way that matters most.
+    pub fn affected(&self) -> (Effect, u64) {
+        let effects = [
+            (Effect::Breaks, self.breaks),
+            (Effect::WouldBeServed, self.mends),
+            (Effect::ChangesGroup, self.changes_group),
+            (Effect::MoreRoundTrips, self.more_round_trips),
+            (Effect::FewerRoundTrips, self.fewer_round_trips),
+        ];
+        let first = effects.into_iter().find(|(_, count)| *count > 0);
+        first.unwrap_or((Effect::None, 0))
+    }
+}
+
+/// How a client is affected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// It was served and would be refused.
+    Breaks,
+    /// It was refused and would be served.
+    WouldBeServed,
+    /// It would have another group.
+    ChangesGroup,
+    /// It would need one more round trip.
+    MoreRoundTrips,
+    /// It would need one less.
+    FewerRoundTrips,
+    /// Not at all.
+    None,
+}
+
 /// A ledger under another policy.
 #[derive(Debug, Serialize)]
 pub struct DryRun {
@@ -102,8 +135,14 @@ pub struct DryRun {
     pub certificates: BTreeMap<String, Vec<String>>,
     /// Kinds of certificates in the records that are not known here: without them the replay may be wrong.
     pub unknown_certificates: BTreeMap<String, Vec<String>>,
+    /// Listeners without a certificate that the policy allows: for that reason alone no client would be served there.
+    pub useless_certificates: Vec<String>,
     /// Connections as recorded.
     pub recorded: Counts,
+    /// Connections whose offer is replayed.
+    pub replayed: u64,
+    /// Those of them that were served: only they can break.
+    pub replayed_served: u64,
     /// Connections whose offer is not known, which are not replayed.
     pub not_replayed: u64,
     /// Those of them that did not fail: it is not known whether they would break.
@@ -157,7 +196,14 @@ pub fn dry_run(tally: &Tally, rules: &Rules, certificates: &[CertificateFacts]) 
             .map(|(listener, facts)| ((*listener).to_owned(), kinds(facts)))
             .collect(),
         unknown_certificates: unknown,
+        useless_certificates: shown
+            .iter()
+            .filter(|(_, facts)| !facts.iter().any(|facts| can_show(rules, facts)))
+            .map(|(listener, _)| (*listener).to_owned())
+            .collect(),
         recorded: tally.total.clone(),
+        replayed: 0,
+        replayed_served: 0,
         not_replayed: tally.unseen.beyond_limits,
         unknown: tally.unseen.beyond_limits,
         breaks: 0,
@@ -175,6 +221,8 @@ pub fn dry_run(tally: &Tally, rules: &Rules, certificates: &[CertificateFacts]) 
             out.unknown += client.counts.connections - client.counts.failed;
             continue;
         };
+        out.replayed += client.counts.connections;
+        out.replayed_served += client.counts.served();
         let change = replay(client, decide(rules, offer, facts), &mut out.hybrid);
         out.breaks += change.breaks;
         out.mends += change.mends;
@@ -202,7 +250,14 @@ fn replay(client: ClientRow, decision: Decision, hybrid: &mut u64) -> ClientChan
     match decision {
         Decision::Refuse(reason) => {
             change.breaks = served;
-            change.future = Future::Refused { reason, explanation: reason.to_string() };
+            let unserved = change.client.fingerprint.ability == Ability::Unserved;
+            let explanation = match reason {
+                Refusal::Group if unserved => {
+                    "the client's post-quantum groups are not supported here".to_owned()
+                }
+                reason => reason.to_string(),
+            };
+            change.future = Future::Refused { reason, explanation };
         }
         Decision::Serve(choice) => {
             let same = change.client.groups.get(choice.group.name).copied().unwrap_or_default();

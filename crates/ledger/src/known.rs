@@ -1,6 +1,6 @@
 //! What offers reveal of the client software, and names of code points that `outlast_crypto` has no row for.
 
-use outlast_crypto::groups::Group;
+use outlast_crypto::groups::{Group, UNSERVED};
 use outlast_crypto::schemes::Scheme;
 use outlast_crypto::suites::Suite;
 use outlast_negotiate::Offer;
@@ -26,9 +26,6 @@ pub static DRAFTS: &[(u16, &str)] = &[
     (0x023d, "kyber1024"),
     (0x4138, "CECPQ2"),
 ];
-
-/// Post-quantum groups in IANA's registry that are not served here.
-pub static UNSERVED: &[(u16, &str)] = &[(0x0200, "MLKEM512"), (0x11ee, "curveSM2MLKEM768")];
 
 /// Other groups that clients offer (RFC 8446, section 4.2.7; RFC 7027; RFC 8734).
 static OTHERS: &[(u16, &str)] = &[

@@ -21,6 +21,10 @@ pub const MAX_QUEUE: usize = 4 << 20;
 pub const SEGMENT_BYTES: u64 = 32 << 20;
 /// Size of all segments of a folder in bytes; the oldest are removed first.
 pub const TOTAL_BYTES: u64 = 1 << 30;
+/// Least size of all segments of a folder that can be chosen: some thousand connections.
+pub const MIN_TOTAL_BYTES: u64 = 1_000_000;
+/// Least number of days to keep segments that can be chosen.
+pub const MIN_KEEP_DAYS: u32 = 1;
 /// Days to keep segments.
 pub const KEEP_DAYS: u32 = 400;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::known::{self, Ability, group_name};
-use crate::tally::{Client, Counts, OfferRow, Tally, Unseen};
+use crate::tally::{Client, Counts, Newest, OfferRow, Tally, Unseen};
 use crate::verdict::{Cause, Verdict};
 
 /// A client's offer, described.
@@ -40,7 +40,9 @@ impl Fingerprint {
     pub fn label(&self) -> String {
         match self.software {
             Some(name) => name.to_owned(),
-            None if self.groups.is_empty() => "no readable ClientHello".to_owned(),
+            None if self.ability == Ability::Unreadable => "no readable ClientHello".to_owned(),
+            // TLS 1.2 needs no such list (RFC 8422, section 4).
+            None if self.groups.is_empty() => "a ClientHello that names no groups".to_owned(),
             None => {
                 let more = if self.groups.len() > 4 { " ..." } else { "" };
                 format!("{}{more}", self.groups[..self.groups.len().min(4)].join(":"))
@@ -115,6 +117,8 @@ pub struct Summary {
     pub causes: BTreeMap<Cause, u64>,
     /// Those of them that the operator did not choose: there must be none.
     pub defects: u64,
+    /// Under which policy the newest record was made.
+    pub newest: Option<Newest>,
     /// What the report does not know.
     pub unseen: Unseen,
 }
@@ -165,6 +169,7 @@ pub fn summary(tally: &Tally) -> Summary {
             .filter(|(cause, _)| !cause.is_chosen())
             .map(|(_, count)| count)
             .sum(),
+        newest: tally.newest.clone(),
         unseen: tally.unseen.clone(),
         total: tally.total.clone(),
     }

@@ -101,8 +101,16 @@ pub(crate) fn create(
     Ok((path, file))
 }
 
+/// How many segments were removed, and why.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Removed {
+    /// Because of their age.
+    pub(crate) old: usize,
+    /// Because all of them together were too large.
+    pub(crate) excess: usize,
+}
+
 /// Removes segments older than `keep_days` or beyond `total_bytes`, the oldest first, but none that is being written.
-/// Returns their number.
 ///
 /// Age is counted from today, but not from later than a day after the last day but one with segments: a clock that
 /// jumps ahead must not remove everything.
@@ -111,7 +119,7 @@ pub(crate) fn prune(
     today: i64,
     keep_days: u32,
     total_bytes: u64,
-) -> io::Result<usize> {
+) -> io::Result<Removed> {
     let mut segments = list(folder)?;
     segments.sort_by(|a, b| (a.day, a.sequence, &a.process).cmp(&(b.day, b.sequence, &b.process)));
     let mut days: Vec<_> = segments.iter().map(|segment| segment.day).collect();
@@ -123,7 +131,7 @@ pub(crate) fn prune(
         .map(|segment| (segment.process.clone(), (segment.day, segment.sequence)))
         .collect();
     let mut total: u64 = segments.iter().map(|segment| segment.len).sum();
-    let mut removed = 0;
+    let mut removed = Removed::default();
     for segment in segments {
         let is_old = segment.day < today - i64::from(keep_days);
         if !is_old && total <= total_bytes {
@@ -141,7 +149,7 @@ pub(crate) fn prune(
         };
         if is_free && fs::remove_file(&segment.path).is_ok() {
             total -= segment.len;
-            removed += 1;
+            *(if is_old { &mut removed.old } else { &mut removed.excess }) += 1;
         }
     }
     Ok(removed)

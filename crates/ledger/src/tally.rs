@@ -158,6 +158,19 @@ pub struct Client {
     pub causes: BTreeMap<Cause, u64>,
 }
 
+/// Under which policy the newest record was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Newest {
+    /// When its handshake ended, milliseconds since 1970.
+    pub time_ms: i64,
+    /// Its listener.
+    pub listener: String,
+    /// The policy's name.
+    pub policy: String,
+    /// The mode's name.
+    pub mode: String,
+}
+
 /// Events that were lost, or could not be assigned to a client.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Unseen {
@@ -214,6 +227,8 @@ pub struct Tally {
     pub hours: BTreeMap<i64, BTreeMap<Verdict, u64>>,
     /// Kinds of certificates by listener.
     pub certificates: BTreeMap<String, BTreeMap<String, u64>>,
+    /// The newest record's listener, with its policy and mode then.
+    pub newest: Option<Newest>,
     /// What is not known.
     pub unseen: Unseen,
 }
@@ -267,6 +282,14 @@ impl Tally {
     }
 
     fn handshake(&mut self, handshake: Handshake) {
+        if self.newest.as_ref().is_none_or(|newest| handshake.time_ms >= newest.time_ms) {
+            self.newest = Some(Newest {
+                time_ms: handshake.time_ms,
+                listener: handshake.listener.clone(),
+                policy: handshake.policy.clone(),
+                mode: handshake.mode.clone(),
+            });
+        }
         let verdict = Verdict::of(&handshake);
         let cause = match &handshake.offer {
             Some(offer) if verdict == Verdict::Missed => Some(Cause::of(&handshake, offer)),

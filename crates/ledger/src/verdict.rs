@@ -52,7 +52,7 @@ impl Verdict {
             Self::HybridAfterRetry => "hybrid after retry",
             Self::Missed => "advertised post-quantum but got classical",
             Self::NeverOffers => "never offers it",
-            Self::Unserved => "other post-quantum groups",
+            Self::Unserved => "unsupported post-quantum groups",
             Self::OldDraft => "old draft groups",
             Self::Tls12 => "TLS 1.2 only",
             Self::Refused => "refused",

@@ -16,7 +16,7 @@ use std::time::Duration;
 use crate::event::{End, Handshake, Observe};
 use crate::limits::{KEEP_DAYS, MAX_QUEUE, SEGMENT_BYTES, TOTAL_BYTES};
 use crate::line::{Line, encode_end, encode_handshake};
-use crate::segments;
+use crate::segments::{self, Removed};
 
 /// How long a line waits for more.
 const DELAY: Duration = Duration::from_millis(250);
@@ -191,10 +191,27 @@ impl Drop for Ledger {
     }
 }
 
+/// Logs what was removed: evidence that is gone should not be missed silently.
+fn tell(removed: Removed, options: &Options) {
+    let Removed { old, excess } = removed;
+    if old > 0 {
+        let keep_days = options.keep_days;
+        tracing::info!(segments = old, keep_days, "the ledger removed segments that are too old");
+    }
+    if excess > 0 {
+        let total_bytes = options.total_bytes;
+        tracing::info!(
+            segments = excess,
+            total_bytes,
+            "the ledger removed its oldest segments to stay within its size"
+        );
+    }
+}
+
 /// The storage of segments: a folder, or in tests something that fails.
 trait Disk: Send {
     fn create(&self, day: i64, process: &str, sequence: u32) -> io::Result<Box<dyn Append>>;
-    fn prune(&self, today: i64) -> io::Result<usize>;
+    fn prune(&self, today: i64) -> io::Result<Removed>;
 }
 
 /// A segment that is being written.
@@ -225,7 +242,9 @@ impl Folder {
         let probe = self.path.join(format!(".probe-{}", random_name()?));
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(&probe)?;
         std::fs::remove_file(&probe)?;
-        self.prune(segments::day_of((self.options.clock)())).map(|_| ())
+        let removed = self.prune(segments::day_of((self.options.clock)()))?;
+        tell(removed, &self.options);
+        Ok(())
     }
 }
 
@@ -235,7 +254,7 @@ impl Disk for Folder {
         Ok(Box::new(file))
     }
 
-    fn prune(&self, today: i64) -> io::Result<usize> {
+    fn prune(&self, today: i64) -> io::Result<Removed> {
         segments::prune(&self.path, today, self.options.keep_days, self.options.total_bytes)
     }
 }
@@ -386,8 +405,7 @@ impl Writer {
     fn prune(&self) {
         let today = segments::day_of((self.options.clock)());
         match self.disk.prune(today) {
-            Ok(0) => {}
-            Ok(removed) => tracing::debug!(removed, "old segments of the ledger were removed"),
+            Ok(removed) => tell(removed, &self.options),
             Err(error) => tracing::debug!(%error, "the ledger's segments cannot be listed"),
         }
     }

@@ -5,7 +5,7 @@ use crate::common;
 
 use common::{NOW, begun, end, handshake, offer, old_offer, open, served};
 use outlast_crypto::groups::Group;
-use outlast_ledger::dry_run::{Future, certificate, certificate_kinds, dry_run};
+use outlast_ledger::dry_run::{ClientChange, Future, certificate, certificate_kinds, dry_run};
 use outlast_ledger::known::{Ability, ability};
 use outlast_ledger::report::{laggards, summary};
 use outlast_ledger::tally::{Filter, Tally};
@@ -284,6 +284,61 @@ fn a_dry_run_counts_groups_and_round_trips() {
     let ml_dsa = certificate("ml-dsa-65").unwrap();
     let outcome = dry_run(&tally, &Rules::default(), &[ml_dsa]);
     assert_eq!(outcome.breaks, 1, "TLS 1.2 has no ML-DSA");
+}
+
+#[test]
+fn a_dry_run_counts_what_it_replays_and_names_useless_certificates() {
+    let tally = tally(crowd());
+    let outcome = dry_run(&tally, &Rules::default(), &[]);
+    assert_eq!(outcome.replayed + outcome.not_replayed, tally.total.connections);
+    let of_clients =
+        |count: fn(&ClientChange) -> u64| outcome.clients.iter().map(count).sum::<u64>();
+    assert_eq!(outcome.replayed, of_clients(|one| one.client.counts.connections));
+    assert_eq!(outcome.replayed_served, of_clients(|one| one.client.counts.served()));
+    assert!(outcome.useless_certificates.is_empty());
+    let cnsa = Rules::named("cnsa2-2026-11").unwrap();
+    assert_eq!(dry_run(&tally, &cnsa, &[]).useless_certificates, ["api"]);
+    let right = certificate("ml-dsa-87").unwrap();
+    assert!(dry_run(&tally, &cnsa, &[right]).useless_certificates.is_empty());
+}
+
+#[test]
+fn a_group_that_is_not_supported_here_is_not_called_classical() {
+    let one = handshake(1, Some(offer(&[0x0200], &[0x0200])), Outcome::Refused(Refusal::Group));
+    let tally = tally(vec![open("p"), begun(one)]);
+    let rules = Rules { mode: Mode::Require, ..Rules::default() };
+    let outcome = dry_run(&tally, &rules, &[]);
+    let Future::Refused { reason, explanation } = &outcome.clients[0].future else {
+        panic!("served")
+    };
+    assert_eq!(*reason, Refusal::Group);
+    assert!(explanation.contains("not supported here"), "{explanation}");
+    assert_eq!(laggards(&tally)[0].client.fingerprint.ability, Ability::Unserved);
+}
+
+#[test]
+fn a_hello_without_groups_is_readable() {
+    let plain = Offer { groups: Vec::new(), ..old_offer() };
+    let lines = vec![
+        open("p"),
+        begun(handshake(1, Some(plain), Outcome::Refused(Refusal::Group))),
+        begun(handshake(2, None, Outcome::Failed("no ClientHello".into()))),
+    ];
+    let summary = summary(&tally(lines));
+    let mut labels: Vec<_> =
+        summary.fingerprints.iter().map(|(fingerprint, _)| fingerprint.label()).collect();
+    labels.sort();
+    assert_eq!(labels, ["a ClientHello that names no groups", "no readable ClientHello"]);
+}
+
+#[test]
+fn the_summary_names_the_newest_policy() {
+    let at = |connection, time_ms, policy: &str| {
+        let one = handshake(connection, Some(modern()), served("X25519MLKEM768", false));
+        begun(Handshake { time_ms, policy: policy.into(), ..one })
+    };
+    let lines = vec![open("p"), at(1, NOW + 5, "bsi-2026-11"), at(2, NOW, "2026-11")];
+    assert_eq!(summary(&tally(lines)).newest.unwrap().policy, "bsi-2026-11");
 }
 
 #[test]

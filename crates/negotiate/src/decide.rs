@@ -1,6 +1,6 @@
 //! What a client gets under a policy: a function of the policy, the offer and the server's certificates only.
 
-use outlast_crypto::groups::{Group, Strength};
+use outlast_crypto::groups::{Group, Strength, UNSERVED};
 use outlast_crypto::schemes::{Kind, Scheme};
 use outlast_crypto::suites::{Authentication, Suite};
 use outlast_crypto::versions::Version;
@@ -205,6 +205,7 @@ fn group(
             let wants_more = rules.groups().all(|row| row.strength.is_post_quantum());
             let is_classical = offer.groups.iter().all(|code| {
                 Group::by_code_point(*code).is_none_or(|row| !row.strength.is_post_quantum())
+                    && UNSERVED.iter().all(|row| row.0 != *code)
             });
             Err(if wants_more && is_classical { Refusal::Classical } else { Refusal::Group })
         }

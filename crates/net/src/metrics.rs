@@ -352,7 +352,13 @@ fn group(served: &Served) -> &'static str {
 /// the same is visible in the numbers. A client that names such a group in TLS 1.2, where it has no meaning, has not
 /// offered it.
 fn offered(offer: &Offer) -> &'static str {
-    if ability(offer) == Ability::PostQuantum { "post-quantum" } else { "classical" }
+    match ability(offer) {
+        Ability::PostQuantum => "post-quantum",
+        Ability::Unserved => "unsupported",
+        Ability::OldDraft | Ability::Classical | Ability::Tls12 | Ability::Unreadable => {
+            "classical"
+        }
+    }
 }
 
 /// A count that another part maintains.

@@ -77,7 +77,10 @@ pub fn exists(path: &Path) -> Result<bool, Failure> {
 
 /// Failure to read or write a file, with advice on what to do.
 pub fn io_failure(path: &Path, error: &std::io::Error) -> Failure {
-    let failure = Failure::file(path, error);
+    // `tempfile` adds the name of a temporary file, which nobody has asked for.
+    let text = error.to_string();
+    let text = text.split(" at path ").next().unwrap_or(&text);
+    let failure = Failure::file(path, &text);
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             failure.hint("make room on the disk and try again; nothing was changed")

@@ -1,5 +1,7 @@
 //! The only module that prints: results to stdout, everything else to stderr.
-#![expect(clippy::print_stderr, reason = "the command line prints, here only")]
+//!
+//! It never fails: whoever reads may have gone away (`outlast ... | head`), and the exit code still has to say how the
+//! command ended. `print!` and its like would panic.
 
 use std::io::{IsTerminal, Write};
 use std::sync::OnceLock;
@@ -43,20 +45,25 @@ pub fn try_line(text: &str) -> bool {
 
 /// Prints a line about how a command ended, `error: ...` or `found: ...`, and perhaps a `hint:` line.
 pub fn ended(label: &str, message: &str, hint: Option<&str>) {
-    eprintln!("{label}: {message}");
+    error_line(&format!("{label}: {message}"));
     if let Some(hint) = hint {
-        eprintln!("hint: {hint}");
+        error_line(&format!("hint: {hint}"));
     }
 }
 
 /// Prints something worth knowing that stops nothing.
 pub fn warning(message: &str) {
-    eprintln!("warning: {message}");
+    error_line(&format!("warning: {message}"));
 }
 
 /// Prints progress for people who watch; never a result.
 pub fn notice(text: &str) {
-    eprintln!("{text}");
+    error_line(text);
+}
+
+/// Prints a line to stderr, in one write so that lines of several processes do not mix.
+fn error_line(text: &str) {
+    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
 /// A progress bar over `bytes`, shown only on a terminal.

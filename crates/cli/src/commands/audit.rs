@@ -15,7 +15,7 @@ use outlast_domain::work::Work;
 use outlast_tlog::SignedCheckpoint;
 
 use crate::data::{Data, StoreArguments};
-use crate::failure::Failure;
+use crate::failure::{Failure, USAGE};
 use crate::output::Output;
 
 /// Events that one read returns.
@@ -72,6 +72,18 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
 
 fn open(arguments: &StoreArguments) -> Result<Data, Failure> {
     Data::open_read_only(&arguments.location()?, &arguments.provider()?)
+}
+
+/// Refuses a range that ends before it begins.
+fn in_order(from: Option<u64>, to: Option<u64>) -> Result<(), Failure> {
+    match (from, to) {
+        (Some(from), Some(to)) if from > to => {
+            Err(Failure::new(format!("--from {from} is after --to {to}"))
+                .hint("events are counted from 1; --from names the first one, --to the last one")
+                .code(USAGE))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The log's keys, and the head to prove events by: a cosigned one if it covers `size` events.

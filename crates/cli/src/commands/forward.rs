@@ -27,7 +27,7 @@ use crate::{files, output, values};
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Remote server: https://HOST:PORT or tls://HOST:PORT.
-    #[arg(long, env = "OUTLAST_TO", value_name = "URL")]
+    #[arg(long, env = "OUTLAST_TO", value_name = "URL", value_parser = remote)]
     to: String,
     /// Local address and port [default: 127.0.0.1:0, which picks a free port].
     #[arg(long, env = "OUTLAST_LISTEN", value_parser = values::address)]
@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     allow_remote: bool,
     /// Protocol: tcp, http or postgres. tcp passes HTTP on unchanged, AWS signatures included [default: tcp].
-    #[arg(long)]
+    #[arg(long, value_parser = values::names(PROTOCOLS), hide_possible_values = true)]
     protocol: Option<String>,
     /// Trusted CAs for the remote server's certificate, PEM [default: those of the system].
     #[arg(long = "ca-bundle", alias = "ca", value_name = "FILE")]
@@ -63,27 +63,28 @@ pub(crate) struct Arguments {
     #[arg(long)]
     lazy: bool,
     /// Idle timeout of a connection, in seconds [default: 3600].
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]
     idle_timeout: Option<f64>,
     /// What to log to stderr: error, warn, info, debug, or directives such as outlast_net=debug [default: warn].
     #[arg(long, env = "OUTLAST_LOG")]
     log: Option<String>,
 }
 
+/// The remote server's URL.
+fn remote(text: &str) -> Result<String, String> {
+    let is_tls = Destination::parse(text).is_ok_and(|destination| destination.tls);
+    let wrong = "the remote server is reached over TLS: give https://HOST:PORT or tls://HOST:PORT";
+    is_tls.then(|| text.to_owned()).ok_or_else(|| wrong.to_owned())
+}
+
 /// Serves until SIGTERM or SIGINT.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let destination = Destination::parse(&arguments.to)?;
-    if !destination.tls {
-        return Err(Failure::new(format!(
-            "{} is not an address that is reached over TLS",
-            arguments.to
-        ))
-        .hint("give https://HOST:PORT or tls://HOST:PORT"));
-    }
     let listen = arguments.listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)));
     if !listen.ip().is_loopback() && !arguments.allow_remote {
         return Err(Failure::new(format!("{listen} can be reached from other machines"))
-            .hint("listen at 127.0.0.1 or ::1, or add --allow-remote"));
+            .hint("listen at 127.0.0.1 or ::1, or add --allow-remote")
+            .about("listen"));
     }
     start_log(arguments.log.as_deref().unwrap_or("warn"))?;
     raise_open_files();
@@ -154,7 +155,12 @@ impl Arguments {
         };
         let to = self.to.clone();
         let tell = move |negotiated: &Negotiated| output::line(&told(&to, negotiated));
-        let tls = upstream.tls(&destination, protocol, Path::new(""), Some(Box::new(tell)))?;
+        let tls = upstream.tls(&destination, protocol, Path::new(""), Some(Box::new(tell)));
+        let tls = tls.map_err(|failure| match failure.setting() {
+            Some("backend_mode") => failure.about("mode"),
+            Some("backend_policy") => failure.about("policy"),
+            _ => failure,
+        })?;
         let backend = Backend { address: destination.address, tls: Some(Arc::new(tls)) };
         let mut settings = Settings::new("forward", listen, vec![backend]);
         settings.protocol = protocol;

@@ -5,17 +5,19 @@ mod export;
 mod laggards;
 mod summary;
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use outlast_ledger::read::{Reader, Skipped};
 use outlast_ledger::report::ClientRow;
 use outlast_ledger::tally::{Filter, Tally};
 use outlast_ledger::{Line, limits};
+use outlast_negotiate::names::nearest;
 use outlast_net::server::system_clock;
 use time::format_description::well_known::{Iso8601, Rfc3339};
 use time::{Date, OffsetDateTime};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, USAGE};
 use crate::ledger_options;
 use crate::output::{self, Output};
 use crate::settings::Settings;
@@ -36,8 +38,8 @@ enum Command {
     /// Summarise connections by client, principal, listener and group. Exits with 5 if a client offered a
     /// post-quantum group and got a classical one, against mode and policy.
     Summary(summary::Arguments),
-    /// Show the clients that never offer a post-quantum group, and what to do about each. Exits with 5 if there are
-    /// any, or if there are more clients than a report can list.
+    /// Show the clients that never offer a post-quantum group that is supported here, and what to do about each.
+    /// Exits with 5 if there are any, or if there are more clients than a report can list.
     Laggards(laggards::Arguments),
     /// Export one record per connection, with IANA's names, as JSON lines or CSV.
     Export(export::Arguments),
@@ -184,19 +186,24 @@ impl Source {
         filter: &Filter,
         mut take: impl FnMut(Line) -> Result<(), Failure>,
     ) -> Result<Skipped, Failure> {
+        self.in_order()?;
         let folder = self.folder()?;
         let mut reader = Reader::open(&folder, filter.since_ms, filter.until_ms)
             .map_err(|error| Failure::file(&folder, &error))?;
         let bar = output::byte_bar(reader.total).with_message("reading the ledger");
         let mut shown = 0;
+        let mut listeners = BTreeSet::new();
         while let Some(line) = reader.next() {
-            take(line.map_err(|error| Failure::file(&folder, &error))?)?;
+            let line = line.map_err(|error| Failure::file(&folder, &error))?;
+            note_listener(&mut listeners, &line);
+            take(line)?;
             if reader.read - shown > 1 << 20 {
                 shown = reader.read;
                 bar.set_position(shown);
             }
         }
         bar.finish_and_clear();
+        self.is_known(listeners, &folder)?;
         let Skipped { torn, malformed, newer } = reader.skipped;
         if malformed > 0 {
             output::warning(&format!("{malformed} lines are malformed and were skipped"));
@@ -208,6 +215,46 @@ impl Source {
             output::warning(&format!("{torn} last lines are incomplete and were skipped"));
         }
         Ok(reader.skipped)
+    }
+
+    /// Refuses a range that no time is in.
+    fn in_order(&self) -> Result<(), Failure> {
+        match (self.since, self.until) {
+            (Some(since), Some(until)) if since >= until => Err(Failure::new(
+                "--since is not before --until: no connection can be between them",
+            )
+            .hint("30d is longer ago than 7d; a day alone is its first moment, in UTC")
+            .code(USAGE)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses the name of a listener that the ledger does not contain: a report on nothing would look like a good one.
+    /// `listeners` are those in the lines that were read.
+    fn is_known(&self, mut listeners: BTreeSet<String>, folder: &Path) -> Result<(), Failure> {
+        let Some(name) = &self.listener else { return Ok(()) };
+        if listeners.contains(name) {
+            return Ok(());
+        }
+        if self.since.is_some() || self.until.is_some() {
+            // It may have connections at other times.
+            let wrong = |error: std::io::Error| Failure::file(folder, &error);
+            let mut reader = Reader::open(folder, None, None).map_err(wrong)?;
+            while let Some(line) = reader.next() {
+                note_listener(&mut listeners, &line.map_err(wrong)?);
+            }
+        }
+        if listeners.is_empty() || listeners.contains(name) {
+            return Ok(());
+        }
+        let known: Vec<_> = listeners.iter().map(String::as_str).collect();
+        let meant = nearest(name, known.iter().copied());
+        let meant = meant.map(|name| format!("did you mean {name}? ")).unwrap_or_default();
+        Err(Failure::new(format!(
+            "--listener {name}: the ledger has no connection at such a listener"
+        ))
+        .hint(format!("{meant}it has: {}", known.join(", ")))
+        .code(USAGE))
     }
 
     /// Counts the lines.
@@ -233,6 +280,15 @@ impl Source {
             ));
         }
         Ok((tally, skipped))
+    }
+}
+
+/// Adds the listener of a line.
+fn note_listener(listeners: &mut BTreeSet<String>, line: &Line) {
+    if let Line::Handshake(handshake) = line
+        && !listeners.contains(&handshake.listener)
+    {
+        listeners.insert(handshake.listener.clone());
     }
 }
 

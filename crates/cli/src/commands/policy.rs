@@ -222,7 +222,7 @@ fn diff_text(found: &Diff) -> String {
         }
     }
     if !found.clients.is_empty() {
-        let _ = writeln!(text, "\nusual clients");
+        let _ = writeln!(text, "\ncommon clients");
         for change in &found.clients {
             let lost = if change.lost { " (no longer served)" } else { "" };
             let _ = writeln!(text, "  {}{lost}", change.client);
@@ -320,24 +320,25 @@ fn offer(arguments: &Explain) -> Result<Option<Offer>, Failure> {
         }
         return Ok(None);
     };
-    let groups = codes(&GROUP, groups)?;
+    let groups = codes("--groups", &GROUP, groups)?;
     let shares = match &arguments.shares {
-        Some(names) => codes(&GROUP, names)?,
+        Some(names) => codes("--shares", &GROUP, names)?,
         None => groups.iter().take(1).copied().collect(),
     };
     if let Some(stray) = shares.iter().find(|code| !groups.contains(code)) {
-        let message = format!("there is a share of {stray:#06x}, which is not in --groups");
+        let message =
+            format!("--shares: there is a share of {stray:#06x}, which is not in --groups");
         return Err(Failure::new(message)
             .hint("clients send shares only of groups that they offer (RFC 8446, section 4.2.8)")
             .code(2));
     }
-    let given_or_all = |known: &Known, names: &Option<Vec<String>>| match names {
-        Some(names) => codes(known, names),
+    let given_or_all = |option: &str, known: &Known, names: &Option<Vec<String>>| match names {
+        Some(names) => codes(option, known, names),
         None => Ok((known.all)().into_iter().map(|(_, code)| code).collect()),
     };
-    let suites = given_or_all(&SUITE, &arguments.suites)?;
-    let schemes = given_or_all(&SCHEME, &arguments.schemes)?;
-    let versions = given_or_all(&VERSION, &arguments.tls)?;
+    let suites = given_or_all("--suites", &SUITE, &arguments.suites)?;
+    let schemes = given_or_all("--schemes", &SCHEME, &arguments.schemes)?;
+    let versions = given_or_all("--tls", &VERSION, &arguments.tls)?;
     let is_13 = versions.contains(&Version::Tls13.code_point());
     let extensions: &[u16] = if is_13 { &[10, 13, 43, 51] } else { &[10, 13] };
     Ok(Some(Offer {
@@ -383,7 +384,7 @@ fn certificates(names: &[String]) -> Result<Vec<CertificateFacts>, Failure> {
     }
     let row = |name: &String| {
         let found = Scheme::by_name(name).map(|row| certificate(&[row]));
-        found.ok_or_else(|| unknown(&SCHEME, name))
+        found.ok_or_else(|| unknown("--certificate", &SCHEME, name))
     };
     names.iter().map(row).collect()
 }
@@ -409,8 +410,8 @@ const VERSION: Known = Known {
     all: || Version::ALL.iter().map(|version| (version.name(), version.code_point())).collect(),
 };
 
-/// Names or code points. An unknown name is an error.
-fn codes(known: &Known, names: &[String]) -> Result<Vec<u16>, Failure> {
+/// Names or code points in this option. An unknown name is an error.
+fn codes(option: &str, known: &Known, names: &[String]) -> Result<Vec<u16>, Failure> {
     let all = (known.all)();
     let mut codes = Vec::new();
     // Lists for `openssl -groups` have colons.
@@ -419,16 +420,17 @@ fn codes(known: &Known, names: &[String]) -> Result<Vec<u16>, Failure> {
         let by_name = all.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         let by_code = || u16::from_str_radix(name.strip_prefix("0x")?, 16).ok();
         let code = by_name.map(|(_, code)| *code).or_else(by_code);
-        let code = code.ok_or_else(|| unknown(known, name))?;
+        let code = code.ok_or_else(|| unknown(option, known, name))?;
         if codes.contains(&code) {
-            return Err(Failure::new(format!("the {} {name} is given twice", known.what)).code(2));
+            let message = format!("{option}: the {} {name} is given twice", known.what);
+            return Err(Failure::new(message).code(USAGE));
         }
         codes.push(code);
     }
     Ok(codes)
 }
 
-fn unknown(known: &Known, name: &str) -> Failure {
+fn unknown(option: &str, known: &Known, name: &str) -> Failure {
     let names: Vec<_> = (known.all)().into_iter().map(|(name, _)| name).collect();
     let hint = match nearest(name, names.iter().copied()) {
         Some(nearest) => format!("did you mean {nearest}? code points are written like 0x11ec"),
@@ -437,5 +439,5 @@ fn unknown(known: &Known, name: &str) -> Failure {
             names.join(", ")
         ),
     };
-    Failure::new(format!("there is no {} {name:?}", known.what)).hint(hint).code(USAGE)
+    Failure::new(format!("{option}: there is no {} {name:?}", known.what)).hint(hint).code(USAGE)
 }

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::listeners::raise_open_files;
 use crate::proxy_config::{Common, File, Listener, duration};
 use crate::settings::{self, Located};
-use crate::{ledger_options, metrics_options, output};
+use crate::{ledger_options, metrics_options, output, values};
 
 /// The options of one listener. They are refused together with a settings file, which has the same ones for each
 /// listener.
@@ -26,6 +26,9 @@ fn of_one_listener() -> Vec<Id> {
 
 /// Arguments of `proxy`.
 #[derive(clap::Args)]
+#[command(mut_arg("ledger", |ledger| ledger.help(
+    "Folder for the ledger of connections, which the proxy does not keep without one [default: off]"
+)))]
 pub(crate) struct Arguments {
     /// Settings file with `[[listener]]` tables, instead of the options of one listener. SIGHUP reads it again.
     #[arg(long, env = "OUTLAST_CONFIG", conflicts_with_all = of_one_listener())]
@@ -37,7 +40,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     metrics: settings::Metrics,
     /// Seconds for open connections to finish after the signal to stop [default: 20].
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]
     grace: Option<f64>,
     /// What to log to stderr: error, warn, info, debug, or directives such as outlast_net=debug [default: info].
     #[arg(long, env = "OUTLAST_LOG")]
@@ -64,7 +67,8 @@ impl Source {
                         // Listeners are told apart by name, so one without gets a name.
                         listener.name = Some(format!("proxy-{listen}"));
                     }
-                    listener.settings(folder, common)
+                    // A wrong file is no wrong command line.
+                    listener.settings(folder, common).map_err(|failure| failure.code(1))
                 });
                 settings.collect()
             }
@@ -94,7 +98,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     let mut ledger = arguments.ledger.or(from_file);
     // Without a data folder there is no default folder for it.
     ledger.ledger.get_or_insert_with(|| Located::from(ledger_options::OFF.to_owned()));
-    let ledger = ledger_options::choose(ledger, Path::new(""));
+    let ledger = ledger_options::choose(ledger, Path::new(""))?;
     let ledger_told = ledger.told();
     let ledger = ledger.open()?;
     let runtime = crate::runtime::runtime()?;

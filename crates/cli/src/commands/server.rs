@@ -81,7 +81,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let clients = Clients::choose(settings.clients)?;
     let tls = Tls::choose(settings.tls, network.listen, clients)?;
     let metrics = metrics_options::Settings::choose(settings.metrics)?;
-    let ledger = ledger_options::choose(settings.ledger, folder);
+    let ledger = ledger_options::choose(settings.ledger, folder)?;
+    let told =
+        [format!("policy {} in mode {}", tls.rules.policy.name, tls.rules.mode), ledger.told()];
     let upkeep = Upkeep {
         audit: audit_options::choose(settings.audit)?,
         backups: backup_schedule::choose(settings.backup)?,
@@ -119,6 +121,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         if let Some(address) = running.http3 {
             output::line(&format!("HTTP/3 on udp://{address}"));
         }
+        // Programs that start a server read the addresses, so these lines come last.
+        told.iter().for_each(|line| output::line(line));
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
@@ -158,15 +162,28 @@ fn base_url(url: &str, scheme: &str, setting: &'static str) -> Result<String, Fa
 
 /// Logs to stderr.
 pub(crate) fn start_log(directives: &str) -> Result<(), Failure> {
-    let filter = tracing_subscriber::EnvFilter::try_new(directives).map_err(|error| {
+    let wrong = |error: &dyn std::fmt::Display| {
         Failure::new(format!("the log setting is not valid: {error}"))
-            .hint("give --log a level such as info, or directives such as info,outlast_net=debug")
+            .hint("give --log a level (error, warn, info, debug), or directives such as info,outlast_net=debug")
             .about("log")
-    })?;
+    };
+    // A word alone would be taken for the name of a module, and everything else would be silent.
+    let is_odd = |word: &&str| {
+        !word.is_empty()
+            && !word.contains(['=', '[', '_', ':'])
+            && word.parse::<tracing_subscriber::filter::LevelFilter>().is_err()
+    };
+    if let Some(odd) = directives.split(',').map(str::trim).find(is_odd) {
+        return Err(wrong(&format!("{odd} is not a level")));
+    }
+    let filter =
+        tracing_subscriber::EnvFilter::try_new(directives).map_err(|error| wrong(&error))?;
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
+        // It would report with `eprintln!` that stderr cannot be written to, and so panic.
+        .log_internal_errors(false)
         .init();
     Ok(())
 }

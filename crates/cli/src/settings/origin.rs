@@ -25,6 +25,18 @@ fn given(row: &Row, matches: &ArgMatches) -> Option<String> {
     }
 }
 
+/// The source of the value of a command's own option, which is named like its id.
+fn own(name: &str, matches: &ArgMatches) -> Option<String> {
+    if !matches.ids().any(|id| id.as_str() == name) {
+        return None;
+    }
+    match matches.value_source(name)? {
+        ValueSource::CommandLine => Some(format!("--{}", name.replace('_', "-"))),
+        ValueSource::EnvVariable => Some(format!("OUTLAST_{}", name.to_uppercase())),
+        _ => None,
+    }
+}
+
 /// The source of a row's value, which must have one, for messages.
 pub(crate) fn from(row: &Row, matches: &ArgMatches) -> String {
     let in_file = || settings_file(matches).map(|path| path.display().to_string());
@@ -50,7 +62,7 @@ pub(crate) fn located(failure: Failure, matches: &ArgMatches) -> Failure {
         matches = inner;
     }
     let row = Settings::rows().find(|row| row.name() == name);
-    match row.and_then(|row| given(row, matches)) {
+    match row.map_or_else(|| own(name, matches), |row| given(row, matches)) {
         Some(name) => {
             // A file with wrong contents is no misuse of the option that names it.
             let is_path = row.is_some_and(|row| row.kind.contains("path"));

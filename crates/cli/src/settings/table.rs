@@ -147,10 +147,10 @@ settings! {
         /// Folder for the ledger of connections, or off [default: ledger in the data folder].
         #[arg(value_name = "DIR|off")]
         ledger: Located, "ledger", "OUTLAST_LEDGER";
-        /// Days to keep the ledger [default: {}].
+        /// Days to keep the ledger, at least 1 [default: {}].
         #[arg(value_name = "DAYS")]
         ledger_days: u32 = ledger_limits::KEEP_DAYS, "ledger-days", "OUTLAST_LEDGER_DAYS";
-        /// Largest size of the ledger in bytes, above which the oldest records are deleted [default: {}].
+        /// Largest size of the ledger in bytes, at least 1000000, above which the oldest records are deleted [default: {}].
         #[arg(value_name = "BYTES")]
         ledger_bytes: u64 = ledger_limits::TOTAL_BYTES, "ledger-bytes", "OUTLAST_LEDGER_BYTES";
     }

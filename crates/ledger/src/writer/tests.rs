@@ -22,8 +22,8 @@ impl Disk for Small {
         Ok(Box::new(SmallFile(self.clone(), state.segments.len() - 1)))
     }
 
-    fn prune(&self, _: i64) -> io::Result<usize> {
-        Ok(0)
+    fn prune(&self, _: i64) -> io::Result<Removed> {
+        Ok(Removed::default())
     }
 }
 

@@ -37,9 +37,9 @@ impl Refusals {
         refusal: Refusal,
     ) {
         let Some(not_logged) = self.count(refusal, Instant::now()) else { return };
-        let peer = peer.map(|peer| peer.ip());
+        let peer = peer.map(|peer| tracing::field::display(peer.ip()));
         tracing::info!(
-            listener, ?peer, policy = rules.policy.name, mode = %rules.mode, %refusal, not_logged, "a client was refused"
+            listener, peer, policy = rules.policy.name, mode = %rules.mode, %refusal, not_logged, "a client was refused"
         );
     }
 

@@ -192,3 +192,23 @@ fn the_documentation_names_what_there_is() {
         }
     }
 }
+
+#[test]
+fn offers_are_counted_by_what_the_ledger_says_of_them() {
+    let offer = |groups: &[u16]| Offer {
+        transport: Transport::Tcp,
+        versions: vec![0x0304],
+        suites: vec![0x1301],
+        groups: groups.to_vec(),
+        shares: Some(groups.to_vec()),
+        schemes: vec![0x0403],
+        certificate_schemes: None,
+        sni: None,
+        protocols: Vec::new(),
+        extensions: vec![10, 13, 43, 51],
+        resumes: false,
+    };
+    assert_eq!(offered(&offer(&[0x11ec, 0x1d])), "post-quantum");
+    assert_eq!(offered(&offer(&[0x0200])), "unsupported");
+    assert_eq!(offered(&offer(&[0x1d])), "classical");
+}

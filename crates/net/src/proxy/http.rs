@@ -107,20 +107,20 @@ pub(crate) async fn serve(stream: impl Transport + 'static, is_h2: bool, front: 
     tokio::select! {
         outcome = serving.as_mut() => {
             if let Err(error) = outcome {
-                tracing::debug!(peer = ?front.peer, %error, "a connection ended with an error");
+                tracing::debug!(peer = front.peer.map(tracing::field::display), %error, "a connection ended with an error");
             }
             return;
         }
         () = activity.idle(limits::REQUEST_HEAD) => {
-            tracing::debug!(peer = ?front.peer, "an idle connection was closed");
+            tracing::debug!(peer = front.peer.map(tracing::field::display), "an idle connection was closed");
             return;
         }
         () = stuck(&activity, &moves, front.route.settings.answer + limits::REQUEST_HEAD) => {
-            tracing::debug!(peer = ?front.peer, "a client that reads nothing was disconnected");
+            tracing::debug!(peer = front.peer.map(tracing::field::display), "a client that reads nothing was disconnected");
             return;
         }
         () = cancelled.too_many() => {
-            tracing::debug!(peer = ?front.peer, "a client cancelled too many requests");
+            tracing::debug!(peer = front.peer.map(tracing::field::display), "a client cancelled too many requests");
             return;
         }
         () = Finish::begins(&mut finish) => {}

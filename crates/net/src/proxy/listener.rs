@@ -271,11 +271,14 @@ async fn pass(mut client: Box<impl Transport>, mut front: Front) {
     match pump(&mut *client, &mut *server, idle, &mut heard).await {
         Ended::Well => {}
         Ended::Client(error) => {
-            tracing::debug!(peer = ?front.peer, %error, "a client broke the connection");
+            tracing::debug!(peer = front.peer.map(tracing::field::display), %error, "a client broke the connection");
         }
         Ended::Server(error) => {
-            tracing::debug!(peer = ?front.peer, %error, "a backend server broke the connection");
+            tracing::debug!(peer = front.peer.map(tracing::field::display), %error, "a backend server broke the connection");
         }
-        Ended::Idle => tracing::debug!(peer = ?front.peer, "an idle connection was closed"),
+        Ended::Idle => tracing::debug!(
+            peer = front.peer.map(tracing::field::display),
+            "an idle connection was closed"
+        ),
     }
 }

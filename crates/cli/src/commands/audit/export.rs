@@ -10,11 +10,11 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::file::Line;
-use super::{PAGE, open};
+use super::{PAGE, in_order, open};
 use crate::data::{Data, StoreArguments, store_failure};
 use crate::failure::Failure;
-use crate::files;
 use crate::output::{self, Output};
+use crate::{files, values};
 
 /// Arguments of `audit export`.
 #[derive(clap::Args)]
@@ -23,10 +23,10 @@ pub(super) struct Arguments {
     #[arg(long)]
     out: PathBuf,
     /// First event, counted from 1 [default: the first in the store].
-    #[arg(long)]
+    #[arg(long, value_parser = values::event)]
     from: Option<u64>,
     /// Last event [default: the last signed one].
-    #[arg(long)]
+    #[arg(long, value_parser = values::event)]
     to: Option<u64>,
     #[command(flatten)]
     store: StoreArguments,
@@ -34,6 +34,7 @@ pub(super) struct Arguments {
 
 /// Runs the command.
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    in_order(arguments.from, arguments.to)?;
     let data = open(&arguments.store)?;
     let path = &arguments.out;
     let begin = arguments.from.unwrap_or(1).saturating_sub(1);

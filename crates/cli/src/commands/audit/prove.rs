@@ -15,12 +15,8 @@ use crate::output::{self, Output};
 /// Arguments of `audit prove`.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// The event's eventID, as shown by audit tail --output json.
-    #[arg(long, required_unless_present = "index")]
-    event: Option<String>,
-    /// The event's number in the log instead, from 0: one less than the number in audit tail.
-    #[arg(long, conflicts_with = "event")]
-    index: Option<u64>,
+    #[command(flatten)]
+    which: Which,
     /// File to create [default: EVENT.tlog-proof, or INDEX.tlog-proof].
     #[arg(long)]
     out: Option<PathBuf>,
@@ -28,11 +24,23 @@ pub(super) struct Arguments {
     store: StoreArguments,
 }
 
+/// The event: one of the two.
+#[derive(clap::Args)]
+#[group(required = true, multiple = false)]
+struct Which {
+    /// The event's eventID, as shown by audit tail --output json.
+    #[arg(long)]
+    event: Option<String>,
+    /// The event's number in the log instead, from 0: one less than the number in audit tail.
+    #[arg(long)]
+    index: Option<u64>,
+}
+
 /// Runs the command.
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     let data = open(&arguments.store)?;
     let mut work = data.service.work(system_clock());
-    let (index, name) = match (&arguments.event, arguments.index) {
+    let (index, name) = match (&arguments.which.event, arguments.which.index) {
         (Some(id), _) => {
             let bar = output::spinner("searching for the event");
             let found = prove::find(&work, id, &mut |at| bar.set_message(format!("event {at}")))?;

@@ -13,11 +13,11 @@ use outlast_tlog::proof_file::{MAX_FILE, ProofFile};
 use outlast_tlog::{SignedCheckpoint, hash};
 use serde_json::{Value, json};
 
-use super::{PAGE, file, open};
+use super::{PAGE, file, in_order, open};
 use crate::data::{Data, StoreArguments, StoreOptions, store_failure};
 use crate::failure::{Failure, REFUSED};
-use crate::files;
 use crate::output::{self, Output};
+use crate::{files, values};
 
 /// Problems that are shown, at most.
 const MAX_SHOWN: usize = 20;
@@ -41,10 +41,10 @@ pub(super) struct Arguments {
     #[arg(long, requires = "data")]
     checkpoint: Vec<PathBuf>,
     /// Verify only events from this one on, counted from 1.
-    #[arg(long, requires = "data")]
+    #[arg(long, requires = "data", value_parser = values::event)]
     from: Option<u64>,
     /// Verify only events up to this one.
-    #[arg(long, requires = "data")]
+    #[arg(long, requires = "data", value_parser = values::event)]
     to: Option<u64>,
     /// Data folder, made by `outlast init`.
     #[arg(long, env = "OUTLAST_DATA", required_unless_present_any = ["file", "proof"])]
@@ -55,6 +55,7 @@ pub(super) struct Arguments {
 
 /// Runs the command.
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    in_order(arguments.from, arguments.to)?;
     let policy = arguments.policy.as_deref().map(read_policy).transpose()?;
     if let (Some(path), Some(policy)) = (&arguments.proof, &policy) {
         return proof(path, policy, output);

@@ -1,12 +1,13 @@
 //! `outlast ledger dry-run`.
 
-use outlast_ledger::dry_run::{self, ClientChange, DryRun, Future};
+use outlast_ledger::dry_run::{self, ClientChange, DryRun, Effect, Future};
+use outlast_negotiate::Refusal;
 use outlast_negotiate::decide::CertificateFacts;
 
 use super::{Column, Columns, EMPTY, Source, number, text, whole, wide};
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::tables::{Table, plural};
+use crate::tables::{Table, plural, wrapped};
 use crate::{tls, values};
 
 /// Arguments of `dry-run`.
@@ -14,10 +15,11 @@ use crate::{tls, values};
 pub(super) struct Arguments {
     #[command(flatten)]
     source: Source,
-    /// The policy to replay under: see `outlast policy list`.
+    /// The policy to replay under: see `outlast policy list` [default: 2026-11].
     #[arg(long, value_name = "NAME", value_parser = values::tls_policies(), hide_possible_values = true)]
     policy: Option<String>,
-    /// How to apply its post-quantum groups: require, prefer, allow or off [default: prefer].
+    /// How to apply its post-quantum groups: require, prefer, allow or off [default: the policy's own, which is prefer
+    /// for most].
     #[arg(long, value_parser = values::modes(), hide_possible_values = true)]
     mode: Option<String>,
     /// Kinds of certificates to replay with, the preferred first, such as ml-dsa-87,ecdsa-p256 [default: those that
@@ -33,12 +35,12 @@ pub(super) struct Arguments {
 
 const CLIENTS: &[Column] = &[
     whole("what"),
-    number("connections"),
+    number("affected"),
     text("principal"),
     text("client"),
     wide(text("before")),
-    text("after"),
-    whole("from"),
+    whole("after"),
+    text("from"),
 ];
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
@@ -60,14 +62,24 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         .hint("select fewer connections with --since, --until or --listener"));
     }
     let clients = outcome.clients.iter().filter(|client| client.breaks > 0).count() as u64;
-    Err(Failure::finding(format!(
-        "{} would break under {} in mode {}: {} of {}",
+    let found = Failure::finding(format!(
+        "{} would break under {} in mode {}: {} of {} would be refused",
         plural(clients, "client", "clients"),
         outcome.policy,
         outcome.mode,
         outcome.breaks,
-        plural(outcome.recorded.connections, "connection", "connections"),
-    )))
+        plural(
+            outcome.replayed_served,
+            "replayed connection that was served",
+            "replayed connections that were served"
+        ),
+    ));
+    if outcome.useless_certificates.is_empty() {
+        return Err(found);
+    }
+    Err(found.hint(
+        "the policy allows none of the recorded certificates: name the kinds that the server will have with --certificates, such as --certificates ml-dsa-87",
+    ))
 }
 
 fn kind(name: &str) -> Result<CertificateFacts, String> {
@@ -80,10 +92,16 @@ fn kind(name: &str) -> Result<CertificateFacts, String> {
 fn render(outcome: &DryRun, rows: usize, columns: &Columns) -> String {
     let mut out = format!(
         "{} replayed under {} in mode {}\n",
-        plural(outcome.recorded.connections - outcome.not_replayed, "connection", "connections"),
+        plural(outcome.replayed, "connection", "connections"),
         outcome.policy,
         outcome.mode
     );
+    let others = outcome.replayed - outcome.replayed_served;
+    out.push_str(&format!(
+        "{} served and can break; {others} {} refused or failed\n",
+        plural(outcome.replayed_served, "of them was", "of them were"),
+        if others == 1 { "was" } else { "were" },
+    ));
     for (listener, kinds) in &outcome.certificates {
         out.push_str(&format!("certificates at {listener}: {}\n", kinds.join(", ")));
     }
@@ -93,6 +111,17 @@ fn render(outcome: &DryRun, rows: usize, columns: &Columns) -> String {
             kinds.join(", ")
         ));
     }
+    for listener in &outcome.useless_certificates {
+        let kinds = outcome.certificates.get(listener).map(|kinds| kinds.join(", "));
+        out.push_str(&wrapped(
+            &format!(
+                "every client at {listener} breaks, whatever it offers, because {} does not allow the certificates there ({}): replay with the kinds that the server will have, such as --certificates ml-dsa-87",
+                outcome.policy,
+                kinds.unwrap_or_default(),
+            ),
+            0,
+        ));
+    }
     let mut counts = Table::new(&["what", "connections"], &[1]);
     for (what, count) in [
         ("would break", outcome.breaks),
@@ -100,7 +129,7 @@ fn render(outcome: &DryRun, rows: usize, columns: &Columns) -> String {
         ("would change group", outcome.changes_group),
         ("would need one more round trip", outcome.more_round_trips),
         ("would need one round trip less", outcome.fewer_round_trips),
-        ("would be hybrid", outcome.hybrid),
+        ("would be post-quantum", outcome.hybrid),
         ("are not replayed: no offer is known", outcome.not_replayed),
     ] {
         counts.row(vec![what.into(), count.to_string()]);
@@ -112,8 +141,11 @@ fn render(outcome: &DryRun, rows: usize, columns: &Columns) -> String {
         clients.row(columns.cells(CLIENTS, cells(change, columns)));
     }
     if !clients.is_empty() {
-        out.push_str("\nClients\n");
+        out.push_str("\nClients, and how many of their connections are affected\n");
         out.push_str(&clients.render(2));
+        if !columns.wide {
+            out.push_str("  --wide shows whole names, all networks and the groups before\n");
+        }
         if outcome.clients.len() > rows {
             out.push_str(&format!("  and {} more: see --rows\n", outcome.clients.len() - rows));
         }
@@ -123,31 +155,39 @@ fn render(outcome: &DryRun, rows: usize, columns: &Columns) -> String {
 
 fn cells(change: &ClientChange, columns: &Columns) -> Vec<String> {
     let row = &change.client;
-    let what = if change.breaks > 0 {
-        "breaks"
-    } else if change.mends > 0 {
-        "mends"
-    } else if change.changes_group > 0 {
-        "changes group"
-    } else if change.more_round_trips > 0 {
-        "one more round trip"
-    } else if change.fewer_round_trips > 0 {
-        "one round trip less"
-    } else if matches!(change.future, Future::Refused { .. }) {
-        "stays refused"
-    } else {
-        "stays"
+    let (effect, affected) = change.affected();
+    let what = match effect {
+        Effect::Breaks => "breaks",
+        Effect::WouldBeServed => "would be served",
+        Effect::ChangesGroup => "changes group",
+        Effect::MoreRoundTrips => "one more round trip",
+        Effect::FewerRoundTrips => "one round trip less",
+        Effect::None if matches!(change.future, Future::Refused { .. }) => "refused as before",
+        Effect::None => "unchanged",
     };
     let before: Vec<_> =
         row.groups.iter().map(|(group, count)| format!("{group} ({count})")).collect();
     let after = match &change.future {
-        Future::Served { group, hello_retry: true, .. } => format!("{group} by HelloRetryRequest"),
+        Future::Served { group, hello_retry: true, .. } if columns.wide => {
+            format!("{group} by HelloRetryRequest")
+        }
+        Future::Served { group, hello_retry: true, .. } => format!("{group} after retry"),
         Future::Served { group, .. } => (*group).to_owned(),
-        Future::Refused { explanation, .. } => explanation.clone(),
+        Future::Refused { explanation, .. } if columns.wide => explanation.clone(),
+        Future::Refused { reason, explanation } => match reason {
+            Refusal::Version => "no common TLS version".to_owned(),
+            Refusal::Group if explanation.contains("not supported") => {
+                "unsupported post-quantum groups".to_owned()
+            }
+            Refusal::Group => "no common group".to_owned(),
+            Refusal::Classical => "no post-quantum group".to_owned(),
+            Refusal::Suite => "no common cipher suite".to_owned(),
+            Refusal::Scheme => "no common signature scheme".to_owned(),
+        },
     };
     vec![
         what.to_owned(),
-        row.counts.connections.to_string(),
+        format!("{affected} of {}", row.counts.connections),
         columns.principal(row.principal.as_deref()),
         row.fingerprint.label(),
         if before.is_empty() { "-".into() } else { before.join(", ") },

@@ -1,5 +1,6 @@
 //! `outlast ledger laggards`.
 
+use outlast_ledger::known::Ability;
 use outlast_ledger::report::{self, Laggard};
 
 use super::{Column, Columns, EMPTY, Source, number, text, whole, wide};
@@ -47,18 +48,30 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         ))
         .hint("select fewer connections with --since, --until or --listener"));
     }
-    let count = laggards.len() as u64;
-    let what = plural(
-        count,
-        "client never offers a post-quantum group",
-        "clients never offer a post-quantum group",
-    );
-    Err(Failure::finding(what))
+    let is_unserved = |one: &&Laggard| one.client.fingerprint.ability == Ability::Unserved;
+    let unserved = laggards.iter().filter(is_unserved).count() as u64;
+    let never = laggards.len() as u64 - unserved;
+    let mut found = Vec::new();
+    if never > 0 {
+        found.push(plural(
+            never,
+            "client never offers a post-quantum group",
+            "clients never offer a post-quantum group",
+        ));
+    }
+    if unserved > 0 {
+        found.push(plural(
+            unserved,
+            "client only offers post-quantum groups that are not supported here",
+            "clients only offer post-quantum groups that are not supported here",
+        ));
+    }
+    Err(Failure::finding(found.join("; ")))
 }
 
 fn render(laggards: &[Laggard], columns: &Columns) -> String {
     if laggards.is_empty() {
-        return "every client offers a post-quantum group".into();
+        return "every client offers a post-quantum group that is supported here".into();
     }
     let mut table = columns.table(COLUMNS);
     let mut hints: Vec<(&str, Vec<String>)> = Vec::new();

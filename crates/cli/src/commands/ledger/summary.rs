@@ -33,7 +33,7 @@ pub(super) struct Arguments {
 const CLIENTS: &[Column] = &[
     text("verdict"),
     number("connections"),
-    number("hybrid"),
+    number("hybrid of served"),
     wide(number("retry")),
     wide(number("resumed")),
     number("failed"),
@@ -48,7 +48,7 @@ const CLIENTS: &[Column] = &[
 /// Columns after the name.
 const COUNTS: &[Column] = &[
     number("connections"),
-    number("hybrid"),
+    number("hybrid of served"),
     wide(number("retry")),
     wide(number("resumed")),
     number("failed"),
@@ -96,10 +96,9 @@ fn causes(summary: &Summary) -> String {
 fn render(summary: &Summary, rows: usize, columns: &Columns) -> String {
     let total = &summary.total;
     let mut out = format!(
-        "{} of {} served hybrid; {}\n\
+        "{}; {}\n\
          {} to {} UTC; by HelloRetryRequest {}, resumed {}, refused {}, failed {}\n",
-        percent(total.hybrid_percent()),
-        plural(total.connections, "connection", "connections"),
+        shares(total),
         match summary.missed {
             0 => "no client that offered post-quantum got classical".to_owned(),
             count => plural(
@@ -115,6 +114,12 @@ fn render(summary: &Summary, rows: usize, columns: &Columns) -> String {
         total.refused,
         total.failed,
     );
+    if let Some(newest) = &summary.newest {
+        out.push_str(&format!(
+            "newest record: listener {}, policy {} in mode {}\n",
+            newest.listener, newest.policy, newest.mode
+        ));
+    }
     let mut verdicts = Table::new(&["verdict", "connections"], &[1]);
     for verdict in Verdict::ALL {
         let count = total.verdicts.get(&verdict).copied().unwrap_or_default();
@@ -165,6 +170,25 @@ fn render(summary: &Summary, rows: usize, columns: &Columns) -> String {
     }
     section(&mut out, "Refusals and failures", &reasons, more(summary.reasons.len()));
     out
+}
+
+/// How many connections were post-quantum, of those that were served, and how many were not served.
+fn shares(total: &Counts) -> String {
+    let others = match total.refused + total.failed {
+        0 => String::new(),
+        1 => "; 1 more was refused or failed".to_owned(),
+        others => format!("; {others} more were refused or failed"),
+    };
+    if total.served() == 0 {
+        return format!("no connection was served{others}");
+    }
+    format!(
+        "{} of {} ({}) {} post-quantum{others}",
+        total.hybrid,
+        plural(total.served(), "served connection", "served connections"),
+        percent(total.hybrid_percent()),
+        if total.hybrid == 1 { "was" } else { "were" },
+    )
 }
 
 fn section(out: &mut String, title: &str, table: &Table, more: usize) {
