@@ -195,7 +195,16 @@ fn a_key_in_a_token_gets_credentials() {
         let mut command = Command::new(peer.join("bin/softhsm2-util"));
         succeed(command.args(arguments).env("SOFTHSM2_CONF", &configuration))
     };
-    tool(&["--init-token", "--free", "--label", "Machines", "--pin", "123456", "--so-pin", "12345678"]);
+    tool(&[
+        "--init-token",
+        "--free",
+        "--label",
+        "Machines",
+        "--pin",
+        "123456",
+        "--so-pin",
+        "12345678",
+    ]);
     let pin = world.stub.write("pin", "123456\n");
     let uri = |object: &str, pin: &str| {
         format!(
@@ -218,7 +227,9 @@ fn a_key_in_a_token_gets_credentials() {
         world.machine(spec);
         let (key, id) = (world.stub.path("machine.key"), format!("0{index}"));
         let key = key.to_str().unwrap();
-        tool(&["--import", key, "--token", "Machines", "--label", spec, "--id", &id, "--pin", "123456"]);
+        tool(&[
+            "--import", key, "--token", "Machines", "--label", spec, "--id", &id, "--pin", "123456",
+        ]);
         let found: Value = serde_json::from_str(&succeed(&mut process(&uri(spec, &good)))).unwrap();
         assert!(found["AccessKeyId"].is_string(), "{spec}");
         assert_eq!(world.last(), algorithm);
