@@ -54,6 +54,8 @@ const LONGEST: &[&str] = &[
     "outlast-crypto vectors",
     "outlast-api kms_grants",
     "outlast cert",
+    "outlast agent",
+    "outlast credentials",
     "outlast witness",
     "outlast-net hostile",
     "outlast-net fetch",

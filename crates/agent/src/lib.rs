@@ -3,7 +3,8 @@
 //! The agent: [`interface`] reads requests as AWS's Secrets Manager Agent does, [`callers`] says who may read which
 //! secret over the unix socket, [`upstream`] asks Secrets Manager and judges its answers, [`cache`] keeps them in the
 //! locked memory of [`memory`], and [`template`] turns them into files. The credentials: [`session`] signs the request
-//! for a session of Roles Anywhere, [`signer`] holds the key, [`acme`] gets the certificate, and [`imds`] answers as the metadata service of EC2 does.
+//! for a session of Roles Anywhere, [`signer`] holds the key, [`acme`] gets the certificate, and [`imds`] answers as the
+//! metadata service of EC2 does.
 //! Sockets are in `outlast-net`, files and processes in the command line.
 
 pub mod acme;

@@ -417,8 +417,8 @@ fn files_are_written_whole_and_programs_are_told() {
     let path = |name: &str| folder.path().join(name);
     let read = |name: &str| std::fs::read_to_string(path(name)).unwrap_or_default();
     world.stub.write("t.j2", "{% set db = secret('json') | from_json %}{{ db.user }}:{{ db.password }}:{{ secret('a') }}\n");
-    // A process that notes the signal.
-    let script = "trap 'echo told >> \"$1\"' HUP; echo ready; echo $$ > \"$2\"; while [ -e \"$2\" ]; do sleep 0.1; done";
+    // A process that notes the signal. Not SIGHUP: where the tests run under nohup, a shell cannot catch it.
+    let script = "trap 'echo told >> \"$1\"' USR1; echo ready; echo $$ > \"$2\"; while [ -e \"$2\" ]; do sleep 0.1; done";
     let (told, pid) = (path("told"), path("pid"));
     let mut listener = Command::new("sh");
     listener.args(["-c", script, "sh"]).args([&told, &pid]);
@@ -427,7 +427,7 @@ fn files_are_written_whole_and_programs_are_told() {
     let agent = world.start(&format!(
         "ttl_seconds = 1\n\
          [[file]]\npath = '{0}/plain'\nsecret = 'a'\nmode = '0440'\nuser = 65534\ngroup = 65533\n\
-         signal = 'HUP'\npid_file = '{0}/pid'\n\
+         signal = 'USR1'\npid_file = '{0}/pid'\n\
          [[file]]\npath = '{0}/conf'\ntemplate = 't.j2'\ncommand = ['sh', '-c', 'echo run >> {0}/run']\n",
         folder.path().display()
     ));
