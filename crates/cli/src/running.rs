@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use outlast_api::service::Sink;
 use outlast_domain::limits;
-use outlast_domain::settings::{KeyStorage, Settings};
+use outlast_domain::settings::{KeyStorage, PublicCertificates, Settings};
 use outlast_ledger::{Observe, Observers};
 use outlast_net::acme::Validator;
 use outlast_net::door::{self, Door};
@@ -83,6 +83,8 @@ pub(crate) struct Revocation {
     /// The functions that rotate secrets.
     pub(crate) functions: Functions,
     pub(crate) acme: outlast_net::acme::Settings,
+    /// Certificates whose requests name no CA.
+    pub(crate) public_certificates: PublicCertificates,
     /// The standard that the token with the root key is certified for, by its operator's word.
     pub(crate) key_storage: Option<&'static KeyStorage>,
 }
@@ -97,6 +99,7 @@ impl Default for Revocation {
             buckets: Buckets::default(),
             functions: Functions::default(),
             acme: outlast_net::acme::Settings::default(),
+            public_certificates: PublicCertificates::default(),
             key_storage: None,
         }
     }
@@ -183,6 +186,7 @@ impl Running {
             service_url: revocation.service_url.unwrap_or_else(|| at("https", address)),
             key_storage: revocation.key_storage,
             rotation_functions: Some(functions.names()),
+            public_certificates: revocation.public_certificates,
             ..Settings::default()
         });
         data.service.set_ocsp_validity(revocation.ocsp_validity);

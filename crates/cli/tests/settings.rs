@@ -171,6 +171,8 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("acme.http_port", "a", ""),
     ("acme.tls_port", "a", ""),
     ("acme.networks", "a", ""),
+    ("acm.default_authority", "a", ""),
+    ("acm.approved_domains", "a", ""),
     ("log", "a=loud", ""),
     ("client_ca", "/none", ""),
     ("client_auth", "require", ""),
@@ -191,6 +193,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("backup.keep_days", "0", "folder = 'a'"),
     ("buckets.endpoint", "a", "access_key_id = 'a'\nsecret_access_key_file = '{own}'"),
     ("buckets.allow_plain", "a", ""),
+    ("rotation.functions", "{own}", ""),
 ];
 
 /// Settings for which the server accepts every value at the start.
