@@ -96,8 +96,11 @@ fn validations(value: &Value) -> Vec<&str> {
     list.iter().map(|one| text(&one["ValidationStatus"])).collect()
 }
 
+/// How many events of the service itself have this name.
 fn events(fixture: &Fixture, name: &str) -> usize {
-    fixture.events().iter().filter(|event| event["eventName"] == name).count()
+    let is_one =
+        |event: &&Value| event["eventName"] == name && event["eventType"] == "AwsServiceEvent";
+    fixture.events().iter().filter(is_one).count()
 }
 
 /// Record keys of Certificate Manager, apart from the key of the validation records and tokens.
