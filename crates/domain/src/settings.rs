@@ -34,7 +34,8 @@ impl KeyStorage {
     }
 }
 
-/// Certificates whose requests name no CA: what takes the place of Amazon's public CA, and of the proofs that it asks for.
+/// Certificates whose requests name no CA: what takes the place of Amazon's public CA, and of the proofs that it asks
+/// for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PublicCertificates {
     /// ARN of the private CA that issues them, by account and Region.

@@ -1,5 +1,5 @@
-//! Certificates that Certificate Manager obtains without a caller: renewals, and those whose requests name no CA. What a CA permits
-//! Certificate Manager to do takes the place of the caller's rights.
+//! Certificates that Certificate Manager obtains without a caller: renewals, and those whose requests name no CA. What a
+//! CA permits Certificate Manager to do takes the place of the caller's rights.
 
 use outlast_crypto::keys::KeySpec;
 use serde::{Deserialize, Serialize};
@@ -79,8 +79,8 @@ pub(super) fn attempt(
     let record = &certificate.record;
     let is_public = record.public.is_some();
     let settings = work.settings();
-    // A certificate whose request named no CA moves to the one that the operator names now: so an authority that ends can
-    // be replaced.
+    // A certificate whose request named no CA moves to the one that the operator names now: so an authority that ends
+    // can be replaced.
     let configured = settings.public_certificates.authority(&scope).filter(|_| is_public);
     let arn = configured.or(record.authority.as_deref()).unwrap_or_default();
     let partner = record.paired.as_ref().map(|paired| paired.authority.clone());

@@ -1,7 +1,7 @@
 //! Proofs of the names of a certificate whose request names no CA: one CNAME record in DNS for each domain.
 //!
-//! The record of a domain depends on the account, the domain and a key of the store alone: every request for the domain has
-//! the same one, a wildcard shares that of its domain, and no other account or store can use it.
+//! The record of a domain depends on the account, the domain and a key of the store alone: every request for the domain
+//! has the same one, a wildcard shares that of its domain, and no other account or store can use it.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,8 @@
-//! Certificates whose requests name no CA. The operator's default authority takes the place of Amazon's public one: it issues
-//! when the names are proved in DNS, and again for each renewal.
+//! Certificates whose requests name no CA. The operator's default authority takes the place of Amazon's public one: it
+//! issues when the names are proved in DNS, and again for each renewal.
 //!
-//! `net` looks the records up ([`crate::acme::Queue`]); what it finds comes back to [`looked`], and the certificate is issued
-//! in the transaction of the last proof.
+//! `net` looks the records up ([`crate::acme::Queue`]); what it finds comes back to [`looked`], and the certificate is
+//! issued in the transaction of the last proof.
 
 use std::collections::BTreeMap;
 
@@ -153,8 +153,8 @@ pub(super) enum Ready {
     Never,
 }
 
-/// Begins to prove the names of a certificate again, or continues; one whose request named a CA needs no proofs. The caller saves
-/// the certificate.
+/// Begins to prove the names of a certificate again, or continues; one whose request named a CA needs no proofs. The
+/// caller saves the certificate.
 pub(super) fn begin_renewal(
     work: &mut Work<'_>,
     certificate: &mut Certificate,
@@ -186,7 +186,8 @@ pub(super) fn begin_renewal(
     Ok(Ready::Later)
 }
 
-/// Name and value of the CNAME record that is to be looked up for a name of a certificate; `None` if nobody waits for it.
+/// Name and value of the CNAME record that is to be looked up for a name of a certificate; `None` if nobody waits for
+/// it.
 pub(crate) fn wanted(
     work: &mut Work<'_>,
     scope: &Scope,
@@ -219,7 +220,8 @@ pub(crate) struct Looked {
     pub again_ms: Option<i64>,
 }
 
-/// Records the result of a look-up; `None` if nobody waits for it. The last proof has the certificate issued or renewed.
+/// Records the result of a look-up; `None` if nobody waits for it. The last proof has the certificate issued or
+/// renewed.
 pub(crate) fn looked(
     work: &mut Work<'_>,
     scope: &Scope,
@@ -277,7 +279,8 @@ pub(crate) fn looked(
     done((!is_renewal).then_some("CertificateRequestFailed"))
 }
 
-/// `ValidationStatus` of each name, at a time in milliseconds since 1970: in the last renewal, or before the certificate was issued.
+/// `ValidationStatus` of each name, at a time in milliseconds since 1970: in the last renewal, or before the certificate
+/// was issued.
 pub fn statuses(record: &Record, of_renewal: bool, now_ms: i64) -> Vec<NameStatus> {
     let is_over = record.status(now_ms) == Status::ValidationTimedOut;
     let names = record.public.iter().flat_map(|public| &public.names);

@@ -1,5 +1,5 @@
-//! `RequestCertificate`: has a private CA issue a certificate, whose key stays in the service until it is exported. Without
-//! CertificateAuthorityArn it is the operator's default authority, once the names are proved in DNS.
+//! `RequestCertificate`: has a private CA issue a certificate, whose key stays in the service until it is exported.
+//! Without CertificateAuthorityArn it is the operator's default authority, once the names are proved in DNS.
 //!
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_RequestCertificate.html>
 
