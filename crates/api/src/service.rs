@@ -249,6 +249,7 @@ impl Service {
     }
 
     fn limited<'a>(&'a self, work: Work<'a>) -> Work<'a> {
+        let work = work.under(self.settings());
         match self.quotas.get() {
             Some(quotas) => work.limited(quotas),
             None => work,

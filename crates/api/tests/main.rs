@@ -26,6 +26,7 @@ mod acm_access;
 mod acm_conditions;
 mod acm_import;
 mod acm_pairs;
+mod acm_public;
 mod acm_renewal;
 mod acm_rounds;
 mod acm_search;

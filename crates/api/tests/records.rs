@@ -32,7 +32,7 @@ use outlast_domain::records::{self, KINDS, Protection, Sample};
 use outlast_domain::seal::migration::{self, State};
 use outlast_domain::seal::rotation::{self, NewKek};
 use outlast_domain::seal::{CANARY, RootKey, SoftwareKek, read_record};
-use outlast_domain::settings::Settings;
+use outlast_domain::settings::{PublicCertificates, Settings};
 use outlast_domain::work::Work;
 use outlast_domain::{audit, check, identity, register};
 use outlast_store::faulty::FaultyStore;
@@ -171,6 +171,16 @@ fn fill_acm(world: &World) {
     let events = json!({ "DaysBeforeExpiry": 10 });
     world
         .acm("PutAccountConfiguration", json!({ "ExpiryEvents": events, "IdempotencyToken": "t" }));
+    // A request that names no CA, whose name nobody has proved.
+    let of_account = BTreeMap::from([(common::REGION.to_owned(), world.authority.clone())]);
+    world.fixture.service.set_settings(Settings {
+        public_certificates: PublicCertificates {
+            authorities: BTreeMap::from([(ACCOUNT.to_owned(), of_account)]),
+            approved: BTreeMap::new(),
+        },
+        ..Settings::clone(&world.fixture.service.settings())
+    });
+    world.acm("RequestCertificate", json!({ "DomainName": "public.example" }));
     let account = world.account("ES256");
     account.certificate(&["one.example"], &Signer::new("ES256"));
     let (_, order) = account.order(&["two.example"]);

@@ -26,6 +26,7 @@ mod location;
 mod metrics_options;
 mod objects;
 mod proxy_config;
+mod public_certificates;
 mod reload;
 mod root_key;
 mod rotation;

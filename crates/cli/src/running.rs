@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use outlast_api::service::Sink;
 use outlast_domain::limits;
-use outlast_domain::settings::{KeyStorage, Settings};
+use outlast_domain::settings::{KeyStorage, PublicCertificates, Settings};
 use outlast_ledger::{Observe, Observers};
 use outlast_net::acme::Validator;
 use outlast_net::door::{self, Door};
@@ -83,6 +83,8 @@ pub(crate) struct Revocation {
     /// The functions that rotate secrets.
     pub(crate) functions: Functions,
     pub(crate) acme: outlast_net::acme::Settings,
+    /// Certificates whose requests name no CA.
+    pub(crate) public_certificates: PublicCertificates,
     /// The standard that the token with the root key is certified for, by its operator's word.
     pub(crate) key_storage: Option<&'static KeyStorage>,
     /// Whether a revocation ends running sessions of Roles Anywhere, too.
@@ -99,6 +101,7 @@ impl Default for Revocation {
             buckets: Buckets::default(),
             functions: Functions::default(),
             acme: outlast_net::acme::Settings::default(),
+            public_certificates: PublicCertificates::default(),
             key_storage: None,
             end_sessions: false,
         }
@@ -187,6 +190,7 @@ impl Running {
             key_storage: revocation.key_storage,
             rotation_functions: Some(functions.names()),
             end_sessions_on_revocation: revocation.end_sessions,
+            public_certificates: revocation.public_certificates,
         });
         data.service.set_ocsp_validity(revocation.ocsp_validity);
         let sink = buckets::sink(revocation.buckets, data.folder())?;

@@ -61,6 +61,7 @@ fn sample(row: &Row, n: usize) -> (String, String) {
         "number" => return (n.to_string(), n.to_string()),
         "true or false" => return ("true".to_owned(), "true".to_owned()),
         "table of lists" => return ("1=a,b".to_owned(), "{ 1 = ['b', 'a'] }".to_owned()),
+        "table of tables" => return ("1/a=b".to_owned(), "{ 1 = { a = 'b' } }".to_owned()),
         "list of paths" | "list of texts" => {
             return (format!("a{n},b{n}"), format!("['a{n}', 'b{n}']"));
         }
@@ -171,6 +172,8 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("acme.http_port", "a", ""),
     ("acme.tls_port", "a", ""),
     ("acme.networks", "a", ""),
+    ("acm.default_authority", "a", ""),
+    ("acm.approved_domains", "a", ""),
     ("log", "a=loud", ""),
     ("client_ca", "/none", ""),
     ("client_auth", "require", ""),

@@ -8,6 +8,9 @@ pub mod export;
 pub mod import;
 mod issued_for_acme;
 mod leaf;
+mod obtain;
+pub mod proof;
+pub mod public;
 pub mod renew;
 pub mod request;
 pub mod search;
@@ -15,7 +18,7 @@ pub mod tags;
 
 pub use issued_for_acme::{AcmeIssued, AcmeOrder, FORGET_ENDED, issue_for_acme, revoke_for_acme};
 pub use leaf::{Issuers, default_key, template_arn};
-pub(crate) use renew::SERVICE_ROLE;
+pub(crate) use obtain::SERVICE_ROLE;
 use serde::{Deserialize, Serialize};
 
 use crate::arn::Scope;
@@ -92,6 +95,7 @@ impl From<outlast_crypto::CryptoError> for AcmError {
 
 /// Values that [`failure_reason`] and a renewal can return.
 pub const FAILURE_REASONS: &[&str] = &[
+    "DOMAIN_VALIDATION_DENIED",
     "PCA_ACCESS_DENIED",
     "PCA_INVALID_ARGS",
     "PCA_INVALID_ARN",

@@ -15,7 +15,7 @@ mod name;
 mod new_order;
 mod nonce;
 mod order;
-mod queue;
+pub(crate) mod queue;
 mod sweep;
 mod task;
 mod token;

@@ -89,6 +89,10 @@ pub const MAX_CHAINED_SESSION_SECONDS: i64 = 3600;
 pub const ACM_IDEMPOTENCY_SECONDS: i64 = 3600;
 /// Names of a certificate in a request to Certificate Manager.
 pub const MAX_CERTIFICATE_NAMES: usize = 100;
+/// DNS records that are looked up for the certificates that an account has requested in a Region without naming a CA. Ours.
+pub const MAX_PENDING_LOOKUPS: usize = 5000;
+/// Characters of a name in DNS (RFC 1035, section 2.3.4).
+pub const MAX_DNS_NAME: usize = 253;
 /// Characters of a common name (RFC 5280, appendix A: ub-common-name).
 pub const MAX_COMMON_NAME: usize = 64;
 /// Validity of a certificate that Certificate Manager requests from a private CA, in seconds: 13 months.
@@ -193,7 +197,7 @@ pub const ACME_NONCE_MS: i64 = 3_600_000;
 pub const ACME_ORDER_MS: i64 = 7 * 86_400_000;
 /// How long an idempotency token of an ACME resource is remembered, in milliseconds: one day.
 pub const ACME_TOKEN_MS: i64 = 86_400_000;
-/// How long a domain validation is attempted, in milliseconds: AWS's 72 hours.
+/// How long a domain validation, and that of a requested certificate, is attempted, in milliseconds: AWS's 72 hours.
 pub const ACME_VALIDATION_MS: i64 = 72 * 3_600_000;
 /// How long a server may work on a validation before another one takes over, in milliseconds.
 pub const ACME_LEASE_MS: i64 = 60_000;

@@ -1,6 +1,8 @@
 //! Settings of the operator that appear in certificates and answers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::arn::Scope;
 
 /// A standard for keeping the keys of CAs, by Private CA's name.
 ///
@@ -32,6 +34,35 @@ impl KeyStorage {
     }
 }
 
+/// Certificates whose requests name no CA: what takes the place of Amazon's public CA, and of the proofs that it asks
+/// for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PublicCertificates {
+    /// ARN of the private CA that issues them, by account and Region.
+    pub authorities: BTreeMap<String, BTreeMap<String, String>>,
+    /// Domains that are approved without a proof, by account: themselves, the names below them, and wildcards.
+    pub approved: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl PublicCertificates {
+    /// ARN of the CA that issues for an account in a Region.
+    pub fn authority(&self, scope: &Scope) -> Option<&str> {
+        self.authorities.get(&scope.account)?.get(&scope.region).map(String::as_str)
+    }
+
+    /// Whether the operator has approved a name for an account.
+    pub fn approves(&self, account: &str, name: &str) -> bool {
+        let name = name.strip_prefix("*.").unwrap_or(name).to_ascii_lowercase();
+        self.approved.get(account).is_some_and(|domains| {
+            domains.iter().any(|domain| {
+                let domain = domain.to_ascii_lowercase();
+                name.strip_suffix(&domain)
+                    .is_some_and(|above| above.is_empty() || above.ends_with('.'))
+            })
+        })
+    }
+}
+
 /// Where clients reach this server, and which standard it may claim.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
@@ -49,4 +80,29 @@ pub struct Settings {
     pub rotation_functions: Option<BTreeSet<String>>,
     /// Whether sessions of Roles Anywhere end when their certificate is revoked.
     pub end_sessions_on_revocation: bool,
+    /// Certificates whose requests name no CA.
+    pub public_certificates: PublicCertificates,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn approved_domains_cover_what_is_below_them() {
+        let approved =
+            BTreeMap::from([("1".to_owned(), BTreeSet::from(["Corp.example".to_owned()]))]);
+        let settings = PublicCertificates { approved, ..PublicCertificates::default() };
+        for (name, expected) in [
+            ("corp.example", true),
+            ("*.corp.example", true),
+            ("a.b.CORP.example", true),
+            ("notcorp.example", false),
+            ("example", false),
+            ("corp.example.org", false),
+        ] {
+            assert_eq!(settings.approves("1", name), expected, "{name}");
+            assert!(!settings.approves("2", name), "{name}");
+        }
+    }
 }

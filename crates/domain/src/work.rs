@@ -6,6 +6,7 @@
 //! A record that the service did not write ([`crate::seal`]) is refused: [`Fault::Forged`].
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use outlast_crypto::Secret;
 use outlast_store::tally::Tally;
@@ -20,6 +21,7 @@ use crate::records::{self, Protection, protection};
 use crate::register::changes::{self, Change, is_registered};
 use crate::seal::layout::{self, stamp as stamp_of};
 use crate::seal::{self, RootKey, RootRecord};
+use crate::settings::Settings;
 
 /// A page of a list.
 #[derive(Debug)]
@@ -94,6 +96,7 @@ pub struct Work<'a> {
     writes: BTreeMap<String, Option<Vec<u8>>>,
     prune_events: Option<u64>,
     quotas: Option<&'a Quotas>,
+    settings: Option<Arc<Settings>>,
     /// Quotas of what this work creates.
     admitted: BTreeMap<String, u64>,
     /// The record [`seal::ROOT`], once it was needed.
@@ -111,6 +114,7 @@ impl<'a> Work<'a> {
             writes: BTreeMap::new(),
             prune_events: None,
             quotas: None,
+            settings: None,
             admitted: BTreeMap::new(),
             root_record: None,
         }
@@ -120,6 +124,17 @@ impl<'a> Work<'a> {
     pub fn limited(mut self, quotas: &'a Quotas) -> Self {
         self.quotas = Some(quotas);
         self
+    }
+
+    /// With these settings of the operator.
+    pub fn under(mut self, settings: Arc<Settings>) -> Self {
+        self.settings = Some(settings);
+        self
+    }
+
+    /// The operator's settings.
+    pub(crate) fn settings(&self) -> Arc<Settings> {
+        self.settings.clone().unwrap_or_default()
     }
 
     /// The quotas.

@@ -1,4 +1,5 @@
-//! ACME over HTTPS, and the validation of clients' challenges over HTTP, TLS and DNS.
+//! ACME over HTTPS, and the validation of clients' challenges over HTTP, TLS and DNS, and of the names of requested
+//! certificates.
 //!
 //! `outlast-api` decides what is right or wrong with a request; [`Validator`] only reports what it found.
 
@@ -83,7 +84,7 @@ impl Drop for Slot {
 
 /// Interval between scans for challenges that clients wait for.
 const CHALLENGES: Duration = Duration::from_millis(500);
-/// Interval between scans for domain validations that are due.
+/// Interval between scans for domain validations, and for names of requested certificates, that are due.
 const DOMAINS: Duration = Duration::from_secs(5);
 
 impl Validator {
@@ -103,12 +104,14 @@ impl Validator {
         let lane = |size| Arc::new(Mutex::new(Lane::new(size)));
         let challenges = lane(limits::MAX_VALIDATIONS);
         let domains = lane(limits::MAX_DOMAIN_VALIDATIONS);
+        let certificates = lane(limits::MAX_DOMAIN_VALIDATIONS);
         let mut domains_due = Instant::now();
         loop {
             self.begin(Queue::Challenges, &service, clock, &challenges).await;
             if Instant::now() >= domains_due {
                 domains_due = Instant::now() + DOMAINS;
                 self.begin(Queue::Domains, &service, clock, &domains).await;
+                self.begin(Queue::Certificates, &service, clock, &certificates).await;
             }
             tokio::time::sleep(CHALLENGES).await;
         }

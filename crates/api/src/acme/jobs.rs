@@ -22,9 +22,9 @@ fn locked(lane: &Mutex<Lane>) -> MutexGuard<'_, Lane> {
 pub struct Lane {
     /// Attempts that may be started now.
     pub room: usize,
-    /// Concurrent validations for one endpoint.
+    /// Concurrent validations for one endpoint, or of the certificates of one account.
     pub of_endpoint: usize,
-    /// Concurrent validations for one account of an endpoint.
+    /// Concurrent validations for one account of an endpoint, or of the certificates of an account in a Region.
     pub of_account: usize,
     /// Attempts under way, by [`acme::owners`].
     busy: HashMap<String, usize>,

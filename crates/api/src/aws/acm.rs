@@ -605,6 +605,9 @@ pub struct AcmCertificateMetadata {
     pub kind: String,
     /// `CertificateExport`: `ENABLED`, `DISABLED`.
     pub export_option: String,
+    /// `ValidationMethod`: `EMAIL`, `DNS`, `HTTP`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validation_method: Option<String>,
     /// `CertificateKeyPairOrigin`: `AWS_MANAGED`, `ACME`, `CUSTOMER_PROVIDED`.
     pub certificate_key_pair_origin: String,
     /// `Arn`: 20 to 2048 characters.
@@ -795,8 +798,12 @@ pub struct CertificateDetail {
     pub domain_name: Option<String>,
     /// `DomainList`: 1 to 100 items.
     pub subject_alternative_names: Vec<String>,
+    /// `DomainValidationList`: 1 to 1000 items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub domain_validation_options: Option<Vec<DomainValidation>>,
     /// `String`.
-    pub serial: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub serial: Option<String>,
     /// `String`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
@@ -820,9 +827,11 @@ pub struct CertificateDetail {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revocation_reason: Option<String>,
     /// `TStamp`.
-    pub not_before: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Timestamp>,
     /// `TStamp`.
-    pub not_after: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_after: Option<Timestamp>,
     /// `KeyAlgorithm`.
     pub key_algorithm: String,
     /// `String`.
@@ -830,6 +839,9 @@ pub struct CertificateDetail {
     pub signature_algorithm: Option<String>,
     /// `InUseList`.
     pub in_use_by: Vec<String>,
+    /// `FailureReason`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure_reason: Option<String>,
     /// `CertificateType`: `IMPORTED`, `AMAZON_ISSUED`, `PRIVATE`.
     #[serde(rename = "Type")]
     pub kind: String,
@@ -963,9 +975,11 @@ pub struct CertificateSummary {
     /// `RenewalEligibility`: `ELIGIBLE`, `INELIGIBLE`.
     pub renewal_eligibility: String,
     /// `TStamp`.
-    pub not_before: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Timestamp>,
     /// `TStamp`.
-    pub not_after: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_after: Option<Timestamp>,
     /// `TStamp`.
     pub created_at: Timestamp,
     /// `TStamp`.
@@ -1307,9 +1321,6 @@ pub struct DomainScope {
 pub struct DomainValidation {
     /// `DomainNameString`: 1 to 253 characters.
     pub domain_name: String,
-    /// `ValidationEmailList`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub validation_emails: Option<Vec<String>>,
     /// `DomainNameString`: 1 to 253 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation_domain: Option<String>,
@@ -1319,9 +1330,6 @@ pub struct DomainValidation {
     /// `ResourceRecord`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_record: Option<ResourceRecord>,
-    /// `HttpRedirect`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub http_redirect: Option<HttpRedirect>,
     /// `ValidationMethod`: `EMAIL`, `DNS`, `HTTP`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation_method: Option<String>,
@@ -1358,9 +1366,6 @@ pub struct DomainValidationSummary {
     /// `ValidationConfiguration`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub active_validation_configuration: Option<ValidationConfiguration>,
-    /// `ValidationConfiguration`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub requested_validation_configuration: Option<ValidationConfiguration>,
 }
 
 /// `EmailValidationChallenge`: see <https://docs.aws.amazon.com/acm/latest/APIReference/API_EmailValidationChallenge.html>.
@@ -2139,9 +2144,6 @@ pub struct UpdateSummary {
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct ValidationChallenge {
-    /// `EmailValidationChallenge`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub email_validation_challenge: Option<EmailValidationChallenge>,
     /// `DnsValidationChallenge`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dns_validation_challenge: Option<DnsValidationChallenge>,
@@ -2193,7 +2195,7 @@ pub struct X509AttributeFilter {
 }
 
 /// `X509Attributes`: see <https://docs.aws.amazon.com/acm/latest/APIReference/API_X509Attributes.html>.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
 pub struct X509Attributes {
     /// `DistinguishedName`.
@@ -2212,9 +2214,12 @@ pub struct X509Attributes {
     /// `KeyUsageNames`.
     pub key_usages: Vec<String>,
     /// `SerialNumber`: 2 to 59 characters.
-    pub serial_number: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub serial_number: Option<String>,
     /// `TStamp`.
-    pub not_after: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_after: Option<Timestamp>,
     /// `TStamp`.
-    pub not_before: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Timestamp>,
 }

@@ -3,26 +3,26 @@
 use outlast_crypto::signatures::SignatureAlgorithm;
 use outlast_domain::acm::certificate::{Certificate, Origin, Record, Text};
 use outlast_domain::acm::details::common_name;
+use outlast_domain::acm::proof::{Ended, Method, Name as ProvedName};
+use outlast_domain::acm::public::statuses;
 use outlast_pki::certificate::Certificate as X509;
 use outlast_pki::name::{Name, attributes};
-use serde::{Deserialize, Serialize};
 
 use super::acm::{CertificateOptions, enabled};
 pub use crate::aws::acm::{
-    CertificateDetail, CertificateSummary, CustomAttribute, DistinguishedName, ExtendedKeyUsage,
-    KeyUsage, RenewalSummary,
+    CertificateDetail, CertificateSummary, CustomAttribute, DistinguishedName,
+    DnsValidationChallenge, DomainValidation, DomainValidationSummary, ExtendedKeyUsage, KeyUsage,
+    RenewalSummary, ResourceRecord, ValidationChallenge, ValidationConfiguration,
 };
 use crate::wire::Timestamp;
 
-/// `DomainValidation`: a private certificate has none.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct DomainValidation {}
-
 impl CertificateDetail {
-    /// Describes a certificate at a time, milliseconds since 1970.
-    pub fn new(certificate: &Certificate, text: &Text, now_ms: i64) -> Self {
+    /// Describes a certificate at a time, milliseconds since 1970; it has a text once it is issued.
+    pub fn new(certificate: &Certificate, text: Option<&Text>, now_ms: i64) -> Self {
         let record = certificate.record();
-        let x509 = X509::parse_one(text.certificate.as_bytes()).ok();
+        let x509 = text.and_then(|text| X509::parse_one(text.certificate.as_bytes()).ok());
+        let requested = record.domain.as_ref().filter(|_| text.is_none());
+        let public = record.public.as_ref();
         let revoked = record.revoked.as_ref();
         let usages = record.details.key_usages.iter();
         let purposes = record.details.extended_key_usages.iter();
@@ -30,8 +30,12 @@ impl CertificateDetail {
             certificate_arn: certificate.arn(),
             domain_name: record.domain.clone(),
             subject_alternative_names: record.names().into_iter().map(str::to_owned).collect(),
-            serial: serial(record),
-            subject: x509.as_ref().map(|x509| x509.subject().to_string()),
+            domain_validation_options: public.map(|_| domain_validations(record, false, now_ms)),
+            serial: record.is_issued().then(|| serial(record)),
+            subject: match &x509 {
+                Some(x509) => Some(x509.subject().to_string()),
+                None => requested.map(|domain| format!("CN={domain}")),
+            },
             issuer: x509.as_ref().map(issuer_name),
             created_at: Timestamp::from_ms(record.created_ms),
             issued_at: record.issued_ms.map(Timestamp::from_ms),
@@ -39,15 +43,19 @@ impl CertificateDetail {
             status: certificate.status(now_ms).name().to_owned(),
             revoked_at: revoked.map(|revoked| Timestamp::from_ms(revoked.at_ms)),
             revocation_reason: revoked.map(|revoked| revoked.reason.clone()),
-            not_before: Timestamp::from_seconds(record.details.not_before),
-            not_after: Timestamp::from_seconds(record.details.not_after),
+            not_before: record.validity().map(|(begin, _)| Timestamp::from_seconds(begin)),
+            not_after: record.validity().map(|(_, end)| Timestamp::from_seconds(end)),
+            failure_reason: public.and_then(|public| match &public.ended {
+                Some(Ended::Failed { reason }) => Some(reason.clone()),
+                Some(Ended::TimedOut) | None => None,
+            }),
             key_algorithm: told_algorithm(&record.details.key_algorithm),
             signature_algorithm: x509.as_ref().map(signature_name),
             in_use_by: Vec::new(),
-            kind: record.origin.kind().to_owned(),
+            kind: record.kind().to_owned(),
             renewal_summary: record.renewal.as_ref().map(|summary| RenewalSummary {
                 renewal_status: summary.status().to_owned(),
-                domain_validation_options: Vec::new(),
+                domain_validation_options: domain_validations(record, true, now_ms),
                 renewal_status_reason: summary.reason.clone(),
                 updated_at: Timestamp::from_ms(summary.updated_ms),
             }),
@@ -55,12 +63,13 @@ impl CertificateDetail {
             extended_key_usages: purposes
                 .map(|(name, oid)| ExtendedKeyUsage { name: name.clone(), oid: oid.clone() })
                 .collect(),
-            certificate_authority_arn: record.authority.clone(),
+            // A program that did not name the CA, and finds one here, takes the certificate for another.
+            certificate_authority_arn: record.authority.clone().filter(|_| public.is_none()),
             renewal_eligibility: eligibility(record),
             options: (record.origin == Origin::Managed).then(|| CertificateOptions {
                 certificate_transparency_logging_preference: Some(enabled(record.transparency)),
                 export: Some(enabled(record.exportable)),
-                validation_method: None,
+                validation_method: public.map(|public| public.method.name().to_owned()),
             }),
             certificate_key_pair_origin: record.origin.name().to_owned(),
             acme_endpoint_arn: record.acme.as_ref().map(|acme| acme.endpoint_arn.clone()),
@@ -87,7 +96,7 @@ impl CertificateSummary {
                 .map(str::to_owned)
                 .collect(),
             status: certificate.status(now_ms).name().to_owned(),
-            kind: record.origin.kind().to_owned(),
+            kind: record.kind().to_owned(),
             key_algorithm: told_algorithm(&record.details.key_algorithm),
             key_usages: record.details.key_usages.clone(),
             extended_key_usages: purposes.map(|(name, _)| name.clone()).collect(),
@@ -95,8 +104,8 @@ impl CertificateSummary {
             in_use: false,
             exported: record.exported,
             renewal_eligibility: eligibility(record),
-            not_before: Timestamp::from_seconds(record.details.not_before),
-            not_after: Timestamp::from_seconds(record.details.not_after),
+            not_before: record.validity().map(|(begin, _)| Timestamp::from_seconds(begin)),
+            not_after: record.validity().map(|(_, end)| Timestamp::from_seconds(end)),
             created_at: Timestamp::from_ms(record.created_ms),
             issued_at: record.issued_ms.map(Timestamp::from_ms),
             imported_at: record.imported_ms.map(Timestamp::from_ms),
@@ -104,6 +113,46 @@ impl CertificateSummary {
             certificate_key_pair_origin: record.origin.name().to_owned(),
         }
     }
+}
+
+/// The proofs of a certificate's names: those of its last renewal, or those before it was issued.
+fn domain_validations(record: &Record, of_renewal: bool, now_ms: i64) -> Vec<DomainValidation> {
+    let Some(public) = &record.public else { return Vec::new() };
+    let statuses = statuses(record, of_renewal, now_ms);
+    let validation = |(name, status): (&ProvedName, &'static str)| DomainValidation {
+        domain_name: name.name.clone(),
+        validation_domain: Some(name.name.clone()),
+        validation_status: Some(status.to_owned()),
+        resource_record: resource_record(public.method, name),
+        validation_method: Some(public.method.name().to_owned()),
+    };
+    public.names.iter().zip(statuses.iter().map(|status| status.name())).map(validation).collect()
+}
+
+fn resource_record(method: Method, name: &ProvedName) -> Option<ResourceRecord> {
+    let (record_name, value) = name.resource_record();
+    (method == Method::Dns).then(|| ResourceRecord {
+        name: record_name,
+        kind: "CNAME".into(),
+        value,
+    })
+}
+
+/// The same as `ListCertificateDomainValidations` tells it.
+pub fn domain_validation_summaries(record: &Record, now_ms: i64) -> Vec<DomainValidationSummary> {
+    let summary = |validation: DomainValidation| DomainValidationSummary {
+        domain_name: validation.domain_name,
+        active_validation_configuration: Some(ValidationConfiguration {
+            validation_method: validation.validation_method,
+            validation_challenge: validation.resource_record.map(|resource_record| {
+                let resource_record = Some(resource_record);
+                let dns = DnsValidationChallenge { resource_record };
+                ValidationChallenge { dns_validation_challenge: Some(dns) }
+            }),
+            validation_status: validation.validation_status,
+        }),
+    };
+    domain_validations(record, false, now_ms).into_iter().map(summary).collect()
 }
 
 /// `RenewalEligibility` of a certificate.

@@ -98,8 +98,8 @@ impl X509AttributeFilter {
             self.key_usage.map(|name| by(move |r| has_usage(r, &name))),
             self.key_algorithm.map(|name| by(move |r| r.details.key_algorithm == name)),
             self.serial_number.map(|wanted| by(move |r| serial(r) == wanted)),
-            self.not_after.map(|range| by(move |r| range.has(r.details.not_after))),
-            self.not_before.map(|range| by(move |r| range.has(r.details.not_before))),
+            self.not_after.map(|range| by(move |r| r.validity().is_some_and(|v| range.has(v.1)))),
+            self.not_before.map(|range| by(move |r| r.validity().is_some_and(|v| range.has(v.0)))),
         ];
         if let Some(SubjectFilter { common_name }) = self.subject {
             tests.push(Some(by(move |r| {
@@ -127,14 +127,18 @@ impl AcmCertificateMetadataFilter {
             vec![
                 status,
                 self.renewal_status.map(|name| by(move |r| renewal(r) == Some(name.as_str()))),
-                self.kind.map(|name| by(move |r| r.origin.kind() == name)),
+                self.kind.map(|name| by(move |r| r.kind() == name)),
                 // Nothing here uses certificates, so none is in use.
                 self.in_use.map(|wanted| by(move |_| !wanted)),
                 self.exported.map(|wanted| by(move |r| r.exported == wanted)),
                 self.export_option.map(|name| by(move |r| r.exportable == (name == "ENABLED"))),
-                // No other service manages one, and no domain was validated for one.
+                // No other service manages one.
                 self.managed_by.map(|_| by(|_| false)),
-                self.validation_method.map(|_| by(|_| false)),
+                self.validation_method.map(|name| {
+                    by(move |r| {
+                        r.public.as_ref().is_some_and(|public| public.method.name() == name)
+                    })
+                }),
                 self.certificate_key_pair_origin.map(|name| by(move |r| r.origin.name() == name)),
                 self.acme_endpoint_arn
                     .map(|arn| by(move |r| acme(r).is_some_and(|acme| acme.endpoint_arn == arn))),
@@ -187,7 +191,7 @@ pub struct Order {
 /// All sort orders.
 pub static ORDERS: &[Order] = &[
     Order { name: "CREATED_AT", key: |r, _| SortKey::Number(r.created_ms) },
-    Order { name: "NOT_AFTER", key: |r, _| SortKey::Number(r.details.not_after) },
+    Order { name: "NOT_AFTER", key: |r, _| r.validity().map(|v| v.1).into() },
     Order { name: "STATUS", key: |r, now_ms| Some(r.status(now_ms).name()).into() },
     Order {
         name: "RENEWAL_STATUS",
@@ -195,9 +199,9 @@ pub static ORDERS: &[Order] = &[
     },
     Order { name: "EXPORTED", key: |r, _| r.exported.into() },
     Order { name: "IN_USE", key: |_, _| false.into() },
-    Order { name: "NOT_BEFORE", key: |r, _| SortKey::Number(r.details.not_before) },
+    Order { name: "NOT_BEFORE", key: |r, _| r.validity().map(|v| v.0).into() },
     Order { name: "KEY_ALGORITHM", key: |r, _| Some(r.details.key_algorithm.as_str()).into() },
-    Order { name: "TYPE", key: |r, _| Some(r.origin.kind()).into() },
+    Order { name: "TYPE", key: |r, _| Some(r.kind()).into() },
     // All ARNs of one account and Region have the same prefix.
     Order { name: "CERTIFICATE_ARN", key: |r, _| Some(r.id.as_str()).into() },
     Order { name: "COMMON_NAME", key: |r, _| r.details.common_name.as_deref().into() },
@@ -209,7 +213,10 @@ pub static ORDERS: &[Order] = &[
     Order { name: "ISSUED_AT", key: |r, _| r.issued_ms.into() },
     Order { name: "MANAGED_BY", key: |_, _| SortKey::None },
     Order { name: "EXPORT_OPTION", key: |r, _| r.exportable.into() },
-    Order { name: "VALIDATION_METHOD", key: |_, _| SortKey::None },
+    Order {
+        name: "VALIDATION_METHOD",
+        key: |r, _| r.public.as_ref().map(|public| public.method.name()).into(),
+    },
     Order { name: "IMPORTED_AT", key: |r, _| r.imported_ms.into() },
     Order {
         name: "ACME_ENDPOINT_ARN",
@@ -258,9 +265,9 @@ impl X509Attributes {
             extended_key_usages: details.extended_key_usages.iter().map(|u| u.0.clone()).collect(),
             key_algorithm: told_algorithm(&details.key_algorithm),
             key_usages: details.key_usages.clone(),
-            serial_number: serial(record),
-            not_after: Timestamp::from_seconds(details.not_after),
-            not_before: Timestamp::from_seconds(details.not_before),
+            serial_number: record.is_issued().then(|| serial(record)),
+            not_after: record.validity().map(|(_, end)| Timestamp::from_seconds(end)),
+            not_before: record.validity().map(|(begin, _)| Timestamp::from_seconds(begin)),
         }
     }
 }

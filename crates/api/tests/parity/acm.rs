@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use outlast_api::model::{acm as model, acm_search};
-use outlast_domain::acm::certificate::{Origin, REASONS, Status};
+use outlast_domain::acm::certificate::{Origin, PUBLIC, REASONS, Status};
 use outlast_domain::acm::details::{EXTENDED_KEY_USAGES, KEY_USAGES};
+use outlast_domain::acm::proof::Method;
 
 use super::set;
 
@@ -19,11 +20,8 @@ pub(super) fn enumerations() -> Vec<(&'static str, BTreeSet<String>)> {
         ("CertificateExport", set([true, false].map(model::enabled).iter().map(String::as_str))),
         ("CertificateKeyPairOrigin", set(Origin::ALL.iter().map(|one| one.name()))),
         ("CertificateManagedBy", set([])),
-        (
-            "CertificateStatus",
-            set([Status::Expired, Status::Issued, Status::Revoked].map(Status::name)),
-        ),
-        ("CertificateType", set(Origin::ALL.iter().map(|one| one.kind()))),
+        ("CertificateStatus", set(Status::ALL.iter().map(|one| one.name()))),
+        ("CertificateType", set(Origin::ALL.iter().map(|one| one.kind()).chain([PUBLIC]))),
         ("ComparisonOperator", set(acm_search::OPERATORS.iter().copied())),
         ("ExtendedKeyUsageName", set(named.chain(["NONE", "CUSTOM"]))),
         ("FailureReason", set(outlast_domain::acm::FAILURE_REASONS.iter().copied())),
@@ -33,10 +31,10 @@ pub(super) fn enumerations() -> Vec<(&'static str, BTreeSet<String>)> {
             "PublicKeyAlgorithm",
             set(outlast_crypto::keys::KEY_SPECS.iter().filter_map(|row| row.pca_name)),
         ),
-        ("RenewalStatus", set(["SUCCESS", "FAILED"])),
+        ("RenewalStatus", set(["PENDING_VALIDATION", "SUCCESS", "FAILED"])),
         ("RevocationReason", set(REASONS.iter().map(|(name, _)| *name))),
         ("SearchCertificatesSortBy", set(acm_search::ORDERS.iter().map(|row| row.name))),
         ("SortOrder", set(model::SORT_ORDERS.iter().copied())),
-        ("ValidationMethod", set([])),
+        ("ValidationMethod", set(Method::ALL.iter().map(|one| one.name()))),
     ]
 }

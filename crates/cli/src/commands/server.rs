@@ -18,7 +18,7 @@ use crate::settings::Settings;
 use crate::tls::Tls;
 use crate::{
     acme, audit_options, backup_schedule, ledger_options, limits_options, listeners,
-    metrics_options, output,
+    metrics_options, output, public_certificates,
 };
 
 /// Arguments of `server`.
@@ -71,6 +71,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         },
         end_sessions: settings.roles_anywhere.end_sessions_on_revocation(),
         acme: acme::settings(settings.acme)?,
+        public_certificates: public_certificates::choose(settings.acm)?,
     };
     let location = StoreLocation::choose(folder, settings.store.store.as_deref())?;
     let network = Network {

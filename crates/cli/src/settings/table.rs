@@ -91,7 +91,7 @@ settings! {
 settings! {
     /// How ACME clients' names are validated.
     Acme in "acme" {
-        /// DNS server for ACME's challenges and domain validations [default: the system's].
+        /// DNS server for ACME's challenges, domain validations and the names of requested certificates [default: the system's].
         #[arg(value_name = "ADDRESS")]
         dns: SocketAddr, "acme-dns", "OUTLAST_ACME_DNS";
         /// Port of http-01 on the hosts to validate [default: {}].
@@ -104,6 +104,19 @@ settings! {
         /// machine's own, such as 127.0.0.0/8, which must be named].
         #[arg(value_name = "ACME_NETWORKS", value_delimiter = ',')]
         networks: Vec<String>, "acme-network", "OUTLAST_ACME_NETWORKS";
+    }
+}
+
+settings! {
+    /// Certificates whose requests name no CA.
+    file Acm in "acm" {
+        /// ARN of the private CA that issues in place of Amazon's public one, by account and Region:
+        /// { "123456789012" = { us-east-1 = "arn:aws:acm-pca:..." } }. It must permit acm.amazonaws.com to issue (CreatePermission)
+        /// [default: none, and such requests are refused].
+        default_authority: BTreeMap<String, BTreeMap<String, String>>;
+        /// Domains that are approved without a proof in DNS, by account: { "123456789012" = ["corp.example"] }. Each stands
+        /// for itself, the names below it, and wildcards [default: none].
+        approved_domains: BTreeMap<String, BTreeSet<String>>;
     }
 }
 
@@ -314,6 +327,7 @@ groups! {
     #[command(flatten)] clients: Clients,
     #[command(flatten)] metrics: Metrics,
     #[command(flatten)] ledger: Ledger,
+    #[arg(skip)] acm: Acm,
     #[arg(skip)] key_storage: KeyStorage,
     #[arg(skip)] audit: Audit,
     #[arg(skip)] backup: Backup,

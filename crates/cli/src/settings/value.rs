@@ -82,6 +82,18 @@ impl Value for BTreeMap<String, BTreeSet<String>> {
     }
 }
 
+/// Texts by two names, such as an account and a Region.
+impl Value for BTreeMap<String, BTreeMap<String, String>> {
+    const KIND: &'static str = "table of tables";
+
+    fn shown(&self) -> String {
+        let rows = self.iter().flat_map(|(key, inner)| {
+            inner.iter().map(move |(name, text)| format!("{key}/{name}={text}"))
+        });
+        rows.collect::<Vec<_>>().join(" ")
+    }
+}
+
 /// Text that may contain a path, and the folder that the path is relative to.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(from = "String")]

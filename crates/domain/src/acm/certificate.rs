@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::AcmError;
 use super::details::Details;
+use super::proof::{Ended, Public};
+use crate::acme::queue;
 use crate::arn::{Arn, Scope};
 use crate::ca::{self, Authority, CaError, RevokeAt};
 use crate::identity::{Permit, action};
@@ -39,7 +41,7 @@ impl Origin {
         }
     }
 
-    /// `Type` of a certificate
+    /// `Type` of a certificate whose request named a CA, or that was imported
     pub const fn kind(self) -> &'static str {
         match self {
             Self::Managed | Self::Acme => "PRIVATE",
@@ -48,24 +50,46 @@ impl Origin {
     }
 }
 
-/// `Status` of a certificate. Certificates here are issued at once or not at all, so AWS's other states do not occur.
+/// `Type` of a certificate whose request named no CA
+pub const PUBLIC: &str = "AMAZON_ISSUED";
+
+/// `Status` of a certificate. One from a CA that its request names is issued at once or not at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
     /// Past its end.
     Expired,
+    /// Its names were proved, but the CA has refused it.
+    Failed,
     /// In force.
     Issued,
+    /// Its names are not proved yet.
+    PendingValidation,
     /// Revoked at its CA.
     Revoked,
+    /// Its names were not proved in time.
+    ValidationTimedOut,
 }
 
 impl Status {
+    /// Every status.
+    pub const ALL: &[Self] = &[
+        Self::Expired,
+        Self::Failed,
+        Self::Issued,
+        Self::PendingValidation,
+        Self::Revoked,
+        Self::ValidationTimedOut,
+    ];
+
     /// AWS's spelling.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Expired => "EXPIRED",
+            Self::Failed => "FAILED",
             Self::Issued => "ISSUED",
+            Self::PendingValidation => "PENDING_VALIDATION",
             Self::Revoked => "REVOKED",
+            Self::ValidationTimedOut => "VALIDATION_TIMED_OUT",
         }
     }
 }
@@ -112,15 +136,18 @@ pub struct Record {
     /// `DomainName`
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub domain: Option<String>,
-    /// `CertificateAuthorityArn`, for a certificate of a private CA.
+    /// ARN of its CA, unless it was imported; before it is issued, of the CA that is to issue it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(deserialize_with = "crate::arn::stored_option")]
     pub authority: Option<String>,
     /// Id of the private key, if the service keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub material: Option<String>,
-    /// Contents of the certificate.
+    /// Contents of the certificate; before it is issued, what was requested.
     pub details: Details,
+    /// The proofs of its names, if its request named no CA.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub public: Option<Public>,
     /// Its partner from the partner of its CA.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paired: Option<Paired>,
@@ -199,7 +226,26 @@ impl Certificate {
         permit: &Permit<impl action::ReadsCertificate>,
     ) -> Result<Text, AcmError> {
         permit.opens(&self.arn())?;
+        self.check_issued(work.now_ms())?;
         Ok(text(work, &self.scope, &self.record.id)?)
+    }
+
+    /// Checks that there is a certificate, and not only a request for one.
+    pub(super) fn check_issued(&self, now_ms: i64) -> Result<(), AcmError> {
+        match self.status(now_ms) {
+            Status::PendingValidation => Err(AcmError::RequestInProgress(format!(
+                "The certificate {} has not been issued: not all of its domain names are validated.",
+                self.arn()
+            ))),
+            status @ (Status::Failed | Status::ValidationTimedOut) => {
+                Err(AcmError::Validation(format!(
+                    "The certificate {} was not issued: its status is {}.",
+                    self.arn(),
+                    status.name()
+                )))
+            }
+            Status::Expired | Status::Issued | Status::Revoked => Ok(()),
+        }
     }
 
     /// Reads its PEM texts; `None` if it was deleted since a list found it.
@@ -224,7 +270,9 @@ impl Certificate {
         let record = &self.record;
         let own = record.authority.iter().map(|arn| (arn, &record.details.serial));
         let paired = record.paired.iter().map(|paired| (&paired.authority, &paired.details.serial));
-        own.chain(paired).map(|(arn, serial)| serial_record_key(arn, serial))
+        // A request has no serial number yet.
+        let known = own.chain(paired).filter(|(_, serial)| !serial.is_empty());
+        known.map(|(arn, serial)| serial_record_key(arn, serial))
     }
 
     /// Erases the keys and the entries of the index by serial number.
@@ -245,6 +293,9 @@ impl Certificate {
 pub struct RenewalSummary {
     /// Whether the last renewal succeeded.
     pub succeeded: bool,
+    /// Whether one is under way that waits for proofs of the names.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub validating: bool,
     /// `RenewalStatusReason` of one that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -255,7 +306,11 @@ pub struct RenewalSummary {
 impl RenewalSummary {
     /// `RenewalStatus`
     pub const fn status(&self) -> &'static str {
-        if self.succeeded { "SUCCESS" } else { "FAILED" }
+        match (self.validating, self.succeeded) {
+            (true, _) => "PENDING_VALIDATION",
+            (false, true) => "SUCCESS",
+            (false, false) => "FAILED",
+        }
     }
 }
 
@@ -264,11 +319,33 @@ impl Record {
     pub fn status(&self, now_ms: i64) -> Status {
         if self.revoked.is_some() {
             Status::Revoked
+        } else if let Some(public) = self.public.as_ref().filter(|_| !self.is_issued()) {
+            match &public.ended {
+                Some(Ended::Failed { .. }) => Status::Failed,
+                Some(Ended::TimedOut) => Status::ValidationTimedOut,
+                None if public.is_late(now_ms) => Status::ValidationTimedOut,
+                None => Status::PendingValidation,
+            }
         } else if self.details.not_after < now_ms.div_euclid(1000) {
             Status::Expired
         } else {
             Status::Issued
         }
+    }
+
+    /// Whether there is a certificate, and not only a request for one.
+    pub fn is_issued(&self) -> bool {
+        self.public.is_none() || self.issued_ms.is_some()
+    }
+
+    /// Begin and end of its validity, seconds since 1970, once it is issued.
+    pub fn validity(&self) -> Option<(i64, i64)> {
+        self.is_issued().then_some((self.details.not_before, self.details.not_after))
+    }
+
+    /// `Type`
+    pub const fn kind(&self) -> &'static str {
+        if self.public.is_some() { PUBLIC } else { self.origin.kind() }
     }
 
     /// `DomainName`, and the other `SubjectAlternativeNames`.
@@ -285,7 +362,7 @@ impl Record {
     /// `RenewalEligibility`: whether Certificate Manager renews it. AWS renews private certificates only after they
     /// were exported or used; here every certificate is renewed whose key the service has.
     pub fn is_renewable(&self) -> bool {
-        self.origin == Origin::Managed && self.revoked.is_none()
+        self.origin == Origin::Managed && self.revoked.is_none() && self.is_issued()
     }
 }
 
@@ -329,6 +406,9 @@ pub fn delete(
 pub(super) fn erase(work: &mut Work<'_>, certificate: &Certificate) {
     let (scope, record) = (&certificate.scope, &certificate.record);
     certificate.release(work);
+    for number in record.public.iter().flat_map(Public::lookups) {
+        queue::end_certificate(work, scope, &record.id, number);
+    }
     work.delete(&due_record_key(scope, &record.id));
     work.delete(&ended_record_key(scope, &record.id));
     work.delete(&text_record_key(scope, &record.id));
@@ -382,8 +462,17 @@ pub(super) fn at(
     let parts: Vec<_> = key.strip_prefix(prefix).ok_or_else(damaged)?.split('/').collect();
     let [account, region, id] = parts.as_slice() else { return Err(damaged()) };
     let scope = Scope { account: (*account).to_owned(), region: (*region).to_owned() };
-    let record = work.get::<Record>(&record_key(&scope, id))?;
-    Ok(record.map(|record| Certificate { scope, record }))
+    by_id(work, &scope, id)
+}
+
+/// The certificate with this id, if there is one.
+pub(super) fn by_id(
+    work: &mut Work<'_>,
+    scope: &Scope,
+    id: &str,
+) -> Result<Option<Certificate>, Fault> {
+    let record = work.get::<Record>(&record_key(scope, id))?;
+    Ok(record.map(|record| Certificate { scope: scope.clone(), record }))
 }
 
 /// Reasons for a revocation: Certificate Manager's name and Private CA's.
@@ -415,6 +504,12 @@ pub fn revoke(
             "A private CA cannot revoke for the reason {reason}: certificates cannot be put on hold."
         )));
     };
+    if !certificate.record.is_issued() {
+        return Err(AcmError::Conflict(format!(
+            "The certificate {} has not been issued.",
+            certificate.arn()
+        )));
+    }
     if certificate.record.revoked.is_some() {
         return Err(AcmError::Conflict(format!(
             "The certificate {} is already revoked.",

@@ -70,6 +70,20 @@ pub struct Details {
 }
 
 impl Details {
+    /// What is known of a certificate that was requested for these names and is not issued yet.
+    pub(super) fn requested(dns_names: Vec<String>, key_algorithm: &str) -> Self {
+        Self {
+            serial: String::new(),
+            common_name: dns_names.first().cloned(),
+            dns_names,
+            not_before: 0,
+            not_after: 0,
+            key_algorithm: key_algorithm.to_owned(),
+            key_usages: Vec::new(),
+            extended_key_usages: Vec::new(),
+        }
+    }
+
     /// Extracts the contents of a certificate.
     pub fn of(certificate: &Certificate) -> Self {
         let flags = certificate.key_usage().map(|(_, usage)| {

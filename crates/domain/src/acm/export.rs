@@ -44,6 +44,7 @@ pub fn export(
         Origin::Imported => return refuse("it was imported"),
         Origin::Acme => return refuse("the ACME client holds its private key"),
     }
+    certificate.check_issued(work.now_ms())?;
     if !certificate.record.exportable {
         return refuse("it was requested with the option Export DISABLED");
     }

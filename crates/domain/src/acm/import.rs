@@ -69,6 +69,7 @@ pub fn import(
             authority: None,
             material: Some(material),
             details,
+            public: None,
             paired: None,
             created_ms: now_ms,
             issued_ms: None,

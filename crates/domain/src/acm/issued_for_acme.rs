@@ -78,6 +78,7 @@ pub fn issue_for_acme(
         authority: Some(authority.arn()),
         material: None,
         details: Details::of(&x509),
+        public: None,
         paired: None,
         created_ms: work.now_ms(),
         issued_ms: Some(work.now_ms()),

@@ -106,15 +106,16 @@ impl Certificate {
         &mut self,
         work: &mut Work<'_>,
         leaves: Leaves,
-        partner: Option<&Authority>,
+        issuers: &Issuers<'_>,
     ) -> Result<(), Fault> {
         self.release(work);
+        self.record.authority = Some(issuers.authority.0.arn());
         self.record.details = Details::of(&leaves.own.certificate);
         self.record.material = Some(ids::hex::<8>()?);
         let mut text = leaves.own.text;
         let mut keys = vec![leaves.own.stored];
         self.record.paired = None;
-        if let Some((leaf, partner)) = leaves.paired.zip(partner) {
+        if let Some((leaf, (partner, _))) = leaves.paired.zip(issuers.partner) {
             self.record.paired = Some(Paired {
                 authority: partner.arn(),
                 material: ids::hex::<8>()?,

@@ -9,7 +9,7 @@ use super::certificate::{Certificate, Origin, Record};
 use super::details::{Details, requestable};
 use super::leaf::{Issuers, default_key};
 use super::tags::check_tags;
-use super::{AcmError, TokenUse, refused_by_authority, renew};
+use super::{AcmError, TokenUse, obtain, refused_by_authority};
 use crate::arn::Scope;
 use crate::ca::{self, Authority};
 use crate::identity::{Permit, action};
@@ -76,6 +76,7 @@ pub fn request(
         authority: Some(new.issuers.authority.0.arn()),
         material: None,
         details: Details::of(&leaves.own.certificate),
+        public: None,
         paired: None,
         created_ms: work.now_ms(),
         issued_ms: Some(work.now_ms()),
@@ -89,8 +90,8 @@ pub fn request(
         tags: new.tags,
     };
     let mut certificate = Certificate { scope: scope.clone(), record };
-    certificate.take(work, leaves, new.issuers.partner.map(|(partner, _)| partner))?;
-    renew::schedule(work, &certificate)?;
+    certificate.take(work, leaves, &new.issuers)?;
+    obtain::schedule(work, &certificate)?;
     let arn = certificate.arn();
     if let Some(token) = token {
         token.remember(work, &arn)?;
@@ -99,7 +100,7 @@ pub fn request(
 }
 
 /// `DomainName` and the other names, each once, whatever its case.
-fn all_names(domain: &str, others: &[String]) -> Result<Vec<String>, AcmError> {
+pub(super) fn all_names(domain: &str, others: &[String]) -> Result<Vec<String>, AcmError> {
     if domain.len() > limits::MAX_COMMON_NAME {
         return Err(AcmError::InvalidParameter(format!(
             "The first domain name can be no longer than {} characters.",

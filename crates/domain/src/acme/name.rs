@@ -5,6 +5,8 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::limits;
+
 /// A name that a certificate may be for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -23,7 +25,7 @@ impl DnsName {
             None => (lower.as_str(), false),
         };
         // RFC 1035, section 2.3.4: 255 octets, which leaves 253 characters.
-        if text.len() > 253 {
+        if text.len() > limits::MAX_DNS_NAME {
             return Err("the name is longer than 253 characters".into());
         }
         if base.parse::<IpAddr>().is_ok() {

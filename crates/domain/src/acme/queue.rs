@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::challenge::ChallengeKind;
 use crate::Fault;
+use crate::arn::Scope;
 use crate::work::{Due, Work};
 
 /// Tasks with different waiting times have queues of their own, so that finding urgent ones stays quick.
@@ -13,10 +14,12 @@ pub enum Queue {
     Challenges,
     /// Domain validations, which are repeated every day.
     Domains,
+    /// Names of certificates whose requests name no CA.
+    Certificates,
 }
 
-/// Record keys of the owners of a task: its endpoint, and for a challenge its account. The second begins with the
-/// first.
+/// Record keys of the owners of a task: its endpoint, and for a challenge its account; for a certificate its account, and
+/// its Region. The second begins with the first.
 pub fn owners(record_key: &str) -> (&str, &str) {
     let nth = |count| {
         record_key.match_indices('/').nth(count).map_or(record_key, |(at, _)| &record_key[..at])
@@ -26,12 +29,13 @@ pub fn owners(record_key: &str) -> (&str, &str) {
 
 impl Queue {
     /// All queues.
-    pub const ALL: &[Self] = &[Self::Challenges, Self::Domains];
+    pub const ALL: &[Self] = &[Self::Challenges, Self::Domains, Self::Certificates];
 
     const fn prefix(self) -> &'static str {
         match self {
             Self::Challenges => "acme/challenge-task/",
             Self::Domains => "acme/domain-task/",
+            Self::Certificates => "acm/validation-task/",
         }
     }
 }
@@ -41,6 +45,7 @@ impl Queue {
 pub(super) enum What {
     Challenge { endpoint: String, account: String, authorization: String, kind: ChallengeKind },
     Domain { endpoint: String, validation: String },
+    Certificate { account: String, region: String, id: String, number: usize },
 }
 
 /// A validation attempt that some server has to make.
@@ -101,6 +106,50 @@ pub(super) fn end_domain(work: &mut Work<'_>, endpoint: &str, validation: &str) 
 
 fn domain_record_key(endpoint: &str, validation: &str) -> String {
     format!("{}{endpoint}/{validation}", Queue::Domains.prefix())
+}
+
+/// Begins to look up the record of a certificate's name with this number, unless it is looked up already.
+pub(crate) fn begin_certificate(
+    work: &mut Work<'_>,
+    scope: &Scope,
+    id: &str,
+    number: usize,
+) -> Result<(), Fault> {
+    let record_key = certificate_record_key(scope, id, number);
+    if work.exists(&record_key)? {
+        return Ok(());
+    }
+    let Scope { account, region } = scope.clone();
+    let what = What::Certificate { account, region, id: id.to_owned(), number };
+    let due_ms = work.now_ms();
+    work.put(&record_key, &Task { what, due_ms, attempts: 0, lease: 0 })
+}
+
+/// How many names of certificates are looked up for an account in a Region, counted up to `most`.
+pub(crate) fn pending_certificates(
+    work: &Work<'_>,
+    scope: &Scope,
+    most: usize,
+) -> Result<usize, Fault> {
+    let prefix = format!("{}{}/{}/", Queue::Certificates.prefix(), scope.account, scope.region);
+    Ok(work.store().scan(&prefix, "", most)?.len())
+}
+
+pub(crate) fn end_certificate(work: &mut Work<'_>, scope: &Scope, id: &str, number: usize) {
+    work.delete(&certificate_record_key(scope, id, number));
+}
+
+fn certificate_record_key(scope: &Scope, id: &str, number: usize) -> String {
+    let prefix = Queue::Certificates.prefix();
+    format!("{prefix}{}/{}/{id}/{number}", scope.account, scope.region)
+}
+
+/// Interval between look-ups of a record that is not there: from a few seconds up to ten minutes.
+const RETRY_MS: std::ops::RangeInclusive<i64> = 5_000..=600_000;
+
+/// Pause before a record is looked up again that has not been found for so long, in milliseconds.
+pub(crate) fn pause_ms(failing_ms: i64) -> i64 {
+    (failing_ms / 4).clamp(*RETRY_MS.start(), *RETRY_MS.end())
 }
 
 /// Tasks that are due, among the next `limit` after a record key.

@@ -11,6 +11,8 @@ use super::{
     AccountStatus, AuthorizationStatus, Kind, StoredProblem, endpoint_by_id, find_account,
     find_authorization, validation,
 };
+use crate::acm::public;
+use crate::arn::Scope;
 use crate::work::{Done, Work};
 use crate::{Fault, limits};
 
@@ -127,6 +129,11 @@ fn target(work: &mut Work<'_>, what: &What) -> Result<Option<Target>, Fault> {
                 Target::Cname { name, value }
             }))
         }
+        What::Certificate { account, region, id, number } => {
+            let scope = Scope { account: account.clone(), region: region.clone() };
+            let wanted = public::wanted(work, &scope, id, *number)?;
+            Ok(wanted.map(|(name, value)| Target::Cname { name, value }))
+        }
     }
 }
 
@@ -182,6 +189,15 @@ pub fn complete(work: &mut Work<'_>, job: &Job, outcome: Outcome) -> Result<Opti
             };
             let (event, again_ms) = validation::looked(work, found, result)?;
             (event.map(|event| (event, owner.scope().clone())), arn, again_ms)
+        }
+        What::Certificate { account, region, id, number } => {
+            let scope = Scope { account: account.clone(), region: region.clone() };
+            let is_found = outcome == Outcome::Found;
+            let Some(seen) = public::looked(work, &scope, id, *number, is_found)? else {
+                work.delete(&job.record_key);
+                return Ok(None);
+            };
+            (seen.event.map(|event| (event, scope)), seen.arn, seen.again_ms)
         }
     };
     match again_ms {

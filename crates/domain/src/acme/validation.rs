@@ -344,8 +344,6 @@ pub(super) fn covering(
 
 /// Interval between checks of a domain that is valid: one day.
 const RECHECK_MS: i64 = 86_400_000;
-/// Interval between checks of a domain that is not: from a few seconds up to ten minutes.
-const RETRY_MS: std::ops::RangeInclusive<i64> = 5_000..=600_000;
 
 /// Records the result of a DNS lookup; returns the event to log, if the status changed, and when to look again.
 pub(super) fn looked(
@@ -370,8 +368,7 @@ pub(super) fn looked(
             if failing_ms >= limits::ACME_VALIDATION_MS {
                 record.status = ValidationStatus::Invalid;
             } else {
-                let pause = (failing_ms / 4).clamp(*RETRY_MS.start(), *RETRY_MS.end());
-                again = Some(now_ms + pause);
+                again = Some(now_ms + queue::pause_ms(failing_ms));
             }
         }
     }

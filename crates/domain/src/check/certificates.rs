@@ -97,6 +97,9 @@ impl Certificates {
         let mut problem =
             |record_key: String, what: &str| found.push((record_key, what.to_owned()));
         for (rest, record) in &self.records {
+            if !record.is_issued() {
+                continue;
+            }
             let record_key = format!("acm/certificate/{rest}");
             let Some((text, paired_text)) = self.texts.get(rest) else {
                 problem(record_key, "its text is missing");

@@ -26,6 +26,9 @@ pub static KINDS: &[RecordKind] = &[
     row("acm/serial/", "account/region/authority/serial", Ordered, "the index entry of serial number {serial} of CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{authority}"),
     row("acm/text/", "account/region/id", Ordered, "the text of the certificate arn:{partition}:acm:{region}:{account}:certificate/{id}"),
     row("acm/token/", "account/region/operation/digest", Ordered, "an idempotency token of {operation} of account {account} in {region}"),
+    row("acm/validation-key", "", Sealed, "the key of Certificate Manager's validation records"),
+    row("acm/validation-task/", "account/region/id/number", Ordered, "the look-up of a name of the certificate arn:{partition}:acm:{region}:{account}:certificate/{id}")
+        .of("acm/certificate/{account}/{region}/{id}", "its certificate is missing"),
     row("acme/account-count/", "endpoint", Ordered, "the number of accounts of the ACME endpoint {endpoint}"),
     row("acme/account-key/", "endpoint/thumbprint", Ordered, "the key {thumbprint} of an account of the ACME endpoint {endpoint}")
         .registered(),

@@ -18,8 +18,11 @@ impl Run for DescribeCertificate {
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let certificate = find_certificate(call, &input.certificate_arn)?;
         let allowed = authorize_certificate(call, action::acm::DescribeCertificate, &certificate)?;
-        let text = certificate.text(&mut call.work, &allowed)?;
+        let text = match certificate.record().is_issued() {
+            true => Some(certificate.text(&mut call.work, &allowed)?),
+            false => None,
+        };
         let now_ms = call.work.now_ms();
-        Ok(Output { certificate: CertificateDetail::new(&certificate, &text, now_ms) })
+        Ok(Output { certificate: CertificateDetail::new(&certificate, text.as_ref(), now_ms) })
     }
 }

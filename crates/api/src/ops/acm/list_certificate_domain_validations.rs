@@ -1,9 +1,9 @@
-//! `ListCertificateDomainValidations`: lists the domain validations of a certificate; private certificates have none.
+//! `ListCertificateDomainValidations`: lists the domain validations of a certificate; one from a CA that its request
+//! named has none.
 //!
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_ListCertificateDomainValidations.html>
 
 use outlast_domain::identity::action;
-use serde::{Deserialize, Serialize};
 
 pub use crate::aws::acm::{
     ListCertificateDomainValidations, ListCertificateDomainValidationsRequest as Input,
@@ -11,6 +11,7 @@ pub use crate::aws::acm::{
 };
 use crate::call::{Call, Run};
 use crate::model::acm::{authorize_certificate, find_certificate};
+use crate::model::acm_certificate::domain_validation_summaries;
 use crate::model::marker;
 use crate::wire::{ApiError, validate};
 
@@ -18,8 +19,17 @@ impl Run for ListCertificateDomainValidations {
     const READ_ONLY: bool = true;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        validate::page_limit("MaxItems", input.max_items)?;
-        marker::unwrap(input.next_token.as_deref(), "InvalidArgsException")?;
+        let limit = validate::page_limit("MaxItems", input.max_items)?;
+        let after = marker::unwrap(input.next_token.as_deref(), "InvalidArgsException")?;
+        let first = match after {
+            None => 0,
+            Some(text) => text.parse::<usize>().map_err(|_| {
+                ApiError::new(
+                    "InvalidArgsException",
+                    "The NextToken was not issued by this service.",
+                )
+            })?,
+        };
         // This operation has no InvalidArnException.
         let certificate = find_certificate(call, &input.certificate_arn).map_err(|error| {
             let code = error.code;
@@ -29,10 +39,10 @@ impl Run for ListCertificateDomainValidations {
             }
         })?;
         authorize_certificate(call, action::acm::ListCertificateDomainValidations, &certificate)?;
-        Ok(Output { domain_validation_summary_list: Vec::new(), next_token: None })
+        let all = domain_validation_summaries(certificate.record(), call.work.now_ms());
+        let next = first.saturating_add(limit);
+        let next_token = (next < all.len()).then(|| marker::wrap(&next.to_string()));
+        let page = all.into_iter().skip(first).take(limit).collect();
+        Ok(Output { domain_validation_summary_list: page, next_token })
     }
 }
-
-/// `DomainValidationSummary`: no certificate here has one.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct DomainValidationSummary {}

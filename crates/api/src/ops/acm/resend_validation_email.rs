@@ -20,7 +20,7 @@ impl Run for ResendValidationEmail {
         let certificate = find_certificate(call, &input.certificate_arn)?;
         authorize_certificate(call, action::acm::ResendValidationEmail, &certificate)?;
         Err(AcmError::InvalidState(format!(
-            "Certificate {} is not validated by e-mail: it is a private one or was imported.",
+            "Certificate {} is not validated by e-mail: outlast sends none.",
             input.certificate_arn
         ))
         .into())

@@ -19,11 +19,20 @@ impl Run for UpdateCertificateOptions {
         let certificate = find_certificate(call, &input.certificate_arn)?;
         let allowed =
             authorize_certificate(call, action::acm::UpdateCertificateOptions, &certificate)?;
-        if input.options.validation_method.is_some() {
-            return Err(ApiError::new(
-                "InvalidStateException",
-                "The domains of a private certificate are not validated, so ValidationMethod cannot be changed.",
-            ));
+        if let Some(method) = &input.options.validation_method {
+            let public = certificate.record().public.as_ref();
+            let refusal = match public.map(|public| public.method.name()) {
+                None => {
+                    "The domains of a private certificate are not validated, so ValidationMethod cannot be changed."
+                }
+                Some(current) if current == method => "",
+                Some(_) => {
+                    "The domains are validated by DNS alone, so ValidationMethod cannot be changed."
+                }
+            };
+            if !refusal.is_empty() {
+                return Err(ApiError::new("InvalidStateException", refusal));
+            }
         }
         certificate::set_options(&mut call.work, certificate, options, &allowed)?;
         Ok(Empty {})
