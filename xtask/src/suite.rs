@@ -43,6 +43,7 @@ const LONGEST: &[&str] = &[
     "outlast acme_clients",
     "outlast-api kms_import",
     "outlast-lab handshakes",
+    "outlast rotation",
     "outlast kms_sdks",
     "outlast secrets_sdks",
     "outlast crowd",

@@ -19,9 +19,7 @@ mod account_limits;
 mod acm;
 mod acme_clients;
 mod agent;
-// Not before this branch has Secrets Manager and Roles Anywhere: the tests call both.
-// #[path = "agent_service/mod.rs"]
-// mod agent_service;
+mod agent_service;
 mod audit;
 mod backup;
 mod book;

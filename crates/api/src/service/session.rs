@@ -63,6 +63,7 @@ impl Service {
             tls: request.tls,
             notes: &notes,
             error,
+            invoked_by: None,
         }
         .to_json();
         let (transaction, response) = match outcome {
@@ -79,8 +80,9 @@ impl Service {
             Err(error) => {
                 // Nothing of the session stays; that it was refused does, unless there is no room for another subject.
                 let kept = trusted.subject_record_key().map_err(|fault| route.fault(fault))?;
-                let noted = rolesanywhere::note_refusal(&mut work, &trusted, &asked);
-                if let Err(RolesAnywhereError::Fault(fault)) = noted {
+                if let Err(RolesAnywhereError::Fault(fault)) =
+                    rolesanywhere::note_refusal(&mut work, &trusted, &asked)
+                {
                     return Err(refused(&work, route, route.fault(fault)));
                 }
                 let response = route.refusal(&error, request.request_id);
