@@ -112,7 +112,7 @@ enum Command {
     Sign(commands::sign::Arguments),
     /// Verify detached CMS signatures against a trust store, without a service.
     Verify(commands::verify::Arguments),
-    /// Show the contents of certificates, requests, CRLs, OCSP responses, keys and signatures.
+    /// Show what certificates, requests, CRLs, OCSP responses, keys and signatures contain.
     Inspect(commands::inspect::Arguments),
     /// Request, verify, lint and convert certificates and keys, and compute the size of a chain.
     Cert(commands::cert::Arguments),
