@@ -239,8 +239,7 @@ impl Source {
         if self.since.is_some() || self.until.is_some() {
             // It may have connections at other times.
             let wrong = |error: std::io::Error| Failure::file(folder, &error);
-            let mut reader = Reader::open(folder, None, None).map_err(wrong)?;
-            while let Some(line) = reader.next() {
+            for line in Reader::open(folder, None, None).map_err(wrong)? {
                 note_listener(&mut listeners, &line.map_err(wrong)?);
             }
         }
