@@ -50,6 +50,7 @@ use outlast_terminal::{
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use crate::failure::Failure;
 use crate::output::Output;
 
 /// Post-quantum trust services that you run yourself.
@@ -190,7 +191,7 @@ fn main() -> ExitCode {
         }
         Command::Man(arguments) => commands::man::run(&arguments, output),
     };
-    let lost = if serves { Ok(()) } else { output::checked() };
+    let lost = if serves { Ok(()) } else { Failure::of_lost_output() };
     match outcome.and(lost) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -207,7 +208,8 @@ fn main() -> ExitCode {
 fn parsed(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() && !std::io::stdout().is_terminal() {
         output::data(error.render().to_string().as_bytes());
-        return output::checked().map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS);
+        return Failure::of_lost_output()
+            .map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS);
     }
     let of_a_number = error.source().filter(|source| {
         source.is::<std::num::ParseIntError>() || source.is::<std::num::ParseFloatError>()

@@ -470,7 +470,7 @@ fn a_proxy_that_could_serve_nobody_does_not_start() {
     assert!(message.contains("hint: "), "{message}");
 }
 
-/// Whoever reads may have gone away; the exit code still says how the command ended.
+/// The reader may have gone away; the exit code still says how the command ended.
 #[test]
 fn a_full_stderr_does_not_change_the_exit_code() {
     let folder = mixed();

@@ -100,6 +100,17 @@ impl Failure {
         self.code
     }
 
+    /// Fails if data that was printed did not arrive; asked once, when the command has ended.
+    ///
+    /// # Errors
+    ///
+    /// Standard output could not be written, for instance to a full disk.
+    pub fn of_lost_output() -> Result<(), Self> {
+        let Some(reason) = crate::output::lost() else { return Ok(()) };
+        Err(Self::new(format!("stdout: {reason}"))
+            .hint("the output is not complete; what the command did otherwise is done"))
+    }
+
     /// Prints the message and returns the exit code.
     pub fn report(&self) -> ExitCode {
         let label = if self.is_finding { "found" } else { "error" };

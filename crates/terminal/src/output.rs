@@ -1,6 +1,6 @@
 //! The only module that prints: results to stdout, everything else to stderr.
 //!
-//! It never fails: whoever reads may have gone away (`outlast ... | head`), and the exit code still has to say how the
+//! It never fails: the reader may have gone away (`outlast ... | head`), and the exit code still has to say how the
 //! command ended. `print!` and its like would panic.
 
 use std::io::{IsTerminal, Write};
@@ -8,8 +8,6 @@ use std::sync::OnceLock;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-
-use crate::failure::Failure;
 
 /// Format of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -33,7 +31,7 @@ impl Output {
     }
 }
 
-/// Prints a line of data. A closed pipe is not an error; other errors are kept for [`checked`].
+/// Prints a line of data. A closed pipe is not an error; other errors are kept for [`lost`].
 pub fn line(text: &str) {
     try_line(text);
 }
@@ -92,7 +90,7 @@ pub fn spinner(message: &str) -> ProgressBar {
 static LOST: OnceLock<String> = OnceLock::new();
 
 /// Writes data to stdout, the only way to do so; returns whether anybody still reads. A closed pipe is no failure,
-/// because its reader has seen enough; any other error is kept for [`checked`].
+/// because its reader has seen enough; any other error is kept for [`lost`].
 pub fn data(bytes: &[u8]) -> bool {
     let mut out = std::io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
@@ -107,11 +105,7 @@ pub fn data(bytes: &[u8]) -> bool {
     }
 }
 
-/// Whether all data arrived; asked once, when the command has ended.
-pub fn checked() -> Result<(), Failure> {
-    match LOST.get() {
-        None => Ok(()),
-        Some(reason) => Err(Failure::new(format!("stdout: {reason}"))
-            .hint("the output is not complete; what the command did otherwise is done")),
-    }
+/// Why data was lost, if some was. A command asks once, when it has ended.
+pub fn lost() -> Option<&'static str> {
+    LOST.get().map(String::as_str)
 }

@@ -18,9 +18,9 @@ use clap::{CommandFactory, Parser, Subcommand};
 use outlast_lab::error::LabError;
 use outlast_lab::plan::Plan;
 use outlast_lab::run::Settings;
+use outlast_terminal::completions;
 use outlast_terminal::failure::Failure;
 use outlast_terminal::output::Output;
-use outlast_terminal::{completions, output};
 
 /// Measure what post-quantum cryptography costs: handshakes, bytes, requests, over links of your choice; and lay
 /// siege to a server.
@@ -61,7 +61,7 @@ enum Action {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let outcome = run(&arguments.action, arguments.output);
-    match outcome.and_then(|()| output::checked()) {
+    match outcome.and_then(|()| Failure::of_lost_output()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
