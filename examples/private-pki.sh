@@ -5,7 +5,7 @@
 
 serve
 
-note "a root with ML-DSA-87, and below it a CA with ML-DSA-65"
+note "a root with ML-DSA-87, and below it a CA with the same"
 root=$(authority ROOT root "" ML_DSA_87)
 sub=$(authority SUBORDINATE sub "$root" ML_DSA_87)
 echo "$sub"

@@ -231,7 +231,7 @@ impl Provider {
                         wanted.unwrap_or_default()
                     ),
                 )
-                .hint("put back the root key that the store was made with")
+                .hint("put back the root key that the store was made with, or that `root-key rotate` made last")
             }
             Self::Passphrase(_) => Failure::new("the passphrase is wrong, or the store is damaged")
                 .hint("give the passphrase that the store was made with or last rotated to"),

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
-use outlast_domain::arn::is_account_id;
+use outlast_domain::arn::{is_account_id, is_region};
 use outlast_domain::identity::is_access_key_id;
 use outlast_negotiate::Mode;
 use outlast_negotiate::catalogue::POLICIES;
@@ -71,6 +71,12 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
 /// Names of the rows of a table.
 pub(crate) fn names<T>(rows: &'static [(&'static str, T)]) -> PossibleValuesParser {
     PossibleValuesParser::new(rows.iter().map(|(name, _)| *name))
+}
+
+/// The name of a Region, such as `eu-central-1`.
+pub(crate) fn region(text: &str) -> Result<String, String> {
+    let problem = || "not a Region, such as eu-central-1".to_owned();
+    is_region(text).then(|| text.to_owned()).ok_or_else(problem)
 }
 
 /// A number from 1 on.

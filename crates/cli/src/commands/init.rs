@@ -27,10 +27,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_parser = values::access_key_id)]
     access_key_id: Option<String>,
     /// Region in the AWS profile; the server accepts every other Region as well.
-    #[arg(long, default_value = "us-east-1")]
+    #[arg(long, default_value = "us-east-1", value_parser = values::region)]
     region: String,
     /// Port in the AWS profile.
-    #[arg(long, default_value_t = PORT)]
+    #[arg(long, default_value_t = PORT, value_parser = values::positive::<u16>)]
     port: u16,
     /// What wraps the store's root key: file:PATH, passphrase:SOURCE (env:NAME, file:PATH, or nothing, to be asked) or
     /// pkcs11:URI; a file or a token's key is created unless it exists [default: file:root.key in the data folder].

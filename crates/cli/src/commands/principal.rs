@@ -209,7 +209,13 @@ fn create(create: &Create) -> Result<Outcome, Failure> {
         let arn = user.arn();
         let (text, mut value) = new_key(work, user, create.access_key_id.clone(), given.as_ref())?;
         value["arn"] = arn.clone().into();
-        Ok((format!("made the user {arn}\n{text}"), with_findings(value, &findings)))
+        let may = if create.admin || !policies.is_empty() {
+            ""
+        } else {
+            "\nit has no policy: until one is added with `outlast principal policy put`, it may do only what resource \
+             policies and grants allow"
+        };
+        Ok((format!("made the user {arn}\n{text}{may}"), with_findings(value, &findings)))
     })
 }
 
