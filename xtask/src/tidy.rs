@@ -265,7 +265,7 @@ mod tests {
             (row("a"), "has no row for b"),
             (both.clone() + &row("c"), "names c, which is no"),
             (both.clone() + &row("a"), "names a twice"),
-            (row("a") + "| `b` | what | | MIT |\n", "the row of b lacks"),
+            (row("a") + "| `b` | what | | MIT |\n", "the row of b must have four cells"),
         ] {
             let found = undocumented(manifest, &table);
             assert!(found.len() == 1 && found[0].contains(why), "{found:?}");

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use outlast_domain::arn::Scope;
 use outlast_domain::ca::{self, Authority};
 use outlast_domain::identity::action::Action;
+use outlast_domain::identity::session::SessionCertificate;
 use outlast_domain::identity::{Caller, Permit, PolicyCache, authorize};
 use outlast_domain::keyring::KeyRing;
 use outlast_domain::kms::{self as keys, Access, EncryptionContext, Key};
@@ -41,6 +42,8 @@ pub struct Call<'a> {
     pub settings: Arc<Settings>,
     /// The caller.
     pub caller: Caller,
+    /// The certificate that the caller's session began with, if it did with one.
+    pub certificate: Option<SessionCertificate>,
     /// The account and Region that the call is for.
     pub scope: Scope,
     /// Condition keys of the request and their values.

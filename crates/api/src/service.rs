@@ -25,6 +25,7 @@ use http::{HeaderMap, Method};
 use outlast_crypto::pace;
 use outlast_domain::arn::Scope;
 use outlast_domain::change::change;
+use outlast_domain::identity::session::SessionCertificate;
 use outlast_domain::identity::{self, Caller, Credential, Identity, PolicyCache};
 use outlast_domain::keyring::KeyRing;
 use outlast_domain::kms::{self, LastUse};
@@ -325,7 +326,7 @@ impl Service {
         if route.is_session() {
             return self.try_session(work, route, request, signer);
         }
-        let (caller, region) = match self.authenticate(&mut work, route, request) {
+        let (caller, certificate, region) = match self.authenticate(&mut work, route, request) {
             Ok(known) => known,
             Err(error) => return Err(refused(&work, route, error)),
         };
@@ -343,6 +344,7 @@ impl Service {
             policies: &self.policies,
             settings: self.settings(),
             caller,
+            certificate,
             scope,
             conditions,
             tokens: Vec::new(),
@@ -442,20 +444,20 @@ impl Service {
         Ok(Prepared { transaction, response, principal, route })
     }
 
-    /// The signer of a request, and the Region that it signed for.
+    /// The signer of a request, the certificate of its session, and the Region that it signed for.
     fn authenticate(
         &self,
         work: &mut Work<'_>,
         route: Route,
         request: &Request<'_>,
-    ) -> Result<(Caller, String), ApiError> {
+    ) -> Result<(Caller, Option<SessionCertificate>, String), ApiError> {
         let (claim, credential) = find_caller(work, &self.policies, route, request)?;
         claim.verify(&request.parts(), &credential.secret)?;
         self.check_session(work, &credential).map_err(|error| match error.fault {
             Some(fault) => route.fault(fault),
             None => error,
         })?;
-        Ok((credential.caller, claim.region))
+        Ok((credential.caller, credential.certificate, claim.region))
     }
 
     /// Checks that a session has not ended: its time, and its certificate if it began with one and the operator wants that.

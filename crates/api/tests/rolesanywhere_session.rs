@@ -445,6 +445,15 @@ fn private_ca_ends_sessions_when_it_revokes() {
     let other = issued_by(fixture, &ca, "ML_DSA_65", "ECC_NIST_P256", "bob");
     let running = who(&scene.session_with(&leaf, on.clone()).unwrap());
     let unharmed = who(&scene.session_with(&other, on.clone()).unwrap());
+    // A role that those of the profile may assume, and that may assume itself.
+    let next = format!("arn:aws:iam::{ACCOUNT}:role/next");
+    let by = policy(json!([{
+        "Effect": "Allow", "Principal": { "AWS": ACCOUNT },
+        "Action": ["sts:AssumeRole", "sts:TagSession", "sts:SetSourceIdentity"],
+    }]));
+    fixture.role(ACCOUNT, "next", &by, &[everything()]);
+    let chained = fixture.session(&running, &next, &[]);
+    let twice = fixture.session(&chained, &next, &[]);
     revoke(fixture, &ca, &leaf.certificate);
     // At once, without a CRL.
     let refused = scene.session_with(&leaf, on.clone()).unwrap_err();
@@ -458,6 +467,8 @@ fn private_ca_ends_sessions_when_it_revokes() {
     };
     ends(true);
     assert!(!may_call(fixture, &running) && may_call(fixture, &unharmed));
+    // Nor do sessions that were begun by it go on.
+    assert!(!may_call(fixture, &chained) && !may_call(fixture, &twice));
     ends(false);
     assert!(may_call(fixture, &running));
     // A disabled CA still answers for what it has issued; a deleted one is trusted no more.
@@ -479,10 +490,6 @@ fn private_ca_ends_sessions_when_it_revokes() {
 fn subordinate_private_ca_revokes_below_any_anchor() {
     let scene = Scene::new();
     let fixture = &scene.fixture;
-    fixture.service.set_settings(Settings {
-        revocation_url: Some("http://pki.example:8444".into()),
-        ..Settings::default()
-    });
     let root = common::authorities::root(fixture, common::authorities::EC);
     let below = common::authorities::subordinate(
         fixture,
@@ -490,11 +497,7 @@ fn subordinate_private_ca_revokes_below_any_anchor() {
         common::authorities::EC,
         "SubordinateCACertificate_PathLen0",
     );
-    let crl = json!({
-        "CertificateAuthorityArn": below,
-        "RevocationConfiguration": { "CrlConfiguration": { "Enabled": true, "ExpirationInDays": 7 } },
-    });
-    certificates::pca(fixture, "UpdateCertificateAuthority", &crl).unwrap();
+    // Neither has CRLs or OCSP.
     let of = json!({ "CertificateAuthorityArn": root });
     let own = certificates::pca(fixture, "GetCertificateAuthorityCertificate", &of).unwrap();
     let of = json!({ "CertificateAuthorityArn": below });

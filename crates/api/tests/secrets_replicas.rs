@@ -73,6 +73,26 @@ fn replicas_follow_their_primary_secret() {
     let status = add("us-west-2", json!({ "KmsKeyId": "alias/none" })).unwrap();
     assert_eq!(status["ReplicationStatus"][2]["Status"], "Failed");
 
+    // Only what a request names is overwritten, not what an earlier one could not.
+    fixture
+        .secrets_as(
+            &Who::admin().at("ap-south-1"),
+            "CreateSecret",
+            &json!({ "Name": "s", "SecretString": "mine" }),
+        )
+        .unwrap();
+    let failed = json!({ "SecretId": "s", "AddReplicaRegions": [{ "Region": "ap-south-1" }] });
+    fixture.secrets("ReplicateSecretToRegions", failed).unwrap();
+    let named = json!({ "SecretId": "s", "AddReplicaRegions": [{ "Region": "eu-north-1" }],
+        "ForceOverwriteReplicaSecret": true });
+    fixture.secrets("ReplicateSecretToRegions", named).unwrap();
+    let got = fixture
+        .secrets_as(&Who::admin().at("ap-south-1"), "GetSecretValue", &json!({ "SecretId": "s" }))
+        .unwrap();
+    assert_eq!(text(&got["SecretString"]), "mine");
+    let remove = json!({ "SecretId": "s", "RemoveReplicaRegions": ["ap-south-1", "eu-north-1"] });
+    fixture.secrets("RemoveRegionsFromReplication", remove).unwrap();
+
     let promote = json!({ "SecretId": replica });
     fixture.secrets_as(&there, "StopReplicationToReplica", &promote).unwrap();
     fixture.put("s", "three", json!({}));

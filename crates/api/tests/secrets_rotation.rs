@@ -170,6 +170,23 @@ fn a_pending_version_is_tried_again_in_the_next_window() {
     assert_eq!(whole(&fixture), call.version_id);
 }
 
+/// The pending value may be in force already at the database, so that another one would lose it.
+#[test]
+fn a_rotation_that_failed_is_not_followed_by_one_with_another_version() {
+    let fixture = secret();
+    rotate(&fixture, json!({})).unwrap();
+    let call = one(&fixture);
+    act(&fixture, &call);
+    ended(&fixture, &call, Outcome::Done);
+    for _ in 0..5 {
+        fixture.advance(600);
+        failed(&fixture, &one(&fixture));
+    }
+    assert_eq!(code(rotate(&fixture, json!({}))), "InvalidRequestException");
+    rotate(&fixture, json!({ "ClientRequestToken": call.version_id })).unwrap();
+    assert_eq!(whole(&fixture), call.version_id);
+}
+
 #[test]
 fn a_lease_keeps_others_out_until_it_ends() {
     let fixture = secret();
@@ -244,6 +261,10 @@ fn rotation_ends_when_it_is_cancelled_or_the_secret_is_deleted() {
     assert_eq!(described["RotationEnabled"], false);
     assert!(described.get("NextRotationDate").is_none());
 
+    // The label stays, as AWS documents it, and stands in the way until it is removed.
+    assert_eq!(code(rotate(&fixture, json!({}))), "InvalidRequestException");
+    let removed = json!({ "SecretId": "s", "VersionStage": "AWSPENDING", "RemoveFromVersionId": call.version_id });
+    fixture.secrets("UpdateSecretVersionStage", removed).unwrap();
     rotate(&fixture, json!({})).unwrap();
     fixture.secrets("DeleteSecret", json!({ "SecretId": "s" })).unwrap();
     assert!(due(&fixture).is_empty());

@@ -81,7 +81,7 @@ enum Command {
     Proxy(Box<commands::proxy::Arguments>),
     /// Carry local clients' connections to a remote server over post-quantum TLS.
     Forward(commands::forward::Arguments),
-    /// Serve secrets of Secrets Manager to this machine's programs, from a cache in locked memory.
+    /// Serve secrets to this machine's programs, from a cache in locked memory.
     Agent(Box<commands::agent::Arguments>),
     /// Get temporary credentials of Roles Anywhere with this machine's certificate.
     Credentials(Box<commands::credentials::Arguments>),

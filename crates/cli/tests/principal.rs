@@ -164,7 +164,7 @@ fn access_keys_are_rotated_two_at_a_time() {
     assert!(fail(&mut principal(&folder, &other), 1).contains("does not exist"));
     succeed(&mut principal(&folder, &["key", "create", "bob"]));
     let taken = ["create", "carol", "--access-key-id", second["access_key_id"].as_str().unwrap()];
-    assert!(fail(&mut principal(&folder, &taken), 1).contains("exists already"));
+    assert!(fail(&mut principal(&folder, &taken), 1).contains("already exists"));
     // The failed command left nothing: the name is free.
     succeed(&mut principal(&folder, &["create", "carol"]));
 }
@@ -330,7 +330,7 @@ fn what_is_wrong_is_named() {
         (&["key", "list", "nobody"], 1, "does not exist"),
         (&["policy", "get", "nobody"], 1, "does not exist"),
         (&["policy", "put", "nobody", "--policy-file", &good], 1, "does not exist"),
-        (&["create", "administrator"], 1, "exists already"),
+        (&["create", "administrator"], 1, "already exists"),
         (&["create", "a/b"], 1, "not a valid name"),
         (&["create", "x", "--account", "12"], 2, "12 digits"),
         (&["create", "x", "--access-key-id", "a/b"], 2, "letters, digits and underscores"),

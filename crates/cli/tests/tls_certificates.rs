@@ -180,7 +180,10 @@ fn files_that_do_not_fit_are_refused_at_the_start() {
         (&["--tls-cert-file", chain, "--tls-key-file", other], "not the first certificate's"),
         (&["--tls-cert-file", chain, "--tls-key-file", chain], "exactly one private key"),
         (&["--tls-cert-file", "nowhere", "--tls-key-file", key], "nowhere"),
-        (&["--tls-cert", "dual", "--tls-cert-file", chain, "--tls-key-file", key], "of its own"),
+        (
+            &["--tls-cert", "dual", "--tls-cert-file", chain, "--tls-key-file", key],
+            "are given together",
+        ),
         (
             &["--tls-cert", "gold"],
             "choose one of ecdsa-p256, ecdsa-p384, ml-dsa-44, ml-dsa-65, ml-dsa-87, dual",

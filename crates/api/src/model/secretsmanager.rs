@@ -289,16 +289,24 @@ pub fn new_replicas(
     Ok(replicas)
 }
 
+/// The Regions of a request in which replicas may overwrite secrets with their name.
+pub fn overwritten(replicas: &[NewReplica], overwrite: Option<bool>) -> Vec<String> {
+    let named = replicas.iter().filter(|_| overwrite == Some(true));
+    named.map(|replica| replica.region.clone()).collect()
+}
+
 /// Brings the replicas up to date. A replica that cannot follow, because its key may not be used or the name is taken,
-/// has the status `Failed` then; the change of the primary secret stands.
+/// has the status `Failed` then; the change of the primary secret stands. In the Regions `overwritten` the replica takes the
+/// place of a secret with its name.
 pub fn sync_replicas<A: ChangesSecret + ReadsSecretValue>(
     call: &mut Call<'_>,
     secret: &mut Secret,
     permit: &Permit<A>,
-    overwrite: bool,
+    overwritten: &[String],
 ) -> Result<(), ApiError> {
     let regions: Vec<_> = secret.replicas().keys().cloned().collect();
     for region in regions {
+        let overwrite = overwritten.contains(&region);
         let outcome = match values_for(call, secret, permit, &region, overwrite) {
             Ok(values) => Ok(values),
             Err(error) if error.fault.is_some() => return Err(error),

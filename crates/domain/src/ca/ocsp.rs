@@ -223,7 +223,7 @@ pub(super) fn index(work: &mut Work<'_>, authority: &Authority) -> Result<Vec<St
     Ok(record_keys)
 }
 
-/// The authority with the key and the name of this certificate, among those that have CRLs or OCSP.
+/// The authority with the key and the name of this certificate.
 pub(crate) fn with_key_of(
     work: &mut Work<'_>,
     certificate: &Certificate,

@@ -23,14 +23,20 @@ fn follow(work: &mut Work<'_>, authority: &Authority) -> Result<(), Fault> {
     let revocation = authority.revocation();
     let crl = crl::follow(work, authority, revocation.crl.as_ref().filter(|_| working))?;
     let ocsp = ocsp::follow(work, authority, working && revocation.ocsp.is_some())?;
-    if crl || ocsp {
-        let scope = authority.scope();
+    let scope = authority.scope();
+    // Roles Anywhere looks for the issuer of a certificate, whether that has CRLs or not.
+    if crl || ocsp || working {
+        let record_key = served_record_key(authority.id());
+        let before = work.get::<Served>(&record_key)?;
         let served = Served {
             account: scope.account.clone(),
             region: scope.region.clone(),
             named_by: ocsp::index(work, authority)?,
+            index_only: !crl && !ocsp && before.is_none_or(|before| before.index_only),
         };
-        work.put(&served_record_key(authority.id()), &served)?;
+        work.put(&record_key, &served)?;
+    }
+    if crl || ocsp {
         epoch::put(work, scope, authority.id())?;
     }
     Ok(())
@@ -55,7 +61,8 @@ pub(super) fn forget(
 
 /// The certificate (DER) of an authority that has CRLs or OCSP, by its id alone.
 pub fn authority_certificate(work: &mut Work<'_>, id: &str) -> Result<Option<Vec<u8>>, Fault> {
-    let Some(served) = work.get::<Served>(&served_record_key(id))? else { return Ok(None) };
+    let served = work.get::<Served>(&served_record_key(id))?.filter(|served| !served.index_only);
+    let Some(served) = served else { return Ok(None) };
     let authority = authority_by_id(work, &served.scope(), id)?;
     Ok(authority
         .filter(|found| found.status() != Status::Deleted)
@@ -69,6 +76,9 @@ struct Served {
     region: String,
     /// Record keys of the index by OCSP identifiers.
     named_by: Vec<String>,
+    /// It has never had CRLs or OCSP, so that nothing of it is served.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    index_only: bool,
 }
 
 impl Served {

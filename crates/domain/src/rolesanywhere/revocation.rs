@@ -44,7 +44,9 @@ pub(super) fn is_revoked(
     links: &[Link],
 ) -> Result<bool, Fault> {
     for link in links {
-        if let Some(authority) = authority(work, link)? {
+        if let Some(arn) = &link.authority {
+            // What a CA that is gone has revoked is not known any more.
+            let Some(authority) = authority(work, arn)? else { return Ok(true) };
             // As a CA's records have it: without the zero of a number whose first bit is set.
             let serial = link.serial.strip_prefix("00").unwrap_or(&link.serial);
             match ca::revoked(work, &authority, serial) {
@@ -72,10 +74,9 @@ pub(super) fn is_revoked(
     Ok(false)
 }
 
-/// The private CA that has issued a certificate; none if it was another CA, or is gone.
-fn authority(work: &mut Work<'_>, link: &Link) -> Result<Option<Authority>, Fault> {
-    let Some(text) = &link.authority else { return Ok(None) };
-    let Some(arn) = Arn::parse(text) else { return Err(Fault::Encoding(text.clone())) };
+/// The private CA that has issued a certificate; none if it is gone.
+fn authority(work: &mut Work<'_>, text: &str) -> Result<Option<Authority>, Fault> {
+    let Some(arn) = Arn::parse(text) else { return Err(Fault::Encoding(text.to_owned())) };
     let scope = Scope { account: arn.account().to_owned(), region: arn.region().to_owned() };
     match ca::find(work, &scope, text) {
         Ok(authority) => Ok(Some(authority)),

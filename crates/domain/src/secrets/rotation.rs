@@ -11,7 +11,7 @@ pub use schedule::{Rotation, Rules, Window};
 pub use task::{Call, Claimed, Outcome, Step, claim, complete, due};
 
 use super::secret::{PREFIX, Secret};
-use super::{PENDING, SecretError};
+use super::{CURRENT, PENDING, SecretError};
 use crate::Fault;
 use crate::identity::{Permit, action};
 use crate::work::Work;
@@ -54,7 +54,10 @@ pub fn start(
         ));
     }
     let under_way = task::under_way(work, secret)?;
-    if under_way.as_ref().is_some_and(|version_id| *version_id != start.version_id) {
+    // A pending version may be in force already at the database: another one would lose it.
+    let left = secret.staged(PENDING).filter(|(_, version)| !version.stages.contains(CURRENT));
+    let left = left.map(|(id, _)| id).filter(|_| start.immediately);
+    if under_way.as_ref().or(left).is_some_and(|version_id| *version_id != start.version_id) {
         return Err(SecretError::InvalidRequest(
             "A previous rotation isn't complete. That rotation will be reattempted.".into(),
         ));

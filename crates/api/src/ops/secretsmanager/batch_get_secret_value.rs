@@ -30,11 +30,13 @@ impl Run for BatchGetSecretValue {
             ));
         }
         let all = call.scope.arn("secretsmanager", "secret:*");
-        let allowed = call.authorize(action::secretsmanager::BatchGetSecretValue, &all)?;
+        call.authorize(action::secretsmanager::BatchGetSecretValue, &all)?;
         let mut next_token = None;
         let ids = match input.secret_id_list {
             Some(ids) => ids,
             None => {
+                // "If you use filters, you must also have secretsmanager:ListSecrets."
+                let allowed = call.authorize(action::secretsmanager::ListSecrets, &all)?;
                 let filters = filters(input.filters)?;
                 let after =
                     marker::unwrap(input.next_token.as_deref(), "InvalidNextTokenException")?;

@@ -12,7 +12,8 @@ pub use crate::aws::secretsmanager::{
 };
 use crate::call::{Call, Run};
 use crate::model::secretsmanager::{
-    SECRET, is_repeated, new_replicas, protect, shown_replicas, sync_replicas, tags, token, value,
+    SECRET, is_repeated, new_replicas, overwritten, protect, shown_replicas, sync_replicas, tags,
+    token, value,
 };
 use crate::wire::ApiError;
 
@@ -75,7 +76,7 @@ impl Run for CreateSecret {
         }
         if !replicas.is_empty() {
             secrets::add_replicas(&mut call.work, &mut secret, &replicas, &allowed)?;
-            sync_replicas(call, &mut secret, &allowed, overwrite == Some(true))?;
+            sync_replicas(call, &mut secret, &allowed, &overwritten(&replicas, overwrite))?;
             output.replication_status = Some(shown_replicas(&secret));
         }
         call.notes.response("arn", output.arn.as_str());

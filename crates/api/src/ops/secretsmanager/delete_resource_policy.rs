@@ -21,7 +21,7 @@ impl Run for DeleteResourcePolicy {
         let action = action::secretsmanager::DeleteResourcePolicy;
         let (mut secret, allowed) = secret(call, action, &input.secret_id)?;
         policy::delete(&mut call.work, &mut secret, &allowed)?;
-        sync_replicas(call, &mut secret, &allowed, false)?;
+        sync_replicas(call, &mut secret, &allowed, &[])?;
         let policy_name = Some(POLICY_NAME.to_owned());
         Ok(Output { arn: secret.arn(), name: secret.name().to_owned(), policy_name })
     }

@@ -26,7 +26,7 @@ impl Run for PutResourcePolicy {
         let (work, access) = call.split();
         let put = policy::put(work, access, &mut secret, &input.resource_policy, block, &allowed)?;
         call.notes.policy_findings(&put);
-        sync_replicas(call, &mut secret, &allowed, false)?;
+        sync_replicas(call, &mut secret, &allowed, &[])?;
         let policy_name = Some(POLICY_NAME.to_owned());
         Ok(Output { arn: secret.arn(), name: secret.name().to_owned(), policy_name })
     }

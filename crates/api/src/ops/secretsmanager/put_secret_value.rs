@@ -42,7 +42,7 @@ impl Run for PutSecretValue {
         let protected = protect(call, &key, (&secret.arn(), &version_id), &given)?;
         let new = NewValue { version_id: version_id.clone(), protected, stages };
         secrets::put_value(&mut call.work, &mut secret, new, &allowed)?;
-        sync_replicas(call, &mut secret, &allowed, false)?;
+        sync_replicas(call, &mut secret, &allowed, &[])?;
         let version = secret.versions().get(&version_id);
         let version_stages = version.map(secrets::Version::labels).unwrap_or_default();
         Ok(Output { arn: secret.arn(), name, version_id, version_stages })

@@ -10,7 +10,9 @@ pub use crate::aws::secretsmanager::{
     ReplicateSecretToRegionsResponse as Output,
 };
 use crate::call::{Call, Run};
-use crate::model::secretsmanager::{new_replicas, secret, shown_replicas, sync_replicas};
+use crate::model::secretsmanager::{
+    new_replicas, overwritten, secret, shown_replicas, sync_replicas,
+};
 use crate::wire::ApiError;
 
 impl Run for ReplicateSecretToRegions {
@@ -22,7 +24,7 @@ impl Run for ReplicateSecretToRegions {
         let action = action::secretsmanager::ReplicateSecretToRegions;
         let (mut secret, allowed) = secret(call, action, &input.secret_id)?;
         secrets::add_replicas(&mut call.work, &mut secret, &replicas, &allowed)?;
-        sync_replicas(call, &mut secret, &allowed, overwrite == Some(true))?;
+        sync_replicas(call, &mut secret, &allowed, &overwritten(&replicas, overwrite))?;
         Ok(Output { arn: secret.arn(), replication_status: shown_replicas(&secret) })
     }
 }

@@ -20,7 +20,7 @@ impl Run for TagResource {
         let action = action::secretsmanager::TagResource;
         let (mut secret, allowed) = secret(call, action, &input.secret_id)?;
         secrets::add_tags(&mut call.work, &mut secret, tags, &allowed)?;
-        sync_replicas(call, &mut secret, &allowed, false)?;
+        sync_replicas(call, &mut secret, &allowed, &[])?;
         Ok(Empty {})
     }
 }

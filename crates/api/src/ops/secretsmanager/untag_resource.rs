@@ -20,7 +20,7 @@ impl Run for UntagResource {
         let action = action::secretsmanager::UntagResource;
         let (mut secret, allowed) = secret(call, action, &input.secret_id)?;
         secrets::remove_tags(&mut call.work, &mut secret, &input.tag_keys, &allowed)?;
-        sync_replicas(call, &mut secret, &allowed, false)?;
+        sync_replicas(call, &mut secret, &allowed, &[])?;
         Ok(Empty {})
     }
 }

@@ -66,7 +66,7 @@ impl Run for UpdateSecret {
             let new = NewValue { version_id: version_id.clone(), protected, stages };
             secrets::put_value(&mut call.work, &mut secret, new, &allowed)?;
         }
-        sync_replicas(call, &mut secret, &allowed, false)?;
+        sync_replicas(call, &mut secret, &allowed, &[])?;
         Ok(Output { arn: secret.arn(), name: secret.name().to_owned(), version_id })
     }
 }

@@ -30,7 +30,7 @@ impl Run for UpdateSecretVersionStage {
         let (mut secret, allowed) = secret(call, action, &input.secret_id)?;
         let stage = input.version_stage.as_str();
         secrets::move_stage(&mut call.work, &mut secret, stage, (from, to), &allowed)?;
-        sync_replicas(call, &mut secret, &allowed, false)?;
+        sync_replicas(call, &mut secret, &allowed, &[])?;
         Ok(Output { arn: secret.arn(), name: secret.name().to_owned() })
     }
 }

@@ -80,7 +80,8 @@ impl Run for AssumeRole {
             transitive,
             source_identity: source_identity.clone(),
             managed: Vec::new(),
-            certificate: None,
+            // What ends with a certificate cannot be prolonged by another session.
+            certificate: call.certificate.clone(),
         };
         let name = new.name.clone();
         let issued = session::assume(&mut call.work, &role, new, &may)?;
