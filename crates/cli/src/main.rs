@@ -104,7 +104,7 @@ enum Command {
     /// Measure what post-quantum costs over links of your choice; starts outlast-lab.
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Lab(commands::lab::Arguments),
-    /// Attack a new server while a well-behaved client measures the effect; starts outlast-lab.
+    /// Attack a new server while an honest client measures the effect; starts outlast-lab.
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Siege(commands::lab::Arguments),
     /// Manage users, roles, their policies and access keys.
@@ -115,7 +115,7 @@ enum Command {
     Verify(commands::verify::Arguments),
     /// Show what certificates, requests, CRLs, OCSP responses, keys and signatures contain.
     Inspect(commands::inspect::Arguments),
-    /// Request, verify, lint and convert certificates and keys, and compute the size of a chain.
+    /// Request, verify, lint and convert certificates and keys, and compute sizes of chains.
     Cert(commands::cert::Arguments),
     /// Print a completion script for a shell.
     Completions(completions::Arguments),

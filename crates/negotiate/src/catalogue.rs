@@ -18,7 +18,7 @@ pub static POLICIES: &[SecurityPolicy] = &ROWS;
 static ROWS: [SecurityPolicy; 20] = [
     SecurityPolicy {
         name: "2026-11",
-        summary: "Hybrids first, and classical groups for clients that have nothing better.",
+        summary: "Hybrids first, and classical groups for clients without hybrids.",
         sources: &["RFC 10024", "RFC 8446", "RFC 9325, sections 4.1 and 4.2", "RFC 10042"],
         differences: &[],
         mode: Mode::Prefer,
