@@ -108,7 +108,7 @@ fn domain_record_key(endpoint: &str, validation: &str) -> String {
     format!("{}{endpoint}/{validation}", Queue::Domains.prefix())
 }
 
-/// Begins to look up the record of a certificate's name with this number, unless it is looked up already.
+/// Queues the look-up of the CNAME record of a certificate's name, given by its number, unless it is queued already.
 pub(crate) fn begin_certificate(
     work: &mut Work<'_>,
     scope: &Scope,
