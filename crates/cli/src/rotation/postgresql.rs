@@ -9,6 +9,8 @@
 //! - `alternating-users` makes a second user, `NAME_clone`, a member of the first; each rotation changes the password of
 //!   the one that is not in use, so that every program can log in at any time with what it has.
 
+mod second_user;
+
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -222,7 +224,7 @@ async fn set(database: &Database, own: &Client, call: &Call) -> Result<(), Strin
                 return Err("the secret of masterarn names another database server".into());
             }
             let connection = connected(database, &master, "password of masterarn").await?;
-            make_member(&connection, user, first).await?;
+            second_user::prepare(&connection, first, user).await?;
             connection
         }
     };
@@ -231,31 +233,27 @@ async fn set(database: &Database, own: &Client, call: &Call) -> Result<(), Strin
     run(&connection, "ALTER ROLE %I WITH PASSWORD %L", user, &verifier).await
 }
 
-/// Makes a user that can log in and do what `first` can, unless it exists.
-async fn make_member(connection: &Connection, user: &str, first: &str) -> Result<(), String> {
-    let failed = |_| "the database does not answer".to_owned();
-    let query = "SELECT 1 FROM pg_catalog.pg_roles WHERE rolname = $1";
-    if connection.query_opt(query, &[&user]).await.map_err(failed)?.is_some() {
-        return Ok(());
-    }
-    run(connection, "CREATE ROLE %I WITH LOGIN", user, "").await?;
-    // GRANT names the original user, whichever of the two it is.
-    run(connection, "GRANT %I TO %I", first, user).await
-}
-
 /// Executes a statement whose names and texts the server itself quotes.
 async fn run(connection: &Connection, form: &str, one: &str, two: &str) -> Result<(), String> {
-    let failed = |error: &dyn std::fmt::Display| format!("the database refuses: {error}");
-    let row = connection
-        .query_one("SELECT pg_catalog.format($1::text, $2::text, $3::text)", &[&form, &one, &two])
-        .await
-        .map_err(|error| failed(&error))?;
-    let statement: String = row.try_get(0).map_err(|error| failed(&error))?;
+    let statement = formed(connection, form, one, two).await?;
     connection.batch_execute(&statement).await.map_err(|error| {
         // Its text may quote the statement.
         let code = error.code().map(|code| code.code().to_owned());
         format!("the database refuses to change the user (SQLSTATE {})", code.unwrap_or_default())
     })
+}
+
+/// A statement made by the server's `format`, which quotes `one` and `two` as `%1$I` or `%2$L` says.
+async fn formed(
+    connection: &Connection,
+    form: &str,
+    one: &str,
+    two: &str,
+) -> Result<String, String> {
+    let failed = |error: &dyn std::fmt::Display| format!("the database refuses: {error}");
+    let query = "SELECT pg_catalog.format($1::text, $2::text, $3::text)";
+    let row = connection.query_one(query, &[&form, &one, &two]).await;
+    row.map_err(|error| failed(&error))?.try_get(0).map_err(|error| failed(&error))
 }
 
 /// Moves AWSCURRENT to the new version.
