@@ -261,13 +261,12 @@ impl<'a> Work<'a> {
         key: &str,
         mut record: Record,
     ) -> Result<T, Fault> {
-        if let Err(fault) = self.verify(key, &record) {
-            // It may have changed since.
+        while let Err(fault) = self.verify(key, &record) {
+            // It may have changed since, and again while the newer one was verified.
             let fresh = self.store.read_fresh(key)?.ok_or(StoreError::Conflict)?;
             if fresh.version == record.version {
                 return Err(fault);
             }
-            self.verify(key, &fresh)?;
             record = fresh;
         }
         decode(key, &record.value)

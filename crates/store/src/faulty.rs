@@ -6,6 +6,9 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::{Completion, Event, Item, Record, Store, StoreError, Transaction};
 
+/// What another thread does between a read and its caller: gets the store and the key that was read.
+pub type Haste<S> = Box<dyn FnMut(&S, &str) + Send>;
+
 /// Passes every call on to `inner` until it is told to fail.
 pub struct FaultyStore<S> {
     inner: S,
@@ -19,6 +22,7 @@ pub struct FaultyStore<S> {
     conflicts: AtomicU64,
     contested: Mutex<Option<String>>,
     records_read: AtomicU64,
+    haste: Mutex<Option<Haste<S>>>,
 }
 
 impl<S: Store> FaultyStore<S> {
@@ -34,6 +38,7 @@ impl<S: Store> FaultyStore<S> {
             conflicts: AtomicU64::new(0),
             contested: Mutex::default(),
             records_read: AtomicU64::new(0),
+            haste: Mutex::default(),
         }
     }
 
@@ -72,6 +77,11 @@ impl<S: Store> FaultyStore<S> {
         *self.contested.lock().unwrap_or_else(PoisonError::into_inner) = key.map(str::to_owned);
     }
 
+    /// Runs this after each read of a record, before the reader gets it; `None` stops that.
+    pub fn after_reads(&self, haste: Option<Haste<S>>) {
+        *self.haste.lock().unwrap_or_else(PoisonError::into_inner) = haste;
+    }
+
     /// Reads so far, including records that scans returned.
     pub fn records_read(&self) -> u64 {
         self.records_read.load(Ordering::SeqCst)
@@ -96,7 +106,11 @@ impl<S: Store> Store for FaultyStore<S> {
     fn read(&self, key: &str) -> Result<Option<Record>, StoreError> {
         self.readable()?;
         self.records_read.fetch_add(1, Ordering::SeqCst);
-        self.inner.read(key)
+        let found = self.inner.read(key)?;
+        if let Some(haste) = self.haste.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            haste(&self.inner, key);
+        }
+        Ok(found)
     }
 
     fn scan(

@@ -1,5 +1,8 @@
 //! Layouts, wrong keys, and rotations.
 
+use std::sync::Arc;
+
+use outlast_store::faulty::FaultyStore;
 use outlast_store::memory::MemoryStore;
 use outlast_store::{Store, StoreError};
 
@@ -383,4 +386,41 @@ fn plain_records_are_taken_over_in_steps() {
         assert_eq!(store.scan(WRAPPED, "", 10).unwrap(), wrapped);
         assert!(opens(&store, &root, PLACE));
     }
+}
+
+#[test]
+fn records_that_change_while_they_are_scanned_are_no_forgeries() {
+    const KEY: &str = "kms/alias/123456789012/us-east-1/alias/a";
+    fn write(store: &MemoryStore, root: &RootKey, number: u32) {
+        let mut work = Work::new(store, root, 8);
+        work.put(KEY, &number).unwrap();
+        let transaction = work.into_transaction(Vec::new());
+        let written = root.stamps().writing(&transaction.writes);
+        store.commit_and_wait(transaction).unwrap();
+        root.stamps().wrote(&written);
+    }
+    let (inner, root, _) = store(true);
+    write(&inner, &root, 0);
+    let (store, root) = (FaultyStore::new(inner), Arc::new(root));
+    let (writer, mut number) = (root.clone(), 0);
+    // The scan's own result is as old as the first of these writes.
+    let old = store.scan(KEY, "", 1).unwrap();
+    store.after_reads(Some(Box::new(move |store, read| {
+        if read == KEY && number < 3 {
+            number += 1;
+            write(store, &writer, number);
+        }
+    })));
+    assert!(store.read(KEY).unwrap().is_some());
+    let (key, record) = old.into_iter().next().unwrap();
+    assert_eq!(Work::new(&store, &root, 9).scanned::<u32>(&key, record.clone()), Ok(3));
+    // One that was put back is refused as before.
+    let put_back = outlast_store::Transaction {
+        writes: vec![(key.clone(), Some(record.value.clone()))],
+        ..Default::default()
+    };
+    store.commit_and_wait(put_back).unwrap();
+    let (key, record) = store.scan(KEY, "", 1).unwrap().into_iter().next().unwrap();
+    let found = Work::new(&store, &root, 9).scanned::<u32>(&key, record);
+    assert_eq!(found, Err(Fault::Forged(key)));
 }
