@@ -3,10 +3,13 @@
 //! Source: "CloudTrail record contents", AWS CloudTrail user guide. Every call of an authenticated principal leaves
 //! one event, in the same commit as the changes it made.
 
+use std::borrow::Cow;
+
 use outlast_domain::arn::Arn;
 use outlast_domain::identity::{Identity, Principal};
 use outlast_domain::policy::Policy;
 use outlast_domain::work::Done;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::wire::ApiError;
@@ -158,76 +161,152 @@ pub struct Event<'a> {
 }
 
 /// The first characters of what a caller sent, so that a record stays small.
-fn capped(text: &str) -> String {
-    text.chars().take(MAX_TEXT).collect()
+fn capped(text: &str) -> &str {
+    text.char_indices().nth(MAX_TEXT).map_or(text, |(end, _)| &text[..end])
 }
+
+/// A record, member by member. Written straight to text, since every call leaves at least one.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Record<'a> {
+    event_version: &'static str,
+    user_identity: Value,
+    event_time: String,
+    event_source: &'a str,
+    event_name: &'a str,
+    aws_region: &'a str,
+    #[serde(rename = "sourceIPAddress")]
+    source_ip_address: &'a str,
+    user_agent: &'a str,
+    request_parameters: Option<&'a Map<String, Value>>,
+    response_elements: Option<&'a Map<String, Value>>,
+    #[serde(rename = "requestID")]
+    request_id: &'a str,
+    #[serde(rename = "eventID")]
+    event_id: &'a str,
+    read_only: bool,
+    resources: Vec<Resource<'a>>,
+    event_type: &'static str,
+    management_event: bool,
+    recipient_account_id: &'a str,
+    event_category: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    additional_event_data: Option<&'a Map<String, Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tls_details: Option<Tls<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_code: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_message: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Resource<'a> {
+    account_id: Cow<'a, str>,
+    r#type: &'a str,
+    #[serde(rename = "ARN")]
+    arn: &'a str,
+}
+
+impl<'a> Resource<'a> {
+    /// A resource with its type; it belongs to `account` unless its ARN says otherwise.
+    fn new((arn, kind): &'a (String, &'static str), account: &'a str) -> Self {
+        let owner = Arn::parse(arn).map(|parsed| parsed.account().to_owned());
+        let account_id = owner.map_or(Cow::Borrowed(account), Cow::Owned);
+        Self { account_id, r#type: kind, arn }
+    }
+}
+
+/// `tlsDetails`. CloudTrail has no members after `keyExchange`; the following are ours.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Tls<'a> {
+    tls_version: &'a str,
+    cipher_suite: &'a str,
+    client_provided_host_header: &'a str,
+    key_exchange: Option<&'a str>,
+    post_quantum: bool,
+    handshake: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_certificate: Option<Client<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Client<'a> {
+    subject: &'a str,
+    serial_number: &'a str,
+    issuer: &'a str,
+}
+
+impl<'a> Tls<'a> {
+    fn new(details: &'a TlsDetails, host: &'a str) -> Self {
+        let client = |client: &'a ClientCertificate| Client {
+            subject: capped(&client.subject),
+            serial_number: &client.serial_number,
+            issuer: capped(&client.issuer),
+        };
+        Self {
+            tls_version: &details.version,
+            cipher_suite: &details.cipher_suite,
+            client_provided_host_header: capped(host),
+            key_exchange: details.key_exchange.as_deref(),
+            post_quantum: details.post_quantum,
+            handshake: details.handshake,
+            client_certificate: details.client_certificate.as_ref().map(client),
+        }
+    }
+}
+
+/// Bytes of most records.
+const USUAL_LEN: usize = 2048;
 
 impl Event<'_> {
     /// The record as JSON text.
     pub fn to_json(&self) -> Vec<u8> {
-        let some = |map: &Map<String, Value>| {
-            if map.is_empty() { Value::Null } else { Value::Object(map.clone()) }
-        };
+        fn some(map: &Map<String, Value>) -> Option<&Map<String, Value>> {
+            (!map.is_empty()).then_some(map)
+        }
         let account = self.actor.account();
-        let resources: Vec<_> = self
-            .notes
-            .resources
-            .iter()
-            .map(|(arn, kind)| {
-                let parsed = Arn::parse(arn);
-                let owner = parsed.as_ref().map_or(account, Arn::account);
-                json!({ "accountId": owner, "type": kind, "ARN": arn })
-            })
-            .collect();
-        let mut event = json!({
-            "eventVersion": "1.11",
-            "userIdentity": self.actor.identity(),
-            "eventTime": outlast_pki::time::rfc3339(self.now_ms.div_euclid(1000)),
-            "eventSource": self.source,
-            "eventName": self.name,
-            "awsRegion": self.region,
-            "sourceIPAddress": self.source_ip,
-            "userAgent": capped(self.user_agent),
-            "requestParameters": some(&self.notes.parameters),
-            "responseElements": some(&self.notes.response),
-            "requestID": self.request_id,
-            "eventID": self.event_id,
-            "readOnly": self.read_only,
-            "resources": resources,
-            "eventType": "AwsApiCall",
-            "managementEvent": true,
-            "recipientAccountId": account,
-            "eventCategory": "Management",
-        });
-        if !self.notes.additional.is_empty() {
-            event["additionalEventData"] = Value::Object(self.notes.additional.clone());
-        }
-        if let Some(tls) = self.tls {
-            event["tlsDetails"] = json!({
-                "tlsVersion": tls.version,
-                "cipherSuite": tls.cipher_suite,
-                "clientProvidedHostHeader": capped(self.host),
-                "keyExchange": tls.key_exchange,
-                // CloudTrail has no more members here; the following are ours.
-                "postQuantum": tls.post_quantum,
-                "handshake": tls.handshake,
-            });
-            if let Some(client) = &tls.client_certificate {
-                event["tlsDetails"]["clientCertificate"] = json!({
-                    "subject": capped(&client.subject),
-                    "serialNumber": client.serial_number,
-                    "issuer": capped(&client.issuer),
-                });
-            }
-        }
+        let mut user_identity = self.actor.identity();
         if let Some(service) = self.invoked_by {
-            event["userIdentity"]["invokedBy"] = service.into();
+            user_identity["invokedBy"] = service.into();
         }
-        if let Some(error) = self.error {
-            event["errorCode"] = error.code.into();
-            event["errorMessage"] = capped(&error.message).into();
-        }
-        event.to_string().into_bytes()
+        let record = Record {
+            event_version: "1.11",
+            user_identity,
+            event_time: outlast_pki::time::rfc3339(self.now_ms.div_euclid(1000)),
+            event_source: self.source,
+            event_name: self.name,
+            aws_region: self.region,
+            source_ip_address: self.source_ip,
+            user_agent: capped(self.user_agent),
+            request_parameters: some(&self.notes.parameters),
+            response_elements: some(&self.notes.response),
+            request_id: self.request_id,
+            event_id: self.event_id,
+            read_only: self.read_only,
+            resources: self
+                .notes
+                .resources
+                .iter()
+                .map(|used| Resource::new(used, account))
+                .collect(),
+            event_type: "AwsApiCall",
+            management_event: true,
+            recipient_account_id: account,
+            event_category: "Management",
+            additional_event_data: some(&self.notes.additional),
+            tls_details: self.tls.map(|details| Tls::new(details, self.host)),
+            error_code: self.error.map(|error| error.code),
+            error_message: self.error.map(|error| capped(&error.message)),
+        };
+        let mut text = Vec::with_capacity(USUAL_LEN);
+        // Neither its keys nor a vector can fail to be written.
+        let written = serde_json::to_writer(&mut text, &record);
+        debug_assert!(written.is_ok());
+        text
     }
 }
 

@@ -34,7 +34,7 @@ use outlast_domain::quotas::Quotas;
 use outlast_domain::seal::RootKey;
 use outlast_domain::settings::Settings;
 use outlast_domain::work::Work;
-use outlast_domain::{Fault, ids, register, rolesanywhere};
+use outlast_domain::{Fault, ids, records, register, rolesanywhere};
 use outlast_store::cache::CachedStore;
 use outlast_store::driver::{Attempt, drive_and_wait};
 use outlast_store::{Store, StoreError, Transaction};
@@ -180,7 +180,7 @@ impl Service {
         };
         let store: Arc<dyn Store> = Arc::new(watched::Watched::new(store, watches));
         Self {
-            store: Arc::new(CachedStore::new(store.clone())),
+            store: Arc::new(CachedStore::new(store.clone()).remembering(records::is_often_absent)),
             fresh: store,
             root,
             ring: KeyRing::default(),

@@ -65,3 +65,25 @@ fn keys_that_change_behind_the_service_count_at_once() {
     let used = events.iter().filter(|event| event["eventName"] == "Encrypt").count();
     assert_eq!(used, 7, "one event for each answer, however often it was run");
 }
+
+#[test]
+fn a_policy_that_was_absent_counts_at_once() {
+    let fixture = Fixture::new();
+    let arn = fixture.secret("denied", "value");
+    let get = || fixture.secrets("GetSecretValue", json!({ "SecretId": arn }));
+    let deny = policy(json!([{ "Effect": "Deny", "Principal": "*",
+        "Action": "secretsmanager:GetSecretValue", "Resource": "*" }]));
+    let put = json!({ "SecretId": arn, "ResourcePolicy": deny.to_string() });
+    fixture.secrets("PutResourcePolicy", put).unwrap();
+    let record_key = format!("secrets/policy/{ACCOUNT}/{REGION}/denied");
+    let record = fixture.record(&record_key);
+    for _ in 0..3 {
+        assert_eq!(code(get()), "AccessDeniedException");
+        fixture.secrets("DeleteResourcePolicy", json!({ "SecretId": arn })).unwrap();
+        // From the second on, the service remembers that there is none.
+        get().unwrap();
+        get().unwrap();
+        fixture.put_record(&record_key, &record);
+    }
+    assert_eq!(code(get()), "AccessDeniedException");
+}

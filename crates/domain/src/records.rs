@@ -59,6 +59,8 @@ pub struct RecordKind {
     pub why: &'static str,
     /// Whether audit events record every change ([`crate::register`]): true for records that decide who may do what.
     pub is_registered: bool,
+    /// Whether most records of which requests ask are absent, and only a record that exists leads there.
+    pub is_often_absent: bool,
     /// Name for operators. Names of [`RecordKind::below`] stand in braces, and `{partition}`.
     pub title: &'static str,
     /// Key of a record whose JSON has names that the title needs and the key lacks; empty if there is none.
@@ -76,6 +78,11 @@ pub fn kind(record_key: &str) -> Option<&'static RecordKind> {
     // The table is sorted, and no key is a prefix of another, so only the last row before it can match.
     let after = KINDS.partition_point(|row| row.key <= record_key);
     KINDS.get(after.checked_sub(1)?).filter(|row| row.has(record_key))
+}
+
+/// Whether a cache may remember that there is no record with this key.
+pub fn is_often_absent(record_key: &str) -> bool {
+    kind(record_key).is_some_and(|kind| kind.is_often_absent)
 }
 
 /// The protection of the record with this key, unless it is sealed. A record of an unknown kind is authenticated.

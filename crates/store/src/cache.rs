@@ -3,7 +3,8 @@
 //! A cached record may be stale: another process or thread may have changed it. This does no harm to a transaction
 //! that lists the records it read as expectations: the store compares the versions, the commit conflicts and the
 //! stale records are dropped, so that the next attempt reads them again. A caller that decides something without
-//! committing must use [`Store::read_fresh`]. The cache never remembers that a record is absent.
+//! committing must use [`Store::read_fresh`]. That a record is absent is remembered for the kinds of records only that are
+//! named as often absent: otherwise a caller who asks for names that do not exist would push out what is used.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,19 +27,21 @@ struct Kept {
     checked: bool,
 }
 
-/// The records and their total size in bytes.
+/// The records and their total size in bytes, and the keys of records that are absent.
 struct Entries {
     records: LruCache<String, Kept>,
     bytes: usize,
+    absent: LruCache<String, ()>,
 }
 
 impl Entries {
     fn new() -> Self {
         let capacity = NonZeroUsize::new(ENTRIES).unwrap_or(NonZeroUsize::MIN);
-        Self { records: LruCache::new(capacity), bytes: 0 }
+        Self { records: LruCache::new(capacity), bytes: 0, absent: LruCache::new(capacity) }
     }
 
     fn put(&mut self, key: &str, record: &Record) {
+        self.absent.pop(key);
         self.bytes += record.value.len();
         // Removes the record that this one replaces, or records that exceed the limits.
         let kept = Kept { record: record.clone(), checked: false };
@@ -52,6 +55,7 @@ impl Entries {
     }
 
     fn pop(&mut self, key: &str) {
+        self.absent.pop(key);
         if let Some(kept) = self.records.pop(key) {
             self.bytes -= kept.record.value.len();
         }
@@ -69,12 +73,20 @@ impl Entries {
 pub struct CachedStore {
     inner: Arc<dyn Store>,
     entries: Arc<Mutex<Entries>>,
+    is_often_absent: fn(&str) -> bool,
 }
 
 impl CachedStore {
     /// Creates an empty cache in front of `inner`.
     pub fn new(inner: Arc<dyn Store>) -> Self {
-        Self { inner, entries: Arc::new(Mutex::new(Entries::new())) }
+        Self { inner, entries: Arc::new(Mutex::new(Entries::new())), is_often_absent: |_| false }
+    }
+
+    /// Remembers that a record is absent where `is_often_absent` says so of its key. A caller must not be able to choose such a
+    /// key freely.
+    pub fn remembering(mut self, is_often_absent: fn(&str) -> bool) -> Self {
+        self.is_often_absent = is_often_absent;
+        self
     }
 
     /// The store behind the cache.
@@ -90,9 +102,14 @@ fn lock(entries: &Mutex<Entries>) -> MutexGuard<'_, Entries> {
 
 impl Store for CachedStore {
     fn read(&self, key: &str) -> Result<Option<Record>, StoreError> {
-        if let Some(kept) = lock(&self.entries).records.get(key) {
+        let mut entries = lock(&self.entries);
+        if let Some(kept) = entries.records.get(key) {
             return Ok(Some(kept.record.clone()));
         }
+        if entries.absent.get(key).is_some() {
+            return Ok(None);
+        }
+        drop(entries);
         self.read_fresh(key)
     }
 
@@ -121,7 +138,12 @@ impl Store for CachedStore {
             Some(record) if record.value.len() <= MAX_VALUE => {
                 entries.put(key, record);
             }
-            _ => entries.pop(key),
+            found => {
+                entries.pop(key);
+                if found.is_none() && (self.is_often_absent)(key) {
+                    entries.absent.put(key.to_owned(), ());
+                }
+            }
         }
         Ok(found)
     }

@@ -414,6 +414,43 @@ fn what_is_stale_does_not_commit_and_is_forgotten() {
     assert_eq!(store.read("b").unwrap().unwrap().value, b"small", "what is large is not kept");
 }
 
+#[test]
+fn absence_is_remembered_until_a_commit_relies_on_it() {
+    let behind = Arc::new(MemoryStore::new());
+    let store = CachedStore::new(behind.clone()).remembering(|key| key.starts_with("often/"));
+    for key in ["often/a", "often/b", "often/c", "seldom/a"] {
+        assert_eq!(store.read(key).unwrap(), None);
+        behind.commit_and_wait(put(key, b"1", None)).unwrap();
+        assert_eq!(store.read(key).unwrap().is_none(), key.starts_with("often/"), "{key}");
+    }
+    let relying = Transaction {
+        expectations: vec![("often/a".into(), None)],
+        events: vec![b"event".to_vec().into()],
+        ..Transaction::default()
+    };
+    assert_eq!(store.commit_and_wait(relying), Err(StoreError::Conflict));
+    assert_eq!(store.read("often/a").unwrap().unwrap().value, b"1");
+    assert_eq!(store.read_fresh("often/b").unwrap().unwrap().value, b"1");
+    assert_eq!(store.read("often/b").unwrap().unwrap().value, b"1", "it was read anew");
+    store
+        .commit_and_wait(put(
+            "often/c",
+            b"2",
+            store.read_fresh("often/c").unwrap().map(|r| r.version),
+        ))
+        .unwrap();
+    assert_eq!(store.read("often/c").unwrap().unwrap().value, b"2");
+    let gone = Transaction { writes: vec![("often/c".into(), None)], ..Transaction::default() };
+    store.commit_and_wait(gone).unwrap();
+    assert_eq!(store.read("often/c").unwrap(), None);
+    store.commit_and_wait(put("often/c", b"3", None)).unwrap();
+    assert_eq!(
+        store.read("often/c").unwrap().unwrap().value,
+        b"3",
+        "its own writes are seen at once"
+    );
+}
+
 /// Creates or deletes records without reading them, and names the prefix under which they are counted.
 fn tallied(writes: &[(&str, bool)], prefix: &str, at_most: Option<u64>) -> Transaction {
     let write = |(key, made): &(&str, bool)| ((*key).to_owned(), made.then(|| b"x".to_vec()));

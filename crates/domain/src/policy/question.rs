@@ -1,6 +1,7 @@
 //! A question to a policy: the caller, the action, the resource and the condition keys.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::arn::account_of;
 
@@ -64,8 +65,10 @@ impl<'a> Question<'a> {
 }
 
 /// Condition keys with one or several values. Names ignore case.
+///
+/// A call copies those of its request for each resource that it asks about, so copies share names and values.
 #[derive(Debug, Clone, Default)]
-pub struct ConditionKeys(BTreeMap<String, Vec<String>>);
+pub struct ConditionKeys(BTreeMap<Arc<str>, Arc<Vec<String>>>);
 
 impl ConditionKeys {
     /// No keys.
@@ -80,7 +83,7 @@ impl ConditionKeys {
 
     /// Sets a key to several values. A key without values counts as absent.
     pub fn set_many(&mut self, name: &str, values: Vec<String>) {
-        self.0.insert(name.to_ascii_lowercase(), values);
+        self.0.insert(name.to_ascii_lowercase().into(), Arc::new(values));
     }
 
     /// Sets the keys about the tags of a request, if it has any.
@@ -123,7 +126,7 @@ impl ConditionKeys {
 
     /// The values of a key.
     pub fn get(&self, name: &str) -> Option<&[String]> {
-        self.0.get(&name.to_ascii_lowercase()).map(Vec::as_slice)
+        self.0.get(name.to_ascii_lowercase().as_str()).map(|values| values.as_slice())
     }
 }
 

@@ -163,6 +163,7 @@ pub static KINDS: &[RecordKind] = &[
         .of("secrets/secret/{account}/{region}/{name}", NO_SECRET),
     row("secrets/policy/", "account/region/name", Ordered, "the policy of the secret {name} of account {account} in {region}")
         .registered()
+        .often_absent()
         .of("secrets/secret/{account}/{region}/{name}", NO_SECRET),
     row("secrets/rotation/", "account/region/name", Ordered, "the next step of the rotation of the secret {name} of account {account} in {region}")
         .of("secrets/secret/{account}/{region}/{name}", NO_SECRET),
@@ -192,6 +193,7 @@ const fn row(
         protection,
         why: "",
         is_registered: false,
+        is_often_absent: false,
         title,
         named_by: "",
         owner: None,
@@ -203,6 +205,11 @@ const fn row(
 impl RecordKind {
     const fn registered(mut self) -> Self {
         self.is_registered = true;
+        self
+    }
+
+    const fn often_absent(mut self) -> Self {
+        self.is_often_absent = true;
         self
     }
 
