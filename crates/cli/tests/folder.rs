@@ -253,3 +253,28 @@ fn completions_are_printed_for_every_shell() {
         assert!(succeed(outlast().args(["completions", shell])).contains("quickstart"), "{shell}");
     }
 }
+
+/// The order of AWS's tools: `--profile`, then keys in the environment, then the profile that `AWS_PROFILE` names.
+#[test]
+fn keys_of_the_environment_come_before_the_profile_of_a_variable() {
+    let folder = Folder::new();
+    let server = folder.serve();
+    let request = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let client = folder.data.join("client");
+        let mut command = outlast();
+        command.args(["cert", "request", "--key", "alias/none", "--subject", "CN=a"]);
+        command.arg("--endpoint-url").arg(format!("https://localhost:{}", server.port));
+        command.args(arguments).env("AWS_CONFIG_FILE", client.join("config"));
+        command.env("AWS_SHARED_CREDENTIALS_FILE", client.join("credentials"));
+        fail(command.envs(variables.iter().copied()), 1)
+    };
+    let profile = ("AWS_PROFILE", "outlast");
+    let keys = [
+        profile,
+        ("AWS_ACCESS_KEY_ID", "AKIAZZZZZZZZZZZZZZZZ"),
+        ("AWS_SECRET_ACCESS_KEY", "of-nobody"),
+    ];
+    assert!(request(&[], &[profile]).contains("NotFoundException"));
+    assert!(request(&[], &keys).contains("UnrecognizedClientException"));
+    assert!(request(&["--profile", "outlast"], &keys).contains("NotFoundException"));
+}

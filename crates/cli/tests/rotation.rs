@@ -23,6 +23,8 @@ use serde_json::{Value, json};
 use crate::common::{self, Folder, Server, Session, outlast, runtime, succeed};
 
 const FUNCTION: &str = "arn:aws:lambda:us-east-1:123456789012:function:rotate";
+/// A secret has about 100 versions a day.
+const ROTATIONS_OF_ONE: usize = 50;
 const ROLE: &str = "arn:aws:iam::123456789012:role/rotator";
 
 fn setting(name: &str, default: u64) -> u64 {
@@ -126,7 +128,6 @@ async fn work(
 fn no_login_fails_while_users_alternate() {
     let Some(postgres) = Postgres::shared() else { return };
     let (_, port) = postgres.folder_and_port();
-    postgres.execute("postgres", "CREATE ROLE app LOGIN PASSWORD 'first-password'");
     postgres.execute("postgres", "CREATE ROLE single LOGIN PASSWORD 'first-password'");
     let folder = folder(&format!(
         "postgresql = 'alternating-users'\nhosts = ['127.0.0.1:{port}']\nrole = '{ROLE}'\ntimeout_seconds = 20\n\
@@ -149,23 +150,29 @@ fn no_login_fails_while_users_alternate() {
             |name: &str, value: Value| json!({ "Name": name, "SecretString": value.to_string() });
         let master = secret("master", value("outlast", PASSWORD, json!({})));
         let master = call::<CreateSecret>(&mut session, master).await.arn;
-        let app = secret("app", value("app", "first-password", json!({ "masterarn": master })));
-        call::<CreateSecret>(&mut session, app).await;
         let counts = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false)));
-        let mut workers = Vec::new();
-        for _ in 0..3 {
-            let session = server.session().await.unwrap();
-            workers.push(tokio::spawn(work(session, "app".into(), url.clone(), counts.clone())));
-        }
-        for round in 0..rounds {
-            let (before, _) = login(&mut session, "app").await;
-            rotate(&mut session, "app", json!({ "RotationLambdaARN": FUNCTION })).await;
-            let (user, _) = login(&mut session, "app").await;
-            assert_ne!(user, before, "round {round}");
-        }
-        counts.2.store(true, Ordering::SeqCst);
-        for worker in workers {
-            worker.await.unwrap();
+        for first in (0..rounds).step_by(ROTATIONS_OF_ONE) {
+            let app = format!("app{first}");
+            let sql = format!("CREATE ROLE {app} LOGIN PASSWORD 'first-password'");
+            postgres.execute("postgres", &sql);
+            let first_value = value(&app, "first-password", json!({ "masterarn": master }));
+            call::<CreateSecret>(&mut session, secret(&app, first_value)).await;
+            counts.2.store(false, Ordering::SeqCst);
+            let mut workers = Vec::new();
+            for _ in 0..3 {
+                let session = server.session().await.unwrap();
+                workers.push(tokio::spawn(work(session, app.clone(), url.clone(), counts.clone())));
+            }
+            for round in first..rounds.min(first + ROTATIONS_OF_ONE as u64) {
+                let (before, _) = login(&mut session, &app).await;
+                rotate(&mut session, &app, json!({ "RotationLambdaARN": FUNCTION })).await;
+                let (user, _) = login(&mut session, &app).await;
+                assert_ne!(user, before, "round {round}");
+            }
+            counts.2.store(true, Ordering::SeqCst);
+            for worker in workers {
+                worker.await.unwrap();
+            }
         }
         let (logins, failed) = (counts.0.load(Ordering::SeqCst), counts.1.load(Ordering::SeqCst));
         println!("{rounds} rotations of alternating users, {logins} logins, {failed} failed");

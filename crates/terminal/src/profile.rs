@@ -49,8 +49,9 @@ pub fn region_of_own(path: &Path) -> Option<String> {
 /// before files, as in AWS's own tools.
 #[derive(clap::Args, Debug, Clone, Default)]
 pub struct Connection {
-    /// AWS profile to use.
-    #[arg(long, env = "AWS_PROFILE")]
+    /// AWS profile to use; its keys come before those in the environment [env: AWS_PROFILE, whose keys come after].
+    // Not by clap: an option and a variable differ, as in AWS's tools.
+    #[arg(long)]
     profile: Option<String>,
     /// Endpoint, such as https://localhost:8443.
     #[arg(long, env = "AWS_ENDPOINT_URL")]
@@ -107,14 +108,14 @@ pub struct Reach {
 }
 
 /// The profile's files.
-struct Profile<'a> {
-    name: &'a str,
+struct Profile {
+    name: String,
     section: String,
     config: Ini,
     credentials: Ini,
 }
 
-impl Profile<'_> {
+impl Profile {
     fn configured(&self, key: &str) -> Option<String> {
         self.config.get_from(Some(self.section.as_str()), key).map(str::to_owned)
     }
@@ -125,6 +126,11 @@ fn missing(what: &str, flag: &str) -> Failure {
         "give {flag}, or a profile: AWS_CONFIG_FILE=DATA/client/config \
          AWS_SHARED_CREDENTIALS_FILE=DATA/client/credentials AWS_PROFILE={NAME}"
     ))
+}
+
+/// The profile that `AWS_PROFILE` names.
+fn named_by_environment() -> Option<String> {
+    std::env::var("AWS_PROFILE").ok().filter(|name| !name.is_empty())
 }
 
 impl Connection {
@@ -147,7 +153,7 @@ impl Connection {
         let profile = self.load()?;
         let section = profile.section.as_str();
         let from_environment = || {
-            // A profile that was asked for comes before keys in the environment.
+            // As in AWS's tools, only the option comes before keys in the environment; AWS_PROFILE does not.
             if self.profile.is_some() {
                 return None;
             }
@@ -159,7 +165,7 @@ impl Connection {
         };
         let from_file = || {
             let get = |key: &str| {
-                let credentials = profile.credentials.get_from(Some(profile.name), key);
+                let credentials = profile.credentials.get_from(Some(profile.name.as_str()), key);
                 credentials.or_else(|| profile.config.get_from(Some(section), key))
             };
             let secret = get("aws_secret_access_key")?;
@@ -174,12 +180,15 @@ impl Connection {
         Ok(Settings { endpoint_url, region, ca_bundle, client, access_key_id, secret, token })
     }
 
+    fn profile_name(&self) -> String {
+        self.profile.clone().or_else(named_by_environment).unwrap_or_else(|| "default".to_owned())
+    }
+
     /// Name of the profile, and its credentials file.
     pub fn credentials_file(&self) -> (String, PathBuf) {
         let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
         let path = self.credentials_file.clone();
-        let name = self.profile.clone().unwrap_or_else(|| "default".to_owned());
-        (name, path.unwrap_or_else(|| home.join(".aws/credentials")))
+        (self.profile_name(), path.unwrap_or_else(|| home.join(".aws/credentials")))
     }
 
     /// Looks up everything but the credentials.
@@ -196,14 +205,16 @@ impl Connection {
         region: Option<&str>,
         ca_bundle: Option<&Path>,
     ) -> Self {
-        self.profile = self.profile.or_else(|| profile.map(str::to_owned));
+        if self.profile.is_none() && named_by_environment().is_none() {
+            self.profile = profile.map(str::to_owned);
+        }
         self.endpoint_url = self.endpoint_url.or_else(|| endpoint_url.map(str::to_owned));
         self.region = self.region.or_else(|| region.map(str::to_owned));
         self.ca_bundle = self.ca_bundle.or_else(|| ca_bundle.map(Path::to_path_buf));
         self
     }
 
-    fn load(&self) -> Result<Profile<'_>, Failure> {
+    fn load(&self) -> Result<Profile, Failure> {
         let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
         let load = |given: &Option<PathBuf>, default: &str| {
             let path = given.clone().unwrap_or_else(|| home.join(default));
@@ -215,19 +226,19 @@ impl Connection {
                 Err(error) => Err(Failure::file(&path, &error)),
             }
         };
-        let name = self.profile.as_deref().unwrap_or("default");
+        let name = self.profile_name();
         Ok(Profile {
-            name,
-            section: match name {
-                "default" => "default".to_owned(),
+            section: match name.as_str() {
+                "default" => name.clone(),
                 name => format!("profile {name}"),
             },
+            name,
             config: load(&self.config_file, ".aws/config")?,
             credentials: load(&self.credentials_file, ".aws/credentials")?,
         })
     }
 
-    fn reach_by(&self, profile: &Profile<'_>) -> Result<Reach, Failure> {
+    fn reach_by(&self, profile: &Profile) -> Result<Reach, Failure> {
         let path = |given: &Option<PathBuf>, key: &str| {
             given.clone().or_else(|| profile.configured(key).map(PathBuf::from))
         };
