@@ -5,6 +5,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line of its own")]
 
 mod against;
+mod agent;
 mod authority;
 mod doors;
 mod files;
@@ -50,6 +51,7 @@ const CASES: &[(&str, Case)] = &[
     ("revocation", revocation::measure),
     ("keys", keys::measure),
     ("secrets", secrets::measure),
+    ("agent", agent::measure),
     ("authority", authority::measure),
     ("trail", trail::measure),
     ("files", files::measure),

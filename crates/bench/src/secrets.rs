@@ -12,6 +12,9 @@ use crate::Figure;
 use crate::keys::{load, per_second};
 use crate::statistics::{quantile, ratio};
 
+/// Value of each secret.
+const VALUE: &str = "a value of some length, as a password with its user and host would have it";
+
 pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -30,7 +33,7 @@ async fn against_decrypt(quick: bool) -> Result<Figure, String> {
     let server = folder.serve()?;
     let mut session = server.session(&Policy::default()).await?;
     let key = session.call::<create_key::CreateKey>(json!({})).await?.key_metadata.key_id;
-    let text = "a value of some length, as a password with its user and host would have it";
+    let text = VALUE;
     let body = json!({ "Name": "secret", "SecretString": text, "KmsKeyId": key });
     session.call::<create_secret::CreateSecret>(body).await?;
     let plaintext = serde_json::to_value(outlast_api::wire::Blob(text.as_bytes().to_vec()))
@@ -75,28 +78,29 @@ async fn against_decrypt(quick: bool) -> Result<Figure, String> {
     })
 }
 
-/// Makes secrets until there are `count`; returns the name of one.
-async fn fill(server: &Server, count: u32) -> Result<String, String> {
+/// Makes `count` secrets; returns their names.
+pub(crate) async fn fill(server: &Server, count: u32) -> Result<Vec<String>, String> {
     let clients = 16.min(count);
     let mut tasks = Vec::new();
     for number in 0..clients {
         let mut session = server.session(&Policy::default()).await?;
         let share = count / clients + u32::from(number < count % clients);
         tasks.push(tokio::spawn(async move {
-            let mut last = String::new();
+            let mut names = Vec::new();
             for index in 0..share {
-                last = format!("app-{number}/secret-{index}");
-                let body = json!({ "Name": last, "SecretString": "a value" });
+                let name = format!("app-{number}/secret-{index}");
+                let body = json!({ "Name": name, "SecretString": VALUE });
                 session.call::<create_secret::CreateSecret>(body).await?;
+                names.push(name);
             }
-            Ok::<_, String>(last)
+            Ok::<_, String>(names)
         }));
     }
-    let mut name = String::new();
+    let mut names = Vec::new();
     for task in tasks {
-        name = task.await.map_err(|error| error.to_string())??;
+        names.extend(task.await.map_err(|error| error.to_string())??);
     }
-    Ok(name)
+    Ok(names)
 }
 
 /// The same operations on a store with 10 secrets and on one with very many, in alternating blocks.
@@ -116,7 +120,7 @@ async fn growth(quick: bool) -> Result<Vec<Figure>, String> {
         for turn in 0..2 {
             let index = (block + turn) % 2;
             let session = &mut sessions[index];
-            let get: Value = json!({ "SecretId": names[index] });
+            let get: Value = json!({ "SecretId": names[index].last() });
             let begun = Instant::now();
             for _ in 0..BLOCK {
                 session.call::<get_secret_value::GetSecretValue>(get.clone()).await?;
