@@ -5,16 +5,23 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use der::Encode as _;
+use der::asn1::{ObjectIdentifier, OctetStringRef};
 use outlast_crypto::keys::{Key, KeySpec};
 use outlast_crypto::signatures::{Family, Message, SignatureAlgorithm};
-use outlast_crypto::{Secret, digests, hmac};
+use outlast_crypto::{Secret, digests, hmac, random, signatures};
+use outlast_pki::certificate::Content;
 use outlast_pki::csr;
-use outlast_pki::extensions::subject_alternative_names;
+use outlast_pki::extensions::{custom, subject_alternative_names};
 use outlast_pki::general_name::GeneralName;
 use outlast_pki::key_forms::PrivateKey;
 use outlast_pki::name::common_name;
 use serde_json::{Value, json};
 
+/// `id-pe-acmeIdentifier` (RFC 8737, section 6.1).
+const ACME_IDENTIFIER: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.1.31");
+/// Validity of a certificate that answers tls-alpn-01, in seconds.
+const TLS_ANSWER_SECONDS: i64 = 86_400;
 /// Names in a certificate, at most.
 pub const MAX_NAMES: usize = 100;
 
@@ -33,6 +40,17 @@ pub enum EnrolError {
     /// A name cannot be requested.
     #[error("the request for a certificate cannot be made: {0}")]
     Request(String),
+    /// The certificate that answers tls-alpn-01 cannot be made.
+    #[error("the certificate for tls-alpn-01 cannot be made: {0}")]
+    TlsAnswer(String),
+}
+
+/// A self-signed certificate that answers tls-alpn-01, and its key.
+pub struct TlsAnswer {
+    /// DER.
+    pub certificate: Vec<u8>,
+    /// PKCS #8.
+    pub private_key: Secret,
 }
 
 /// A private key that signs messages or requests.
@@ -134,6 +152,47 @@ impl Signer {
         let signature = signature.map_err(|error| EnrolError::Key(error.to_string()))?;
         unsigned.assemble(self.algorithm, &signature).map_err(|error| failed(&error))
     }
+}
+
+/// The TXT record that answers dns-01 (RFC 8555, section 8.4): its name, fully qualified, and its value.
+pub fn dns_answer(name: &str, key_authorization: &str) -> (String, String) {
+    let digest = digests::sha256(key_authorization.as_bytes());
+    (format!("_acme-challenge.{name}."), URL_SAFE_NO_PAD.encode(digest))
+}
+
+/// The certificate that answers tls-alpn-01 (RFC 8737, section 3). `now` is the time in seconds since 1970.
+pub fn tls_answer(name: &str, key_authorization: &str, now: i64) -> Result<TlsAnswer, EnrolError> {
+    let failed = |error: &dyn std::fmt::Display| EnrolError::TlsAnswer(error.to_string());
+    // P-256, whatever the machine's own key is: every validator must verify the handshake.
+    let spec = KeySpec::by_name("ECC_NIST_P256").ok_or(EnrolError::Kind("ECC_NIST_P256"))?;
+    let stored = spec.generate().map_err(|error| failed(&error))?;
+    let key = spec.load(&stored).map_err(|error| failed(&error))?;
+    let own = key.public_key().ok_or_else(|| failed(&"the key has no public half"))?;
+    let digest = digests::sha256(key_authorization.as_bytes());
+    let digest = OctetStringRef::new(&digest).and_then(|octets| octets.to_der());
+    let digest = digest.map_err(|error| failed(&error))?;
+    let alternatives = [GeneralName::DnsName(name.to_owned())];
+    let extensions =
+        [subject_alternative_names(&alternatives, false), custom(ACME_IDENTIFIER, true, &digest)];
+    let extensions = extensions.into_iter().collect::<Result<_, _>>();
+    let subject = common_name("ACME validation").map_err(|error| failed(&error))?;
+    let content = Content {
+        serial: random::bytes().map_err(|error| failed(&error))?,
+        issuer: subject.clone(),
+        subject,
+        public_key: own.to_vec(),
+        // The validator's clock may be behind this one.
+        not_before: now - TLS_ANSWER_SECONDS,
+        not_after: now + TLS_ANSWER_SECONDS,
+        extensions: extensions.map_err(|error| failed(&error))?,
+    };
+    let algorithm = &signatures::ECDSA_SHA_256;
+    let unsigned = content.prepare(algorithm, own).map_err(|error| failed(&error))?;
+    let signature = key.sign(algorithm, Message::Raw(&unsigned.to_be_signed));
+    let signature = signature.map_err(|error| failed(&error))?;
+    let certificate = unsigned.assemble(&signature).map_err(|error| failed(&error))?;
+    let private_key = spec.to_pkcs8(&stored).map_err(|error| failed(&error))?;
+    Ok(TlsAnswer { certificate, private_key })
 }
 
 /// When a certificate is renewed: when a third of its life is left.

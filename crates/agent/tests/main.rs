@@ -4,6 +4,7 @@
 #[path = "../../pki/tests/common/authority.rs"]
 mod authority;
 
+mod acme;
 mod cache;
 mod callers;
 mod imds;

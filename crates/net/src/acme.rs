@@ -4,6 +4,7 @@
 //! `outlast-api` decides what is right or wrong with a request; [`Validator`] only reports what it found.
 
 mod addresses;
+mod answer;
 mod dns;
 mod http;
 mod serve;
@@ -13,6 +14,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+pub use answer::TlsAnswers;
 pub use ipnet::IpNet;
 use outlast_api::acme::jobs::Lane;
 use outlast_api::service::Service;

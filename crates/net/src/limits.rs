@@ -75,6 +75,8 @@ pub const LAST_WORDS: Duration = Duration::from_millis(500);
 pub const MAX_LOCAL_HEAD: usize = 16 * 1024;
 /// Local connections beyond their limit that are told that they are too many; further ones are closed.
 pub const LOCAL_REFUSED: usize = 32;
+/// Connections of validators to a machine that enrols by tls-alpn-01, at the same time.
+pub const VALIDATORS: usize = 64;
 /// Bytes of a CRL or OCSP response that is fetched, at most.
 pub const MAX_FETCH: usize = 32 * 1024 * 1024;
 /// Longest time of one fetch, from the DNS look-up to the last byte.

@@ -21,7 +21,7 @@ use super::{Unmet, Validator};
 /// `id-pe-acmeIdentifier`
 const ACME_IDENTIFIER: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.1.31");
 /// ALPN name.
-const ALPN: &[u8] = b"acme-tls/1";
+pub(super) const ALPN: &[u8] = b"acme-tls/1";
 
 impl Validator {
     pub(super) async fn tls_alpn(&self, host: &str, digest: &[u8; 32]) -> Result<(), Unmet> {
