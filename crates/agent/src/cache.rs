@@ -120,14 +120,17 @@ impl Cache {
             Scope::Version => {
                 self.entries.pop(ask);
             }
+            Scope::Role => self.remove(|known, _| known.role_arn == ask.role_arn),
             Scope::Secret => {
                 let arn = self.entries.peek(ask).map(|entry| entry.arn.clone());
                 self.remove(|known, entry| {
                     let id = &ask.secret_id;
-                    known.secret_id == *id
-                        || entry.name == *id
-                        || entry.arn == *id
-                        || arn.as_ref().is_some_and(|arn| entry.arn == *arn)
+                    // What one role may not read, another one may.
+                    known.role_arn == ask.role_arn
+                        && (known.secret_id == *id
+                            || entry.name == *id
+                            || entry.arn == *id
+                            || arn.as_ref().is_some_and(|arn| entry.arn == *arn))
                 });
             }
         }

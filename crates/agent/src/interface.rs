@@ -14,6 +14,8 @@ use zeroize::Zeroizing;
 pub const MAX_SECRET_ID: usize = 2048;
 /// Longest version id or stage. AWS's have 64 and 256.
 const MAX_VERSION: usize = 256;
+/// Longest ARN of a role that is read, in bytes: IAM's path has 512, its name 64.
+const MAX_ROLE_ARN: usize = 640;
 
 /// How requests are read.
 pub struct Interface {
@@ -43,6 +45,8 @@ pub struct Ask {
     pub version_id: Option<String>,
     /// Stage; `AWSCURRENT` is meant if neither is given.
     pub version_stage: Option<String>,
+    /// ARN of the role with whose rights it is read; otherwise with the agent's own.
+    pub role_arn: Option<String>,
 }
 
 /// What to do with a request.
@@ -131,14 +135,14 @@ impl Interface {
         }
         let query = head.uri.query().unwrap_or_default();
         if path == "/secretsmanager/get" {
-            return fetch(None, query);
+            return fetch(door, None, query);
         }
         match path.strip_prefix(self.path_prefix.as_str()) {
             Some("") => Err(Answer::text(400, "missing secret ID")),
             Some(id) => {
                 let id = percent_decode_str(id).decode_utf8();
                 let id = id.map_err(|_| Answer::text(400, "invalid secret ID"))?;
-                fetch(Some(&id), query)
+                fetch(door, Some(&id), query)
             }
             None => Err(Answer::text(404, "Not found")),
         }
@@ -156,7 +160,7 @@ impl Interface {
     }
 }
 
-fn fetch(id: Option<&str>, query: &str) -> Result<Step, Answer> {
+fn fetch(door: Door, id: Option<&str>, query: &str) -> Result<Step, Answer> {
     let mut ask = Ask { secret_id: id.unwrap_or_default().to_owned(), ..Ask::default() };
     let mut refresh = false;
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
@@ -164,6 +168,7 @@ fn fetch(id: Option<&str>, query: &str) -> Result<Step, Answer> {
             "secretId" if id.is_none() => ask.secret_id = value.into_owned(),
             "versionId" => ask.version_id = Some(value.into_owned()),
             "versionStage" => ask.version_stage = Some(value.into_owned()),
+            "roleArn" => ask.role_arn = Some(value.into_owned()),
             "refreshNow" => {
                 refresh = match value.to_ascii_lowercase().as_str() {
                     "true" | "1" => true,
@@ -180,9 +185,35 @@ fn fetch(id: Option<&str>, query: &str) -> Result<Step, Answer> {
     if ask.secret_id.is_empty() {
         return Err(Answer::text(400, "missing parameter secretId"));
     }
+    if let Some(arn) = &ask.role_arn {
+        // The rules for callers name secrets, and the same name is another secret in another account.
+        if door == Door::Unix {
+            return Err(Answer::text(400, "roleArn is not served over the socket"));
+        }
+        if !is_role_arn(arn) {
+            let text =
+                "invalid roleArn format, expected arn:<partition>:iam::<account>:role/<name>";
+            return Err(Answer::text(400, text));
+        }
+    }
     let long = |text: &Option<String>| text.as_ref().is_some_and(|text| text.len() > MAX_VERSION);
     if ask.secret_id.len() > MAX_SECRET_ID || long(&ask.version_id) || long(&ask.version_stage) {
         return Err(Answer::text(400, "a parameter is too long"));
     }
     Ok(Step::Fetch { ask, refresh })
+}
+
+/// Whether this is an ARN of a role, as AWS's agent checks it: `arn:PARTITION:iam::ACCOUNT:role/NAME`.
+fn is_role_arn(text: &str) -> bool {
+    let all = |part: &str, more: &str| {
+        !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
+    };
+    let parts: Vec<&str> = text.splitn(6, ':').collect();
+    let ["arn", partition, "iam", "", account, resource] = parts.as_slice() else { return false };
+    let name = resource.strip_prefix("role/").unwrap_or_default();
+    text.len() <= MAX_ROLE_ARN
+        && all(partition, "_-")
+        && account.len() == 12
+        && account.bytes().all(|byte| byte.is_ascii_digit())
+        && all(name, "_+=,.@/-")
 }

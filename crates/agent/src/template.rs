@@ -96,6 +96,7 @@ pub fn render(
             secret_id: id,
             version_id: options.get("version_id")?,
             version_stage: options.get("version_stage")?,
+            role_arn: None,
         };
         options.assert_all_used()?;
         match values.get(&ask) {

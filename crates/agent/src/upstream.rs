@@ -18,6 +18,8 @@ use crate::interface::{Answer, Ask};
 /// Longest answer that is read, in bytes: 64 KiB of secret, each byte as six in JSON, and the rest.
 pub const MAX_ANSWER: usize = 512 * 1024;
 const SERVICE: &str = "secretsmanager";
+/// Name of the agent in audit events.
+pub const USER_AGENT: &str = concat!("outlast-agent/", env!("CARGO_PKG_VERSION"));
 
 /// Where and as whom to ask.
 pub struct Caller<'a> {
@@ -79,6 +81,8 @@ pub enum Scope {
     Version,
     /// The secret.
     Secret,
+    /// The role that was named, and so all secrets that were read with it.
+    Role,
     /// The agent's own identity, and so all secrets.
     Everything,
 }
@@ -114,8 +118,7 @@ pub fn request(ask: &Ask, caller: &Caller<'_>, now: i64) -> Result<Request<Vec<u
     let target = Target { path: "/", host, body: &body, region, service: SERVICE };
     sign(&mut headers, &target, credentials, now)?;
     headers.insert("host", host.parse().map_err(|_| invalid())?);
-    let name = concat!("outlast-agent/", env!("CARGO_PKG_VERSION"));
-    headers.insert("user-agent", HeaderValue::from_static(name));
+    headers.insert("user-agent", HeaderValue::from_static(USER_AGENT));
     let mut request = Request::new(body);
     *request.method_mut() = Method::POST;
     *request.headers_mut() = headers;
@@ -193,6 +196,12 @@ impl Problem {
                     && (ask.version_id.is_some() || ask.version_stage.is_some()) =>
             {
                 Self::Refused { status, code, message, scope: Scope::Version }
+            }
+            // The session that was refused is the role's, not the agent's own.
+            Self::Refused { status, code, message, scope: Scope::Everything }
+                if ask.role_arn.is_some() =>
+            {
+                Self::Refused { status, code, message, scope: Scope::Role }
             }
             other => other,
         }

@@ -45,6 +45,7 @@ fn fetch(id: &str, version: Option<&str>, stage: Option<&str>, refresh: bool) ->
         secret_id: id.into(),
         version_id: version.map(Into::into),
         version_stage: stage.map(Into::into),
+        role_arn: None,
     };
     Step::Fetch { ask, refresh }
 }
@@ -108,6 +109,38 @@ fn other_requests_are_refused_as_aws_does() {
         let step = read(method, "/v1/a", &[token]);
         assert_eq!(refused(&step), (405, "Not allowed".into()), "{method}");
     }
+}
+
+/// Version 2.1 of AWS's agent reads a secret with another role's rights.
+#[test]
+fn a_request_may_name_a_role() {
+    let arn = "arn:aws:iam::123456789012:role/path/a+=,.@_-1";
+    let Step::Fetch { ask, .. } = get(&format!("/v1/a?roleArn={}", arn.replace('+', "%2B"))) else {
+        panic!("it is refused")
+    };
+    assert_eq!((ask.secret_id.as_str(), ask.role_arn.as_deref()), ("a", Some(arn)));
+    let expected = "invalid roleArn format, expected arn:<partition>:iam::<account>:role/<name>";
+    let long = format!("arn:aws:iam::123456789012:role/{}", "a".repeat(640));
+    for wrong in [
+        "",
+        "a",
+        "arn:aws:iam::123456789012:user/a",
+        "arn:aws:iam::123456789012:role/",
+        "arn:aws:iam::12345678901:role/a",
+        "arn:aws:iam::12345678901a:role/a",
+        "arn:aws:iam:x:123456789012:role/a",
+        "arn:aws:sts::123456789012:role/a",
+        "arn::iam::123456789012:role/a",
+        "arn:aws:iam::123456789012:role/a%20b",
+        "arn:aws:iam::123456789012:role/a:b",
+        &long,
+    ] {
+        let target = format!("/secretsmanager/get?secretId=a&roleArn={wrong}");
+        assert_eq!(refused(&get(&target)), (400, expected.into()), "{wrong}");
+    }
+    let parts = head("GET", &format!("/v1/a?roleArn={arn}"), &[]);
+    let step = interface().read(Door::Unix, &parts, false);
+    assert_eq!(refused(&step), (400, "roleArn is not served over the socket".into()));
 }
 
 #[test]

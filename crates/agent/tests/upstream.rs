@@ -13,6 +13,7 @@ fn ask(version: Option<&str>, stage: Option<&str>) -> Ask {
         secret_id: "prod/db".into(),
         version_id: version.map(Into::into),
         version_stage: stage.map(Into::into),
+        role_arn: None,
     }
 }
 
