@@ -68,6 +68,7 @@ impl Running {
         ));
         let mut tasks = tokio::task::JoinSet::new();
         let (again, _) = tokio::sync::watch::channel(0);
+        files::remove_leftovers(&settings.files);
         for file in settings.files {
             let mut file = files::Rendered::new(file);
             file.refresh(&agent).await;

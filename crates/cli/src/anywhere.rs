@@ -1,6 +1,7 @@
 //! Roles Anywhere as a client: a machine's certificate and key, and the sessions that it gets with them.
 
 pub(crate) mod acme;
+pub(crate) mod challenge;
 mod link;
 mod token;
 

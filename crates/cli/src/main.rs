@@ -9,12 +9,14 @@ mod audit_options;
 mod audit_retention;
 mod backup_schedule;
 mod buckets;
+mod child;
 mod client_ca;
 mod commands;
 mod cosigner;
 mod data;
 mod described;
 mod digest;
+mod dumps;
 mod endpoint;
 mod heartbeat;
 mod help;
@@ -48,7 +50,7 @@ use outlast_terminal::{
     completions, credentials_file, failure, files, output, profile, shell, temporary,
 };
 
-use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgMatches, Args as _, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::output::Output;
@@ -60,11 +62,18 @@ use crate::output::Output;
 #[derive(Parser)]
 #[command(name = "outlast", version, propagate_version = true)]
 struct Arguments {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// The options of all commands.
+#[derive(clap::Args)]
+struct Common {
     /// How to print results.
     #[arg(long, global = true, value_enum, default_value_t = Output::Text, env = "OUTLAST_OUTPUT")]
     output: Output,
-    #[command(subcommand)]
-    command: Command,
 }
 
 #[derive(Subcommand)]
@@ -137,8 +146,29 @@ impl Command {
     }
 }
 
+/// The command line. What it refuses, all commands together explain.
+fn matches() -> Result<ArgMatches, clap::Error> {
+    // The agent stays in the memory of every machine, and to describe the options of all commands touches more of the
+    // program than the agent's work does.
+    let is_agent = std::env::args_os().nth(1).is_some_and(|word| word == "agent");
+    if is_agent && let Ok(matches) = agent_alone().try_get_matches() {
+        return Ok(matches);
+    }
+    help::grouped(Arguments::command()).try_get_matches()
+}
+
+/// The program as if `agent` were its only command: what it accepts, the whole program accepts with the same meaning.
+fn agent_alone() -> clap::Command {
+    let agent = commands::agent::Arguments::augment_args(clap::Command::new("agent"));
+    Common::augment_args(clap::Command::new("outlast"))
+        .disable_help_flag(true)
+        .disable_help_subcommand(true)
+        .subcommand_required(true)
+        .subcommand(agent.disable_help_flag(true))
+}
+
 fn main() -> ExitCode {
-    let matches = match help::grouped(Arguments::command()).try_get_matches() {
+    let matches = match matches() {
         Ok(matches) => matches,
         Err(mut error) => {
             settings::name_variable(&mut error);
@@ -150,7 +180,7 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return parsed(&error),
     };
-    let output = arguments.output;
+    let output = arguments.common.output;
     if !arguments.command.handles_signals() {
         temporary::remove_when_interrupted();
     }
@@ -230,6 +260,40 @@ fn data_folder(matches: &ArgMatches) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
+
+    /// The agent's own parser has the same options, and gives the same arguments.
+    #[test]
+    fn the_agent_alone_is_parsed_as_in_the_whole_program() {
+        use clap::FromArgMatches as _;
+        super::agent_alone().debug_assert();
+        let words = [
+            "outlast",
+            "agent",
+            "-c",
+            "a.toml",
+            "--output",
+            "json",
+            "--mode=prefer",
+            "--log",
+            "warn",
+        ];
+        let ours = super::agent_alone().try_get_matches_from(words).unwrap();
+        let whole = super::Arguments::command().try_get_matches_from(words).unwrap();
+        let ids = |matches: &clap::ArgMatches| {
+            let (name, own) = matches.subcommand().unwrap();
+            let ids = own.ids().map(|id| (id.to_string(), own.value_source(id.as_str())));
+            (name.to_owned(), ids.collect::<Vec<_>>())
+        };
+        assert_eq!(ids(&ours), ids(&whole));
+        let arguments = super::Arguments::from_arg_matches(&ours).unwrap();
+        assert!(matches!(arguments.command, super::Command::Agent(_)));
+        assert!(matches!(arguments.common.output, crate::output::Output::Json));
+        for refused in
+            [&["outlast", "agent", "--help"][..], &["outlast", "agent", "--listen"], &["outlast"]]
+        {
+            assert!(super::agent_alone().try_get_matches_from(refused).is_err(), "{refused:?}");
+        }
+    }
 
     /// Options or groups with the same name only fail when the command is used.
     #[test]

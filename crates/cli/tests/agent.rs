@@ -28,21 +28,21 @@ const TOKEN: &str = "token-of-the-tests";
 
 /// What the stub says of a secret.
 #[derive(Clone)]
-enum Says {
+pub enum Says {
     Text(&'static str),
     Error(u16, &'static str),
     Nothing,
 }
 
 /// Secrets by name, or by name and stage.
-type Secrets = Arc<Mutex<HashMap<String, Says>>>;
+pub type Secrets = Arc<Mutex<HashMap<String, Says>>>;
 
-fn error(status: u16, code: &str) -> Reply {
+pub fn error(status: u16, code: &str) -> Reply {
     (status, Vec::new(), json!({"__type": code, "Message": "text of the service"}).to_string())
 }
 
 /// Secrets Manager and STS, as far as the agent uses them. Verifies every signature.
-fn service(secrets: &Secrets, token: Option<&'static str>) -> Handler {
+pub fn service(secrets: &Secrets, token: Option<&'static str>) -> Handler {
     let secrets = secrets.clone();
     Box::new(move |head, body| {
         let now = system_clock().div_euclid(1000);
@@ -61,6 +61,7 @@ fn service(secrets: &Secrets, token: Option<&'static str>) -> Handler {
         if claim.service == "sts" {
             return Some((200, Vec::new(), "<xml/>".into()));
         }
+        assert_eq!(claim.access_key_id, KEY);
         assert_eq!(head.headers["x-amz-target"], "secretsmanager.GetSecretValue");
         let input: Value = serde_json::from_slice(body).unwrap();
         let name = input["SecretId"].as_str().unwrap();
@@ -82,14 +83,14 @@ fn service(secrets: &Secrets, token: Option<&'static str>) -> Handler {
     })
 }
 
-struct World {
-    stub: Stub,
-    secrets: Secrets,
+pub struct World {
+    pub stub: Stub,
+    pub secrets: Secrets,
     configurations: AtomicUsize,
 }
 
 impl World {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let secrets = Secrets::default();
         let stub = Stub::new(service(&secrets, None));
         let world = Self { stub, secrets, configurations: AtomicUsize::new(0) };
@@ -102,7 +103,7 @@ impl World {
     }
 
     /// The command with this configuration, which reaches the stub.
-    fn command(&self, configuration: &str) -> Command {
+    pub fn command(&self, configuration: &str) -> Command {
         let port = if configuration.contains("http_port") { "" } else { "http_port = 0\n" };
         let text = format!(
             "endpoint_url = '{}'\nregion = 'eu-central-1'\nca_bundle = 'ca.pem'\n{port}{configuration}",
@@ -117,7 +118,7 @@ impl World {
         command
     }
 
-    fn start(&self, configuration: &str) -> Agent {
+    pub fn start(&self, configuration: &str) -> Agent {
         Agent(Process::start(&mut self.command(configuration), 1, self.stub.folder.path()))
     }
 
@@ -126,7 +127,7 @@ impl World {
     }
 }
 
-struct Agent(Process);
+pub struct Agent(pub Process);
 
 impl Agent {
     fn send(&self, target: &str, headers: &str) -> (u16, String) {
@@ -139,12 +140,12 @@ impl Agent {
         (status, body)
     }
 
-    fn get(&self, target: &str) -> (u16, String) {
+    pub fn get(&self, target: &str) -> (u16, String) {
         self.send(target, &format!("X-Aws-Parameters-Secrets-Token: {TOKEN}\r\n"))
     }
 
     /// Status, and the secret or the error's name.
-    fn secret(&self, target: &str) -> (u16, String) {
+    pub fn secret(&self, target: &str) -> (u16, String) {
         let (status, body) = self.get(target);
         let value: Value = serde_json::from_str(&body).unwrap();
         let member = if status == 200 { "SecretString" } else { "__type" };
@@ -152,7 +153,7 @@ impl Agent {
     }
 }
 
-fn ok(text: &str) -> (u16, String) {
+pub fn ok(text: &str) -> (u16, String) {
     (200, text.to_owned())
 }
 
@@ -474,6 +475,23 @@ fn a_file_outlives_a_restart_while_the_service_is_away() {
     until("it is too old", || !path.exists());
 }
 
+/// What an agent that was killed while it wrote has left is gone after the next start, and a FIFO at the path is replaced.
+#[test]
+fn a_start_cleans_up_after_a_killed_agent() {
+    let world = World::new();
+    let folder = memory();
+    let path = folder.path().join("plain");
+    let left = folder.path().join(".outlast-0123456789ab");
+    std::fs::write(&left, "half a sec").unwrap();
+    let other = folder.path().join(".outlast-notes");
+    std::fs::write(&other, "mine").unwrap();
+    succeed(Command::new("mkfifo").arg(&path));
+    let agent = world.start(&format!("[[file]]\npath = '{}'\nsecret = 'a'\n", path.display()));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "one");
+    assert!(!left.exists() && other.exists());
+    assert!(agent.0.log().contains("an unfinished file was removed"), "{}", agent.0.log());
+}
+
 #[test]
 fn an_error_in_a_template_leaves_the_old_file() {
     let world = World::new();
@@ -584,6 +602,7 @@ fn mistakes_are_told_at_the_start() {
         ("http_address = '0.0.0.0'", "other machines"),
         ("ttl_seconds = 3601", "ttl_seconds must be 0 to 3600"),
         ("max_conn = 0", "max_conn must be 1 to 1000"),
+        ("max_roles = 21", "max_roles must be 1 to 20"),
         ("cache_size = '0'", "cache_size must be 1 to 1000"),
         ("path_prefix = 'v1'", "path_prefix must begin with /"),
         ("log_level = 'loud'", "log_level"),
@@ -591,6 +610,7 @@ fn mistakes_are_told_at_the_start() {
         ("mode = 'off'", "mode"),
         ("http = false", "nothing to do"),
         ("socket = 'x'", "nobody may read"),
+        ("socket = 'x'\n[[caller]]\nexecutable = '/bin/x'\nsecrets = ['*']", "give user or group"),
         ("cache_bytes = 1000", "more than the 1000"),
         ("[[file]]\npath = 'x'\ntemplate = 'none.j2'", "none.j2"),
         ("[roles_anywhere]\ncertificate = 'none.pem'", "--trust-anchor-arn is missing"),

@@ -196,6 +196,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("buckets.allow_plain", "a", ""),
     ("rolesanywhere.end_sessions_on_revocation", "a", ""),
     ("rotation.functions", "{own}", ""),
+    ("process.allow_dumps", "a", ""),
 ];
 
 /// Settings for which the server accepts every value at the start.

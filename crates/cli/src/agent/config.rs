@@ -40,6 +40,7 @@ pub(crate) struct File {
     ssrf_headers: Option<Vec<String>>,
     ssrf_env_variables: Option<Vec<String>>,
     max_conn: Option<Number>,
+    max_roles: Option<Number>,
     region: Option<String>,
     ttl_seconds: Option<Number>,
     cache_size: Option<Number>,
@@ -49,6 +50,7 @@ pub(crate) struct File {
     cache_bytes: Option<usize>,
     lock_memory: Option<String>,
     endpoint_url: Option<String>,
+    sts_endpoint_url: Option<String>,
     ca_bundle: Option<PathBuf>,
     profile: Option<String>,
     policy: Option<String>,
@@ -171,7 +173,7 @@ impl File {
         }
         if self.socket.is_some() && self.caller.is_empty() {
             return Err(Failure::new("nobody may read anything over the socket")
-                .hint("add a table [[caller]] with user, group or executable, and secrets"));
+                .hint("add a table [[caller]] with user or group, and secrets"));
         }
         let ttl = number(self.ttl_seconds.as_ref(), "ttl_seconds", 0..=3600, 300)?;
         let ignore_transient_errors = self.ignore_transient_errors.unwrap_or(true);
@@ -235,7 +237,9 @@ impl File {
         let timeout = self.upstream_timeout_seconds.unwrap_or(5).clamp(1, 60);
         let upstream = upstream::Settings {
             reach,
+            sts_endpoint_url: self.sts_endpoint_url,
             credentials,
+            max_roles: as_usize(number(self.max_roles.as_ref(), "max_roles", 1..=20, 20)?),
             policy: self.policy.clone(),
             mode: mode.to_owned(),
             timeout: Duration::from_secs(timeout),
@@ -303,7 +307,14 @@ impl Caller {
         }
         if caller.user.is_none() && caller.group.is_none() && caller.executable.is_none() {
             return Err(Failure::new(format!("{name} describes every program of this machine"))
-                .hint("give at least one of user, group and executable"));
+                .hint("give user or group, and executable beside them if it must be one program"));
+        }
+        if let (None, None, Some(executable)) = (&caller.user, &caller.group, &caller.executable) {
+            // A user who starts it has power over it: by ptrace, or by LD_PRELOAD.
+            let said = format!("{name} names {} and no user", executable.display());
+            return Err(Failure::new(said).hint(
+                "every user of this machine may start that program, and can then read its memory: give user or group beside executable",
+            ));
         }
         Ok(Rule {
             uid: caller.user.as_ref().map(Name::uid).transpose()?,

@@ -1,12 +1,14 @@
 //! Files with secrets for programs that read files: written whole, with owner and mode, and renewed.
 
+mod folder;
+
 use std::collections::HashMap;
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use outlast_agent::callers::Granted;
 use outlast_agent::interface::Ask;
@@ -16,11 +18,16 @@ use rustix::process::{Pid, Signal, kill_process};
 use zeroize::Zeroizing;
 
 use super::serve::{Agent, Missing};
+use crate::child;
+
+pub(super) use folder::remove_leftovers;
 
 /// File systems in memory: their magic numbers in the kernel's `magic.h`.
 const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
 /// Longest wait for a command.
 const COMMAND: Duration = Duration::from_secs(60);
+/// Longest file with the number of a process, in bytes.
+const MAX_PID_FILE: u64 = 64;
 /// Time to the next attempt when a secret could not be read.
 const AGAIN: Duration = Duration::from_secs(5);
 
@@ -168,14 +175,12 @@ impl Rendered {
     /// Replaces the file, unless it is as it should be. Returns whether it was replaced.
     fn write(&self, content: &[u8]) -> Result<bool, String> {
         let FileSettings { path, mode, uid, gid, .. } = &self.settings;
-        if self.is_current(content) {
+        if let Some(file) = self.current(content) {
             // Its time says when it was last found right.
-            let file = std::fs::File::open(path);
-            let touched = file.and_then(|file| file.set_modified(SystemTime::now()));
+            let touched = file.set_modified(SystemTime::now());
             return touched.map(|()| false).map_err(|error| error.to_string());
         }
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
+        let folder = folder::of(path);
         if !self.settings.allow_disk && !is_in_memory(folder)? {
             return Err(format!(
                 "{} is on a disk, which may keep what is deleted: use a tmpfs such as /run, or say allow_disk = true",
@@ -184,7 +189,7 @@ impl Rendered {
         }
         let replace = || -> std::io::Result<()> {
             // Only this process can read it until it is complete.
-            let mut file = tempfile::Builder::new().prefix(".outlast-").tempfile_in(folder)?;
+            let mut file = folder::temporary(folder)?;
             file.write_all(content)?;
             // The owner first: a change of owner takes bits off the mode.
             fchown(file.as_file(), *uid, *gid)?;
@@ -199,19 +204,26 @@ impl Rendered {
 
     /// Time since the file was last found right.
     fn age(&self) -> Duration {
-        let modified = std::fs::metadata(&self.settings.path).and_then(|found| found.modified());
-        modified.ok().and_then(|time| time.elapsed().ok()).unwrap_or(Duration::MAX)
+        let found = std::fs::symlink_metadata(&self.settings.path);
+        let modified = found.ok().filter(std::fs::Metadata::is_file).map(|found| found.modified());
+        let time = modified.and_then(Result::ok);
+        time.and_then(|time| time.elapsed().ok()).unwrap_or(Duration::MAX)
     }
 
-    fn is_current(&self, content: &[u8]) -> bool {
+    /// The file, if it is as it should be. All is asked of one descriptor: what is at the path may change meanwhile.
+    fn current(&self, content: &[u8]) -> Option<std::fs::File> {
         let FileSettings { path, mode, uid, gid, .. } = &self.settings;
-        let Ok(found) = std::fs::symlink_metadata(path) else { return false };
-        let fits = found.is_file()
-            && found.len() == content.len() as u64
+        let (file, found) = folder::open(path).ok()?;
+        let len = u64::try_from(content.len()).ok()?;
+        let fits = found.len() == len
             && found.mode() & 0o7777 == *mode
             && uid.is_none_or(|uid| uid == found.uid())
             && gid.is_none_or(|gid| gid == found.gid());
-        fits && std::fs::read(path).map(Zeroizing::new).is_ok_and(|old| *old == content)
+        // One byte more shows that it has grown; with the room from the start, nothing is copied.
+        let mut old = Zeroizing::new(Vec::with_capacity(content.len() + 1));
+        let is_same =
+            fits && (&file).take(len + 1).read_to_end(&mut old).is_ok() && *old == content;
+        is_same.then_some(file)
     }
 
     async fn notify(&self) {
@@ -228,7 +240,12 @@ impl Notify {
     fn run(&self) -> Result<(), String> {
         match self {
             Self::Signal { signal, pid_file } => {
-                let text = std::fs::read_to_string(pid_file).map_err(|error| error.to_string())?;
+                // The program that writes it may be another user's.
+                let (file, _) =
+                    folder::open(pid_file).map_err(|error| format!("pid_file: {error}"))?;
+                let mut text = String::new();
+                let read = file.take(MAX_PID_FILE).read_to_string(&mut text);
+                read.map_err(|error| format!("pid_file: {error}"))?;
                 let number = text.trim().parse::<i32>().ok().filter(|number| *number > 1);
                 let pid =
                     number.and_then(Pid::from_raw).ok_or("there is no process id in pid_file")?;
@@ -244,21 +261,10 @@ impl Notify {
                     .env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
                 command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
                 let mut child = command.spawn().map_err(|error| error.to_string())?;
-                let begun = Instant::now();
-                loop {
-                    match child.try_wait().map_err(|error| error.to_string())? {
-                        Some(status) if status.success() => return Ok(()),
-                        Some(status) => return Err(format!("the command failed: {status}")),
-                        None if begun.elapsed() > COMMAND => {
-                            let _ = child.kill();
-                            let _ = child.wait();
-                            return Err(format!(
-                                "the command took longer than {} s",
-                                COMMAND.as_secs()
-                            ));
-                        }
-                        None => std::thread::sleep(Duration::from_millis(50)),
-                    }
+                match child::wait(&mut child, COMMAND).map_err(|error| error.to_string())? {
+                    Some(status) if status.success() => Ok(()),
+                    Some(status) => Err(format!("the command failed: {status}")),
+                    None => Err(format!("the command took longer than {} s", COMMAND.as_secs())),
                 }
             }
         }
@@ -288,3 +294,6 @@ fn is_in_memory(folder: &Path) -> Result<bool, String> {
     let kind = found.f_type as i64;
     Ok(IN_MEMORY.contains(&kind))
 }
+
+#[cfg(test)]
+mod tests;

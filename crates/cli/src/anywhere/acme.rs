@@ -1,31 +1,22 @@
-//! An ACME client: carries the messages of a machine that enrols, and answers http-01.
+//! An ACME client: carries the messages of a machine that enrols.
 
-use std::collections::HashMap;
-use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use http::request::Parts;
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Request, Response};
 use outlast_agent::acme::Signer;
 use outlast_crypto::Secret;
-use outlast_net::local::{Answers, Local, Origin};
 use serde_json::{Value, json};
 
+use super::challenge::Solver;
 use super::{Link, LinkError, TIMEOUT};
 use crate::endpoint::address;
 use crate::failure::Failure;
-use crate::listeners::listen_at;
 
-/// Where the answers to http-01 are (RFC 8555, section 8.3).
-const CHALLENGES: &str = "/.well-known/acme-challenge/";
 /// Pause between two questions whether something is done, and how many there are.
 const PAUSE: Duration = Duration::from_secs(1);
 const QUESTIONS: usize = 120;
-/// Connections of validators at the same time.
-const CONNECTIONS: usize = 64;
 const JOSE: &str = "application/jose+json";
 
 /// A conversation with an ACME server.
@@ -43,10 +34,6 @@ struct Said {
     location: Option<String>,
     body: Vec<u8>,
 }
-
-/// The answers to challenges, by token.
-#[derive(Default)]
-struct Tokens(Mutex<HashMap<String, String>>);
 
 impl<'a> Conversation<'a> {
     /// Reads the directory.
@@ -104,7 +91,7 @@ impl<'a> Conversation<'a> {
         &mut self,
         names: &[String],
         request: &[u8],
-        listen: SocketAddr,
+        solver: &Solver,
     ) -> Result<Vec<u8>, Failure> {
         let identifiers: Vec<_> =
             names.iter().map(|name| json!({ "type": "dns", "value": name })).collect();
@@ -114,7 +101,7 @@ impl<'a> Conversation<'a> {
             said.location.clone().ok_or_else(|| Failure::new("the order has no URL"))?;
         let order = said.json()?;
         for url in order["authorizations"].as_array().into_iter().flatten() {
-            self.authorize(url.as_str().unwrap_or_default(), listen).await?;
+            self.authorize(url.as_str().unwrap_or_default(), solver).await?;
         }
         let finalize = text(&order, "finalize")?;
         let csr = json!({ "csr": URL_SAFE_NO_PAD.encode(request) });
@@ -130,7 +117,7 @@ impl<'a> Conversation<'a> {
         Ok(self.post(&certificate, None).await?.body)
     }
 
-    async fn authorize(&mut self, url: &str, listen: SocketAddr) -> Result<(), Failure> {
+    async fn authorize(&mut self, url: &str, solver: &Solver) -> Result<(), Failure> {
         let authorization = self.post(url, None).await?.json()?;
         // The names of some endpoints are validated once and for all.
         if authorization["status"] == "valid" {
@@ -138,23 +125,23 @@ impl<'a> Conversation<'a> {
         }
         let name = authorization["identifier"]["value"].as_str().unwrap_or_default().to_owned();
         let challenges = authorization["challenges"].as_array().cloned().unwrap_or_default();
-        let challenge = challenges.iter().find(|challenge| challenge["type"] == "http-01");
+        let kind = solver.kind();
+        let challenge = challenges.iter().find(|challenge| challenge["type"] == kind);
         let challenge = challenge.ok_or_else(|| {
-            Failure::new(format!("{name} cannot be validated by http-01"))
-                .hint("have the names of the endpoint validated beforehand")
+            let offered: Vec<_> =
+                challenges.iter().filter_map(|challenge| challenge["type"].as_str()).collect();
+            Failure::new(format!("{name} cannot be validated by {kind}"))
+                .hint(format!("the server offers {} for it: see --challenge", offered.join(", ")))
         })?;
         let token = text(challenge, "token")?;
-        let tokens = Arc::new(Tokens::default());
         let answer = self.key.key_authorization(&token);
-        tokens.0.lock().unwrap_or_else(PoisonError::into_inner).insert(token, answer);
-        let (listener, _) = listen_at(listen, "--listen")?;
-        let serving = tokio::spawn(Local::new(tokens, CONNECTIONS).tcp(listener));
+        let presented = solver.present(&name, token, answer).await?;
         let outcome = async {
             self.post(&text(challenge, "url")?, Some(&json!({}))).await?;
             self.settled(url, &["pending"]).await
         };
         let outcome = outcome.await;
-        serving.abort();
+        presented.withdraw().await;
         let authorization = outcome?;
         if authorization["status"] == "valid" {
             return Ok(());
@@ -162,8 +149,7 @@ impl<'a> Conversation<'a> {
         let challenges = authorization["challenges"].as_array().cloned().unwrap_or_default();
         let reason = challenges.iter().find(|challenge| challenge["error"].is_object());
         let reason = reason.map_or_else(String::new, |challenge| problem(&challenge["error"]));
-        Err(Failure::new(format!("{name} was not validated: {reason}"))
-            .hint("the server must reach this machine under the name, at port 80 or where its settings say"))
+        Err(Failure::new(format!("{name} was not validated: {reason}")).hint(solver.hint()))
     }
 
     /// Asks until the object has another status than these.
@@ -274,22 +260,4 @@ fn problem(value: &Value) -> String {
     let detail = value["detail"].as_str().unwrap_or_default();
     let line: String = format!("{kind}: {detail}").chars().filter(|c| !c.is_control()).collect();
     line.chars().take(500).collect()
-}
-
-impl Answers for Tokens {
-    type Caller = ();
-
-    fn connected(&self, _: Origin) {}
-
-    async fn answer(&self, (): &(), head: Parts, _: bool) -> Response<Secret> {
-        let tokens = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let token = head.uri.path().strip_prefix(CHALLENGES);
-        let found = token.and_then(|token| tokens.get(token));
-        let mut response =
-            Response::new(Secret::new(found.cloned().unwrap_or_default().into_bytes()));
-        if found.is_none() {
-            *response.status_mut() = StatusCode::NOT_FOUND;
-        }
-        response
-    }
 }

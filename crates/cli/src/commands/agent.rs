@@ -3,7 +3,6 @@
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 use tokio::net::UnixListener;
 
 use super::proxy::Signals;
@@ -13,7 +12,7 @@ use crate::agent::{Listeners, Running};
 use crate::failure::Failure;
 use crate::listeners::{listen_at, raise_open_files};
 use crate::profile::Connection;
-use crate::{output, runtime};
+use crate::{dumps, output, runtime};
 
 /// Arguments of `agent`.
 #[derive(clap::Args)]
@@ -40,7 +39,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         None => PathBuf::new(),
     };
     // Before a secret is read: neither a debugger of the same user nor a core dump may have it.
-    no_dumps();
+    dumps::refuse();
     let settings = file.settings(&base, &arguments.connection, arguments.mode.as_deref())?;
     start_log(arguments.log.as_deref().unwrap_or(&settings.log))?;
     raise_open_files();
@@ -104,9 +103,4 @@ fn listen_unix(path: &Path, mode: u32) -> Result<UnixListener, Failure> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
         .map_err(|error| failed(&error))?;
     Ok(listener)
-}
-
-fn no_dumps() {
-    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
-    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
 }

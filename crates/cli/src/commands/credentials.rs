@@ -8,6 +8,7 @@ mod update;
 use std::path::PathBuf;
 
 use crate::anywhere::{self, Link, Sessions};
+use crate::dumps;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::profile::{Connection, Reach};
@@ -71,6 +72,8 @@ impl Arguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments, _: Output) -> Result<(), Failure> {
+    // Before the machine's private key is read.
+    dumps::refuse();
     let runtime = runtime()?;
     runtime.block_on(async {
         match arguments.command {

@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::listeners::raise_open_files;
 use crate::proxy_config::{Destination, Upstream, duration, row};
 use crate::tls::default_names;
-use crate::{files, output, values};
+use crate::{dumps, files, output, values};
 
 /// Arguments of `forward`.
 #[derive(clap::Args)]
@@ -86,6 +86,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             .hint("listen at 127.0.0.1 or ::1, or add --allow-remote")
             .about("listen"));
     }
+    // Before a private key is read.
+    dumps::refuse();
     start_log(arguments.log.as_deref().unwrap_or("warn"))?;
     raise_open_files();
     let door = arguments.local_door()?;

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::listeners::raise_open_files;
 use crate::proxy_config::{Common, File, Listener, duration};
 use crate::settings::{self, Located};
-use crate::{ledger_options, metrics_options, output, values};
+use crate::{dumps, ledger_options, metrics_options, output, values};
 
 /// The options of one listener. They are refused together with a settings file, which has the same ones for each
 /// listener.
@@ -85,6 +85,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         }
         None => (Source::Flags(Box::new(arguments.listener)), File::default()),
     };
+    // Before a private key is read.
+    dumps::refuse();
     start_log(&arguments.log.or(file.log).unwrap_or_else(|| "info".into()))?;
     raise_open_files();
     let grace = arguments.grace.or(file.grace).map_or(Ok(limits::GRACE), duration)?;

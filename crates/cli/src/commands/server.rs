@@ -17,7 +17,7 @@ use crate::running::{Listen, Network, Revocation, Running, Upkeep};
 use crate::settings::Settings;
 use crate::tls::Tls;
 use crate::{
-    acme, audit_options, backup_schedule, ledger_options, limits_options, listeners,
+    acme, audit_options, backup_schedule, dumps, ledger_options, limits_options, listeners,
     metrics_options, output, public_certificates,
 };
 
@@ -47,6 +47,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let settings = arguments.settings()?;
     let folder = &arguments.data;
     start_log(&settings.log.log())?;
+    if !settings.process.allow_dumps() {
+        // Before the root key is read.
+        dumps::refuse();
+    }
     let provider = Provider::choose(settings.store.root_key.as_ref(), folder)?;
     let of_network = settings.network;
     let revocation = Revocation {

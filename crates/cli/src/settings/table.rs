@@ -251,6 +251,15 @@ settings! {
     }
 }
 
+settings! {
+    /// The server as a process.
+    file Process in "process" {
+        /// Whether a debugger of the same user may read the server's memory, and a crash may write it to a core dump: it
+        /// contains keys [default: {}].
+        allow_dumps: bool = false;
+    }
+}
+
 /// Section whose keys are the names of quotas (`outlast_domain::quotas`).
 pub(super) const LIMITS: &str = "limits";
 
@@ -334,6 +343,7 @@ groups! {
     #[arg(skip)] buckets: Buckets,
     #[arg(skip)] rotation: Rotation,
     #[arg(skip)] roles_anywhere: RolesAnywhere,
+    #[arg(skip)] process: Process,
 }
 
 #[cfg(test)]

@@ -66,6 +66,11 @@ fn what_describes_everybody_or_nothing_is_refused() {
     assert!(rule("[[caller]]\nuser = 7\nsecrets = ['a']").is_ok());
     assert!(rule("[[caller]]\nuser = 7").unwrap_err().contains("no secret"));
     assert!(rule("[[caller]]\nsecrets = ['*']").unwrap_err().contains("every program"));
+    let text = "[[caller]]\nexecutable = '/usr/bin/app'\nsecrets = ['a']";
+    assert!(rule(text).unwrap_err().contains("names /usr/bin/app and no user"));
+    for more in ["user = 7", "group = 7"] {
+        assert!(rule(&format!("{text}\n{more}")).is_ok(), "{more}");
+    }
     assert!(rule("[[caller]]\nuser = 'nobody-of-this-name'\nsecrets = ['a']").is_err());
     assert_eq!(rule("[[caller]]\nuser = 'root'\nsecrets = ['a']").unwrap().uid, Some(0));
 }

@@ -26,7 +26,7 @@ use crate::data::{self, store_failure};
 use crate::failure::Failure;
 use crate::output::{self, Output};
 use crate::root_key::Provider;
-use crate::{listeners, values};
+use crate::{dumps, listeners, values};
 
 /// Arguments of `audit witness`.
 #[derive(clap::Args)]
@@ -192,6 +192,8 @@ fn list(arguments: &Key, output: Output) -> Result<(), Failure> {
 }
 
 fn serve(arguments: &Serve) -> Result<(), Failure> {
+    // Before its key is read.
+    dumps::refuse();
     start_log(&arguments.log)?;
     require(&arguments.data)?;
     let lock = FolderLock::acquire(&arguments.data.join("witness.lock")).map_err(store_failure)?;

@@ -1,6 +1,6 @@
 //! `outlast credentials enroll`: a machine makes its ML-DSA key, gets its certificate by ACME, and renews it.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,15 +14,20 @@ use outlast_pki::object::{Kind, Object};
 use outlast_pki::{object, pem, time};
 
 use crate::anywhere::acme::{Conversation, split};
+use crate::anywhere::challenge::Solver;
 use crate::anywhere::{Link, located, secret_line};
 use crate::commands::proxy::Signals;
 use crate::commands::server::start_log;
-use crate::failure::Failure;
+use crate::failure::{Failure, USAGE};
 use crate::profile::Reach;
 use crate::{files, output, values};
 
 /// Largest file that is read, in bytes.
 const MAX_FILE: usize = 1 << 20;
+/// Types of challenges.
+const HTTP: &str = "http-01";
+const TLS_ALPN: &str = "tls-alpn-01";
+const DNS: &str = "dns-01";
 /// Type of account keys.
 const ACCOUNT_KEY: &str = "ML_DSA_65";
 /// Pause before the next look at the certificate, and after a failure.
@@ -56,9 +61,16 @@ pub(crate) struct Arguments {
     /// File with its key, base64url.
     #[arg(long, value_name = "FILE", requires = "eab_kid")]
     eab_key_file: Option<PathBuf>,
-    /// Address and port at which http-01 is answered while a name is validated.
-    #[arg(long, default_value = "0.0.0.0:80", value_parser = values::address)]
-    listen: SocketAddr,
+    /// How the names are validated: http-01, tls-alpn-01 or dns-01 [default: http-01, or dns-01 with --dns-hook].
+    #[arg(long, value_name = "TYPE", value_parser = [HTTP, TLS_ALPN, DNS], hide_possible_values = true)]
+    challenge: Option<String>,
+    /// Address and port at which http-01 or tls-alpn-01 is answered while a name is validated [default: 0.0.0.0:80, for
+    /// tls-alpn-01 0.0.0.0:443].
+    #[arg(long, value_name = "ADDRESS", value_parser = values::address, conflicts_with = "dns_hook")]
+    listen: Option<SocketAddr>,
+    /// Program that answers dns-01, called as PROGRAM present|cleanup NAME VALUE: NAME is the TXT record's, VALUE its text.
+    #[arg(long, value_name = "PROGRAM")]
+    dns_hook: Option<PathBuf>,
     /// Get or renew the certificate if it is time, and end; otherwise stay and renew it when a third of its life is left.
     #[arg(long)]
     once: bool,
@@ -82,6 +94,7 @@ pub(crate) struct Arguments {
 /// Gets a certificate, and renews it until SIGTERM or SIGINT.
 pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     start_log(arguments.log.as_deref().unwrap_or("info"))?;
+    let solver = arguments.solver()?;
     let mut signals = Signals::new()?;
     let mut is_first = true;
     loop {
@@ -90,7 +103,7 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
         let is_due = arguments.force || due.is_none_or(|due| now >= due);
         let mut pause = LOOK;
         if is_due {
-            match arguments.enroll().await {
+            match arguments.enroll(&solver).await {
                 Ok(not_after) => {
                     let end = time::rfc3339(not_after);
                     let place = arguments.certificate.display();
@@ -119,6 +132,24 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 impl Arguments {
+    /// How names are validated.
+    fn solver(&self) -> Result<Solver, Failure> {
+        let at = |port: u16| {
+            self.listen.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)))
+        };
+        match (self.challenge.as_deref(), &self.dns_hook) {
+            (None | Some(HTTP), None) => Ok(Solver::Http(at(80))),
+            (Some(TLS_ALPN), None) => Ok(Solver::TlsAlpn(at(443))),
+            (None | Some(DNS), Some(hook)) => Ok(Solver::Dns(hook.clone())),
+            (_, None) => Err(Failure::new("dns-01 needs a program that writes the TXT record")
+                .hint("give --dns-hook PROGRAM")
+                .code(USAGE)),
+            (Some(other), Some(_)) => Err(Failure::new(format!("--dns-hook is not for {other}"))
+                .hint("leave one of the two out")
+                .code(USAGE)),
+        }
+    }
+
     /// When the certificate must be renewed; `None` if there is none yet.
     fn due(&self) -> Result<Option<i64>, Failure> {
         if !files::exists(&self.certificate)? || !files::exists(&self.private_key)? {
@@ -133,7 +164,7 @@ impl Arguments {
     }
 
     /// Gets a certificate; returns its end.
-    async fn enroll(&self) -> Result<i64, Failure> {
+    async fn enroll(&self, solver: &Solver) -> Result<i64, Failure> {
         let account_key = self.account_key.clone().unwrap_or_else(|| {
             let mut name = self.private_key.clone().into_os_string();
             name.push(".account");
@@ -158,7 +189,7 @@ impl Arguments {
         conversation.account(binding.as_ref().map(|(id, key)| (id.as_str(), key))).await?;
         let request = machine.request(&self.names);
         let request = request.map_err(|error| Failure::new(error.to_string()))?;
-        let chain = conversation.certificate(&self.names, &request, self.listen).await?;
+        let chain = conversation.certificate(&self.names, &request, solver).await?;
         let certificates = pem::read_certificates(&chain)?;
         let first = certificates.first().map(|der| Certificate::parse(der)).transpose()?;
         let leaf = first.ok_or_else(|| Failure::new("the ACME server sent no certificate"))?;
