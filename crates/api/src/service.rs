@@ -5,6 +5,7 @@ mod answers;
 mod bucket;
 mod clock;
 mod elsewhere;
+pub mod events;
 mod housekeeping;
 mod plain;
 mod publish;

@@ -57,7 +57,7 @@ fn import_as(fixture: &Fixture, who: &Who, key: &str, material: &[u8], more: Val
     fixture.kms_as(who, "ImportKeyMaterial", body)
 }
 
-fn import(fixture: &Fixture, key: &str, material: &[u8], more: Value) -> Answer {
+pub fn import(fixture: &Fixture, key: &str, material: &[u8], more: Value) -> Answer {
     import_as(fixture, &Who::admin(), key, material, more)
 }
 
@@ -65,7 +65,7 @@ fn empty_key(fixture: &Fixture, spec: &str, usage: &str) -> String {
     fixture.key(json!({ "KeySpec": spec, "KeyUsage": usage, "Origin": "EXTERNAL" }))
 }
 
-fn symmetric(fixture: &Fixture) -> String {
+pub fn symmetric(fixture: &Fixture) -> String {
     empty_key(fixture, "SYMMETRIC_DEFAULT", "ENCRYPT_DECRYPT")
 }
 

@@ -41,6 +41,8 @@ mod causes;
 mod clock;
 mod condition_keys;
 mod elsewhere;
+mod events;
+mod events_outbox;
 mod forged;
 mod haste;
 mod housekeeping;

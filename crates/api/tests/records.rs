@@ -32,7 +32,7 @@ use outlast_domain::records::{self, KINDS, Protection, Sample};
 use outlast_domain::seal::migration::{self, State};
 use outlast_domain::seal::rotation::{self, NewKek};
 use outlast_domain::seal::{CANARY, RootKey, SoftwareKek, read_record};
-use outlast_domain::settings::{PublicCertificates, Settings};
+use outlast_domain::settings::{EventTarget, Events, PublicCertificates, Settings};
 use outlast_domain::work::Work;
 use outlast_domain::{audit, check, identity, register};
 use outlast_store::faulty::FaultyStore;
@@ -75,6 +75,10 @@ fn established() -> Fixture {
     service.set_settings(Settings {
         revocation_url: Some("http://pki.example:8080".into()),
         service_url: "https://localhost:8443".into(),
+        events: Events {
+            targets: vec![EventTarget { name: "target".into(), ..EventTarget::default() }],
+            ..Events::default()
+        },
         ..Settings::default()
     });
     let now = std::cell::Cell::new(NOW);
@@ -101,6 +105,8 @@ fn fill_kms(fixture: &Fixture) {
         "KeyId": import, "WrappingAlgorithm": "RSAES_OAEP_SHA_256", "WrappingKeySpec": "RSA_2048",
     });
     fixture.kms("GetParametersForImport", parameters).unwrap();
+    let ends = fixture.key(json!({}));
+    fixture.kms("ScheduleKeyDeletion", json!({ "KeyId": ends })).unwrap();
     let trust = policy(json!([{
         "Effect": "Allow", "Principal": { "AWS": ACCOUNT }, "Action": "sts:*",
     }]));

@@ -41,7 +41,7 @@ fn failed(fixture: &Fixture, call: &Call) {
 }
 
 /// Does what a function does in this step.
-fn act(fixture: &Fixture, call: &Call) {
+pub fn act(fixture: &Fixture, call: &Call) {
     match call.step.name() {
         "createSecret" => {
             let put = json!({

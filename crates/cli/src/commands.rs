@@ -5,6 +5,7 @@ pub(crate) mod audit;
 pub(crate) mod backup;
 pub(crate) mod cert;
 pub(crate) mod credentials;
+pub(crate) mod events;
 pub(crate) mod forward;
 pub(crate) mod init;
 pub(crate) mod inspect;

@@ -7,7 +7,7 @@ use clap::{Command, CommandFactory, Error};
 const GROUPS: &[(&str, &[&str])] = &[
     ("Serve", &["init", "server", "settings", "proxy", "forward"]),
     ("On the machines that use it", &["agent", "credentials"]),
-    ("Administer", &["principal", "audit", "root-key", "backup", "restore", "store"]),
+    ("Administer", &["principal", "audit", "root-key", "backup", "restore", "store", "events"]),
     ("Endpoints: what is negotiated, and by whom", &["policy", "ledger"]),
     ("Signatures and certificates", &["quickstart", "sign", "verify", "inspect", "cert"]),
     ("Measure", &["lab", "siege", "serve-echo"]),

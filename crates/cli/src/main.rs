@@ -18,6 +18,7 @@ mod described;
 mod digest;
 mod dumps;
 mod endpoint;
+mod events;
 mod heartbeat;
 mod help;
 mod http3;
@@ -27,6 +28,7 @@ mod listeners;
 mod location;
 mod metrics_options;
 mod objects;
+mod program;
 mod proxy_config;
 mod public_certificates;
 mod reload;
@@ -116,6 +118,8 @@ enum Command {
     /// Attack a new server while an honest client measures the effect; starts outlast-lab.
     #[command(disable_help_flag = true, disable_version_flag = true)]
     Siege(commands::lab::Arguments),
+    /// Try the targets of events.
+    Events(commands::events::Arguments),
     /// Manage users, roles, their policies and access keys.
     Principal(commands::principal::Arguments),
     /// Sign files with a KMS key; writes a detached CMS signature next to each.
@@ -210,6 +214,7 @@ fn main() -> ExitCode {
         Command::Ledger(arguments) => commands::ledger::run(&arguments, output),
         Command::Lab(arguments) => commands::lab::run(&[], &arguments, output),
         Command::Siege(arguments) => commands::lab::run(&["siege"], &arguments, output),
+        Command::Events(arguments) => commands::events::run(&arguments, output),
         Command::Principal(arguments) => commands::principal::run(&arguments, output),
         Command::Sign(arguments) => commands::sign::run(&arguments, output),
         Command::Verify(arguments) => commands::verify::run(&arguments, output),

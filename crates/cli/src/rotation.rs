@@ -3,25 +3,19 @@
 mod file;
 mod own;
 mod postgresql;
-mod program;
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_api::service::Service;
 use outlast_domain::identity::session::Issued;
 use outlast_domain::secrets::rotation::{Call, Outcome};
-use outlast_net::client::Connector;
 use outlast_net::invoke::invoke;
-use outlast_net::policy::Policy;
 use outlast_net::server::system_clock;
-use outlast_pki::pem;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use crate::failure::Failure;
-use crate::files;
+use crate::program;
 use file::{Function, Kind};
 
 pub(crate) use file::Functions;
@@ -155,12 +149,4 @@ fn environment(
         all.push(("AWS_SESSION_TOKEN", text(issued.token.expose())?));
     }
     Ok(all)
-}
-
-/// A connector that trusts the certificates of a PEM file.
-fn connector(path: &Path) -> Result<Connector, Failure> {
-    let roots = pem::read_certificates(&files::read(path, 4 << 20)?)
-        .map_err(|error| Failure::file(path, &error))?;
-    Connector::new(&Policy::default(), &roots)
-        .map_err(|error| Failure::new(format!("TLS cannot be configured: {error}")))
 }

@@ -10,6 +10,7 @@ use outlast_domain::settings::{KeyStorage, PublicCertificates, Settings};
 use outlast_ledger::{Observe, Observers};
 use outlast_net::acme::Validator;
 use outlast_net::door::{self, Door};
+use outlast_net::metrics::EventCounts;
 use outlast_net::plain::PlainServer;
 use outlast_net::quic::{self, HTTP3};
 use outlast_net::readiness::reading;
@@ -19,6 +20,7 @@ use outlast_net::tickets::Tickets;
 use crate::backup_schedule::Schedule;
 use crate::client_ca::Clients;
 use crate::data::Data;
+use crate::events::{self, Configured};
 use crate::failure::Failure;
 use crate::heartbeat::{self, Heart};
 use crate::http3::Http3;
@@ -116,11 +118,13 @@ pub(crate) struct Network {
     pub(crate) connections_per_peer: Option<usize>,
 }
 
-/// Background work for the audit log and for backups.
+/// Background work for the audit log, for backups and for events.
 #[derive(Default)]
 pub(crate) struct Upkeep {
     pub(crate) audit: audit_options::Settings,
     pub(crate) backups: Option<Schedule>,
+    /// Where events go.
+    pub(crate) events: Configured,
 }
 
 /// A server that runs in this process.
@@ -159,7 +163,7 @@ impl Running {
         ledger: ledger_options::Settings,
         upkeep: Upkeep,
     ) -> Result<Self, Failure> {
-        let Upkeep { audit, backups } = upkeep;
+        let Upkeep { audit, backups, events } = upkeep;
         data.service.publish_log(audit.publish, audit.readers.clone());
         let Network { listen, http3, connections_per_peer } = network;
         let (listener, address, udp) = listen_both(listen, http3)?;
@@ -191,6 +195,7 @@ impl Running {
             rotation_functions: Some(functions.names()),
             end_sessions_on_revocation: revocation.end_sessions,
             public_certificates: revocation.public_certificates,
+            events: events.wanted(),
         });
         data.service.set_ocsp_validity(revocation.ocsp_validity);
         let sink = buckets::sink(revocation.buckets, data.folder())?;
@@ -215,6 +220,8 @@ impl Running {
         if let (Some(kept), Some(backups)) = (&metrics, &backups) {
             kept.metrics.watch_backups(backups.failures());
         }
+        let counts = metrics.as_ref().filter(|_| events.has_targets());
+        let counts = EventCounts::new(counts.map(|kept| kept.metrics.as_ref()));
         let settings = door::Settings {
             listener: "api".into(),
             rules,
@@ -283,6 +290,7 @@ impl Running {
         let backups = backups.map(|schedule| tokio::spawn(schedule.run(data.clone())));
         let revocation = tokio::spawn(revocation_chores(data.clone()));
         let rotating = tokio::spawn(rotation::run(data.service.clone(), functions));
+        let telling = tokio::spawn(events::run(data.service.clone(), events, counts));
         let publishing = tokio::spawn(publishing(data.clone(), sink, stopped.clone()));
         let watch =
             tokio::spawn(watch.run(data.clone(), server.door.clone(), shows, names, clients));
@@ -304,6 +312,8 @@ impl Running {
             watch.abort();
             // Steps that have begun are repeated when their leases have ended.
             rotating.abort();
+            // So are deliveries.
+            telling.abort();
             if let Some(validating) = validating {
                 // The next server starts those attempts again.
                 validating.abort();

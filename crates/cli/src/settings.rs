@@ -14,6 +14,6 @@ mod value;
 pub(crate) use origin::{from, located, name_variable};
 pub(crate) use page::{manual, markdown};
 pub(crate) use table::{
-    Acm, Acme, Audit, Backup, Buckets, Clients, Ledger, Metrics, PORT, Settings, Store, Tls,
+    Acm, Acme, Audit, Backup, Buckets, Clients, Events, Ledger, Metrics, PORT, Settings, Store, Tls,
 };
-pub(crate) use value::Located;
+pub(crate) use value::{EventTarget, Located};

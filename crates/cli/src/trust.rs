@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use outlast_net::client::Connector;
+use outlast_net::policy::Policy;
 use outlast_pki::certificate::Certificate;
 use outlast_pki::path::NO_AUTHORITY;
 use outlast_pki::pem;
@@ -52,6 +54,12 @@ pub(crate) fn load(path: &Path) -> Result<Vec<Vec<u8>>, Failure> {
             .hint("certificates are files that end in .pem, .crt, .cer or .der"));
     }
     Ok(out)
+}
+
+/// A connector that trusts the certificates of a PEM file.
+pub(crate) fn connector(path: &Path) -> Result<Connector, Failure> {
+    Connector::new(&Policy::default(), &read(path)?)
+        .map_err(|error| Failure::new(format!("TLS cannot be configured: {error}")))
 }
 
 fn read(path: &Path) -> Result<Vec<Vec<u8>>, Failure> {

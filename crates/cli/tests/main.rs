@@ -34,6 +34,7 @@ mod crowd;
 mod dumps;
 mod endpoints;
 mod enroll;
+mod events;
 mod folder;
 mod forged;
 mod http3;

@@ -62,6 +62,10 @@ fn sample(row: &Row, n: usize) -> (String, String) {
         "true or false" => return ("true".to_owned(), "true".to_owned()),
         "table of lists" => return ("1=a,b".to_owned(), "{ 1 = ['b', 'a'] }".to_owned()),
         "table of tables" => return ("1/a=b".to_owned(), "{ 1 = { a = 'b' } }".to_owned()),
+        "table of targets" => {
+            let target = "{ a = { url = 'http://127.0.0.1:1/secret', ca_bundle = 'ca.pem' } }";
+            return ("a=http://127.0.0.1:1".to_owned(), target.to_owned());
+        }
         "list of paths" | "list of texts" => {
             return (format!("a{n},b{n}"), format!("['a{n}', 'b{n}']"));
         }
@@ -197,6 +201,8 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("rolesanywhere.end_sessions_on_revocation", "a", ""),
     ("rotation.functions", "{own}", ""),
     ("process.allow_dumps", "a", ""),
+    ("events.targets", "a", ""),
+    ("events.authority_days", "a", ""),
 ];
 
 /// Settings for which the server accepts every value at the start.

@@ -21,6 +21,7 @@ mod revocation;
 mod revoke;
 mod served;
 mod subject;
+mod told;
 mod validity;
 
 pub use access::authorize;
@@ -38,6 +39,7 @@ pub use revocation::{
 pub use revoke::{RevokeAt, revoke};
 pub use served::authority_certificate;
 pub use subject::Subject;
+pub use told::TELL;
 pub use validity::{Validity, ValidityType};
 
 use outlast_pki::templates::Template;

@@ -29,7 +29,9 @@ pub use import::{
     import_parameters,
 };
 pub use key::{NewKey, add_tags, create, describe, find, keys, remove_tags};
-pub use lifecycle::{ERASE_EXPIRED, cancel_deletion, disable, enable, schedule_deletion};
+pub use lifecycle::{
+    ERASE_EXPIRED, TELL_DELETIONS, cancel_deletion, disable, enable, schedule_deletion,
+};
 pub use managed::{Manager, SECRETS_MANAGER, managed_key};
 pub use operate::{
     CiphertextRef, EncryptionContext, Plaintext, PlaintextRef, decapsulate, decrypt,

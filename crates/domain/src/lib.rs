@@ -12,6 +12,7 @@ pub mod backup;
 pub mod ca;
 pub mod change;
 pub mod check;
+pub mod events;
 mod fault;
 pub mod heartbeat;
 pub mod identity;

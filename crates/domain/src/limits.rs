@@ -219,6 +219,20 @@ pub const MAX_ANCHOR_CERTIFICATES: usize = 100;
 pub const MAX_MAPPING_RULES: usize = 50;
 /// Certificates, and sets of instance properties, that are remembered of a subject. Ours.
 pub const MAX_SUBJECT_CREDENTIALS: usize = 10;
+/// How long an event is delivered again after failures, in milliseconds: EventBridge's 24 hours.
+pub const KEEP_EVENT_MS: i64 = 86_400_000;
+/// Events that wait for one target; the oldest beyond are given up. Ours, as are the following.
+pub const MAX_WAITING_EVENTS: u64 = 10_000;
+/// Events that one step reads or gives up.
+pub const EVENTS_PAGE: usize = 500;
+/// Characters of a text in an event.
+pub const MAX_EVENT_TEXT: usize = 1024;
+/// How long after an end it is still told, in milliseconds: 14 days, AWS's number for trust anchors.
+pub const ENDED_EVENT_MS: i64 = 14 * 86_400_000;
+/// How long it is remembered what was told, in milliseconds: 60 days, longer than any period in which it is told.
+pub const KEEP_EVENT_NOTE_MS: i64 = 60 * 86_400_000;
+/// Days before the end of a CA's certificate at which events begin by default.
+pub const AUTHORITY_EVENT_DAYS: u32 = 90;
 /// How far the clock may differ from its reference before sweeps stop, in milliseconds: five minutes, the same as the
 /// tolerance for signed requests. Ours, as are the following.
 pub const CLOCK_TOLERANCE_MS: i64 = 300_000;

@@ -1,8 +1,8 @@
 //! IAM Roles Anywhere: workloads outside exchange a signature by the key of an X.509 certificate for a session of a role.
 //!
 //! Source: "IAM Roles Anywhere User Guide" and its API reference. A trust anchor says which CAs are trusted, a profile which
-//! roles their certificates may begin sessions of; the trust policy of the role has the last word. Nothing is sent: notification
-//! settings are kept and shown, and CRLs are imported, never fetched.
+//! roles their certificates may begin sessions of; the trust policy of the role has the last word. CRLs are imported, never
+//! fetched.
 
 mod alias;
 mod attribute;
@@ -18,6 +18,7 @@ mod session;
 mod subject;
 mod tag_set;
 mod tags;
+mod told;
 mod trust_anchor;
 
 pub use crl::{
@@ -36,6 +37,7 @@ pub use session::{Asked, Begun, Presented, Trusted, authenticate, begin, note_re
 pub use subject::{Instance, Seen, Subject, decimal, find_subject, subjects};
 pub use tag_set::Tags;
 pub use tags::{TAGGABLE, Taggable, add_tags, remove_tags};
+pub use told::TELL;
 pub use trust_anchor::{
     NewTrustAnchor, SOURCES, Source, TrustAnchor, TrustAnchorUpdate, create_trust_anchor,
     find_trust_anchor, put_notifications, reset_notifications, set_trust_anchor_enabled,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::arn::Scope;
+use crate::limits;
 
 /// A standard for keeping the keys of CAs, by Private CA's name.
 ///
@@ -63,6 +64,40 @@ impl PublicCertificates {
     }
 }
 
+/// Events for programs outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Events {
+    /// Where they go.
+    pub targets: Vec<EventTarget>,
+    /// Days before the end of a CA's certificate at which its events begin.
+    pub authority_days: i64,
+}
+
+impl Default for Events {
+    fn default() -> Self {
+        Self { targets: Vec::new(), authority_days: limits::AUTHORITY_EVENT_DAYS.into() }
+    }
+}
+
+/// A target of events, as far as it decides which events are kept for it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EventTarget {
+    /// Its name, chosen by the operator.
+    pub name: String,
+    /// Sources of the events that it wants, such as `aws.acm`; empty for all.
+    pub sources: BTreeSet<String>,
+    /// `detail-type` of the events that it wants; empty for all.
+    pub detail_types: BTreeSet<String>,
+}
+
+impl EventTarget {
+    /// Whether it wants events with this source and `detail-type`.
+    pub fn wants(&self, source: &str, detail_type: &str) -> bool {
+        (self.sources.is_empty() || self.sources.contains(source))
+            && (self.detail_types.is_empty() || self.detail_types.contains(detail_type))
+    }
+}
+
 /// Where clients reach this server, and which standard it may claim.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
@@ -82,11 +117,28 @@ pub struct Settings {
     pub end_sessions_on_revocation: bool,
     /// Certificates whose requests name no CA.
     pub public_certificates: PublicCertificates,
+    /// Events for programs outside.
+    pub events: Events,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_target_wants_what_its_filters_name() {
+        let set = |name: &str| BTreeSet::from([name.to_owned()]);
+        let all = EventTarget::default();
+        let source = EventTarget { sources: set("aws.kms"), ..EventTarget::default() };
+        let both = EventTarget { detail_types: set("KMS CMK Deletion"), ..source.clone() };
+        for (kind, expected) in [
+            (("aws.kms", "KMS CMK Deletion"), [true, true, true]),
+            (("aws.kms", "KMS CMK Rotation"), [true, true, false]),
+            (("aws.acm", "KMS CMK Deletion"), [true, false, false]),
+        ] {
+            assert_eq!([&all, &source, &both].map(|target| target.wants(kind.0, kind.1)), expected);
+        }
+    }
 
     #[test]
     fn approved_domains_cover_what_is_below_them() {

@@ -42,7 +42,7 @@ pub struct Sweep {
 }
 
 /// Result of one step of a sweep.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Due {
     /// The keys of the records that are due.
     pub record_keys: Vec<String>,

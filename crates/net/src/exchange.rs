@@ -2,6 +2,7 @@
 //! has opened. A request that is dropped leaves nothing behind.
 
 use std::fmt::Display;
+use std::net::IpAddr;
 use std::pin::pin;
 
 use bytes::Bytes;
@@ -70,6 +71,12 @@ impl Origin {
             },
             authority: authority.as_str().to_owned(),
         })
+    }
+
+    /// Whether it is this machine.
+    pub(crate) fn is_loopback(&self) -> bool {
+        let host = self.host.as_str();
+        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
     }
 
     /// A request for a path and query on this server.

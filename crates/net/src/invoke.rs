@@ -5,14 +5,13 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::header::CONTENT_TYPE;
-use http::{Method, Uri};
+use http::HeaderValue;
+use http::header::HeaderName;
 use serde_json::Value;
 
 use crate::client::Connector;
-use crate::exchange::Origin;
 use crate::limits;
+use crate::post::Post;
 
 /// Calls the function at `url` with this event, and waits for its answer. `tls` is needed for `https://`.
 ///
@@ -24,20 +23,18 @@ pub async fn invoke(
     event: &Value,
     timeout: Duration,
 ) -> Result<(), String> {
-    let uri: Uri = url.parse().map_err(|_| "the URL of the function cannot be read".to_owned())?;
-    let origin = Origin::of(&uri).ok_or("the URL of the function is not of HTTP")?;
-    let target = uri.path_and_query().map_or("/", |target| target.as_str());
-    let request = origin
-        .request(Method::POST, target)
-        .header(CONTENT_TYPE, "application/json")
-        .header("x-amz-invocation-type", "RequestResponse")
-        .body(Bytes::from(event.to_string()))
-        .map_err(|error| error.to_string())?;
-    let exchange = origin.exchange(tls, request, |_| limits::MAX_FUNCTION_ANSWER);
-    let response = tokio::time::timeout(timeout, exchange)
-        .await
-        .map_err(|_| format!("the function did not answer within {} s", timeout.as_secs()))?
-        .map_err(|error| error.to_string())?;
+    let kind = HeaderName::from_static("x-amz-invocation-type");
+    let headers = vec![(kind, HeaderValue::from_static("RequestResponse"))];
+    let post = Post {
+        url,
+        tls,
+        headers,
+        json: event,
+        timeout,
+        max_answer: limits::MAX_FUNCTION_ANSWER,
+        whom: "the function",
+    };
+    let response = post.send().await?;
     let status = response.status();
     let answer: Value = serde_json::from_slice(response.body()).unwrap_or_default();
     let text = |name: &str| {

@@ -5,7 +5,7 @@
 //! What a peer may hold is in `slots` and `bodies`. [`certificate`] keeps the service's own TLS chain, and
 //! [`own_certificate`] reads one that the operator brings; [`tickets`] makes what sessions are resumed by;
 //! [`client_auth`] verifies the certificates of clients. [`client`] connects to any endpoint and tells what was negotiated,
-//! [`s3`] writes to buckets, [`local`] serves programs on the same machine, and [`fetch`] gets CRLs and OCSP responses over plain HTTP.
+//! [`s3`] writes to buckets, [`post`] reaches functions and targets of events, [`local`] serves programs on the same machine, and [`fetch`] gets CRLs and OCSP responses over plain HTTP.
 
 pub mod acme;
 mod activity;
@@ -30,6 +30,7 @@ pub mod own_certificate;
 mod peer;
 pub mod plain;
 pub mod policy;
+pub mod post;
 pub mod proxy;
 pub mod quic;
 pub mod readiness;

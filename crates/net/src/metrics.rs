@@ -5,6 +5,7 @@
 //! that the operator chose, and their number is limited too ([`table`]).
 
 mod agent;
+mod events;
 pub mod otlp;
 pub mod scrape;
 mod table;
@@ -23,6 +24,7 @@ use outlast_ledger::{End, Handshake, Observe, Outcome, Served};
 use outlast_negotiate::{Offer, Transport};
 
 pub use self::agent::AgentCounts;
+pub use self::events::EventCounts;
 pub(crate) use self::tally::{Action, Limit, Tally};
 
 use self::table::{Counter, Gauge, Instrument, Readable, Samples, Spread, Table, named};

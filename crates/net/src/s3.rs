@@ -1,7 +1,5 @@
 //! Writes objects to a bucket behind an endpoint that speaks S3, with path-style URLs: `https://endpoint/bucket/key`.
 
-use std::net::IpAddr;
-
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Uri};
 use outlast_api::service::Sink;
@@ -52,7 +50,7 @@ impl S3 {
         let bare = uri.filter(|uri| uri.path() == "/" && uri.query().is_none());
         let origin = bare.as_ref().and_then(Origin::of).filter(|_| !endpoint.contains('#'));
         let origin = origin.ok_or("it must be a scheme, a host and perhaps a port")?;
-        if !origin.is_tls && !allow_plain && !is_loopback(&origin.host) {
+        if !origin.is_tls && !allow_plain && !origin.is_loopback() {
             return Err("reports would go to another machine by plain HTTP".into());
         }
         Ok(Self { origin, connector, region, credentials, clock, handle })
@@ -103,8 +101,4 @@ impl Sink for S3 {
                 .unwrap_or_else(|_| Err(format!("{} does not answer", self.origin.authority)))
         })
     }
-}
-
-fn is_loopback(host: &str) -> bool {
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }

@@ -1,11 +1,11 @@
 //! Housekeeping: erases, rotates and forgets what is due.
 
 use outlast_domain::work::{Done, Sweep, Swept, Work};
-use outlast_domain::{Fault, acm, acme, ca, identity, kms, limits, secrets};
+use outlast_domain::{Fault, acm, acme, ca, events, identity, kms, limits, rolesanywhere, secrets};
 
 use super::Service;
 use super::alone::Did;
-use crate::ops::{ACM, ACM_PCA, KMS, SECRETS_MANAGER, STS};
+use crate::ops::{ACM, ACM_PCA, KMS, ROLES_ANYWHERE, SECRETS_MANAGER, STS};
 use crate::table::ServiceRow;
 
 /// The sweeps, and their services.
@@ -14,10 +14,12 @@ static SWEEPS: &[(&ServiceRow, Sweep)] = &[
     (&KMS, kms::ROTATE_DUE),
     (&KMS, kms::FORGET_EXPIRED),
     (&KMS, kms::REFILE_GRANTS),
+    (&KMS, kms::TELL_DELETIONS),
     (&STS, identity::session::FORGET_ENDED),
     (&SECRETS_MANAGER, secrets::ERASE_EXPIRED),
     (&ACM_PCA, ca::ERASE_EXPIRED),
     (&ACM_PCA, ca::FORGET_TOKENS),
+    (&ACM_PCA, ca::TELL),
     (&ACM, acme::CLEAN_UP),
     (&ACM, acme::EXPIRE_ORDERS),
     (&ACM, acme::FORGET_CERTIFICATES),
@@ -26,6 +28,11 @@ static SWEEPS: &[(&ServiceRow, Sweep)] = &[
     (&ACM, acme::FORGET_TOKENS),
     (&ACM, acm::FORGET_ENDED),
     (&ACM, acm::FORGET_TOKENS),
+    (&ACM, acm::TELL),
+    (&ROLES_ANYWHERE, rolesanywhere::TELL),
+    // Records of no service.
+    (&ACM, events::outbox::FORGET),
+    (&ACM, events::FORGET),
 ];
 
 /// Records that one step of a sweep reads.

@@ -8,6 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::client_ca::Clients;
 use crate::data::{self, Data};
+use crate::events::Configured;
 use crate::failure::Failure;
 use crate::http3::Http3;
 use crate::location::StoreLocation;
@@ -92,6 +93,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let upkeep = Upkeep {
         audit: audit_options::choose(settings.audit)?,
         backups: backup_schedule::choose(settings.backup)?,
+        events: Configured::choose(settings.events)?,
     };
     let quotas = limits_options::choose(&settings.limits)?;
     let data = Data::open(&location, &provider)?;

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::postgresql::{Database, Users};
 use crate::failure::Failure;
-use crate::files;
+use crate::{files, trust};
 
 /// Largest file, in bytes.
 const MAX_FILE: usize = 1 << 20;
@@ -125,7 +125,7 @@ impl Entry {
                         "a function at a URL has credentials of its own: leave role out",
                     ));
                 }
-                let tls = tls.as_deref().map(super::connector).transpose()?;
+                let tls = tls.as_deref().map(trust::connector).transpose()?;
                 if url.starts_with("https://") && tls.is_none() {
                     return Err(Failure::new("ca_bundle is needed to verify the URL's server"));
                 }

@@ -11,7 +11,7 @@ use outlast_net::acme;
 use serde::Deserialize;
 
 use super::row::{Group, Row, help};
-use super::value::Located;
+use super::value::{EventTargets, Located};
 use crate::values::{self, ListenAddress};
 
 /// Default port of the APIs.
@@ -244,6 +244,17 @@ settings! {
 }
 
 settings! {
+    /// Events for programs outside, in EventBridge's shape.
+    file Events in "events" {
+        /// Where events go, by a name of your choice: { pager = { url = "https://..." }, mail = { program = ["/usr/local/bin/mail"] } }.
+        /// See docs/guide/events.md [default: nowhere, and none are kept].
+        targets: EventTargets;
+        /// Days before the end of a private CA's certificate at which its daily events begin [default: {}].
+        authority_days: u32 = limits::AUTHORITY_EVENT_DAYS;
+    }
+}
+
+settings! {
     /// Sessions of workloads by certificate: IAM Roles Anywhere.
     file RolesAnywhere in "rolesanywhere" {
         /// Whether a revocation of a certificate also ends the sessions that run by it, not only new ones [default: {}].
@@ -342,6 +353,7 @@ groups! {
     #[arg(skip)] backup: Backup,
     #[arg(skip)] buckets: Buckets,
     #[arg(skip)] rotation: Rotation,
+    #[arg(skip)] events: Events,
     #[arg(skip)] roles_anywhere: RolesAnywhere,
     #[arg(skip)] process: Process,
 }

@@ -94,6 +94,58 @@ impl Value for BTreeMap<String, BTreeMap<String, String>> {
     }
 }
 
+/// Targets of events, by name.
+#[derive(Clone, Default, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct EventTargets(pub(crate) BTreeMap<String, EventTarget>);
+
+/// A target of events, unchecked.
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a target of events: a table with url or program")]
+pub(crate) struct EventTarget {
+    /// Where to post events.
+    pub(crate) url: Option<String>,
+    /// What to run instead, with its arguments.
+    pub(crate) program: Option<Vec<String>>,
+    /// PEM file with the certificates to trust.
+    pub(crate) ca_bundle: Option<PathBuf>,
+    /// File with a bearer token.
+    pub(crate) bearer_token_file: Option<PathBuf>,
+    /// Whether plain HTTP may leave this machine.
+    pub(crate) allow_plain: Option<bool>,
+    /// `source` of the events that are wanted.
+    pub(crate) sources: Option<BTreeSet<String>>,
+    /// `detail-type` of the events that are wanted.
+    pub(crate) detail_types: Option<BTreeSet<String>>,
+    /// Longest delivery.
+    pub(crate) timeout_seconds: Option<u32>,
+}
+
+impl Value for EventTargets {
+    const KIND: &'static str = "table of targets";
+
+    fn below(mut self, folder: &Path) -> Self {
+        for target in self.0.values_mut() {
+            for path in [&mut target.ca_bundle, &mut target.bearer_token_file].into_iter().flatten()
+            {
+                *path = folder.join(&path);
+            }
+        }
+        self
+    }
+
+    /// Without the paths of URLs: they may be secret.
+    fn shown(&self) -> String {
+        let where_to = |target: &EventTarget| match (&target.url, &target.program) {
+            (Some(url), _) => url.split('/').take(3).collect::<Vec<_>>().join("/"),
+            (None, Some(words)) => words.first().cloned().unwrap_or_default(),
+            (None, None) => String::new(),
+        };
+        let rows = self.0.iter().map(|(name, target)| format!("{name}={}", where_to(target)));
+        rows.collect::<Vec<_>>().join(" ")
+    }
+}
+
 /// Text that may contain a path, and the folder that the path is relative to.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(from = "String")]

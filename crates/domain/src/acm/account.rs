@@ -3,12 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::{AcmError, TokenUse};
+use crate::Fault;
 use crate::arn::Scope;
 use crate::identity::{Permit, action};
 use crate::work::Work;
 
 /// Default of [`Configuration::days_before_expiry`].
-const DEFAULT_DAYS: i64 = 45;
+pub(super) const DEFAULT_DAYS: i64 = 45;
 
 /// An account's settings in a region.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +51,12 @@ pub fn configure(
     }
     token.remember(work, "")?;
     Ok(work.put(&record_key(scope), &Configuration { days_before_expiry })?)
+}
+
+/// Days before the end of a certificate at which events of an account in a Region begin.
+pub(super) fn days_before_expiry(work: &mut Work<'_>, scope: &Scope) -> Result<i64, Fault> {
+    let stored = work.get::<Configuration>(&record_key(scope))?;
+    Ok(stored.map_or(DEFAULT_DAYS, |configuration| configuration.days_before_expiry))
 }
 
 fn record_key(scope: &Scope) -> String {

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::AcmError;
 use super::details::Details;
 use super::proof::{Ended, Public};
+use super::{AcmError, told};
 use crate::acme::queue;
 use crate::arn::{Arn, Scope};
 use crate::ca::{self, Authority, CaError, RevokeAt};
@@ -536,6 +536,7 @@ fn mark_revoked(
     certificate.record.revoked = Some(Revoked { at_ms, reason: reason.to_owned() });
     // A revoked certificate is not renewed.
     work.delete(&due_record_key(&certificate.scope, &certificate.record.id));
+    told::tell_revoked(work, certificate)?;
     certificate.save(work)
 }
 

@@ -6,10 +6,10 @@ use outlast_pki::key_forms::PrivateKey;
 use outlast_pki::{object, pem};
 use serde::{Deserialize, Serialize};
 
-use super::AcmError;
 use super::certificate::{self, Certificate, Origin, Record, Text, imported_record_key};
 use super::details::{Details, requestable};
 use super::tags::{Tags, check_tags};
+use super::{AcmError, told};
 use crate::arn::Scope;
 use crate::identity::{Permit, action};
 use crate::work::Work;
@@ -61,6 +61,7 @@ pub fn import(
         let parts = [scope.account.as_str(), &scope.region];
         work.admit::<AcmError>(&quotas::IMPORTED_CERTIFICATES, &parts)?;
     }
+    let action = if new.replaces.is_some() { "REIMPORT" } else { "IMPORT" };
     let record = match new.replaces {
         None => Record {
             id: ids::uuid()?,
@@ -105,6 +106,7 @@ pub fn import(
     };
     certificate::file(work, &certificate, &text)?;
     work.put(&imported_record_key(scope, &certificate.record.id), &Counted {})?;
+    told::tell_available(work, &certificate, action)?;
     Ok(certificate.arn())
 }
 

@@ -11,7 +11,7 @@ use super::certificate::{
 };
 use super::details::Details;
 use super::tags::check_tags;
-use super::{AcmError, leaf};
+use super::{AcmError, leaf, told};
 use crate::arn::Scope;
 use crate::ca::{Authority, Named, RevokeAt, Validity, ValidityType};
 use crate::identity::{Permit, action};
@@ -98,6 +98,7 @@ pub fn issue_for_acme(
     work.put(&ended_record_key(scope, &record.id), &ended)?;
     let certificate = Certificate { scope: scope.clone(), record };
     file(work, &certificate, &text)?;
+    told::tell_available(work, &certificate, "ISSUANCE")?;
     Ok(AcmeIssued { certificate, text })
 }
 

@@ -8,6 +8,7 @@ use super::certificate::{Certificate, RenewalSummary, due_record_key};
 use super::details::{Details, requestable};
 use super::failure_reason;
 use super::leaf::{Issuers, default_key, template_arn};
+use super::told;
 use crate::arn::Scope;
 use crate::ca::{self, Authority, CaError, permission};
 use crate::identity::access::by_permission;
@@ -210,6 +211,7 @@ fn replace(
     let names: Vec<_> = record.names().into_iter().map(str::to_owned).collect();
     let leaves = issuers.certify(work, ring, specs, &names, &certificate.scope.account)?;
     let record = &mut certificate.record;
+    let action = if record.is_issued() { "RENEWAL" } else { "ISSUANCE" };
     if record.is_issued() {
         record.renewal = Some(RenewalSummary {
             succeeded: true,
@@ -221,7 +223,8 @@ fn replace(
     record.issued_ms = Some(now_ms);
     record.exported = false;
     certificate.take(work, leaves, issuers)?;
-    Ok(schedule(work, certificate)?)
+    schedule(work, certificate)?;
+    Ok(told::tell_available(work, certificate, action)?)
 }
 
 fn key_spec(details: &Details) -> Result<&'static KeySpec, Fault> {

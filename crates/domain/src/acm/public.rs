@@ -13,7 +13,7 @@ use super::obtain::{self, Failed};
 use super::proof::{Ended, Method, NameStatus, Public};
 use super::request::all_names;
 use super::tags::check_tags;
-use super::{AcmError, TokenUse};
+use super::{AcmError, TokenUse, told};
 use crate::acme::queue;
 use crate::arn::Scope;
 use crate::ca::CaError;
@@ -264,6 +264,7 @@ pub(crate) fn looked(
             let reason = failed.reason().to_owned();
             if is_renewal {
                 // The names are proved again when the renewal is tried again.
+                told::tell_not_renewed(work, &certificate, &reason)?;
                 certificate.record.renewal = Some(RenewalSummary {
                     succeeded: false,
                     validating: false,

@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outlast_store::StoreError;
 
-use super::AcmError;
 use super::certificate::{self, Certificate, DUE, Origin, RenewalSummary, Status};
 pub use super::obtain::renewal_time;
 use super::obtain::{Failed, RenewalDue, attempt};
 use super::public::{self, Ready};
+use super::{AcmError, told};
 use crate::ca::CaError;
 use crate::identity::{Permit, action};
 use crate::keyring::KeyRing;
@@ -138,11 +138,13 @@ fn renew_due(work: &mut Work<'_>, record_key: &str, swept: &mut Swept) -> Result
         Ready::Now => {}
         Ready::Later => {
             certificate.save(work)?;
+            told::tell_not_renewed(work, &certificate, "PENDING_DOMAIN_VALIDATION")?;
             return work.put(record_key, &again);
         }
         Ready::Never => {
             certificate.record.renewal = Some(failed(Some(public::DENIED), now_ms));
             certificate.save(work)?;
+            told::tell_not_renewed(work, &certificate, public::DENIED)?;
             return work.put(record_key, &again);
         }
     }
@@ -153,6 +155,7 @@ fn renew_due(work: &mut Work<'_>, record_key: &str, swept: &mut Swept) -> Result
         Err(failed) => {
             certificate.record.renewal = Some(self::failed(Some(failed.reason()), now_ms));
             certificate.save(work)?;
+            told::tell_not_renewed(work, &certificate, failed.reason())?;
             work.put(record_key, &again)?;
         }
     }

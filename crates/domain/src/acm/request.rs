@@ -9,7 +9,7 @@ use super::certificate::{Certificate, Origin, Record};
 use super::details::{Details, requestable};
 use super::leaf::{Issuers, default_key};
 use super::tags::check_tags;
-use super::{AcmError, TokenUse, obtain, refused_by_authority};
+use super::{AcmError, TokenUse, obtain, refused_by_authority, told};
 use crate::arn::Scope;
 use crate::ca::{self, Authority};
 use crate::identity::{Permit, action};
@@ -92,6 +92,7 @@ pub fn request(
     let mut certificate = Certificate { scope: scope.clone(), record };
     certificate.take(work, leaves, &new.issuers)?;
     obtain::schedule(work, &certificate)?;
+    told::tell_available(work, &certificate, "ISSUANCE")?;
     let arn = certificate.arn();
     if let Some(token) = token {
         token.remember(work, &arn)?;

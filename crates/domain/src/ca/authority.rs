@@ -11,12 +11,12 @@ use outlast_pki::templates::CA_KEY_USAGE;
 use outlast_pki::{extensions, pem};
 use serde::{Deserialize, Serialize};
 
-use super::{CaError, Revocation, Subject, earlier_result, remember, token_record_key};
+use super::{CaError, Revocation, Subject, earlier_result, remember, token_record_key, told};
 use crate::arn::{Arn, Scope};
 use crate::identity::{Permit, action};
 use crate::keyring::KeyRing;
 use crate::work::{Page, Work};
-use crate::{Fault, ids, limits, quotas};
+use crate::{Fault, events, ids, limits, quotas};
 
 /// Root or subordinate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -452,6 +452,7 @@ pub fn create(
     work.put_secret(&material_record_key(scope, &record.id), &stored)?;
     work.put(&record_key(scope, &record.id), &record)?;
     let arn = arn(scope, &record.id);
+    told::tell_success(work, &events::AUTHORITY_CREATED, &arn, None)?;
     if let Some(token) = token {
         remember(work, &token, &new.request_digest, &arn)?;
     }

@@ -16,15 +16,14 @@ pub use record::{Made, der, made};
 use record::{der_record_key, made_record_key};
 use serde::{Deserialize, Serialize};
 
-use super::CaError;
 use super::authority::{Authority, Status, authority_by_id};
-use super::publish;
 use super::revocation::{Crl, Revoked, parts, revoked_prefix};
+use super::{CaError, publish, told};
 use crate::arn::Scope;
 use crate::keyring::KeyRing;
 use crate::settings::Settings;
 use crate::work::{Sweep, Swept, Work};
-use crate::{Fault, ids, limits};
+use crate::{Fault, events, ids, limits};
 
 /// Number of partitions of a partitioned CRL. Certificates contain the URL of theirs, so this can never change.
 pub const PARTITIONS: u8 = 64;
@@ -336,6 +335,7 @@ pub fn make(
     if how != How::Meanwhile {
         work.delete(record_key);
     }
+    told::tell_success(work, &events::CRL_GENERATED, &authority.arn(), None)?;
     swept.done(&scope, authority.arn(), "GenerateCRL");
     Ok(true)
 }

@@ -14,12 +14,12 @@ use outlast_pki::{lint, pem};
 use super::authority::{Authority, Kind, Status};
 use super::issued::{Issued, by_serial, record_key};
 use super::{
-    CaError, Subject, Validity, crl, earlier_result, names, ocsp, remember, token_record_key,
+    CaError, Subject, Validity, crl, earlier_result, names, ocsp, remember, token_record_key, told,
 };
 use crate::identity::{Permit, action};
 use crate::keyring::KeyRing;
 use crate::work::Work;
-use crate::{Fault, limits, quotas};
+use crate::{Fault, events, limits, quotas};
 
 /// Properties of a new certificate.
 pub struct NewCertificate<'a> {
@@ -226,6 +226,8 @@ impl Made {
             service: requester.service.map(str::to_owned),
             paired_with,
         };
+        let (authority_arn, arn) = (authority.arn(), self.arn(authority));
+        told::tell_success(work, &events::CERTIFICATE_ISSUED, &authority_arn, Some(arn))?;
         work.create(&record_key(authority, &self.serial), &issued)
     }
 }

@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::crl::record::{self, Made};
+use super::told;
 use crate::work::{Due, Work};
-use crate::{Fault, limits};
+use crate::{Fault, events, limits};
 
 /// A CRL that is to be written.
 #[derive(Serialize, Deserialize)]
@@ -76,10 +77,23 @@ pub fn crl_written(work: &mut Work<'_>, record_key: &str, written: bool) -> Resu
         work.delete(record_key);
         return Ok(());
     }
+    if pending.failures == 0 {
+        tell_failure(work, record_key)?;
+    }
     let failures = pending.failures.saturating_add(1);
     let wait = limits::FIRST_RETRY_MS.saturating_mul(1 << failures.min(16));
     let due_ms = work.now_ms() + wait.min(limits::LAST_RETRY_MS);
     work.put(record_key, &Pending { due_ms, failures })
+}
+
+/// Tells that a CRL is not in its bucket yet.
+fn tell_failure(work: &mut Work<'_>, record_key: &str) -> Result<(), Fault> {
+    let name = record_key.strip_prefix(PREFIX).unwrap_or_default();
+    let Some(made) = record::made(work, name)? else { return Ok(()) };
+    let Some(authority) = made.authority(work)? else { return Ok(()) };
+    // AWS's words.
+    let reason = Some("Failed to write CRL to S3. Check your S3 bucket permissions.");
+    told::tell_failure(work, &events::CRL_GENERATED, &authority.arn(), None, reason)
 }
 
 /// Marks the CRL of `record_key` to be written again: another CRL, or another server's write, came in between, so it

@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use super::authority::{Authority, arn};
 use super::issued::{Issued, issued_prefix};
 use super::revocation::{Revoked, revoked_prefix};
-use super::{CaError, Status};
+use super::{CaError, Status, told};
 use crate::arn::{Arn, Scope, shown_in};
 use crate::identity::{Permit, action};
 use crate::work::Work;
-use crate::{Fault, ids, limits};
+use crate::{Fault, events, ids, limits};
 
 /// Prefix of the reports that are requested and not written yet, each a [`Pending`].
 pub const PENDING_PREFIX: &str = "ca/report-pending/";
@@ -182,6 +182,11 @@ pub fn finish(work: &mut Work<'_>, record_key: &str, written: bool) -> Result<()
     if let Some(mut report) = work.get::<Report>(&pending.report)? {
         report.status = if written { ReportStatus::Success } else { ReportStatus::Failed };
         work.put(&pending.report, &report)?;
+        let (kind, arn, id) = (&events::REPORT_GENERATED, &pending.authority, Some(report.id));
+        match written {
+            true => told::tell_success(work, kind, arn, id)?,
+            false => told::tell_failure(work, kind, arn, id, None)?,
+        }
     }
     Ok(())
 }

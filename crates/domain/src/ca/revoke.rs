@@ -5,10 +5,10 @@ use outlast_pki::certificate::Certificate;
 use super::authority::{Authority, Status};
 use super::issued::by_serial;
 use super::revocation::{Revoked, canonical_serial, revoked_record_key};
-use super::{CaError, crl, epoch};
-use crate::Fault;
+use super::{CaError, crl, epoch, told};
 use crate::identity::{Permit, action};
 use crate::work::Work;
+use crate::{Fault, events};
 
 /// The permits to revoke a certificate, and its partner.
 #[derive(Clone, Copy)]
@@ -83,5 +83,7 @@ fn revoke_one(
         crl::mark_revoked(work, authority, &hex::decode(serial).unwrap_or_default())?;
     }
     epoch::put(work, authority.scope(), authority.id())?;
+    let (arn, certificate) = (authority.arn(), format!("{}/certificate/{serial}", authority.arn()));
+    told::tell_success(work, &events::CERTIFICATE_REVOCATION, &arn, Some(certificate))?;
     Ok(true)
 }

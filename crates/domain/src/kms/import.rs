@@ -13,7 +13,7 @@ use super::{KmsError, region};
 use crate::identity::{Permit, action};
 use crate::keyring::KeyRing;
 use crate::work::{Sweep, Swept, Work};
-use crate::{Fault, ids, limits};
+use crate::{Fault, events, ids, limits};
 
 /// Parameters that were given to an importer.
 #[derive(Debug, Serialize, Deserialize)]
@@ -221,6 +221,7 @@ pub(super) fn erase_expired(
         let record_key = key.material_record_key(&id);
         work.delete(&record_key);
         swept.erased.push(record_key);
+        key.tell(work, &events::MATERIAL_EXPIRED)?;
         swept.done(key.scope(), key.arn(), "DeleteExpiredKeyMaterial");
     }
     key.save(work)

@@ -2,8 +2,9 @@
 
 use super::record::{Deletion, Key, KeyState, Record, record_key, scope_of};
 use super::{KmsError, alias, grant, import, region, usage};
+use crate::events::{self, Fact, Told};
 use crate::identity::{Permit, action};
-use crate::work::{Sweep, Swept, Work};
+use crate::work::{Due, Sweep, Swept, Work};
 use crate::{Fault, limits};
 
 /// Enables a key.
@@ -57,6 +58,7 @@ pub fn schedule_deletion(
         key.record.deletion = Some(Deletion { at_ms, window_days });
     }
     key.save(work)?;
+    tell_deletion(work, &key)?;
     Ok(key)
 }
 
@@ -88,6 +90,41 @@ pub const ERASE_EXPIRED: Sweep = Sweep {
     handle: erase_expired,
 };
 
+/// Tells each day which keys are going to be erased, in all accounts and Regions.
+pub const TELL_DELETIONS: Sweep = Sweep { find: find_deletions, handle: tell_again };
+
+fn find_deletions(work: &Work<'_>, after: &str, limit: usize) -> Result<Due, Fault> {
+    if !events::is_wanted(work, &[&events::KEY_PENDING_DELETION]) {
+        return Ok(Due::default());
+    }
+    work.due("kms/key/", after, limit, |record: &Record, _| record.deletion.is_some())
+}
+
+fn tell_again(work: &mut Work<'_>, record_key: &str, _: &mut Swept) -> Result<(), Fault> {
+    let Some(record) = work.get::<Record>(record_key)? else { return Ok(()) };
+    let scope = scope_of(record_key).ok_or_else(|| Fault::Damaged(record_key.to_owned()))?;
+    let key = Key::new(&scope, record, work.now_ms())?;
+    tell_deletion(work, &key)
+}
+
+/// Tells that a key is going to be erased, once a day.
+pub(super) fn tell_deletion(work: &mut Work<'_>, key: &Key) -> Result<(), Fault> {
+    let now_ms = work.now_ms();
+    let Some(deletion) = key.deletion().filter(|deletion| deletion.at_ms > now_ms) else {
+        return Ok(());
+    };
+    let kind = &events::KEY_PENDING_DELETION;
+    if !events::is_news(work, kind, &key.arn(), events::day(now_ms))? {
+        return Ok(());
+    }
+    let facts = [
+        (Fact::KeyId, key.id().into()),
+        (Fact::Ends, Told::Time(deletion.at_ms)),
+        (Fact::DaysLeft, events::days_left(now_ms, deletion.at_ms).into()),
+    ];
+    events::tell(work, kind, key.scope(), vec![key.arn()], facts)
+}
+
 fn erase_expired(work: &mut Work<'_>, record_key: &str, swept: &mut Swept) -> Result<(), Fault> {
     // Read as part of the work, so that a cancellation in between wins. This is also how the keys of a set that are
     // erased at once see each other.
@@ -96,6 +133,7 @@ fn erase_expired(work: &mut Work<'_>, record_key: &str, swept: &mut Swept) -> Re
     let key = Key::new(&scope, record, work.now_ms())?;
     if is_over(&key.record, work.now_ms()) {
         erase(work, &key, swept)?;
+        key.tell(work, &events::KEY_DELETED)?;
         swept.done(&scope, key.arn(), "DeleteKey");
     } else if has_expired_material(&key.record, work.now_ms()) {
         import::erase_expired(work, key, swept)?;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::KmsError;
 use crate::Fault;
 use crate::arn::Scope;
+use crate::events::{self, Fact, Kind};
 use crate::identity::unique::UniqueIds;
 use crate::work::Work;
 
@@ -356,6 +357,12 @@ impl Key {
     /// Record key of the material with this id.
     pub(super) fn material_record_key(&self, material_id: &str) -> String {
         material_record_key(&self.scope, &self.record.id, material_id)
+    }
+
+    /// Tells what has become of the key.
+    pub(super) fn tell(&self, work: &mut Work<'_>, kind: &'static Kind) -> Result<(), Fault> {
+        let id = (Fact::KeyId, self.id().into());
+        events::tell(work, kind, &self.scope, vec![self.arn()], [id])
     }
 
     pub(super) fn save(&self, work: &mut Work<'_>) -> Result<(), Fault> {

@@ -4,7 +4,7 @@ use super::record::{Key, Material, Origin, Record, Rotation, scope_of};
 use super::{KmsError, region};
 use crate::identity::{Permit, action};
 use crate::work::{Page, Sweep, Swept, Work};
-use crate::{Fault, ids, limits};
+use crate::{Fault, events, ids, limits};
 
 /// `AUTOMATIC`
 const AUTOMATIC: &str = "AUTOMATIC";
@@ -184,6 +184,7 @@ fn rotate(work: &mut Work<'_>, key: &mut Key, kind: &str) -> Result<(), Fault> {
     material.id.clone_into(&mut key.record.material_id);
     key.record.materials.push(material);
     key.save(work)?;
+    key.tell(work, &events::KEY_ROTATED)?;
     region::spread_materials(work, key)
 }
 
@@ -212,6 +213,7 @@ fn rotate_to_imported(work: &mut Work<'_>, key: &mut Key) -> Result<(), KmsError
     }
     key.record.material_id = id;
     key.save(work)?;
+    key.tell(work, &events::KEY_ROTATED)?;
     Ok(region::spread_materials(work, key)?)
 }
 

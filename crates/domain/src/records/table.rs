@@ -106,6 +106,8 @@ pub static KINDS: &[RecordKind] = &[
     row("ca/shared/", "with/region/account/id", Ordered, "the note for account {with} that CA arn:{partition}:acm-pca:{region}:{account}:certificate-authority/{id} is shared with it")
         .registered(),
     row("ca/token/", "account/region/operation/digest", Ordered, "an idempotency token of {operation} of account {account} in {region}"),
+    row("events/outbox/", "target/id", Ordered, "the event {id} that waits for the target {target}").counted(1),
+    row("events/told/", "kind/subject", Ordered, "the note of the last event {kind} about {subject}"),
     row("iam/access-key-secret/", "id", Sealed, "the secret of the access key {id}").of("iam/access-key/{id}", NO_PAIR),
     row("iam/access-key/", "id", Ordered, "the access key {id}").registered(),
     row("iam/role/", "account/name", Ordered, "the role arn:aws:iam::{account}:role/{name}").registered(),

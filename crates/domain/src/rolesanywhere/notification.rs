@@ -1,9 +1,13 @@
-//! Notification settings of trust anchors. They are kept and shown; nothing is sent, because there is nobody to send it to.
+//! Notification settings of trust anchors: from when on events tell that certificates end ([`super::told`]).
 
 use serde::{Deserialize, Serialize};
 
+/// The end of an anchor's certificate.
+pub(super) const CA_EXPIRY: &str = "CA_CERTIFICATE_EXPIRY";
+/// The end of a certificate that begins a session.
+pub(super) const WORKLOAD_EXPIRY: &str = "END_ENTITY_CERTIFICATE_EXPIRY";
 /// What can be notified, AWS's spelling.
-pub const EVENTS: &[&str] = &["CA_CERTIFICATE_EXPIRY", "END_ENTITY_CERTIFICATE_EXPIRY"];
+pub const EVENTS: &[&str] = &[CA_EXPIRY, WORKLOAD_EXPIRY];
 /// Where to, AWS's spelling.
 pub const CHANNELS: &[&str] = &["ALL"];
 /// Days before the end of a certificate, by default.
@@ -40,6 +44,11 @@ impl Notification {
             channel: channel.unwrap_or_else(|| CHANNELS[0].to_owned()),
             configured_by: account.to_owned(),
         }
+    }
+
+    /// Days before the end from which on `event` is told, if this is the setting for it and it is on.
+    pub(super) fn threshold_of(&self, event: &str) -> Option<i64> {
+        (self.enabled && self.event == event).then_some(self.threshold)
     }
 
     /// Whether it is the setting for this event and channel.

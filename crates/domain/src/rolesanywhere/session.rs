@@ -12,7 +12,7 @@ use super::mapping::{self, is_tag_character};
 use super::profile::find_profile;
 use super::trust_anchor::{TrustAnchor, find_trust_anchor};
 use super::{
-    PROFILE, RolesAnywhereError, SERVICE_PRINCIPAL, SUBJECT, certificate, revocation, subject,
+    PROFILE, RolesAnywhereError, SERVICE_PRINCIPAL, SUBJECT, certificate, revocation, subject, told,
 };
 use crate::arn::{Arn, Scope};
 use crate::identity::directory::is_name;
@@ -192,6 +192,7 @@ pub fn begin(
         AssumeError::Fault(fault) => fault.into(),
     })?;
     subject::saw(work, scope, &trusted.leaf, asked.instance_properties.as_ref(), false)?;
+    told::tell_workload(work, &trusted.anchor, &trusted.leaf)?;
     Ok(Begun { issued, role, session_name, source_identity, seconds })
 }
 

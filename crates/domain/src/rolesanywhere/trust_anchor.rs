@@ -34,7 +34,7 @@ pub(super) struct Record {
     id: String,
     name: String,
     source: Source,
-    enabled: bool,
+    pub(super) enabled: bool,
     created_ms: i64,
     updated_ms: i64,
     pub(super) notifications: Vec<Notification>,
@@ -251,6 +251,16 @@ pub(super) fn by_id(
 ) -> Result<Option<TrustAnchor>, Fault> {
     let record = work.get::<Record>(&TRUST_ANCHOR.record_key(scope, id))?;
     Ok(record.map(|record| TrustAnchor { scope: scope.clone(), record }))
+}
+
+/// The one of this record.
+pub(super) fn at(work: &mut Work<'_>, record_key: &str) -> Result<Option<TrustAnchor>, Fault> {
+    let parts: Vec<_> = record_key.split('/').collect();
+    let [_, _, account, region, id] = parts.as_slice() else {
+        return Err(Fault::Damaged(record_key.to_owned()));
+    };
+    let scope = Scope { account: (*account).to_owned(), region: (*region).to_owned() };
+    by_id(work, &scope, id)
 }
 
 /// Lists anchors, after the marker of the previous page.

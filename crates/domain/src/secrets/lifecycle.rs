@@ -2,9 +2,9 @@
 
 use super::secret::{PREFIX, Record, Secret, parts};
 use super::{SecretError, list, policy, rotation};
-use crate::Fault;
 use crate::identity::{Permit, action};
 use crate::work::{Sweep, Swept, Work};
+use crate::{Fault, events};
 
 /// Days in which a deleted secret can be restored.
 pub const RECOVERY_DAYS: std::ops::RangeInclusive<i64> = 7..=30;
@@ -113,6 +113,7 @@ fn erase_expired(work: &mut Work<'_>, record_key: &str, swept: &mut Swept) -> Re
     };
     let secret = Secret { scope, record };
     erase(work, &secret)?;
+    secret.tell(work, &events::SECRET_DELETED, None)?;
     swept.done(secret.scope(), secret.arn(), "EndSecretVersionDelete");
     Ok(())
 }

@@ -8,6 +8,7 @@ use super::SecretError;
 use super::rotation::schedule::Rotation;
 use crate::Fault;
 use crate::arn::Scope;
+use crate::events::{self, Fact, Kind};
 use crate::work::Work;
 
 /// A secret as stored, without its values.
@@ -208,6 +209,18 @@ impl Secret {
     }
 
     /// Writes the record with the time of the change.
+    /// Tells what has become of the secret, and why it failed, if it did.
+    pub(super) fn tell(
+        &self,
+        work: &mut Work<'_>,
+        kind: &'static Kind,
+        error: Option<String>,
+    ) -> Result<(), Fault> {
+        let secret = (Fact::Secret, self.arn().into());
+        let facts = [secret].into_iter().chain(error.map(|error| (Fact::Error, error.into())));
+        events::tell(work, kind, &self.scope, vec![self.arn()], facts)
+    }
+
     pub(super) fn save(&mut self, work: &mut Work<'_>) -> Result<(), Fault> {
         self.record.changed_ms = work.now_ms();
         self.save_unchanged(work)

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{TASKS, schedule::Window, task_record_key};
 use crate::arn::Scope;
+use crate::events::{self, Kind};
 use crate::secrets::secret::{Secret, load, parts};
 use crate::secrets::{CURRENT, PENDING, SecretError};
 use crate::work::{Done, Due, Work};
@@ -206,9 +207,9 @@ pub fn claim(
     let function = secret.rotation().map(|rotation| rotation.function.clone()).unwrap_or_default();
     let Some(running) = &mut task.running else { return Ok(None) };
     let begins = running.lease.is_none() && running.failed == 0;
-    let event = match running.step {
-        Step::Create if begins => Some("RotationStarted"),
-        Step::Test if begins && running.only_test => Some("TestRotationStarted"),
+    let kind = match running.step {
+        Step::Create if begins => Some(&events::ROTATION_STARTED),
+        Step::Test if begins && running.only_test => Some(&events::ROTATION_TEST_STARTED),
         _ => None,
     };
     running.lease = Some(lease.clone());
@@ -224,8 +225,7 @@ pub fn claim(
         lease,
     };
     work.put(record_key, &task)?;
-    let event =
-        event.map(|event| Done { scope: call.scope.clone(), arn: call.secret_arn.clone(), event });
+    let event = kind.map(|kind| told(work, &secret, kind, None)).transpose()?;
     Ok(Some(Claimed { call, event }))
 }
 
@@ -260,11 +260,12 @@ pub fn complete(
             ));
         }
     }
-    let done = |event| Done { scope: call.scope.clone(), arn: call.secret_arn.clone(), event };
+    // AWS's words. What the function said stays in the server's log: it may quote a value.
+    let error = format!("Error when executing {} during {} step", call.function, call.step.name());
     match outcome {
         Outcome::Done if running.only_test => {
             wait(work, &secret)?;
-            Ok(Some(done("TestRotationSucceeded")))
+            Ok(Some(told(work, &secret, &events::ROTATION_TEST_SUCCEEDED, None)?))
         }
         Outcome::Done => match running.step.next() {
             Some(step) => {
@@ -282,12 +283,12 @@ pub fn complete(
                 }
                 super::schedule(work, &mut secret)?;
                 secret.save(work)?;
-                Ok(Some(done("RotationSucceeded")))
+                Ok(Some(told(work, &secret, &events::ROTATION_SUCCEEDED, None)?))
             }
         },
         Outcome::Failed(_) if running.only_test => {
             wait(work, &secret)?;
-            Ok(Some(done("TestRotationFailed")))
+            Ok(Some(told(work, &secret, &events::ROTATION_TEST_FAILED, Some(error))?))
         }
         Outcome::Failed(_) if running.failed + 1 < limits::ROTATION_ATTEMPTS => {
             running.failed += 1;
@@ -300,7 +301,18 @@ pub fn complete(
             // The next window tries again, with the version that is pending.
             super::schedule(work, &mut secret)?;
             secret.save_unchanged(work)?;
-            Ok(Some(done("RotationFailed")))
+            Ok(Some(told(work, &secret, &events::ROTATION_FAILED, Some(error))?))
         }
     }
+}
+
+/// Tells a beginning or an end; returns what belongs into the audit trail.
+fn told(
+    work: &mut Work<'_>,
+    secret: &Secret,
+    kind: &'static Kind,
+    error: Option<String>,
+) -> Result<Done, Fault> {
+    secret.tell(work, kind, error)?;
+    Ok(Done { scope: secret.scope().clone(), arn: secret.arn(), event: kind.trail() })
 }

@@ -1,7 +1,10 @@
-//! A rotation function that is a program: it reads the event from its standard input and succeeds with exit code 0.
+//! A program that the operator has configured as a rotation function or a target of events: it reads the event from its
+//! standard input and succeeds with exit code 0.
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -11,16 +14,30 @@ const QUOTED: u64 = 300;
 /// Interval between checks whether the program has ended.
 const WATCH: Duration = Duration::from_millis(20);
 
-/// Runs the program with nothing but `environment` and `PATH` in its environment.
-pub(super) async fn run(
+/// Runs the program with nothing but `environment` and `PATH` in its environment. If this is dropped, the program is killed.
+pub(crate) async fn run(
     words: &[String],
     event: &Value,
     environment: &[(&'static str, String)],
     timeout: Duration,
 ) -> Result<(), String> {
     let (words, event, environment) = (words.to_vec(), event.to_string(), environment.to_vec());
-    let running = move || run_and_wait(&words, &event, &environment, timeout);
-    tokio::task::spawn_blocking(running).await.map_err(|error| error.to_string())?
+    let unwanted = Unwanted(Arc::default());
+    let is_unwanted = unwanted.0.clone();
+    let running = move || run_and_wait(&words, &event, &environment, timeout, &is_unwanted);
+    let outcome = tokio::task::spawn_blocking(running).await;
+    drop(unwanted);
+    outcome.map_err(|error| error.to_string())?
+}
+
+/// Tells the thread that waits for a program, when it is dropped, that nobody waits for the outcome: a server that stops would
+/// wait for that thread.
+struct Unwanted(Arc<AtomicBool>);
+
+impl Drop for Unwanted {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 fn run_and_wait(
@@ -28,6 +45,7 @@ fn run_and_wait(
     event: &str,
     environment: &[(&'static str, String)],
     timeout: Duration,
+    is_unwanted: &AtomicBool,
 ) -> Result<(), String> {
     let (program, arguments) = words.split_first().ok_or("there is no program")?;
     let named = |error: std::io::Error| format!("{program}: {error}");
@@ -61,9 +79,13 @@ fn run_and_wait(
         if let Some(status) = child.try_wait().map_err(named)? {
             break status;
         }
-        if Instant::now() >= end {
+        let is_unwanted = is_unwanted.load(Ordering::Relaxed);
+        if is_unwanted || Instant::now() >= end {
             let _ = child.kill();
             let _ = child.wait();
+            if is_unwanted {
+                return Err(format!("{program} was stopped with the server"));
+            }
             return Err(format!("{program} took longer than {} s", timeout.as_secs()));
         }
         std::thread::sleep(WATCH);
