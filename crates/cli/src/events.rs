@@ -82,7 +82,11 @@ pub(crate) async fn run(service: Arc<Service>, configured: Configured, counts: E
         };
         tasks.spawn(courier.run());
     }
-    tasks.join_all().await;
+    while let Some(ended) = tasks.join_next().await {
+        if let Err(error) = ended {
+            tracing::error!(%error, "deliveries to a target of events have ended");
+        }
+    }
     std::future::pending::<()>().await;
 }
 
@@ -173,9 +177,14 @@ impl Courier {
             });
         }
         let mut outcomes = Vec::new();
-        for (delivery, outcome) in tasks.join_all().await {
-            self.note(&delivery, &outcome);
-            outcomes.push((delivery, outcome.is_ok()));
+        while let Some(made) = tasks.join_next().await {
+            match made {
+                Ok((delivery, outcome)) => {
+                    self.note(&delivery, &outcome);
+                    outcomes.push((delivery, outcome.is_ok()));
+                }
+                Err(error) => tracing::error!(%error, "a delivery is lost; it is repeated"),
+            }
         }
         let noted = self
             .on_store(move |service, _| service.event_outcomes(&outcomes, system_clock()))

@@ -17,11 +17,12 @@ use std::time::Instant;
 use common::stub::Stub;
 use common::{Folder, Server, Session, fail, outlast, runtime, succeed};
 use outlast_api::ops::kms::{create_key::CreateKey, schedule_key_deletion::ScheduleKeyDeletion};
+use outlast_domain::events::{By, Detail, KINDS};
 use serde_json::{Value, json};
 
-/// A program that appends each event to a file, one a line.
+/// A program that appends each event to a file, one a line. Several run at a time: each writes its line at once.
 fn appending(folder: &Folder, file: &Path) -> String {
-    let script = format!("cat >> '{0}'; echo >> '{0}'\n", file.display());
+    let script = format!("event=$(cat); printf '%s\\n' \"$event\" >> '{}'\n", file.display());
     let script = folder.write("append.sh", script.as_bytes());
     format!("program = ['/bin/sh', '{}']", script.display())
 }
@@ -66,14 +67,15 @@ fn keys(events: &[Value]) -> BTreeSet<String> {
 fn a_program_gets_events_while_other_targets_hang_or_are_gone() {
     let folder = Folder::new();
     let file = folder.path("events");
-    // Nobody accepts what connects to this one, and nobody listens at the other.
+    // The program that hangs ends with the server, even if a failed test kills it. Nobody accepts what connects to one URL, and
+    // nobody listens at the other.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     configure(
         &folder,
         &format!(
             "[events.targets.file]\n{}\n\
-             [events.targets.hanging]\nprogram = ['/bin/sh', '-c', 'while :; do sleep 1; done']\n\
+             [events.targets.hanging]\nprogram = ['/bin/sh', '-c', 'while kill -0 $PPID; do sleep 1; done']\n\
              timeout_seconds = 300\n\
              [events.targets.silent]\nurl = 'http://{}/'\ntimeout_seconds = 300\n\
              [events.targets.gone]\nurl = 'http://{gone}/'\n\
@@ -234,4 +236,20 @@ fn targets_are_tried_without_a_server() {
         assert!(said.contains(expected) && said.contains("hint:"), "{said}");
         assert!(said.contains("outlast.toml"), "{said}");
     }
+}
+
+#[test]
+fn the_page_lists_every_event() {
+    let page = outlast_testing::checkout().join("docs/guide/events.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    for kind in KINDS {
+        let name = match kind.detail {
+            Detail::Trail(name) => format!("{}`, `{name}", kind.detail_type),
+            Detail::Facts(_) => kind.detail_type.to_owned(),
+        };
+        let by = if kind.by == By::Aws { "AWS" } else { "Outlast" };
+        let row = format!("| `{}` | `{name}` | {} | {by} |\n", kind.source, kind.cause());
+        assert!(page.contains(&row), "docs/guide/events.md needs the row\n{row}");
+    }
+    assert_eq!(page.matches("| AWS |\n").count() + page.matches("| Outlast |\n").count(), KINDS.len());
 }

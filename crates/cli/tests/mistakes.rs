@@ -70,6 +70,7 @@ const MISTAKES: &[Mistake] = &[
         "server --data {served} --listen 127.0.0.1:0",
         1,
     ),
+    mistake("the targets of events are tried, and there is none", "events test --data {data}", 1),
     mistake("others can read the root key's file", "store check --data {loose}", 0),
     mistake("the root key's file is gone", "server --data {keyless}", 1),
     mistake(

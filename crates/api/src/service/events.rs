@@ -148,8 +148,13 @@ fn trail(event: &Event, name: &'static str) -> Value {
     let source = format!("{service}.amazonaws.com");
     let record = service_event_with(event.at_ms, &event.id, &source, &done, additional);
     let mut record = serde_json::from_slice::<Map<String, Value>>(&record).unwrap_or_default();
-    // Secrets Manager's records have none.
+    // As Secrets Manager's records are.
     record.remove("resources");
+    for member in ["sourceIPAddress", "userAgent"] {
+        record.insert(member.to_owned(), source.as_str().into());
+    }
+    let identity = json!({ "accountId": event.account, "invokedBy": source });
+    record.insert("userIdentity".to_owned(), identity);
     if let Some(error) = text(Fact::Error) {
         record.insert("errorMessage".to_owned(), error.into());
     }
