@@ -251,5 +251,8 @@ fn the_page_lists_every_event() {
         let row = format!("| `{}` | `{name}` | {} | {by} |\n", kind.source, kind.cause());
         assert!(page.contains(&row), "docs/guide/events.md needs the row\n{row}");
     }
-    assert_eq!(page.matches("| AWS |\n").count() + page.matches("| Outlast |\n").count(), KINDS.len());
+    assert_eq!(
+        page.matches("| AWS |\n").count() + page.matches("| Outlast |\n").count(),
+        KINDS.len()
+    );
 }
