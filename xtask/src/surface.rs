@@ -257,10 +257,15 @@ impl Model {
             .collect();
         rows.sort_unstable();
         let max_body = self.deviations.get("max_body").and_then(toml::Value::as_integer);
-        let mut errors = BTreeMap::new();
+        let (mut errors, mut spellings) = (BTreeMap::new(), BTreeMap::new());
         for (_, value) in self.operations() {
             for name in value["errors"].as_array().into_iter().flatten() {
                 let name = name.as_str().unwrap_or_default();
+                let members = self.shape(name)["members"].as_object();
+                let members = members.into_iter().flat_map(Map::keys);
+                for member in members.filter(|member| member.eq_ignore_ascii_case("message")) {
+                    *spellings.entry(member.as_str()).or_insert(0) += 1;
+                }
                 let error = &self.shape(name)["error"];
                 let code = error["code"].as_str().unwrap_or(name);
                 errors.insert(code, error["status"].as_u64().unwrap_or(400));
@@ -268,6 +273,9 @@ impl Model {
         }
         let errors: Vec<_> =
             errors.into_iter().map(|(code, status)| format!("(\"{code}\", {status})")).collect();
+        // Where a model has both spellings, one error of many differs.
+        let message = spellings.iter().max_by_key(|(_, count)| **count);
+        let message = message.map_or("message", |(spelling, _)| *spelling);
         let signing = match self.metadata("signingName") {
             "" => self.metadata("endpointPrefix"),
             name => name,
@@ -283,6 +291,7 @@ impl Model {
              namespace: \"{namespace}\",\n\
              internal_error: \"{internal}\",\n\
              refusal: \"{refusal}\",\n\
+             message: \"{message}\",\n\
              max_body: {max_body} * 1024,\n\
              errors: &[{errors}],\n\
              }};\n\n",

@@ -87,7 +87,7 @@ impl Answer {
         Self { status, is_json: false, body: Zeroizing::new(text.as_bytes().to_vec()) }
     }
 
-    /// An error as Secrets Manager writes it.
+    /// An error as AWS's Secrets Manager Agent writes it, whose member `message` has no capital.
     pub fn error(status: u16, code: &str, message: &str) -> Self {
         let value = match message {
             "" => json!({ "__type": code }),

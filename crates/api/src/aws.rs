@@ -66,6 +66,8 @@ pub struct ServiceModel {
     pub internal_error: &'static str,
     /// Its error for a member that is known and not served.
     pub refusal: &'static str,
+    /// Member of its JSON errors that has the text: `message` or `Message`.
+    pub message: &'static str,
     /// Largest request body in bytes.
     pub max_body: usize,
     /// The errors that its operations have, with their HTTP status; in order of name.

@@ -107,7 +107,7 @@ fn every_constraint_of_every_member_is_told_as_aws_tells_it() {
                 assert_eq!(response.status, 400, "{target} {body}");
                 let answer: Value = serde_json::from_slice(&response.body).unwrap();
                 assert_eq!(answer["__type"], "ValidationException", "{target} {body}: {answer}");
-                answer["message"].as_str().unwrap().to_owned()
+                answer[service.model.message].as_str().unwrap().to_owned()
             };
             for member in row.input.members() {
                 let Some(shape) = member.shape else { continue };
@@ -176,6 +176,43 @@ fn what_is_wrong_inside_is_told_with_its_path() {
         let response = fixture.send(&fixture.raw("kms", target, body.to_string().as_bytes()));
         let answer: Value = serde_json::from_slice(&response.body).unwrap();
         assert_eq!(answer["message"], expected, "{target}");
+    }
+}
+
+/// Secrets Manager's errors have `Message`, those of the others `message`, as their models say.
+#[test]
+fn errors_have_their_text_where_the_service_has_it() {
+    let fixture = Fixture::new();
+    let expected = [
+        ("kms", "message"),
+        ("acm-pca", "message"),
+        ("acm", "message"),
+        ("secretsmanager", "Message"),
+        ("sts", "message"),
+        ("rolesanywhere", "message"),
+    ];
+    assert_eq!(SERVICES.len(), expected.len());
+    for (service, (name, member)) in SERVICES.iter().zip(expected) {
+        assert_eq!((service.model.signing_name, service.model.message), (name, member));
+        let target = format!("{}.{}", service.model.target_prefix, service.operations[0].name);
+        let request = |protocol: Protocol| match protocol {
+            Protocol::Json11 => Some(fixture.raw(name, &target, b"[")),
+            Protocol::RestJson1 => {
+                let mut headers = http::HeaderMap::new();
+                headers.insert("content-type", "application/json".parse().unwrap());
+                Some(fixture.signed(name, "/profiles", headers, b"["))
+            }
+            Protocol::RpcV2Cbor | Protocol::Query => None,
+        };
+        for request in service.model.protocols.iter().filter_map(|protocol| request(*protocol)) {
+            let response = fixture.send(&request);
+            let answer: Value = serde_json::from_slice(&response.body).unwrap();
+            assert!(response.status >= 400, "{name}: {answer}");
+            let text = answer[member].as_str().unwrap_or_else(|| panic!("{name}: {answer}"));
+            assert!(!text.is_empty());
+            let members = answer.as_object().unwrap().keys().filter(|key| *key != "__type");
+            assert_eq!(members.collect::<Vec<_>>(), [member], "{name}");
+        }
     }
 }
 

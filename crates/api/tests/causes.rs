@@ -65,7 +65,8 @@ fn holds(
     let answer: Value = serde_json::from_slice(&response.body).unwrap();
     let got = (response.status, answer["__type"].as_str());
     assert_eq!(got, (*status, Some(*code)), "{operation} {body} ({source}): {answer}");
-    let said = answer.get("message").map(|message| message.as_str().unwrap());
+    let said = answer.get("message").or(answer.get("Message"));
+    let said = said.map(|message| message.as_str().unwrap());
     match text {
         Text::None => assert_eq!(said, None, "{operation} {body} ({source})"),
         Text::Aws(text) => assert_eq!(said.unwrap(), filled(text), "{operation} {body} ({source})"),

@@ -17,6 +17,7 @@ pub static SERVICE: ServiceModel = ServiceModel {
     namespace: "com.amazonaws.acm",
     internal_error: "InternalFailure",
     refusal: "ValidationException",
+    message: "message",
     max_body: 3072 * 1024,
     errors: &[
         ("AccessDeniedException", 400),

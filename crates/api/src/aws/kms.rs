@@ -17,6 +17,7 @@ pub static SERVICE: ServiceModel = ServiceModel {
     namespace: "com.amazonaws.kms",
     internal_error: "KMSInternalException",
     refusal: "UnsupportedOperationException",
+    message: "message",
     max_body: 256 * 1024,
     errors: &[
         ("AlreadyExistsException", 400),

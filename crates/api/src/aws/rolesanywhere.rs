@@ -17,6 +17,7 @@ pub static SERVICE: ServiceModel = ServiceModel {
     namespace: "com.amazonaws.rolesanywhere",
     internal_error: "ServiceUnavailableException",
     refusal: "ValidationException",
+    message: "message",
     max_body: 512 * 1024,
     errors: &[
         ("AccessDeniedException", 403),

@@ -17,6 +17,7 @@ pub static SERVICE: ServiceModel = ServiceModel {
     namespace: "com.amazonaws.secretsmanager",
     internal_error: "InternalServiceError",
     refusal: "InvalidParameterException",
+    message: "Message",
     max_body: 256 * 1024,
     errors: &[
         ("DecryptionFailure", 400),

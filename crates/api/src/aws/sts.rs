@@ -17,6 +17,7 @@ pub static SERVICE: ServiceModel = ServiceModel {
     namespace: "https://sts.amazonaws.com/doc/2011-06-15/",
     internal_error: "InternalFailure",
     refusal: "ValidationException",
+    message: "message",
     max_body: 64 * 1024,
     errors: &[
         ("ExpiredTokenException", 400),

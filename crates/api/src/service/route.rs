@@ -165,9 +165,10 @@ impl Route {
     }
 
     pub(super) fn failure(&self, error: &ApiError) -> Response {
-        let mut response = response_for(self.protocol, self.service.model.namespace, error);
+        let model = self.service.model;
+        let mut response = response_for(self.protocol, (model.namespace, model.message), error);
         if self.protocol != Protocol::Query
-            && let Some(status) = self.service.model.status(error.code)
+            && let Some(status) = model.status(error.code)
         {
             response.status = status;
         }
@@ -190,16 +191,21 @@ impl Route {
 
 fn unknown(protocol: Protocol) -> Response {
     let error = ApiError::new("UnknownOperationException", "The operation is unknown.");
-    response_for(protocol, "com.amazon.coral.service", &error)
+    response_for(protocol, ("com.amazon.coral.service", "message"), &error)
 }
 
-fn response_for(protocol: Protocol, namespace: &str, error: &ApiError) -> Response {
+/// An error in the namespace of a service, whose text is in the member that this service has for it.
+fn response_for(
+    protocol: Protocol,
+    (namespace, member): (&str, &str),
+    error: &ApiError,
+) -> Response {
     let (code, status) = protocol.error_code(error);
     Response {
         status,
         content_type: protocol.response_type(),
         is_cbor: protocol == Protocol::RpcV2Cbor,
         error: Some(code),
-        body: protocol.encode_error(error, namespace),
+        body: protocol.encode_error(error, namespace, member),
     }
 }

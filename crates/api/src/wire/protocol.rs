@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use serde::de::DeserializeSeed;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::read::{self, Reader, Refused};
 use super::validate::shorten;
@@ -155,19 +155,18 @@ impl Protocol {
         }
     }
 
-    /// Writes an error. In CBOR its type is a full shape id in `namespace` (Smithy RPC v2, "Error responses").
-    pub fn encode_error(self, error: &ApiError, namespace: &str) -> Vec<u8> {
+    /// Writes an error. In CBOR its type is a full shape id in `namespace` (Smithy RPC v2, "Error responses"). In JSON and
+    /// CBOR its text is in `member`: services spell it differently.
+    pub fn encode_error(self, error: &ApiError, namespace: &str, member: &str) -> Vec<u8> {
+        let told = error.told().map(|message| (member, message));
         match self {
-            Self::Json11 => body(error.code, error.told()).to_string().into_bytes(),
+            Self::Json11 => body(Some(error.code), told).to_string().into_bytes(),
             Self::Query => query::error(error, namespace),
             // REST JSON sends the type in a header.
-            Self::RestJson1 => {
-                let told = error.told().map(|message| json!({ "message": message }));
-                told.unwrap_or_else(|| json!({})).to_string().into_bytes()
-            }
+            Self::RestJson1 => body(None, told).to_string().into_bytes(),
             Self::RpcV2Cbor => {
                 let shape = format!("{namespace}#{}", error.code);
-                self.encode(&body(&shape, error.told())).unwrap_or_default()
+                self.encode(&body(Some(&shape), told)).unwrap_or_default()
             }
         }
     }
@@ -188,11 +187,9 @@ impl<'de, O: Operation> Deserialize<'de> for BySchema<O> {
     }
 }
 
-fn body(kind: &str, message: Option<&str>) -> Value {
-    match message {
-        Some(message) => json!({ "__type": kind, "message": message }),
-        None => json!({ "__type": kind }),
-    }
+fn body(kind: Option<&str>, told: Option<(&str, &str)>) -> Value {
+    let members = kind.map(|kind| ("__type", kind)).into_iter().chain(told);
+    members.map(|(name, text)| (name.to_owned(), Value::from(text))).collect()
 }
 
 fn unwritten(reason: &dyn std::fmt::Display) -> ApiError {

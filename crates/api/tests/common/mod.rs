@@ -536,7 +536,7 @@ pub fn answer(response: &Response) -> Answer {
         return Ok(value);
     }
     let member = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
-    let (code, message) = (member("__type"), member("message"));
+    let (code, message) = (member("__type"), member("message") + &member("Message"));
     assert_eq!(response.error, Some(code.as_str()));
     Err(Refused { code, message, status: response.status })
 }
