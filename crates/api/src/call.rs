@@ -54,18 +54,20 @@ pub struct Call<'a> {
     pub notes: Notes,
     /// Keys that cryptographic operations of this call have used.
     pub used: Vec<Key>,
-    /// Calls that the service has made to others with the caller's rights: each has an event of its own.
+    /// Calls that this one contains: each has an event of its own.
     pub forwarded: Vec<Forwarded>,
 }
 
-/// A call of one service to another with the caller's rights ("forward access session"), for the audit trail.
+/// A call that another one contains, for the audit trail: of a service to another with the caller's rights ("forward access
+/// session"), or one of many that a batch stands for.
 pub struct Forwarded {
     /// The service that was called.
     pub service: &'static ServiceModel,
     /// The operation.
     pub name: &'static str,
-    /// Name of the service that called, such as `secretsmanager.amazonaws.com`.
-    pub by: &'static str,
+    /// Name of the service that called, such as `secretsmanager.amazonaws.com`; `None` if it counts as the caller's own
+    /// call.
+    pub by: Option<&'static str>,
     /// Region of the call.
     pub region: String,
     /// Notes for its event.
@@ -78,7 +80,11 @@ pub struct Forwarded {
 
 impl Forwarded {
     /// A call of an operation that changes nothing.
-    pub fn new(service: &'static ServiceModel, name: &'static str, by: &'static str) -> Self {
+    pub fn new(
+        service: &'static ServiceModel,
+        name: &'static str,
+        by: Option<&'static str>,
+    ) -> Self {
         let (region, notes) = (String::new(), Notes::default());
         Self { service, name, by, region, notes, key: None, error: None }
     }

@@ -411,13 +411,13 @@ impl Service {
                 region: &made.region,
                 read_only: true,
                 actor: (&call.caller.principal).into(),
-                source_ip: made.by,
-                user_agent: made.by,
-                host: "",
-                tls: None,
+                source_ip: made.by.unwrap_or(request.source_ip),
+                user_agent: made.by.unwrap_or(header_text(request.headers, "user-agent")),
+                host: if made.by.is_some() { "" } else { request.host },
+                tls: request.tls.filter(|_| made.by.is_none()),
                 notes: &made.notes,
                 error: made.error.as_ref(),
-                invoked_by: Some(made.by),
+                invoked_by: made.by,
             }
             .to_json()
         }));

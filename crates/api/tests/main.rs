@@ -77,6 +77,7 @@ mod rolesanywhere;
 mod rolesanywhere_attacks;
 mod rolesanywhere_session;
 mod secrets;
+mod secrets_batch;
 mod secrets_replicas;
 mod secrets_rotation;
 mod spellings;

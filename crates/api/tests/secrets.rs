@@ -380,35 +380,6 @@ fn lists_are_filtered_and_sorted() {
 }
 
 #[test]
-fn batches_say_what_could_not_be_read() {
-    let fixture = Fixture::new();
-    let (one, two) = (fixture.secret("one", "1"), fixture.secret("two", "2"));
-    let body = json!({ "SecretIdList": [one, "missing", two] });
-    let got = fixture.secrets("BatchGetSecretValue", body).unwrap();
-    let values: Vec<_> = got["SecretValues"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|value| text(&value["SecretString"]))
-        .collect();
-    assert_eq!(values, ["1", "2"]);
-    assert_eq!(got["Errors"][0]["SecretId"], "missing");
-    assert_eq!(got["Errors"][0]["ErrorCode"], "ResourceNotFoundException");
-    let body = json!({ "Filters": [{ "Key": "name", "Values": ["t"] }], "MaxResults": 1 });
-    let got = fixture.secrets("BatchGetSecretValue", body).unwrap();
-    assert_eq!(got["SecretValues"].as_array().unwrap().len(), 1);
-    // The permission for the batch is none for a secret.
-    let batch = json!({ "Effect": "Allow", "Action": "secretsmanager:BatchGetSecretValue", "Resource": "*" });
-    let only =
-        json!({ "Effect": "Allow", "Action": "secretsmanager:GetSecretValue", "Resource": one });
-    let user = fixture.user(ACCOUNT, "batch", &[policy(json!([batch, only]))]);
-    let body = json!({ "SecretIdList": [one, two] });
-    let got = fixture.secrets_as(&user, "BatchGetSecretValue", &body).unwrap();
-    assert_eq!(got["SecretValues"].as_array().unwrap().len(), 1);
-    assert_eq!(got["Errors"][0]["ErrorCode"], "AccessDeniedException");
-}
-
-#[test]
 fn versions_are_pruned_but_not_the_young_ones() {
     let fixture = Fixture::new();
     fixture.secret("s", "0");

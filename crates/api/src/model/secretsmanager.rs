@@ -64,7 +64,7 @@ fn at_kms<A: Action>(
         context: Some(context),
     };
     let decided = kms::authorize(&mut call.work, access, action, key);
-    let mut forwarded = Forwarded::new(&crate::aws::kms::SERVICE, A::OPERATION, SERVICE);
+    let mut forwarded = Forwarded::new(&crate::aws::kms::SERVICE, A::OPERATION, Some(SERVICE));
     forwarded.notes.parameter("keyId", key.arn());
     forwarded.notes.parameter("encryptionContext", serde_json::json!(context));
     forwarded.notes.resource(key.arn(), "AWS::KMS::Key");

@@ -5,11 +5,13 @@
 use outlast_domain::identity::action;
 use outlast_domain::secrets::{self, Order, Selector};
 
+use crate::aws::Operation;
+use crate::aws::secretsmanager::GetSecretValue;
 pub use crate::aws::secretsmanager::{
     APIErrorType, BatchGetSecretValue, BatchGetSecretValueRequest as Input,
     BatchGetSecretValueResponse as Output, SecretValueEntry,
 };
-use crate::call::{Call, Run};
+use crate::call::{Call, Forwarded, Run};
 use crate::model::marker;
 use crate::model::secretsmanager::{filters, reveal, secret, shown};
 use crate::wire::{ApiError, Timestamp};
@@ -33,7 +35,10 @@ impl Run for BatchGetSecretValue {
         call.authorize(action::secretsmanager::BatchGetSecretValue, &all)?;
         let mut next_token = None;
         let ids = match input.secret_id_list {
-            Some(ids) => ids,
+            Some(ids) => {
+                call.notes.parameter("secretIdList", ids.as_slice());
+                ids
+            }
             None => {
                 // "If you use filters, you must also have secretsmanager:ListSecrets."
                 let allowed = call.authorize(action::secretsmanager::ListSecrets, &all)?;
@@ -58,7 +63,7 @@ impl Run for BatchGetSecretValue {
         };
         let mut output = Output { secret_values: Vec::new(), next_token, errors: Vec::new() };
         for id in ids {
-            match entry(call, &id) {
+            match one(call, &id) {
                 Ok(entry) => output.secret_values.push(entry),
                 Err(error) if error.fault.is_some() => return Err(error),
                 Err(error) => output.errors.push(APIErrorType {
@@ -74,8 +79,25 @@ impl Run for BatchGetSecretValue {
 
 const MAX: i64 = 20;
 
+/// A value of the batch, whose retrieval has an event of its own: "Secrets Manager generates a CloudTrail GetSecretValue log
+/// entry for each secret you request" (API reference).
+fn one(call: &mut Call<'_>, id: &str) -> Result<SecretValueEntry, ApiError> {
+    let at = call.forwarded.len();
+    let of_batch = std::mem::take(&mut call.notes);
+    let outcome = entry(call, id);
+    let mut event =
+        Forwarded::new(&crate::aws::secretsmanager::SERVICE, GetSecretValue::NAME, None);
+    event.notes = std::mem::replace(&mut call.notes, of_batch);
+    event.region.clone_from(&call.scope.region);
+    event.error = outcome.as_ref().err().cloned();
+    // Before the call of KMS that it has caused.
+    call.forwarded.insert(at, event);
+    outcome
+}
+
 fn entry(call: &mut Call<'_>, id: &str) -> Result<SecretValueEntry, ApiError> {
     call.conditions.set("secretsmanager:VersionStage", secrets::CURRENT);
+    call.notes.parameter("versionStage", secrets::CURRENT);
     let action = action::secretsmanager::GetSecretValue;
     let (mut secret, allowed) = secret(call, action, id)?;
     let selected = secrets::select(&secret, Selector::default())?;
