@@ -107,3 +107,109 @@ fn replicas_follow_their_primary_secret() {
     assert_eq!(code(gone), "ResourceNotFoundException");
     fixture.secrets("DeleteSecret", json!({ "SecretId": "s" })).unwrap();
 }
+
+/// The replica's key is disabled, so that no value reaches it: what protects it and needs no key still does.
+#[test]
+fn a_replica_without_its_key_still_follows_the_policy() {
+    let fixture = Fixture::new();
+    let there = Who::admin().at("eu-central-1");
+    let made = fixture.kms_as(&there, "CreateKey", json!({})).unwrap();
+    let key = json!({ "KeyId": made["KeyMetadata"]["KeyId"] });
+    let body = json!({ "Name": "s", "SecretString": "one", "AddReplicaRegions": [
+        { "Region": "eu-central-1", "KmsKeyId": key["KeyId"] }] });
+    fixture.secrets("CreateSecret", body).unwrap();
+    let id = json!({ "SecretId": "s" });
+    fixture.secrets_as(&there, "GetSecretValue", &id).unwrap();
+    fixture.kms_as(&there, "DisableKey", key.clone()).unwrap();
+    fixture.put("s", "two", json!({}));
+    let deny = common::policy(json!([{ "Effect": "Deny", "Principal": "*", "Resource": "*",
+        "Action": "secretsmanager:GetSecretValue" }]));
+    let put = with(&id, json!({ "ResourcePolicy": deny.to_string() }));
+    fixture.secrets("PutResourcePolicy", put).unwrap();
+    let tag = with(&id, json!({ "Tags": [{ "Key": "a", "Value": "b" }] }));
+    fixture.secrets("TagResource", tag).unwrap();
+    fixture.secrets("UpdateSecret", with(&id, json!({ "Description": "new" }))).unwrap();
+
+    // The failure stays visible.
+    let status = fixture.secrets("DescribeSecret", id.clone()).unwrap();
+    let status = &status["ReplicationStatus"][0];
+    assert_eq!(text(&status["Status"]), "Failed");
+    assert!(text(&status["StatusMessage"]).contains("disabled"), "{status}");
+    fixture.kms_as(&there, "EnableKey", key).unwrap();
+    let refused = fixture.secrets_as(&there, "GetSecretValue", &id);
+    assert_eq!(code(refused), "AccessDeniedException");
+    let described = fixture.secrets_as(&there, "DescribeSecret", &id).unwrap();
+    assert_eq!(described["Tags"], json!([{ "Key": "a", "Value": "b" }]));
+    assert_eq!(text(&described["Description"]), "new");
+
+    // The next change brings the values along.
+    fixture.secrets("DeleteResourcePolicy", id.clone()).unwrap();
+    let got = fixture.secrets_as(&there, "GetSecretValue", &id).unwrap();
+    assert_eq!(text(&got["SecretString"]), "two");
+    let status = fixture.secrets("DescribeSecret", id).unwrap();
+    assert_eq!(status["ReplicationStatus"][0]["Status"], "InSync");
+}
+
+#[test]
+fn a_secret_is_overwritten_only_by_a_replica_that_is_made() {
+    let fixture = Fixture::new();
+    let there = Who::admin().at("eu-central-1");
+    let id = json!({ "SecretId": "s" });
+    fixture.secret("s", "mine");
+    let body = json!({ "Name": "s", "SecretString": "theirs" });
+    fixture.secrets_as(&there, "CreateSecret", &body).unwrap();
+    let add = |key: &str| {
+        let replica = json!({ "Region": "eu-central-1", "KmsKeyId": key });
+        let body = json!({ "AddReplicaRegions": [replica], "ForceOverwriteReplicaSecret": true });
+        let made = fixture.secrets("ReplicateSecretToRegions", with(&id, body)).unwrap();
+        text(&made["ReplicationStatus"][0]["Status"]).to_owned()
+    };
+    let value = || {
+        let got = fixture.secrets_as(&there, "GetSecretValue", &id).unwrap();
+        text(&got["SecretString"]).to_owned()
+    };
+    assert_eq!((add("alias/none").as_str(), value().as_str()), ("Failed", "theirs"));
+    // What is there is no replica: it gets nothing of the primary secret.
+    let tag = with(&id, json!({ "Tags": [{ "Key": "a", "Value": "b" }] }));
+    fixture.secrets("TagResource", tag).unwrap();
+    let described = fixture.secrets_as(&there, "DescribeSecret", &id).unwrap();
+    assert_eq!(described["Tags"], json!([]));
+    assert_eq!((add("").as_str(), value().as_str()), ("InSync", "mine"));
+}
+
+#[test]
+fn replicas_are_in_other_regions() {
+    let fixture = Fixture::new();
+    fixture.secret("s", "one");
+    let refusal = |operation: &str, body: Value, regions: &[&str]| {
+        let regions: Vec<_> = regions.iter().map(|region| json!({ "Region": region })).collect();
+        let refused =
+            fixture.secrets(operation, with(&body, json!({ "AddReplicaRegions": regions })));
+        let refused = refused.unwrap_err();
+        (refused.code, refused.message)
+    };
+    for (operation, body) in [
+        ("ReplicateSecretToRegions", json!({ "SecretId": "s" })),
+        ("CreateSecret", json!({ "Name": "new", "SecretString": "x" })),
+    ] {
+        // AWS's model has the form of a Region.
+        for region in ["x", "mars", "eu-west", "eu-west-1a", "eu2-west-1"] {
+            let (code, message) = refusal(operation, body.clone(), &["us-east-1", region]);
+            assert_eq!(code, "ValidationException", "{region}");
+            assert!(message.contains(r"regular expression pattern: ^([a-z]+-)+\d+$"), "{message}");
+        }
+        let own = refusal(operation, body.clone(), &["us-east-1", REGION]);
+        assert_eq!(own, ("InvalidParameterException".into(), "Invalid replica region.".into()));
+        let (code, message) = refusal(operation, body, &["us-east-1", "us-east-1"]);
+        assert_eq!(code, "InvalidParameterException");
+        assert!(message.contains("us-east-1 more than once"), "{message}");
+    }
+    let there = Who::admin().at("us-east-1");
+    for name in ["s", "new"] {
+        let absent = fixture.secrets_as(&there, "DescribeSecret", &json!({ "SecretId": name }));
+        assert_eq!(code(absent), "ResourceNotFoundException");
+    }
+    let body = json!({ "SecretId": "s", "AddReplicaRegions": [{ "Region": "us-gov-west-1" }] });
+    let made = fixture.secrets("ReplicateSecretToRegions", body).unwrap();
+    assert_eq!(made["ReplicationStatus"][0]["Status"], "InSync");
+}

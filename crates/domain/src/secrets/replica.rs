@@ -3,7 +3,7 @@
 //!
 //! Source: "Replicate AWS Secrets Manager secrets across Regions" of the user guide.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::create::check_free;
 use super::lifecycle::erase;
@@ -34,9 +34,17 @@ pub fn add_replicas(
     permit.opens(&secret.arn())?;
     secret.require_kept()?;
     secret.require_primary()?;
+    let mut named = BTreeSet::new();
     for replica in new {
-        if !is_region(&replica.region) || replica.region == secret.scope.region {
+        let is_own = replica.region == secret.scope.region;
+        if is_own || !is_region(&replica.region) {
             return Err(SecretError::InvalidParameter("Invalid replica region.".into()));
+        }
+        if !named.insert(&replica.region) {
+            return Err(SecretError::InvalidParameter(format!(
+                "AddReplicaRegions has the Region {} more than once.",
+                replica.region
+            )));
         }
         let there = secret.record.replicas.get(&replica.region);
         if there.is_some_and(|there| there.status != ReplicaStatus::Failed) {
@@ -69,8 +77,8 @@ pub struct Replicated {
     pub lacks: Vec<String>,
 }
 
-/// Finds what a replica lacks, and makes room for it: a secret of the same name that is there is overwritten only if
-/// `overwrite` says so.
+/// Finds what a replica lacks, and checks that there is room for it: a secret of the same name that is there is overwritten
+/// only if `overwrite` says so, and only when [`sync`] has the values.
 pub fn prepare_replica(
     work: &mut Work<'_>,
     primary: &Secret,
@@ -79,21 +87,15 @@ pub fn prepare_replica(
 ) -> Result<Replicated, SecretError> {
     let damaged = || Fault::Damaged(format!("the replica of {} in {region}", primary.arn()));
     let replica = primary.record.replicas.get(region).ok_or_else(damaged)?;
-    let scope = Scope { account: primary.scope.account.clone(), region: region.to_owned() };
+    let scope = in_region(primary, region);
     let arn = super::secret::arn(&scope, primary.name(), &primary.record.suffix);
     let there = load(work, &scope, primary.name())?;
     let is_ours = there.as_ref().is_some_and(|found| is_replica_of(found, primary));
-    match &there {
-        Some(found) if !is_ours && overwrite && !found.is_replica() => {
-            if !found.record.replicas.is_empty() {
-                return Err(taken(primary, region));
-            }
-            erase(work, found)?;
-        }
-        Some(_) if !is_ours => return Err(taken(primary, region)),
-        _ => {}
+    let is_alone = |found: &Secret| !found.is_replica() && found.record.replicas.is_empty();
+    if !there.as_ref().is_none_or(|found| is_ours || (overwrite && is_alone(found))) {
+        return Err(taken(primary, region));
     }
-    if !is_ours {
+    if there.is_none() {
         // One that waits for its erasure keeps its name.
         check_free(work, &scope, primary.name()).map_err(|_| taken(primary, region))?;
         work.admit::<SecretError>(&quotas::SECRETS, &[&scope.account, &scope.region])?;
@@ -119,7 +121,8 @@ fn is_replica_of(found: &Secret, primary: &Secret) -> bool {
         && found.record.primary.as_deref() == Some(primary.scope.region.as_str())
 }
 
-/// Brings a replica up to date with the values that it lacked, or notes why that failed.
+/// Brings a replica up to date with the values that it lacked, or notes why that failed. What needs no key follows
+/// in any case: description, tags and policy.
 pub fn sync(
     work: &mut Work<'_>,
     primary: &mut Secret,
@@ -133,7 +136,13 @@ pub fn sync(
             copy(work, primary, region, values)?;
             (ReplicaStatus::InSync, None)
         }
-        Err(why) => (ReplicaStatus::Failed, Some(why)),
+        Err(why) => {
+            let there = load(work, &in_region(primary, region), primary.name())?;
+            if let Some(mut replica) = there.filter(|found| is_replica_of(found, primary)) {
+                follow(work, primary, &mut replica)?;
+            }
+            (ReplicaStatus::Failed, Some(why))
+        }
     };
     if let Some(replica) = primary.record.replicas.get_mut(region) {
         replica.status = status;
@@ -148,8 +157,12 @@ fn copy(
     region: &str,
     values: Vec<(String, Protected)>,
 ) -> Result<(), SecretError> {
-    let scope = Scope { account: primary.scope.account.clone(), region: region.to_owned() };
-    let there = load(work, &scope, primary.name())?;
+    let scope = in_region(primary, region);
+    let mut there = load(work, &scope, primary.name())?;
+    // What `prepare_replica` allowed to be overwritten.
+    if let Some(other) = there.take_if(|found| !is_replica_of(found, primary)) {
+        erase(work, &other)?;
+    }
     let is_new = there.is_none();
     let of = &primary.record;
     let kms_key = of.replicas.get(region).and_then(|replica| replica.kms_key.clone());
@@ -165,8 +178,6 @@ fn copy(
             ..of.clone()
         },
     });
-    replica.record.description.clone_from(&of.description);
-    replica.record.tags.clone_from(&of.tags);
     replica.record.rotated_ms = of.rotated_ms;
     replica.record.kms_key = kms_key;
     let gone: Vec<_> = replica
@@ -199,11 +210,23 @@ fn copy(
         version.stages =
             of.versions.get(id).map(|version| version.stages.clone()).unwrap_or_default();
     }
-    replica.save(work)?;
     if is_new {
         list::note_created(work, &replica)?;
     }
-    Ok(policy::copy(work, primary, &replica)?)
+    follow(work, primary, &mut replica)
+}
+
+/// Gives a replica what its primary secret has and no key protects, and saves it.
+fn follow(work: &mut Work<'_>, primary: &Secret, replica: &mut Secret) -> Result<(), SecretError> {
+    replica.record.description.clone_from(&primary.record.description);
+    replica.record.tags.clone_from(&primary.record.tags);
+    replica.save(work)?;
+    Ok(policy::copy(work, primary, replica)?)
+}
+
+/// The primary secret's account in another Region.
+fn in_region(primary: &Secret, region: &str) -> Scope {
+    Scope { account: primary.scope.account.clone(), region: region.to_owned() }
 }
 
 /// Removes replicas, with their values.
