@@ -264,6 +264,38 @@ fn another_key_takes_over_the_versions_with_labels() {
     assert_eq!(fixture.value("s"), "four");
 }
 
+/// AWS names the default key instead of showing its ARN.
+#[test]
+fn versions_under_the_default_key_say_so() {
+    let fixture = Fixture::new();
+    fixture.secret("s", "one");
+    let keys = || {
+        let list = json!({ "SecretId": "s", "IncludeDeprecated": true });
+        let listed = fixture.secrets("ListSecretVersionIds", list).unwrap();
+        listed["Versions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|version| version["KmsKeyIds"].clone())
+            .collect::<Value>()
+    };
+    let default = json!([["DefaultEncryptionKey"]]);
+    assert_eq!(keys(), default);
+    let key = fixture.key(json!({}));
+    fixture.secrets("UpdateSecret", json!({ "SecretId": "s", "KmsKeyId": key })).unwrap();
+    assert_eq!(keys(), json!([[common::key_arn(ACCOUNT, REGION, &key)]]));
+    fixture.secrets("UpdateSecret", json!({ "SecretId": "s", "KmsKeyId": "" })).unwrap();
+    assert_eq!(keys(), default);
+    // Somebody else's key stays an ARN where there is no default key.
+    let there = Who::admin().at("us-east-1");
+    let key = fixture.kms_as(&there, "CreateKey", json!({})).unwrap()["KeyMetadata"]["Arn"].clone();
+    let body = json!({ "Name": "s", "SecretString": "one", "KmsKeyId": key });
+    fixture.secrets_as(&there, "CreateSecret", &body).unwrap();
+    let listed = json!({ "SecretId": "s" });
+    let listed = fixture.secrets_as(&there, "ListSecretVersionIds", &listed).unwrap();
+    assert_eq!(listed["Versions"][0]["KmsKeyIds"], json!([key]));
+}
+
 #[test]
 fn deleted_secrets_can_be_restored_for_a_while() {
     let fixture = Fixture::new();

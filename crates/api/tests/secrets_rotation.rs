@@ -282,7 +282,7 @@ fn windows_open_and_pass() {
         "RotateImmediately": false });
     let made = rotate(&fixture, rules).unwrap();
     assert!(made.get("VersionId").is_none());
-    // Only the function is tried, with the current version.
+    // Only the function is tried.
     let call = one(&fixture);
     assert_eq!(call.step.name(), "testSecret");
     ended(&fixture, &call, Outcome::Done);
@@ -298,6 +298,248 @@ fn windows_open_and_pass() {
     fixture.now.set(monday + 7 * DAY + 2 * HOUR);
     assert!(due(&fixture).is_empty());
     assert_eq!(describe(&fixture)["NextRotationDate"], json!(monday + 14 * DAY));
+}
+
+/// AWS's functions refuse a `ClientRequestToken` that is not a version with the label AWSPENDING, in every step.
+#[test]
+fn the_pending_version_is_there_before_it_has_a_value() {
+    let fixture = secret();
+    let first = describe(&fixture)["VersionIdsToStages"].clone();
+    rotate(&fixture, json!({})).unwrap();
+    let call = one(&fixture);
+    let id = call.version_id.clone();
+    assert_eq!(describe(&fixture)["VersionIdsToStages"][&id], json!(["AWSPENDING"]));
+    let pending = json!({ "SecretId": "s", "VersionId": id, "VersionStage": "AWSPENDING" });
+    let by_label = json!({ "SecretId": "s", "VersionStage": "AWSPENDING" });
+    for body in [&pending, &by_label] {
+        let absent = fixture.secrets("GetSecretValue", body.clone());
+        assert_eq!(code(absent), "ResourceNotFoundException", "{body}");
+    }
+    let listed = fixture.secrets("ListSecretVersionIds", json!({ "SecretId": "s" })).unwrap();
+    assert_eq!(
+        (&listed["Versions"][0]["VersionId"], listed["Versions"][0].get("KmsKeyIds")),
+        (&json!(id), None)
+    );
+    // It cannot be the current one, and other changes leave it alone.
+    let current = first.as_object().unwrap().keys().next().unwrap();
+    let moved = json!({ "SecretId": "s", "VersionStage": "AWSCURRENT", "RemoveFromVersionId": current,
+        "MoveToVersionId": id });
+    assert_eq!(code(fixture.secrets("UpdateSecretVersionStage", moved)), "InvalidRequestException");
+    let key = fixture.key(json!({}));
+    fixture.secrets("UpdateSecret", json!({ "SecretId": "s", "KmsKeyId": key })).unwrap();
+    let add = json!({ "SecretId": "s", "AddReplicaRegions": [{ "Region": "eu-central-1" }] });
+    let replicated = fixture.secrets("ReplicateSecretToRegions", add).unwrap();
+    assert_eq!(replicated["ReplicationStatus"][0]["Status"], "InSync");
+
+    act(&fixture, &call);
+    let got = fixture.secrets("GetSecretValue", pending).unwrap();
+    assert_eq!(text(&got["SecretString"]), id);
+    // Now it has one.
+    let other = json!({ "SecretId": "s", "SecretString": "x", "ClientRequestToken": id });
+    assert_eq!(code(fixture.secrets("PutSecretValue", other)), "ResourceExistsException");
+    ended(&fixture, &call, Outcome::Done);
+    for _ in 0..3 {
+        let call = one(&fixture);
+        act(&fixture, &call);
+        ended(&fixture, &call, Outcome::Done);
+    }
+    assert_eq!(describe(&fixture)["VersionIdsToStages"][&id], json!(["AWSCURRENT"]));
+}
+
+#[test]
+fn an_empty_version_without_labels_is_forgotten() {
+    let fixture = secret();
+    for _ in 0..3 {
+        rotate(&fixture, json!({})).unwrap();
+        let id = one(&fixture).version_id;
+        fixture.secrets("CancelRotateSecret", json!({ "SecretId": "s" })).unwrap();
+        assert_eq!(describe(&fixture)["VersionIdsToStages"][&id], json!(["AWSPENDING"]));
+    }
+    let list = json!({ "SecretId": "s", "IncludeDeprecated": true });
+    let listed = fixture.secrets("ListSecretVersionIds", list.clone()).unwrap();
+    assert_eq!(listed["Versions"].as_array().unwrap().len(), 2, "{listed}");
+    let removed = json!({ "SecretId": "s", "VersionStage": "AWSPENDING",
+        "RemoveFromVersionId": listed["Versions"][0]["VersionId"] });
+    fixture.secrets("UpdateSecretVersionStage", removed).unwrap();
+    let listed = fixture.secrets("ListSecretVersionIds", list).unwrap();
+    assert_eq!(listed["Versions"].as_array().unwrap().len(), 1, "{listed}");
+    let force = json!({ "SecretId": "s", "ForceDeleteWithoutRecovery": true });
+    rotate(&fixture, json!({})).unwrap();
+    fixture.secrets("DeleteSecret", force).unwrap();
+    let left = fixture.store_without_uses();
+    assert!(!left.iter().any(|(key, _)| key.starts_with("secrets/")));
+}
+
+/// "The test creates an AWSPENDING version of the secret and then removes it" (RotateSecret, `RotateImmediately`).
+#[test]
+fn a_test_has_a_pending_version_that_goes() {
+    let fixture = secret();
+    let before = describe(&fixture)["VersionIdsToStages"].clone();
+    let later = json!({ "RotateImmediately": false,
+        "RotationRules": { "ScheduleExpression": "rate(10 days)" } });
+    let pending = |id: &str| {
+        let body = json!({ "SecretId": "s", "VersionId": id, "VersionStage": "AWSPENDING" });
+        fixture.secrets("GetSecretValue", body)
+    };
+    type End = fn(&Fixture, &Call);
+    let ends: [End; 5] = [
+        |fixture, call| ended(fixture, call, Outcome::Done),
+        failed,
+        |fixture, _| {
+            fixture.secrets("CancelRotateSecret", json!({ "SecretId": "s" })).unwrap();
+        },
+        |fixture, _| {
+            let id = json!({ "SecretId": "s" });
+            fixture.secrets("DeleteSecret", id.clone()).unwrap();
+            fixture.secrets("RestoreSecret", id).unwrap();
+        },
+        // A rotation at once takes the place of the test.
+        |fixture, _| {
+            rotate(fixture, json!({})).unwrap();
+            let call = one(fixture);
+            assert_eq!(call.step.name(), "createSecret");
+            fixture.secrets("CancelRotateSecret", json!({ "SecretId": "s" })).unwrap();
+            let removed = json!({ "SecretId": "s", "VersionStage": "AWSPENDING",
+                "RemoveFromVersionId": call.version_id });
+            fixture.secrets("UpdateSecretVersionStage", removed).unwrap();
+        },
+    ];
+    for end in ends {
+        rotate(&fixture, later.clone()).unwrap();
+        let call = one(&fixture);
+        assert_eq!(call.step.name(), "testSecret");
+        let id = call.version_id.as_str();
+        assert_eq!(describe(&fixture)["VersionIdsToStages"][id], json!(["AWSPENDING"]));
+        // A function that logs in with it must succeed.
+        let got = pending(id).unwrap();
+        assert_eq!((text(&got["SecretString"]), text(&got["VersionId"])), ("one", id));
+        // It is gone afterwards, so that nothing else can be done with it.
+        let moved = json!({ "SecretId": "s", "SecretString": "x", "ClientRequestToken": id });
+        assert_eq!(code(fixture.secrets("PutSecretValue", moved)), "ResourceExistsException");
+        end(&fixture, &call);
+        assert_eq!(describe(&fixture)["VersionIdsToStages"], before);
+        assert_eq!(code(pending(id)), "ResourceNotFoundException");
+    }
+    assert_eq!(
+        text(
+            &fixture.secrets("GetSecretValue", json!({ "SecretId": "s" })).unwrap()["SecretString"]
+        ),
+        "one"
+    );
+}
+
+/// A pending value may be in force already, so that a test leaves it and its label alone.
+#[test]
+fn a_test_uses_the_pending_version_that_is_there() {
+    let fixture = secret();
+    let id = fixture.put("s", "pending", json!({ "VersionStages": ["AWSPENDING"] }));
+    let before = describe(&fixture)["VersionIdsToStages"].clone();
+    rotate(&fixture, json!({ "RotateImmediately": false })).unwrap();
+    let call = one(&fixture);
+    assert_eq!((call.step.name(), &call.version_id), ("testSecret", &id));
+    ended(&fixture, &call, Outcome::Done);
+    assert_eq!(describe(&fixture)["VersionIdsToStages"], before);
+}
+
+#[test]
+fn the_days_of_a_schedule_are_shown() {
+    let fixture = secret();
+    for (rules, days) in [
+        (json!({ "ScheduleExpression": "rate(10 days)" }), Some(10)),
+        (json!({ "ScheduleExpression": "rate(1 day)" }), Some(1)),
+        (json!({ "AutomaticallyAfterDays": 30 }), Some(30)),
+        (json!({ "ScheduleExpression": "rate(12 hours)" }), None),
+        (json!({ "ScheduleExpression": "cron(0 8 ? * MON *)" }), None),
+    ] {
+        rotate(&fixture, json!({ "RotationRules": rules, "RotateImmediately": false })).unwrap();
+        ended(&fixture, &one(&fixture), Outcome::Done);
+        let list = fixture.secrets("ListSecrets", json!({})).unwrap();
+        for shown in [&describe(&fixture), &list["SecretList"][0]] {
+            let shown = &shown["RotationRules"];
+            assert_eq!(shown["AutomaticallyAfterDays"].as_i64(), days, "{rules}");
+            assert_eq!(shown["ScheduleExpression"], rules["ScheduleExpression"]);
+        }
+    }
+}
+
+/// "You also need lambda:InvokeFunction permissions on the rotation function" (RotateSecret).
+#[test]
+fn rotating_needs_the_right_to_invoke_the_function() {
+    let fixture = secret();
+    let rights = |name: &str, function: &str| {
+        let statement = json!([
+            { "Effect": "Allow", "Action": "secretsmanager:*", "Resource": "*" },
+            { "Effect": "Allow", "Action": "lambda:InvokeFunction", "Resource": function },
+        ]);
+        fixture.user(common::ACCOUNT, name, &[common::policy(statement)])
+    };
+    let (other, whole) = (rights("other", &format!("{FUNCTION}-other")), rights("whole", FUNCTION));
+    let body = json!({ "SecretId": "s", "RotationLambdaARN": FUNCTION });
+    let refused = fixture.secrets_as(&other, "RotateSecret", &body).unwrap_err();
+    assert_eq!(
+        (refused.code.as_str(), refused.message),
+        (
+            "AccessDeniedException",
+            format!(
+                "User: arn:aws:iam::{}:user/other is not authorized to perform: lambda:InvokeFunction on resource: \
+                 {FUNCTION} because no identity-based policy allows the lambda:InvokeFunction action",
+                common::ACCOUNT
+            )
+        )
+    );
+    let events = fixture.events();
+    let event = events.last().unwrap();
+    assert_eq!(
+        (text(&event["eventName"]), text(&event["errorCode"])),
+        ("RotateSecret", "AccessDeniedException")
+    );
+    assert_eq!(event["resources"][1]["ARN"], FUNCTION);
+    assert!(due(&fixture).is_empty());
+    assert!(describe(&fixture).get("RotationLambdaARN").is_none());
+
+    fixture.secrets_as(&whole, "RotateSecret", &body).unwrap();
+    whole_rotation_and_again(&fixture, &whole, &other);
+}
+
+/// The function that the secret has already counts, too.
+fn whole_rotation_and_again(fixture: &Fixture, may: &common::Who, may_not: &common::Who) {
+    whole(fixture);
+    let body = json!({ "SecretId": "s" });
+    let refused = fixture.secrets_as(may_not, "RotateSecret", &body);
+    assert_eq!(code(refused), "AccessDeniedException");
+    fixture.secrets_as(may, "RotateSecret", &body).unwrap();
+    whole(fixture);
+}
+
+/// AWS's words, and a hint for the operator in the log: callers who may not invoke a function do not learn whether the
+/// server calls it.
+#[test]
+fn only_configured_functions_are_called() {
+    let fixture = secret();
+    fixture.service.set_settings(outlast_domain::settings::Settings {
+        rotation_functions: Some([FUNCTION.to_owned()].into()),
+        ..outlast_domain::settings::Settings::default()
+    });
+    let names = [
+        format!("{FUNCTION}-none"),
+        FUNCTION.replace(common::ACCOUNT, common::OTHER_ACCOUNT),
+        "f".into(),
+    ];
+    for function in &names {
+        let body = json!({ "SecretId": "s", "RotationLambdaARN": function });
+        assert_eq!(
+            code(fixture.secrets("RotateSecret", body)),
+            "AccessDeniedException",
+            "{function}"
+        );
+    }
+    let body = json!({ "SecretId": "s", "RotationLambdaARN": names[0] });
+    let refused = fixture.secrets("RotateSecret", body).unwrap_err();
+    assert!(
+        refused.message.starts_with("Secrets Manager cannot invoke the specified Lambda function.")
+    );
+    rotate(&fixture, json!({})).unwrap();
+    whole(&fixture);
 }
 
 #[test]

@@ -84,7 +84,11 @@ fn lease_ms(function: &Function) -> i64 {
 /// Makes one call.
 async fn made(service: &Arc<Service>, functions: &Functions, call: &Call) -> Result<(), String> {
     let function = functions.get(&call.function).ok_or_else(|| {
-        format!("the function {} is not configured in [rotation] functions", call.function)
+        format!(
+            "the function {} is not configured: add it to the file that functions in section [rotation] of outlast.toml \
+             names, and restart the server (docs/guide/secrets.md)",
+            call.function
+        )
     })?;
     let timeout = Duration::from_secs(function.timeout_seconds().into());
     let credentials = match &function.role {

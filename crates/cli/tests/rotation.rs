@@ -85,6 +85,19 @@ async fn rotated(session: &mut Session, id: &str, version: &str) {
     panic!("the rotation did not end");
 }
 
+/// Waits until no version is pending.
+async fn no_longer_pending(session: &mut Session, id: &str) {
+    for _ in 0..2400 {
+        let described = call::<DescribeSecret>(session, json!({ "SecretId": id })).await;
+        let stages = described.version_ids_to_stages.unwrap_or_default();
+        if !stages.values().flatten().any(|label| label == "AWSPENDING") {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("the test did not end");
+}
+
 async fn rotate(session: &mut Session, id: &str, more: Value) -> String {
     let made = call::<RotateSecret>(session, with(json!({ "SecretId": id }), more)).await;
     let version = made.version_id.unwrap();
@@ -134,7 +147,7 @@ fn no_login_fails_while_users_alternate() {
          ['{FUNCTION}-single']\npostgresql = 'single-user'\nhosts = ['127.0.0.1:{port}']\nrole = '{ROLE}'\n\
          ['{FUNCTION}-elsewhere']\npostgresql = 'single-user'\nhosts = ['127.0.0.1:1']\nrole = '{ROLE}'"
     ));
-    let server = folder.serve();
+    let (server, log) = Server::start_logged(&folder.data, &[]);
     let url = format!("postgres://127.0.0.1:{port}/postgres");
     let rounds = setting("OUTLAST_ROTATIONS", 8);
     runtime().block_on(async {
@@ -192,14 +205,25 @@ fn no_login_fails_while_users_alternate() {
             assert!(refused.is_password, "{}", refused.what);
         }
 
+        // The test of a schedule logs in with a pending version, which goes afterwards.
+        let later = json!({ "SecretId": "single", "RotateImmediately": false,
+            "RotationRules": { "ScheduleExpression": "rate(30 days)" } });
+        call::<RotateSecret>(&mut session, later).await;
+        no_longer_pending(&mut session, "single").await;
+
         // A server that the operator has not named, and a function that nobody has configured.
         let body =
             json!({ "SecretId": "single", "RotationLambdaARN": format!("{FUNCTION}-elsewhere") });
+        let before = log.count("a rotation function failed");
         call::<RotateSecret>(&mut session, body).await;
+        log.until("a rotation function failed", before);
+        let before = log.count("a function that this server does not call");
         let body = json!({ "SecretId": "single", "RotationLambdaARN": format!("{FUNCTION}-none") });
         let refused = session.call::<RotateSecret>(body).await.unwrap().err().unwrap();
         assert_eq!(refused.code, "AccessDeniedException");
-        tokio::time::sleep(Duration::from_secs(2)).await;
+        // The operator learns where to name it.
+        log.until("a function that this server does not call", before);
+        assert!(log.count("[rotation] of outlast.toml") > 0);
         let (user, password) = login(&mut session, "single").await;
         assert!(log_in(&url, None, &user, &password).await.is_ok());
     });
@@ -212,6 +236,7 @@ fn no_login_fails_while_users_alternate() {
     let count =
         |name: &str| events.iter().filter(|event| event["eventName"] == name).count() as u64;
     assert_eq!(count("RotationSucceeded"), rounds + 2);
+    assert_eq!((count("TestRotationSucceeded"), count("TestRotationFailed")), (1, 0));
     assert!(count("RotationStarted") >= rounds + 2 && count("AssumeRole") > 0);
     // The rotation acts as its role, and no password is in the trail.
     let role = events.iter().find(|event| event["eventName"] == "PutSecretValue").unwrap();

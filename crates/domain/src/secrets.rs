@@ -32,7 +32,7 @@ pub use replica::{
 pub use secret::{Replica, ReplicaStatus, Secret, Version};
 pub use stages::{CURRENT, PENDING, PREVIOUS};
 pub use value::{
-    Protected, SecretValue, Selected, Selector, context, key, open, protect, read, select,
+    Protected, SecretValue, Selected, Selector, context, holder, key, open, protect, read, select,
 };
 
 use crate::Fault;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use outlast_crypto::Secret as Plain;
-use outlast_domain::identity::Permit;
 use outlast_domain::identity::action::{self, Action, ChangesSecret, ReadsSecretValue};
+use outlast_domain::identity::{Permit, authorize};
 use outlast_domain::kms::{self, Access, EncryptionContext, Key};
 use outlast_domain::secrets::rotation::Rules;
 use outlast_domain::secrets::{
@@ -23,8 +23,10 @@ use crate::wire::{ApiError, Blob, Timestamp};
 pub const SECRET: &str = "AWS::SecretsManager::Secret";
 /// Name of the only policy of a secret.
 pub const POLICY_NAME: &str = "default";
-/// Name of the service that asks KMS.
+/// Name of the service that asks KMS and Lambda.
 const SERVICE: &str = "secretsmanager.amazonaws.com";
+/// The key of secrets without a `KmsKeyId`.
+const DEFAULT_KEY: &str = "alias/aws/secretsmanager";
 
 /// Finds the secret that a `SecretId` names, and authorizes `action` on it.
 pub fn secret<A: Action>(
@@ -101,6 +103,7 @@ pub fn reveal(
     selected: &Selected,
     permit: &Permit<impl ReadsSecretValue>,
 ) -> Result<SecretValue, ApiError> {
+    let selected = &secrets::holder(secret, selected)?;
     let protected = secrets::read(&mut call.work, secret, selected, permit)?;
     let key = kms::find(&mut call.work, secret.scope(), &selected.version.key)
         .map_err(SecretError::cannot_decrypt)?;
@@ -113,6 +116,32 @@ pub fn reveal(
 /// The KMS key of a secret.
 pub fn key_of(call: &mut Call<'_>, secret: &Secret) -> Result<Key, ApiError> {
     Ok(secrets::key(&mut call.work, secret.scope(), secret.kms_key())?)
+}
+
+/// `KmsKeyIds` of the versions of a secret: AWS has a name for the default key. Empty for a version without a value.
+pub fn shown_key(
+    call: &mut Call<'_>,
+    secret: &Secret,
+) -> Result<impl Fn(&Version) -> Vec<String> + use<>, ApiError> {
+    let default = match kms::find(&mut call.work, secret.scope(), DEFAULT_KEY) {
+        Ok(key) => Some(key.arn()),
+        Err(kms::KmsError::Fault(fault)) => return Err(SecretError::Fault(fault).into()),
+        Err(_) => None,
+    };
+    Ok(move |version: &Version| match version.key.as_str() {
+        "" => Vec::new(),
+        key if default.as_deref() == Some(key) => vec!["DefaultEncryptionKey".to_owned()],
+        key => vec![key.to_owned()],
+    })
+}
+
+/// Authorizes the caller to invoke a rotation function: "You also need lambda:InvokeFunction permissions on the rotation
+/// function" (RotateSecret of the API reference).
+pub fn may_invoke(call: &mut Call<'_>, function: &str) -> Result<(), ApiError> {
+    let mut conditions = call.conditions.clone();
+    conditions.forward(SERVICE);
+    authorize(&call.caller, &conditions, action::lambda::InvokeFunction, function)?;
+    Ok(())
 }
 
 /// The value of a request: exactly one of `SecretString` and `SecretBinary`, or none if that is allowed.
@@ -168,7 +197,7 @@ pub fn token(call: &mut Call<'_>, given: Option<String>) -> Result<String, ApiEr
 }
 
 /// Whether a version has exactly this value: then a repeated request is answered as the first one was. Another value
-/// under the same token is refused.
+/// under the same token is refused. A version that a rotation has made may have no value yet.
 pub fn is_repeated<A: ReadsSecretValue>(
     call: &mut Call<'_>,
     secret: &mut Secret,
@@ -176,7 +205,8 @@ pub fn is_repeated<A: ReadsSecretValue>(
     value: &SecretValue,
     permit: &Permit<A>,
 ) -> Result<bool, ApiError> {
-    let Some(version) = secret.versions().get(version_id).cloned() else { return Ok(false) };
+    let there = secret.versions().get(version_id).filter(|version| !version.awaits_value());
+    let Some(version) = there.cloned() else { return Ok(false) };
     let selected = Selected { id: version_id.to_owned(), version };
     if reveal(call, secret, &selected, permit)?.is_same(value) {
         return Ok(true);
@@ -254,7 +284,7 @@ pub fn rules(given: RotationRulesType) -> Result<Rules, ApiError> {
 pub fn shown_rules(secret: &Secret) -> Option<RotationRulesType> {
     let rules = &secret.rotation()?.rules;
     Some(RotationRulesType {
-        automatically_after_days: rules.after_days,
+        automatically_after_days: rules.days(),
         duration: rules.duration.clone(),
         schedule_expression: rules.expression.clone(),
     })
@@ -346,9 +376,7 @@ pub fn shown_replicas(secret: &Secret) -> Vec<ReplicationStatusType> {
     replicas
         .map(|(region, replica)| ReplicationStatusType {
             region: region.clone(),
-            kms_key_id: Some(
-                replica.kms_key.clone().unwrap_or_else(|| "alias/aws/secretsmanager".into()),
-            ),
+            kms_key_id: Some(replica.kms_key.clone().unwrap_or_else(|| DEFAULT_KEY.into())),
             status: replica.status.name().to_owned(),
             status_message: replica.message.clone(),
         })

@@ -1,4 +1,4 @@
-//! Secrets Manager's records: each version of a secret has its value, and each value belongs to a version.
+//! Secrets Manager's records: each value belongs to a version of a secret, and is there.
 
 use std::collections::BTreeSet;
 
@@ -32,9 +32,11 @@ impl Values {
         let versions = value["versions"].as_object().into_iter().flatten();
         let mut current = 0;
         for (_, version) in versions {
-            let number = version["number"].as_u64().unwrap_or_default();
-            self.wanted
-                .insert(format!("secrets/value/{account}/{region}/{suffix}/{number}/{name}"));
+            // A version that a rotation has made may have none yet.
+            if let Some(number) = version["number"].as_u64() {
+                self.wanted
+                    .insert(format!("secrets/value/{account}/{region}/{suffix}/{number}/{name}"));
+            }
             let labels = version["stages"].as_array().into_iter().flatten();
             current += labels.filter(|label| *label == "AWSCURRENT").count();
         }

@@ -230,6 +230,9 @@ actions! {
     iam = "iam" {
         PassRole,
     }
+    lambda = "lambda" {
+        InvokeFunction,
+    }
 }
 
 macro_rules! any_of {

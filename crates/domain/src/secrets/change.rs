@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::create::check_tags;
 use super::secret::{Secret, Version};
 use super::value::{self, Protected, Selected};
-use super::{SecretError, stages};
+use super::{PENDING, SecretError, stages};
 use crate::identity::{Permit, action};
 use crate::work::Work;
 use crate::{limits, tags};
@@ -30,7 +30,9 @@ pub fn put_value(
     permit.opens(&secret.arn())?;
     secret.require_kept()?;
     secret.require_primary()?;
-    if secret.record.versions.contains_key(&new.version_id) {
+    // A version that a rotation has made gets its value by its function's request.
+    let there = secret.record.versions.get(&new.version_id);
+    if there.is_some_and(|version| !version.awaits_value()) {
         return Err(in_use(secret, &new.version_id));
     }
     insert(work, secret, new)?;
@@ -52,11 +54,8 @@ pub(super) fn insert(
     secret: &mut Secret,
     new: NewValue,
 ) -> Result<(), SecretError> {
-    for id in secret.record.prunable(work.now_ms()) {
-        if let Some(version) = secret.record.versions.remove(&id) {
-            work.delete(&secret.value_record_key(version.number));
-        }
-    }
+    let there = secret.record.versions.remove(&new.version_id);
+    prune(work, secret);
     if secret.record.versions.len() >= limits::MAX_SECRET_VERSIONS {
         return Err(SecretError::LimitExceeded(format!(
             "A secret has about {} versions, and those without staging labels are removed only when they are older than \
@@ -67,16 +66,36 @@ pub(super) fn insert(
     let number = secret.record.next_number;
     secret.record.next_number += 1;
     value::write(work, secret, number, &new.protected)?;
-    let version = Version {
-        stages: BTreeSet::new(),
-        created_ms: work.now_ms(),
-        accessed_ms: None,
-        key: new.protected.key,
-        number,
-    };
+    let mut version = there.unwrap_or_else(|| Version::empty(work.now_ms()));
+    version.key = new.protected.key;
+    version.number = Some(number);
     secret.record.versions.insert(new.version_id.clone(), version);
     secret.record.attach(&new.version_id, &new.stages);
     Ok(())
+}
+
+/// Adds a version without a value of its own, with the label AWSPENDING; does not save the secret. It shows the value of
+/// the version `shows`, if that is given.
+pub(super) fn insert_pending(
+    work: &mut Work<'_>,
+    secret: &mut Secret,
+    version_id: &str,
+    shows: Option<String>,
+) {
+    prune(work, secret);
+    let version = Version { shows, ..Version::empty(work.now_ms()) };
+    secret.record.versions.insert(version_id.to_owned(), version);
+    secret.record.attach(version_id, &BTreeSet::from([PENDING.to_owned()]));
+}
+
+/// Drops deprecated versions so that there is room for one more.
+fn prune(work: &mut Work<'_>, secret: &mut Secret) {
+    for id in secret.record.prunable(work.now_ms()) {
+        let dropped = secret.record.versions.remove(&id);
+        if let Some(number) = dropped.and_then(|version| version.number) {
+            work.delete(&secret.value_record_key(number));
+        }
+    }
 }
 
 /// What becomes of the description.
@@ -112,7 +131,8 @@ pub fn update(
     }
     if let Some((key, values)) = update.key {
         for (selected, protected) in values {
-            value::write(work, secret, selected.version.number, &protected)?;
+            let Some(number) = selected.version.number else { continue };
+            value::write(work, secret, number, &protected)?;
             if let Some(version) = secret.record.versions.get_mut(&selected.id) {
                 version.key = protected.key;
             }

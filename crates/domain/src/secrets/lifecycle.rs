@@ -27,6 +27,7 @@ pub fn delete(
     secret.require_kept()?;
     require_alone(secret)?;
     secret.record.erase_ms = Some(work.now_ms() + days * DAY_MS);
+    rotation::end_test(secret);
     rotation::forget(work, secret)?;
     Ok(secret.save(work)?)
 }
@@ -79,7 +80,8 @@ fn require_alone(secret: &Secret) -> Result<(), SecretError> {
 
 /// Erases a secret with its values, policy and index entries; returns the number of values.
 pub(super) fn erase(work: &mut Work<'_>, secret: &Secret) -> Result<usize, Fault> {
-    let numbers: Vec<_> = secret.record.versions.values().map(|version| version.number).collect();
+    let versions = secret.record.versions.values();
+    let numbers: Vec<_> = versions.filter_map(|version| version.number).collect();
     for number in &numbers {
         work.delete(&secret.value_record_key(*number));
     }

@@ -273,7 +273,11 @@ pub fn versions(
 ) -> Result<Page<ListedVersion>, SecretError> {
     permit.opens(&secret.arn())?;
     let place =
-        |listed: &ListedVersion| format!("{:020}/{}", u64::MAX - listed.version.number, listed.id);
+        // Only a rotation under way has a version without a number: the newest.
+        |listed: &ListedVersion| {
+            let from_newest = listed.version.number.map_or(0, |number| u64::MAX - number);
+            format!("{from_newest:020}/{}", listed.id)
+        };
     let mut all: Vec<_> = secret
         .versions()
         .iter()

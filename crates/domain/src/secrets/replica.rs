@@ -103,7 +103,7 @@ pub fn prepare_replica(
     let has = there.filter(|_| is_ours).map(|found| found.record.versions).unwrap_or_default();
     let lacks = primary.record.versions.iter().filter(|(id, version)| {
         // A re-encrypted version has the same value.
-        !version.stages.is_empty() && !has.contains_key(*id)
+        version.has_value() && !version.stages.is_empty() && !has.contains_key(*id)
     });
     let lacks = lacks.map(|(id, _)| id.clone()).collect();
     Ok(Replicated { scope, kms_key: replica.kms_key.clone(), arn, lacks })
@@ -188,8 +188,9 @@ fn copy(
         .cloned()
         .collect();
     for id in gone {
-        if let Some(version) = replica.record.versions.remove(&id) {
-            work.delete(&replica.value_record_key(version.number));
+        let removed = replica.record.versions.remove(&id);
+        if let Some(number) = removed.and_then(|version| version.number) {
+            work.delete(&replica.value_record_key(number));
         }
     }
     for (id, protected) in values {
@@ -197,13 +198,8 @@ fn copy(
         replica.record.next_number += 1;
         value::write(work, &replica, number, &protected)?;
         let created_ms = of.versions.get(&id).map_or(work.now_ms(), |version| version.created_ms);
-        let version = Version {
-            stages: Default::default(),
-            created_ms,
-            accessed_ms: None,
-            key: protected.key,
-            number,
-        };
+        let version =
+            Version { key: protected.key, number: Some(number), ..Version::empty(created_ms) };
         replica.record.versions.insert(id, version);
     }
     for (id, version) in &mut replica.record.versions {

@@ -10,7 +10,7 @@ mod task;
 pub use schedule::{Rotation, Rules, Window};
 pub use task::{Call, Claimed, Outcome, Step, claim, complete, due};
 
-use super::secret::{PREFIX, Secret};
+use super::secret::{PREFIX, Secret, Version};
 use super::{CURRENT, PENDING, SecretError};
 use crate::Fault;
 use crate::identity::{Permit, action};
@@ -24,7 +24,7 @@ pub struct Start {
     pub rules: Option<Rules>,
     /// `ClientRequestToken`: id of the version that the rotation makes.
     pub version_id: String,
-    /// Whether it begins now; otherwise only its last test is run, and the schedule decides.
+    /// Whether it begins now; otherwise only its function is tested, and the schedule decides.
     pub immediately: bool,
 }
 
@@ -38,6 +38,7 @@ pub fn start(
     permit.opens(&secret.arn())?;
     secret.require_kept()?;
     secret.require_primary()?;
+    end_test(secret);
     let before = secret.record.rotation.take();
     let function = start.function.filter(|function| !function.is_empty());
     let Some(function) = function.or_else(|| before.as_ref().map(|before| before.function.clone()))
@@ -48,15 +49,15 @@ pub fn start(
                 .into(),
         ));
     };
-    if secret.record.versions.is_empty() {
+    if !secret.record.versions.values().any(Version::has_value) {
         return Err(SecretError::InvalidRequest(
             "You can't rotate a secret without a value: put one first.".into(),
         ));
     }
     let under_way = task::under_way(work, secret)?;
-    // A pending version may be in force already at the database: another one would lose it.
-    let left = secret.staged(PENDING).filter(|(_, version)| !version.stages.contains(CURRENT));
-    let left = left.map(|(id, _)| id).filter(|_| start.immediately);
+    // A pending value may be in force already at the database: another one would lose it. A pending version without a
+    // value stands in nobody's way.
+    let left = left(secret).filter(|_| start.immediately);
     if under_way.as_ref().or(left).is_some_and(|version_id| *version_id != start.version_id) {
         return Err(SecretError::InvalidRequest(
             "A previous rotation isn't complete. That rotation will be reattempted.".into(),
@@ -70,6 +71,19 @@ pub fn start(
         task::begin(work, secret, start.version_id, start.immediately)?;
     }
     Ok(secret.save(work)?)
+}
+
+/// The pending version that an earlier rotation left, if it has a value.
+fn left(secret: &Secret) -> Option<&String> {
+    let pending = secret.staged(PENDING);
+    let left =
+        pending.filter(|(_, version)| version.has_value() && !version.stages.contains(CURRENT));
+    left.map(|(id, _)| id)
+}
+
+/// Removes the version of a test, if one is under way; does not save the secret.
+pub(super) fn end_test(secret: &mut Secret) {
+    secret.record.versions.retain(|_, version| version.shows.is_none());
 }
 
 /// Turns rotation off and ends the one under way. Returns the version that it had begun, whose label stays.
@@ -86,6 +100,7 @@ pub fn cancel(
         rotation.next_ms = None;
     }
     forget(work, secret)?;
+    end_test(secret);
     secret.save(work)?;
     Ok(secret.staged(PENDING).map(|(id, _)| id.clone()))
 }

@@ -60,10 +60,33 @@ pub struct Version {
     /// Day of the last retrieval: its beginning, milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accessed_ms: Option<i64>,
-    /// ARN of the KMS key that encrypts its data key.
+    /// ARN of the KMS key that encrypts its data key; empty if it has no value of its own.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub key: String,
-    /// Number of its value, unique in the secret.
-    pub(super) number: u64,
+    /// Number of its value, unique in the secret; `None` if it has no value of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) number: Option<u64>,
+    /// Id of the version whose value it shows: only while a rotation function is tested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) shows: Option<String>,
+}
+
+impl Version {
+    /// A version without labels and without a value.
+    pub(super) fn empty(created_ms: i64) -> Self {
+        let (stages, key) = (BTreeSet::new(), String::new());
+        Self { stages, created_ms, accessed_ms: None, key, number: None, shows: None }
+    }
+
+    /// Whether it has a value of its own.
+    pub fn has_value(&self) -> bool {
+        self.number.is_some()
+    }
+
+    /// Whether a rotation has made it and its function has not given it a value yet.
+    pub fn awaits_value(&self) -> bool {
+        self.number.is_none() && self.shows.is_none()
+    }
 }
 
 /// Replication to one Region.

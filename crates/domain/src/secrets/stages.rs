@@ -41,6 +41,12 @@ impl Record {
                 version.stages.insert(PREVIOUS.to_owned());
             }
         }
+        self.forget_empty();
+    }
+
+    /// Forgets versions with neither a label nor a value: nobody can find them.
+    fn forget_empty(&mut self) {
+        self.versions.retain(|_, version| version.has_value() || !version.stages.is_empty());
     }
 
     /// Removes a label from the version that has it.
@@ -114,7 +120,13 @@ pub(super) fn move_label(
     {
         return Err(SecretError::NotFound(format!("Not a valid version: {to}")));
     }
+    let is_empty = |id: &str| record.versions.get(id).is_some_and(|version| !version.has_value());
     match (&holder, from, to) {
+        (_, _, Some(to)) if stage == CURRENT && is_empty(to) => {
+            return Err(SecretError::InvalidRequest(format!(
+                "Version {to} has no value yet, so that it can't be the current one. Put its value first."
+            )));
+        }
         (_, None, None) => {
             return Err(invalid("Give RemoveFromVersionId, MoveToVersionId or both.".into()));
         }
@@ -135,7 +147,10 @@ pub(super) fn move_label(
     }
     match to {
         Some(to) => record.attach(to, &BTreeSet::from([stage.to_owned()])),
-        None => record.detach(stage),
+        None => {
+            record.detach(stage);
+            record.forget_empty();
+        }
     }
     record.check_labels()
 }

@@ -145,12 +145,12 @@ pub fn select(secret: &Secret, selector: Selector<'_>) -> Result<Selected, Secre
     };
     let Some(id) = selector.version_id else {
         let stage = selector.stage.unwrap_or(CURRENT);
-        let found = secret.staged(stage).map(|(id, version)| (id.clone(), version.clone()));
+        let found = secret.staged(stage).filter(|(_, version)| !version.awaits_value());
         let (id, version) = found.ok_or_else(|| missing(format!("staging label: {stage}")))?;
-        return Ok(Selected { id, version });
+        return Ok(Selected { id: id.clone(), version: version.clone() });
     };
-    let version =
-        secret.versions().get(id).ok_or_else(|| missing(format!("VersionId: {id}")))?.clone();
+    let found = secret.versions().get(id).filter(|version| !version.awaits_value());
+    let version = found.ok_or_else(|| missing(format!("VersionId: {id}")))?.clone();
     if selector.stage.is_some_and(|stage| !version.stages.contains(stage)) {
         return Err(SecretError::InvalidRequest(
             "You provided a VersionStage that is not associated to the provided VersionId.".into(),
@@ -159,7 +159,24 @@ pub fn select(secret: &Secret, selector: Selector<'_>) -> Result<Selected, Secre
     Ok(Selected { id: id.to_owned(), version })
 }
 
-/// The encrypted value of a version, and a note of the day of the retrieval.
+/// The version that has the value of this one: itself, unless it shows another one's while a rotation function is
+/// tested.
+pub fn holder(secret: &Secret, selected: &Selected) -> Result<Selected, SecretError> {
+    if selected.version.has_value() {
+        return Ok(selected.clone());
+    }
+    let shown = selected.version.shows.as_ref().and_then(|id| secret.versions().get_key_value(id));
+    let shown = shown.filter(|(_, version)| version.has_value());
+    let (id, version) = shown.ok_or_else(|| {
+        SecretError::NotFound(format!(
+            "Secrets Manager can't find the specified secret value for VersionId: {}",
+            selected.id
+        ))
+    })?;
+    Ok(Selected { id: id.clone(), version: version.clone() })
+}
+
+/// The encrypted value of a version that has one of its own, and a note of the day of the retrieval.
 pub fn read(
     work: &mut Work<'_>,
     secret: &mut Secret,
@@ -167,7 +184,10 @@ pub fn read(
     permit: &Permit<impl action::ReadsSecretValue>,
 ) -> Result<Protected, SecretError> {
     permit.opens(&secret.arn())?;
-    let record_key = secret.value_record_key(selected.version.number);
+    let number = selected.version.number.ok_or_else(|| {
+        Fault::Damaged(format!("version {} of {} has no value", selected.id, secret.arn()))
+    })?;
+    let record_key = secret.value_record_key(number);
     let protected =
         work.get::<Protected>(&record_key)?.ok_or_else(|| Fault::Damaged(record_key.clone()))?;
     let today = Some(day(work.now_ms()));

@@ -104,7 +104,9 @@ fn repeated(
     let (work, access) = call.split();
     let allowed = secrets::authorize(work, access, action::secretsmanager::CreateSecret, &there)?;
     call.notes.resource(there.arn(), SECRET);
-    is_repeated(call, &mut there, version_id, value, &allowed)?;
+    if !is_repeated(call, &mut there, version_id, value, &allowed)? {
+        return Ok(None);
+    }
     Ok(Some(Output {
         arn: there.arn(),
         name: there.name().to_owned(),

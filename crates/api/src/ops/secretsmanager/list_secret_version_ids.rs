@@ -11,7 +11,7 @@ pub use crate::aws::secretsmanager::{
 };
 use crate::call::{Call, Run};
 use crate::model::marker;
-use crate::model::secretsmanager::{labels, secret};
+use crate::model::secretsmanager::{labels, secret, shown_key};
 use crate::wire::{ApiError, Timestamp, validate};
 
 impl Run for ListSecretVersionIds {
@@ -24,12 +24,13 @@ impl Run for ListSecretVersionIds {
         let (secret, allowed) = secret(call, action, &input.secret_id)?;
         let deprecated = input.include_deprecated == Some(true);
         let page = secrets::versions(&secret, deprecated, after.as_deref(), limit, &allowed)?;
+        let shown_key = shown_key(call, &secret)?;
         let entry = |listed: secrets::ListedVersion| SecretVersionsListEntry {
             version_id: listed.id,
             version_stages: labels(&listed.version),
             last_accessed_date: listed.version.accessed_ms.map(Timestamp::from_ms),
             created_date: Timestamp::from_ms(listed.version.created_ms),
-            kms_key_ids: Some(vec![listed.version.key]),
+            kms_key_ids: Some(shown_key(&listed.version)).filter(|keys| !keys.is_empty()),
         };
         Ok(Output {
             versions: page.items.into_iter().map(entry).collect(),

@@ -11,8 +11,26 @@ pub use crate::aws::secretsmanager::{
     RotateSecret, RotateSecretRequest as Input, RotateSecretResponse as Output,
 };
 use crate::call::{Call, Run};
-use crate::model::secretsmanager::{rules, secret, token};
+use crate::model::secretsmanager::{may_invoke, rules, secret, token};
 use crate::wire::ApiError;
+use crate::wire::validate::shorten;
+
+/// Notes a function for the audit trail, and asks whether the caller may invoke it. Only then does the caller learn whether
+/// this server calls it.
+fn authorize_function(
+    call: &mut Call<'_>,
+    function: &str,
+    secret: &Secret,
+) -> Result<(), ApiError> {
+    if Arn::parse(function).is_some() {
+        call.notes.resource(function.to_owned(), FUNCTION);
+        may_invoke(call, function)?;
+    }
+    check_function(call, function, secret)
+}
+
+/// CloudTrail's type of a function.
+const FUNCTION: &str = "AWS::Lambda::Function";
 
 /// Refuses a function that this server does not call, and one of another account: functions run with the rights of
 /// their own account's roles.
@@ -22,6 +40,13 @@ fn check_function(call: &Call<'_>, function: &str, secret: &Secret) -> Result<()
     if known.contains(function) && account.as_deref() == Some(&secret.scope().account) {
         return Ok(());
     }
+    tracing::warn!(
+        function = shorten(function),
+        secret = secret.arn(),
+        hint = "the file that functions names in section [rotation] of outlast.toml says which functions there are, in the \
+                secret's account; the server reads it when it starts (docs/guide/secrets.md)",
+        "RotateSecret names a function that this server does not call"
+    );
     // AWS's text.
     Err(ApiError::new(
         "AccessDeniedException",
@@ -48,8 +73,9 @@ impl Run for RotateSecret {
         let action = action::secretsmanager::RotateSecret;
         let (mut secret, allowed) = secret(call, action, &input.secret_id)?;
         let function = input.rotation_lambda_arn.filter(|function| !function.is_empty());
-        if let Some(function) = &function {
-            check_function(call, function, &secret)?;
+        let kept = || secret.rotation().map(|rotation| rotation.function.clone());
+        if let Some(function) = function.clone().or_else(kept) {
+            authorize_function(call, &function, &secret)?;
         }
         let start = Start { function, rules, version_id: version_id.clone(), immediately };
         rotation::start(&mut call.work, &mut secret, start, &allowed)?;

@@ -43,7 +43,11 @@ impl Run for UpdateSecret {
                 let staged: Vec<_> = secret
                     .versions()
                     .iter()
-                    .filter(|(_, version)| !version.stages.is_empty() && version.key != key.arn())
+                    .filter(|(_, version)| {
+                        version.has_value()
+                            && !version.stages.is_empty()
+                            && version.key != key.arn()
+                    })
                     .map(|(id, version)| Selected { id: id.clone(), version: version.clone() })
                     .collect();
                 for selected in staged {

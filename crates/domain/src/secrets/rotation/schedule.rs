@@ -81,6 +81,14 @@ impl Rules {
         Err(invalid(&format!("Duration must be between 1h and {longest}h for this schedule.")))
     }
 
+    /// `AutomaticallyAfterDays` of answers, which AWS calculates from the schedule; `None` if it is not one of days.
+    pub fn days(&self) -> Option<i64> {
+        match self.schedule() {
+            Ok(Some(Schedule::Days(days))) => Some(days),
+            _ => None,
+        }
+    }
+
     /// Beginning of the next window after `now_ms`; none if only requests rotate.
     pub fn next(&self, now_ms: i64) -> Result<Option<i64>, SecretError> {
         Ok(match self.schedule()? {

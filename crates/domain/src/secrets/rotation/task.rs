@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{TASKS, schedule::Window, task_record_key};
 use crate::arn::Scope;
 use crate::events::{self, Kind};
+use crate::secrets::change::insert_pending;
 use crate::secrets::secret::{Secret, load, parts};
 use crate::secrets::{CURRENT, PENDING, SecretError};
 use crate::work::{Done, Due, Work};
@@ -64,7 +65,7 @@ struct Running {
     /// `RotationToken`
     token: String,
     step: Step,
-    /// Only the test of the function, with the current version ("RotateImmediately").
+    /// Only the test of the function ("RotateImmediately").
     #[serde(default)]
     only_test: bool,
     /// Attempts at this step that failed.
@@ -118,17 +119,28 @@ pub fn due(work: &Work<'_>, after: &str, limit: usize) -> Result<Due, Fault> {
     work.due(TASKS, after, limit, |task: &Task, now_ms| task.due_ms <= now_ms)
 }
 
-/// Begins a rotation now. With `immediately` false only the test step runs, as AWS does to check the configuration.
+/// Begins a rotation now; does not save the secret. With `immediately` false only the test step runs, as AWS does to check
+/// the configuration.
+///
+/// AWS's functions refuse a `ClientRequestToken` that is not a version with the label AWSPENDING, so that the version is
+/// there, without a value, before the function is called ("the AWSPENDING staging label might be attached to an empty
+/// secret version", RotateSecret). For a test it shows the current value, so that a function that logs in with it succeeds.
 pub(super) fn begin(
     work: &mut Work<'_>,
-    secret: &Secret,
+    secret: &mut Secret,
     version_id: String,
     immediately: bool,
 ) -> Result<(), Fault> {
-    let version_id = match (immediately, secret.staged(CURRENT)) {
-        (false, Some((current, _))) => current.clone(),
+    let is_there = |id: &str| secret.record.versions.contains_key(id);
+    let version_id = match (immediately, super::left(secret)) {
+        (false, Some(left)) => left.clone(),
+        (false, None) if is_there(&version_id) => ids::uuid()?,
         _ => version_id,
     };
+    if !is_there(&version_id) {
+        let current = secret.staged(CURRENT).map(|(id, _)| id.clone());
+        insert_pending(work, secret, &version_id, current.filter(|_| !immediately));
+    }
     let running = Running {
         version_id,
         token: ids::uuid()?,
@@ -139,6 +151,13 @@ pub(super) fn begin(
     };
     let task = Task { due_ms: work.now_ms(), running: Some(running) };
     work.put(&task_record_key(secret), &task)
+}
+
+/// Removes the version of a test, and waits for the next window.
+fn tested(work: &mut Work<'_>, secret: &mut Secret) -> Result<(), Fault> {
+    super::end_test(secret);
+    secret.save_unchanged(work)?;
+    wait(work, secret)
 }
 
 /// Waits for the next window.
@@ -200,7 +219,8 @@ pub fn claim(
             Some((id, _)) => id.clone(),
             None => ids::uuid()?,
         };
-        begin(work, &secret, version_id, true)?;
+        begin(work, &mut secret, version_id, true)?;
+        secret.save_unchanged(work)?;
         task = work.get::<Task>(record_key)?.ok_or_else(|| Fault::Damaged(record_key.into()))?;
     }
     let lease = ids::uuid()?;
@@ -264,7 +284,7 @@ pub fn complete(
     let error = format!("Error when executing {} during {} step", call.function, call.step.name());
     match outcome {
         Outcome::Done if running.only_test => {
-            wait(work, &secret)?;
+            tested(work, &mut secret)?;
             Ok(Some(told(work, &secret, &events::ROTATION_TEST_SUCCEEDED, None)?))
         }
         Outcome::Done => match running.step.next() {
@@ -287,7 +307,7 @@ pub fn complete(
             }
         },
         Outcome::Failed(_) if running.only_test => {
-            wait(work, &secret)?;
+            tested(work, &mut secret)?;
             Ok(Some(told(work, &secret, &events::ROTATION_TEST_FAILED, Some(error))?))
         }
         Outcome::Failed(_) if running.failed + 1 < limits::ROTATION_ATTEMPTS => {
