@@ -52,8 +52,14 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 /// Responses of a host on loopback, by path.
 type Pages = Arc<Mutex<HashMap<String, String>>>;
-/// DNS records by name and type.
-type Zone = Arc<Mutex<HashMap<(String, RecordType), RData>>>;
+/// DNS records by the name and the type that are asked for. A record of another name is one that the server adds.
+type Zone = Arc<Mutex<HashMap<(String, RecordType), Vec<(String, RData)>>>>;
+
+/// Sets the records of a name and a type to one.
+fn set(zone: &Zone, name: &str, data: RData) {
+    let records = vec![(name.to_owned(), data.clone())];
+    zone.lock().unwrap().insert((name.to_owned(), data.record_type()), records);
+}
 
 /// Answers from a zone; every host is at 127.0.0.1 unless the zone says otherwise.
 async fn dns(zone: Zone) -> SocketAddr {
@@ -66,15 +72,20 @@ async fn dns(zone: Zone) -> SocketAddr {
             let asked = question.queries[0].clone();
             let name = asked.name().to_ascii().trim_end_matches('.').to_ascii_lowercase();
             let found = zone.lock().unwrap().get(&(name.clone(), asked.query_type())).cloned();
-            let found = found.or_else(|| {
+            let found = found.unwrap_or_else(|| {
                 let host = asked.query_type() == RecordType::A;
-                host.then_some(RData::A(A(Ipv4Addr::LOCALHOST)))
+                let own = host.then(|| (name.clone(), RData::A(A(Ipv4Addr::LOCALHOST))));
+                own.into_iter().collect()
             });
             let mut answer = Message::response(question.id, OpCode::Query);
             answer.add_query(asked.clone());
             answer.metadata.response_code = ResponseCode::NoError;
-            if let Some(data) = found {
-                answer.add_answer(Record::from_rdata(asked.name().clone(), 1, data));
+            for (owner, data) in found {
+                // Clients may compare the case of their own name.
+                let own = owner == name;
+                let owner = Name::from_ascii(format!("{owner}.")).unwrap();
+                let owner = if own { asked.name().clone() } else { owner };
+                answer.add_answer(Record::from_rdata(owner, 1, data));
             }
             let _ = socket.send_to(&answer.to_vec().unwrap(), peer).await;
         }
@@ -389,8 +400,7 @@ async fn names_are_proved_over_http_tls_and_dns() {
     let (url, order) = setting.order("*.dns.example").await;
     let (challenge, _, content) = setting.challenge(&order, "dns-01").await;
     let value = b64(outlast_crypto::digests::sha256(content.as_bytes()));
-    let key = ("_acme-challenge.dns.example".to_owned(), RecordType::TXT);
-    setting.zone.lock().unwrap().insert(key, RData::TXT(TXT::new(vec![value])));
+    set(&setting.zone, "_acme-challenge.dns.example", RData::TXT(TXT::new(vec![value])));
     let order = setting.settled(&challenge, &url).await;
     assert_eq!(order["status"], "ready", "{order}");
     setting.certificate(&order, "*.dns.example").await;
@@ -509,8 +519,7 @@ async fn looks_tell_what_they_saw() {
     // A response that is too long, a link-local address, and a network that the operator has not named.
     pages.lock().unwrap().insert(path.clone(), "x".repeat(70_000));
     assert_eq!(seen(validator.look(&http("host.example")).await), "connection, again");
-    let metadata = RData::A(A(Ipv4Addr::new(169, 254, 169, 254)));
-    zone.lock().unwrap().insert(("meta.example".into(), RecordType::A), metadata);
+    set(&zone, "meta.example", RData::A(A(Ipv4Addr::new(169, 254, 169, 254))));
     assert_eq!(seen(validator.look(&http("meta.example")).await), "connection");
     for careful in [inside, unnamed] {
         let careful = Validator::new(careful).unwrap();
@@ -533,12 +542,21 @@ async fn looks_tell_what_they_saw() {
     assert_eq!(seen(validator.look(&cname).await), "dns, again");
     for (value, expected) in [("_c.example.", "incorrectResponse, again"), ("_B.example.", "found")]
     {
-        let data = RData::CNAME(CNAME(Name::from_ascii(value).unwrap()));
-        zone.lock().unwrap().insert(("_a.example".into(), RecordType::CNAME), data);
+        set(&zone, "_a.example", RData::CNAME(CNAME(Name::from_ascii(value).unwrap())));
         assert_eq!(seen(validator.look(&cname).await), expected);
     }
+    // Another name's record in the answer proves nothing, alone or behind an own record that leads to it.
+    let points = |owner: &str, value: &str| {
+        (owner.to_owned(), RData::CNAME(CNAME(Name::from_ascii(value).unwrap())))
+    };
+    for records in [
+        vec![points("_other.example", "_b.example.")],
+        vec![points("_a.example", "_other.example."), points("_other.example", "_b.example.")],
+    ] {
+        zone.lock().unwrap().insert(("_a.example".into(), RecordType::CNAME), records);
+        assert_ne!(seen(validator.look(&cname).await), "found");
+    }
     let txt = Target::Txt { name: "_t.example".into(), value: "v".into() };
-    let data = RData::TXT(TXT::new(vec!["w".into()]));
-    zone.lock().unwrap().insert(("_t.example".into(), RecordType::TXT), data);
+    set(&zone, "_t.example", RData::TXT(TXT::new(vec!["w".into()])));
     assert_eq!(seen(validator.look(&txt).await), "incorrectResponse, again");
 }

@@ -67,13 +67,16 @@ impl Resolver {
         ))
     }
 
-    /// Whether a CNAME record points at `value`.
+    /// Whether this name has a CNAME record that points at `value`.
     pub async fn has_cname(&self, name: &str, value: &str) -> Result<(), Unmet> {
-        let found = self.0.lookup(absolute(name)?, RecordType::CNAME).await;
+        let owner = absolute(name)?;
+        let found = self.0.lookup(owner.clone(), RecordType::CNAME).await;
         let found = found.map_err(|error| unmet(name, "CNAME", &error))?;
         let wanted = absolute(value)?;
         for record in found.answers() {
+            // An answer may have records of other names, such as those that an alias leads to: their owners prove nothing.
             if let RData::CNAME(target) = &record.data
+                && record.name == owner
                 && target.0 == wanted
             {
                 return Ok(());
