@@ -99,9 +99,10 @@ fn request_without_ca_is_issued_when_dns_has_its_record() {
         // Another value proves nothing.
         let name = record.name.trim_end_matches('.');
         dns.set("CNAME", name, "_other.acm-validations.aws.");
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        dns.wait_until_asked(name, dns.asked(name));
         let found = session.call::<Describe>(of.clone()).await.unwrap().unwrap().certificate;
         assert_eq!(found.status, "PENDING_VALIDATION");
+        let asked = dns.asked(name);
         dns.set("CNAME", name, &record.value);
         let begin = Instant::now();
         loop {
@@ -113,6 +114,7 @@ fn request_without_ca_is_issued_when_dns_has_its_record() {
             assert!(begin.elapsed() < PATIENCE, "{found:?}");
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
+        assert!(dns.asked(name) > asked, "it was issued without another look-up");
         type Get = get_certificate::GetCertificate;
         let got = session.call::<Get>(of).await.unwrap().unwrap();
         assert_eq!(got.certificate_chain.unwrap().trim(), authority.certificate.trim());
