@@ -20,6 +20,9 @@ use outlast_api::acme::jobs::Lane;
 use outlast_domain::acme::{Job, Kind, Outcome, Queue, Target};
 use outlast_domain::check;
 use outlast_domain::settings::{PublicCertificates, Settings};
+use outlast_pki::certificate::Certificate;
+use outlast_pki::extensions::{CLIENT_AUTH, SERVER_AUTH};
+use outlast_pki::pem;
 use outlast_store::Store;
 use serde_json::{Value, json};
 
@@ -103,6 +106,11 @@ fn events(fixture: &Fixture, name: &str) -> usize {
     fixture.events().iter().filter(is_one).count()
 }
 
+/// Whether it is for servers alone, as those of Amazon's public CA are.
+fn is_for_servers(certificate: &Certificate) -> bool {
+    certificate.extended_key_usage().unwrap().1 == [SERVER_AUTH]
+}
+
 /// Record keys of Certificate Manager, apart from the key of the validation records and tokens.
 fn left(fixture: &Fixture) -> Vec<String> {
     let found = fixture.store.scan("acm/", "", 1000).unwrap().into_iter();
@@ -112,7 +120,7 @@ fn left(fixture: &Fixture) -> Vec<String> {
 
 #[test]
 fn issued_once_every_record_is_found() {
-    let (fixture, _) = world();
+    let (fixture, authority) = world();
     let names = json!({ "SubjectAlternativeNames": ["*.example.com", "api.example.org"] });
     let arn = request(&fixture, "example.com", with(&names, json!({ "ValidationMethod": "DNS" })));
     let pending = described(&fixture, &arn);
@@ -178,6 +186,9 @@ fn issued_once_every_record_is_found() {
     assert!(issued.get("CertificateAuthorityArn").is_none());
     let (certificate, chain) = got(&fixture, &arn);
     assert!(certificate.signed_by(&chain[0]));
+    assert!(is_for_servers(&certificate));
+    let private = got(&fixture, &requested(&fixture, &authority, "example.com", json!({}))).0;
+    assert_eq!(private.extended_key_usage().unwrap().1, [SERVER_AUTH, CLIENT_AUTH]);
     assert_eq!(events(&fixture, "CertificateIssued"), 1);
     assert_eq!(code(acm(&fixture, "ExportCertificate", &export)), "ValidationException");
     // It is found by its kind and its method, and the validations are listed a page at a time.
@@ -417,6 +428,7 @@ fn renewals_prove_the_names_again() {
     assert_ne!(new.public_key().unwrap(), old.public_key().unwrap());
     assert_eq!(new.not_after(), due + 395 * DAY);
     assert!(new.signed_by(&chain[0]) && !old.signed_by(&chain[0]));
+    assert!(is_for_servers(&new));
     assert!(check_store(&fixture).is_empty(), "{:?}", check_store(&fixture));
     // The other record is looked up until the certificate ends.
     for _ in 0..3 {
@@ -452,6 +464,105 @@ fn renewals_prove_the_names_again() {
         (&summary["RenewalStatus"], &summary["RenewalStatusReason"]),
         (&json!("FAILED"), &json!("DOMAIN_VALIDATION_DENIED"))
     );
+}
+
+#[test]
+fn proofs_of_a_renewal_are_good_for_72_hours() {
+    let (fixture, _) = world();
+    let names = json!({ "SubjectAlternativeNames": ["b.example.com"] });
+    let arn = request(&fixture, "a.example.com", names);
+    look(&fixture, |_| true);
+    let old = got(&fixture, &arn).0;
+    let is_a = |name: &str| name.ends_with(".a.example.com");
+    let is_b = |name: &str| name.ends_with(".b.example.com");
+    let proved = || {
+        assert_eq!(got(&fixture, &arn).0.der(), old.der());
+        let summary = described(&fixture, &arn)["RenewalSummary"].clone();
+        assert_eq!(summary["RenewalStatus"], "PENDING_VALIDATION");
+        validations(&summary).into_iter().map(|status| status == "SUCCESS").collect::<Vec<_>>()
+    };
+    fixture.now.set(NOW + 335 * DAY);
+    fixture.run_housekeeping();
+    assert_eq!(look(&fixture, is_a), 2);
+    assert_eq!(proved(), [true, false]);
+    fixture.advance(72 * 3600 - 1);
+    fixture.run_housekeeping();
+    assert_eq!(look(&fixture, |_| false), 1);
+    assert_eq!(proved(), [true, false]);
+    // The second proof comes so late that the first is none any more: it is looked up again.
+    fixture.advance(600);
+    assert_eq!(look(&fixture, is_b), 1);
+    assert_eq!(proved(), [false, true]);
+    assert_eq!(look(&fixture, is_b), 1);
+    assert_eq!(proved(), [false, true]);
+    // The same if the look-up comes later than the next attempt to renew.
+    fixture.advance(72 * 3600);
+    fixture.run_housekeeping();
+    assert_eq!(proved(), [false, false]);
+    // Both are found in time.
+    assert_eq!(look(&fixture, is_b), 2);
+    assert_eq!(proved(), [false, true]);
+    fixture.advance(71 * 3600);
+    assert_eq!(look(&fixture, is_a), 1);
+    assert_eq!(described(&fixture, &arn)["RenewalSummary"]["RenewalStatus"], "SUCCESS");
+    assert_ne!(got(&fixture, &arn).0.der(), old.der());
+    assert!(check_store(&fixture).is_empty(), "{:?}", check_store(&fixture));
+}
+
+#[test]
+fn default_authority_with_a_partner_issues_pairs() {
+    let fixture = Fixture::new();
+    let partner = root_ca(&fixture, ML_DSA, 3650, json!({}));
+    let tag = json!({ "Key": "outlast:paired-certificate-authority", "Value": partner });
+    let authority = root_ca(&fixture, ECDSA, 3650, json!({ "Tags": [tag] }));
+    permit(&fixture, &authority);
+    set(&fixture, &authority, &[]);
+    // Both must permit it.
+    let before = fixture.store_without_uses();
+    let refused = acm(&fixture, "RequestCertificate", &body("a.example.com", json!({})));
+    let refused = refused.unwrap_err();
+    assert!(refused.message.starts_with("PCA_ACCESS_DENIED: "), "{}", refused.message);
+    assert!(fixture.store_without_uses() == before);
+    permit(&fixture, &partner);
+    let options = json!({ "Options": { "Export": "ENABLED" } });
+    let arn = request(&fixture, "a.example.com", options);
+    look(&fixture, |_| true);
+    let both = || {
+        let found = acm(&fixture, "GetCertificate", &of(&arn)).unwrap();
+        let parsed = |member: &str| {
+            let list = pem::read_certificates(text(&found[member]).as_bytes()).unwrap();
+            Certificate::parse(&list[0]).unwrap()
+        };
+        let pair = [parsed("Certificate"), parsed("PairedCertificate")];
+        assert!(pair[0].signed_by(&parsed("CertificateChain")));
+        assert!(pair[1].signed_by(&parsed("PairedCertificateChain")));
+        assert!(pair.iter().all(is_for_servers));
+        assert_eq!(pair[0].subject(), pair[1].subject());
+        assert_eq!(pair[0].not_after(), pair[1].not_after());
+        pair
+    };
+    let first = both();
+    let export = with(&of(&arn), json!({ "Passphrase": b64(PASSPHRASE) }));
+    let exported = acm(&fixture, "ExportCertificate", &export).unwrap();
+    assert_eq!(exported_key(&exported, "EC_prime256v1"), first[0].public_key().unwrap());
+    let other = json!({ "PrivateKey": exported["PairedPrivateKey"] });
+    assert_eq!(exported_key(&other, "ML_DSA_65"), first[1].public_key().unwrap());
+    // The renewal replaces both when the name is proved again, and neither before.
+    fixture.now.set(NOW + 335 * DAY);
+    fixture.run_housekeeping();
+    assert!(both().iter().zip(&first).all(|(now, first)| now.der() == first.der()));
+    look(&fixture, |_| true);
+    let renewed = both();
+    assert!(renewed.iter().zip(&first).all(|(now, first)| now.der() != first.der()));
+    let revoke = with(&of(&arn), json!({ "RevocationReason": "SUPERSEDED" }));
+    acm(&fixture, "RevokeCertificate", &revoke).unwrap();
+    for (ca, certificate) in [(&authority, &renewed[0]), (&partner, &renewed[1])] {
+        let id = ca.rsplit('/').next().unwrap();
+        let serial = hex::encode(certificate.serial());
+        let record_key = format!("ca/revoked/{ACCOUNT}/{REGION}/{id}/{serial}");
+        assert!(fixture.store.read(&record_key).unwrap().is_some(), "{record_key}");
+    }
+    assert!(check_store(&fixture).is_empty(), "{:?}", check_store(&fixture));
 }
 
 #[test]

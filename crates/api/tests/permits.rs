@@ -412,7 +412,11 @@ fn a_permit_for_one_certificate_opens_no_other() {
             }, p);
             RequestCertificate, &other, p => {
                 let new = acm::request::NewCertificate {
-                    issuers: acm::Issuers { authority: (&authority, &may_issue), partner: None },
+                    issuers: acm::Issuers {
+                        authority: (&authority, &may_issue),
+                        partner: None,
+                        template: acm::private_template(),
+                    },
                     domain: "c.example".into(),
                     names: Vec::new(),
                     key_algorithm: None,

@@ -18,7 +18,7 @@ pub mod tags;
 mod told;
 
 pub use issued_for_acme::{AcmeIssued, AcmeOrder, FORGET_ENDED, issue_for_acme, revoke_for_acme};
-pub use leaf::{Issuers, default_key, template_arn};
+pub use leaf::{Issuers, default_key, private_template, template_arn};
 pub(crate) use obtain::SERVICE_ROLE;
 use serde::{Deserialize, Serialize};
 pub use told::TELL;

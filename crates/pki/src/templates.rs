@@ -92,7 +92,11 @@ pub struct Requested<'a> {
 impl Template {
     /// The row with this ARN, `arn:aws:acm-pca:::template/NAME/V1`.
     pub fn by_arn(arn: &str) -> Option<&'static Self> {
-        let name = arn.strip_prefix("arn:aws:acm-pca:::template/")?.strip_suffix("/V1")?;
+        Self::by_name(arn.strip_prefix("arn:aws:acm-pca:::template/")?.strip_suffix("/V1")?)
+    }
+
+    /// The row with this name.
+    pub fn by_name(name: &str) -> Option<&'static Self> {
         TEMPLATES.iter().find(|row| row.name == name)
     }
 

@@ -26,6 +26,8 @@ pub struct Issuers<'a> {
     pub authority: (&'a Authority, &'a MayIssue),
     /// Its partner, with the permit to issue from it.
     pub partner: Option<(&'a Authority, &'a MayIssue)>,
+    /// The template that both issue by: [`private_template`], or that of certificates whose requests name no CA.
+    pub template: &'static Template,
 }
 
 /// A new key with its certificate.
@@ -80,13 +82,15 @@ impl Issuers<'_> {
         let stored = spec.generate()?;
         let request = request_for(spec, &stored, names)?;
         let Some(((partner, at_partner), paired)) = self.partner.zip(paired) else {
-            let issued =
-                issue(work, ring, authority, (&request, None), (None, until), account, allowed)?;
+            let new = new(authority, self.template, &request, (None, until));
+            let arn =
+                ca::issue_for(work, ring, authority, new, requester(authority, account), allowed)?;
+            let issued = ca::issued(work, authority, &arn)?;
             return Ok(Leaves { own: Leaf::new(authority, stored, issued)?, paired: None });
         };
         let paired_stored = paired.generate()?;
         let paired_request = request_for(paired, &paired_stored, names)?;
-        let new = new(authority, &request, (None, until));
+        let new = new(authority, self.template, &request, (None, until));
         let both = (authority, partner);
         let requester = requester(authority, account);
         let allowed_both = (allowed, at_partner);
@@ -149,13 +153,25 @@ pub fn default_key(authority: &Authority) -> &'static str {
     }
 }
 
-/// ARN of the template for Certificate Manager's certificates, which policies of a CA can name.
-pub fn template_arn() -> String {
-    ca::template_arn(Template::default_row())
+/// The template of certificates whose requests name their CA: for servers and for clients.
+pub fn private_template() -> &'static Template {
+    Template::default_row()
 }
 
-/// Has an authority issue a certificate for a request, with other names than the request's if any are given, and
-/// returns it with its chain.
+/// The template of certificates whose requests name no CA: for servers alone, as those of Amazon's public CA have been
+/// since June 2025.
+pub(super) fn public_template() -> Result<&'static Template, Fault> {
+    let name = "EndEntityServerAuthCertificate";
+    Template::by_name(name).ok_or_else(|| Fault::Encoding(format!("no template {name}")))
+}
+
+/// ARN of [`private_template`], which policies of a CA can name.
+pub fn template_arn() -> String {
+    ca::template_arn(private_template())
+}
+
+/// Has an authority issue a certificate by [`private_template`] for a request, with other names than the request's if any
+/// are given, and returns it with its chain.
 pub(super) fn issue(
     work: &mut Work<'_>,
     ring: &KeyRing,
@@ -165,7 +181,7 @@ pub(super) fn issue(
     account: &str,
     allowed: &MayIssue,
 ) -> Result<Issued, CaError> {
-    let new = ca::NewCertificate { named, ..new(authority, request, period) };
+    let new = ca::NewCertificate { named, ..new(authority, private_template(), request, period) };
     let requester = requester(authority, account);
     let arn = ca::issue_for(work, ring, authority, new, requester, allowed)?;
     ca::issued(work, authority, &arn)
@@ -173,13 +189,14 @@ pub(super) fn issue(
 
 fn new<'a>(
     authority: &Authority,
+    template: &'static Template,
     request: &'a [u8],
     (not_before, validity): (Option<Validity>, Validity),
 ) -> ca::NewCertificate<'a> {
     ca::NewCertificate {
         request,
         algorithm: authority.algorithm(),
-        template: Template::default_row(),
+        template,
         passthrough: ca::Passthrough::default(),
         named: None,
         validity,

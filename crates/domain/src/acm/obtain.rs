@@ -2,12 +2,13 @@
 //! CA permits Certificate Manager to do takes the place of the caller's rights.
 
 use outlast_crypto::keys::KeySpec;
+use outlast_pki::templates::Template;
 use serde::{Deserialize, Serialize};
 
 use super::certificate::{Certificate, RenewalSummary, due_record_key};
 use super::details::{Details, requestable};
 use super::failure_reason;
-use super::leaf::{Issuers, default_key, template_arn};
+use super::leaf::{Issuers, default_key, private_template, public_template};
 use super::told;
 use crate::arn::Scope;
 use crate::ca::{self, Authority, CaError, permission};
@@ -85,24 +86,28 @@ pub(super) fn attempt(
     let configured = settings.public_certificates.authority(&scope).filter(|_| is_public);
     let arn = configured.or(record.authority.as_deref()).unwrap_or_default();
     let partner = record.paired.as_ref().map(|paired| paired.authority.clone());
-    let (authority, allowed) = permitted(work, &scope, arn)?;
+    let template = if is_public { public_template()? } else { private_template() };
+    let (authority, allowed) = permitted(work, &scope, arn, template)?;
     let partner = if is_public { partner_of(work, &authority)? } else { partner };
-    let partner = partner.map(|arn| permitted(work, &scope, &arn)).transpose()?;
+    let partner = partner.map(|arn| permitted(work, &scope, &arn, template)).transpose()?;
     let issuers = Issuers {
         authority: (&authority, &allowed),
         partner: partner.as_ref().map(|(partner, allowed)| (partner, allowed)),
+        template,
     };
     Ok(replace(work, ring, certificate, &issuers)?)
 }
 
-/// The authority with this ARN, if a certificate could be issued by it now without a caller.
+/// The authority with this ARN, if a certificate whose request names no CA could be issued by it now.
 pub(super) fn usable(work: &mut Work<'_>, scope: &Scope, arn: &str) -> Result<Authority, Failed> {
-    let (authority, allowed) = permitted(work, scope, arn)?;
+    let template = public_template()?;
+    let (authority, allowed) = permitted(work, scope, arn, template)?;
     let partner = partner_of(work, &authority)?;
-    let partner = partner.map(|arn| permitted(work, scope, &arn)).transpose()?;
+    let partner = partner.map(|arn| permitted(work, scope, &arn, template)).transpose()?;
     let issuers = Issuers {
         authority: (&authority, &allowed),
         partner: partner.as_ref().map(|(partner, allowed)| (partner, allowed)),
+        template,
     };
     issuers.check_active()?;
     Ok(authority)
@@ -123,26 +128,28 @@ fn permitted(
     work: &mut Work<'_>,
     scope: &Scope,
     arn: &str,
+    template: &Template,
 ) -> Result<(Authority, Permit<action::acm_pca::IssueCertificate>), Failed> {
     let authority = ca::find(work, scope, arn)?;
     let account = scope.account.as_str();
-    let may_get = held(work, &authority, account, action::acm_pca::GetCertificate)?;
-    let may_issue = held(work, &authority, account, action::acm_pca::IssueCertificate)?;
+    let may_get = held(work, &authority, account, action::acm_pca::GetCertificate, template)?;
+    let may_issue = held(work, &authority, account, action::acm_pca::IssueCertificate, template)?;
     may_issue
         .filter(|_| may_get.is_some())
         .map(|permit| (authority, permit))
         .ok_or(Failed::NotPermitted)
 }
 
-/// Whether Certificate Manager may do `action` on an authority for an account.
+/// Whether Certificate Manager may do `action` on an authority for an account; to issue means to issue by this template.
 fn held<A: Action>(
     work: &mut Work<'_>,
     authority: &Authority,
     account: &str,
     action: A,
+    template: &Template,
 ) -> Result<Option<Permit<A>>, CaError> {
     if authority.scope().account != account {
-        return shared(work, authority, account, action);
+        return shared(work, authority, account, action, template);
     }
     by_permission(work, authority, permission::CERTIFICATE_MANAGER, account, action)
 }
@@ -153,12 +160,13 @@ fn shared<A: Action>(
     authority: &Authority,
     account: &str,
     action: A,
+    template: &Template,
 ) -> Result<Option<Permit<A>>, CaError> {
     let mut conditions = ConditionKeys::new();
     conditions.set_time(work.now_ms());
     conditions.set("aws:RequestedRegion", authority.scope().region.as_str());
     if A::OPERATION == "IssueCertificate" {
-        conditions.set("acm-pca:TemplateArn", template_arn());
+        conditions.set("acm-pca:TemplateArn", ca::template_arn(template));
     }
     let policies = PolicyCache::default();
     let caller = Caller::service_linked_role(account, SERVICE_ROLE, ROLE_POLICY, &policies)?;

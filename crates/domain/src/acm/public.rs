@@ -153,8 +153,9 @@ pub(super) enum Ready {
     Never,
 }
 
-/// Begins to prove the names of a certificate again, or continues; one whose request named a CA needs no proofs. The
-/// caller saves the certificate.
+/// Begins to prove the names of a certificate again, or continues; one whose request named a CA needs no proofs. As for
+/// a request, the proofs must be complete within 72 hours; then all names are proved again. The caller saves the
+/// certificate.
 pub(super) fn begin_renewal(
     work: &mut Work<'_>,
     certificate: &mut Certificate,
@@ -163,7 +164,7 @@ pub(super) fn begin_renewal(
     let Certificate { scope, record } = certificate;
     let Some(public) = &mut record.public else { return Ok(Ready::Now) };
     let is_under_way = record.renewal.as_ref().is_some_and(|renewal| renewal.validating);
-    if !is_under_way {
+    if !is_under_way || public.is_late(now_ms) {
         public.begin(now_ms);
     }
     public.approve(&settings.public_certificates, &scope.account);
@@ -236,24 +237,33 @@ pub(crate) fn looked(
     let is_renewal = certificate.record.is_issued();
     let Some(public) = &mut certificate.record.public else { return Ok(None) };
     let done = |event| Ok(Some(Looked { arn: arn.clone(), event, again_ms: None }));
-    if !is_renewal && public.is_late(now_ms) {
+    let is_late = public.is_late(now_ms);
+    if is_late && !is_renewal {
         public.fail();
         public.ended = Some(Ended::TimedOut);
         certificate.save(work)?;
         return done(Some("CertificateValidationTimedOut"));
+    }
+    if is_late {
+        // What was found so long ago proves nothing any more; see `begin_renewal`.
+        public.begin(now_ms);
     }
     // The operator may have approved names since.
     public.approve(&settings.public_certificates, &scope.account);
     if is_found {
         public.found(number);
     }
-    if public.wanted(number).is_some() {
-        let again_ms = Some(now_ms + queue::pause_ms(public.under_way_ms(now_ms)));
-        return Ok(Some(Looked { arn, event: None, again_ms }));
+    let is_missing = public.wanted(number).is_some();
+    let again_ms = is_missing.then(|| now_ms + queue::pause_ms(public.under_way_ms(now_ms)));
+    let is_proved = public.is_proved();
+    if is_late {
+        begin_lookups(work, &certificate)?;
     }
-    if !public.is_proved() {
-        certificate.save(work)?;
-        return done(None);
+    if !is_proved {
+        if is_late || !is_missing {
+            certificate.save(work)?;
+        }
+        return Ok(Some(Looked { arn, event: None, again_ms }));
     }
     // An unsealed CA key is not kept in memory: it is next needed in hours or days.
     match obtain::attempt(work, &KeyRing::default(), &mut certificate) {

@@ -85,6 +85,7 @@ fn from_named_authority(
         issuers: acm::Issuers {
             authority: (&authority, &at_authority),
             partner: at_partner.as_ref().map(|(partner, allowed)| (*partner, allowed)),
+            template: acm::private_template(),
         },
         exportable: is_exportable(&input, options),
         domain: input.domain_name,
