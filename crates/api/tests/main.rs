@@ -75,6 +75,7 @@ mod revocation_ocsp;
 mod revocation_strangers;
 mod rolesanywhere;
 mod rolesanywhere_attacks;
+mod rolesanywhere_revocation;
 mod rolesanywhere_session;
 mod secrets;
 mod secrets_batch;

@@ -451,7 +451,7 @@ fn alias_stands_for_one_resource() {
         "name": "b", "source": source(&scene.root.pem()), "aliasName": "team/main",
     });
     let refused = fixture.ra("CreateTrustAnchor", another.clone()).unwrap_err();
-    assert!(refused.message.contains("exists already"), "{}", refused.message);
+    assert!(refused.message.contains("already exists"), "{}", refused.message);
     // Renamed, the old name is free.
     let renamed = with(&of, json!({ "aliasName": "x" }));
     let renamed = fixture.ra("UpdateTrustAnchor", renamed).unwrap()["trustAnchor"].clone();

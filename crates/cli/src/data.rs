@@ -403,6 +403,7 @@ impl Data {
         let data = Self::opened(location, provider, location.open()?, lock, Access::Serve)?;
         data.open_log()?;
         data.check_register()?;
+        data.index_authorities()?;
         Ok(data)
     }
 

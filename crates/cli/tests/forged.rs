@@ -250,6 +250,12 @@ fn a_store_of_an_earlier_version_is_brought_up_to_date_once() {
         )
         .unwrap();
     assert_eq!(plain_left, 0);
+    // Its two CAs are in the index by which Roles Anywhere finds issuers.
+    for (prefix, expected) in [("ca/served/", 2), ("ca/ocsp-issuer/", 4)] {
+        let count = "SELECT count(*) FROM record WHERE key LIKE ?1 || '%'";
+        let found: i64 = sql(&folder.data).query_row(count, [prefix], |row| row.get(0)).unwrap();
+        assert_eq!(found, expected, "{prefix}");
+    }
     succeed(outlast().args(["store", "check", "--data"]).arg(&folder.data));
     assert_ne!(read(&folder.data, "meta/canary"), canary);
     // A record that was valid in the earlier version is not valid in this one.

@@ -3,10 +3,42 @@
 
 use std::process::Command;
 
+use rusqlite::Connection;
 use serde_json::json;
 
 use crate::common::peers::{checkout, peer};
-use crate::common::{Folder, outlast, succeed};
+use crate::common::{Folder, authority, outlast, runtime, succeed};
+
+/// Earlier versions had no index of authorities without CRLs and OCSP, which revocation needs.
+#[test]
+fn server_indexes_authorities_of_an_earlier_version() {
+    let folder = Folder::new();
+    let mut server = folder.serve();
+    runtime().block_on(async {
+        let mut session = server.session().await.unwrap();
+        let algorithms = ("EC_prime256v1", "SHA256WITHECDSA");
+        authority::root(&mut session, algorithms, "Root", None).await;
+        authority::pending(&mut session, "ROOT", algorithms, "Pending", None).await;
+    });
+    assert_eq!(server.terminate(), Some(0));
+    let sql = || Connection::open(folder.data.join("store.db")).unwrap();
+    let is_index = "key LIKE 'ca/served/%' OR key LIKE 'ca/ocsp-issuer/%'";
+    let index = || {
+        let sql = sql();
+        let mut found = sql.prepare(&format!("SELECT key FROM record WHERE {is_index}")).unwrap();
+        let keys = found.query_map([], |row| row.get::<_, String>(0)).unwrap();
+        keys.collect::<Result<Vec<_>, _>>().unwrap()
+    };
+    let before = index();
+    assert_eq!(before.len(), 3, "{before:?}");
+    assert_eq!(sql().execute(&format!("DELETE FROM record WHERE {is_index}"), []).unwrap(), 3);
+    for _ in 0..2 {
+        let mut server = folder.serve();
+        assert_eq!(server.terminate(), Some(0));
+        assert_eq!(index(), before);
+    }
+    succeed(outlast().args(["store", "check", "--data"]).arg(&folder.data));
+}
 
 #[test]
 fn awss_python_client_gets_sessions_by_certificate() {

@@ -31,13 +31,13 @@ pub use issue::{Named, NewCertificate, Passthrough, Requester, issue, issue_for}
 pub(crate) use issued::issued;
 pub use issued::{Issued, certificate, revoked};
 pub use lifecycle::{ERASE_EXPIRED, Update, add_tags, delete, remove_tags, restore, set_status};
-pub(crate) use ocsp::with_key_of;
+pub(crate) use ocsp::arn_by_key_of;
 pub use paired::{PARTNER_TAG, Pair, issue_pair, paired, partner};
 pub use revocation::{
     Crl, Ocsp, REASONS as REVOCATION_REASONS, Revocation, Revoked, canonical_serial,
 };
 pub use revoke::{RevokeAt, revoke};
-pub use served::authority_certificate;
+pub use served::{authority_certificate, index, unindexed};
 pub use subject::Subject;
 pub use told::TELL;
 pub use validity::{Validity, ValidityType};

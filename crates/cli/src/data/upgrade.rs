@@ -7,7 +7,7 @@ use outlast_domain::change::Contended;
 use outlast_domain::seal::RootKey;
 use outlast_domain::seal::migration::{self, State};
 use outlast_domain::work::Work;
-use outlast_domain::{Fault, audit, ids, register};
+use outlast_domain::{Fault, audit, ca, ids, register};
 use outlast_net::server::system_clock;
 use outlast_store::driver::{Attempt, drive_and_wait};
 use outlast_store::{Store, StoreError};
@@ -66,6 +66,26 @@ impl Data {
         let mut work = self.service.work(system_clock());
         let head = audit::check_start(&mut work).map_err(log_failure)?;
         Ok(self.service.watch_log(&head)?)
+    }
+
+    /// Adds the authorities to the index by which Roles Anywhere finds issuers that an earlier version has left out. An older
+    /// server on the same database may leave out more, so every start looks for them.
+    pub(super) fn index_authorities(&self) -> Result<(), Failure> {
+        let missing = ca::unindexed(&self.service.work(system_clock()))?;
+        for record_keys in missing.chunks(MIGRATED_AT_ONCE) {
+            self.change(|work| {
+                record_keys.iter().try_for_each(|record_key| ca::index(work, record_key))?;
+                Ok::<_, Fault>(((), Vec::new()))
+            })?;
+        }
+        if !missing.is_empty() {
+            let authorities = missing.len();
+            tracing::info!(
+                authorities,
+                "certificate authorities of an earlier version are indexed"
+            );
+        }
+        Ok(())
     }
 }
 
@@ -126,7 +146,7 @@ pub(super) fn note_authenticated(folder: &Path) -> Result<(), Failure> {
     )
 }
 
-/// Records that one transaction of [`bring_up_to_date`] covers.
+/// Records that one transaction of an upgrade covers.
 const MIGRATED_AT_ONCE: usize = 2000;
 
 fn commit_step<T>(

@@ -114,6 +114,18 @@ pub(super) struct Record {
     pub(super) tags: BTreeMap<String, String>,
 }
 
+impl Record {
+    /// Its certificate, once imported, if it can be read.
+    pub(super) fn certificate(&self) -> Option<Certificate> {
+        Certificate::parse_one(self.certificate.as_ref()?.as_bytes()).ok()
+    }
+
+    /// Whether its certificate was imported.
+    pub(super) fn has_certificate(&self) -> bool {
+        self.certificate.is_some()
+    }
+}
+
 /// An authority that was found.
 #[derive(Debug, Clone)]
 pub struct Authority {

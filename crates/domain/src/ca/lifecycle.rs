@@ -128,7 +128,7 @@ pub fn remove_tags(
 }
 
 /// Erases deleted authorities whose time is over, with their keys, in all accounts and regions. What they
-/// issued stays on record.
+/// issued stays on record, and so does whose key it was.
 pub const ERASE_EXPIRED: Sweep = Sweep {
     find: |work, after, limit| work.due("ca/authority/", after, limit, Record::is_over),
     handle: erase_expired,
@@ -150,7 +150,8 @@ fn erase_expired(work: &mut Work<'_>, record_key: &str, swept: &mut Swept) -> Re
     work.delete(record_key);
     super::permission::erase(work, &scope, &record.id)?;
     super::policy::erase(work, &scope, &record.id)?;
-    served::forget(work, &scope, &record.id, swept)?;
+    let certificate = record.certificate();
+    served::forget(work, &scope, &record.id, certificate.as_ref(), swept)?;
     swept.erased.push(material);
     swept.done(&scope, arn(&scope, &record.id), "DeleteCertificateAuthority");
     Ok(())

@@ -3,6 +3,7 @@
 //! A delegated responder ([`super::responder`]) signs the responses. A cached response may be sent again only if its
 //! [`epoch`] is still the same: it changes with each revocation and each change of the authority.
 
+use outlast_crypto::digests::Digest;
 use outlast_crypto::signatures::Message;
 use outlast_pki::certificate::{Certificate, Extension};
 use outlast_pki::crl::Reason;
@@ -12,7 +13,7 @@ use outlast_pki::ocsp::cert_id::{hashes, issuer_key_hash};
 use outlast_pki::ocsp::{CertId, Content, Failure, Request, Single, Status as Said};
 use serde::{Deserialize, Serialize};
 
-use super::authority::{Authority, Status, authority_by_id};
+use super::authority::{Authority, Status, arn, authority_by_id};
 pub use super::epoch::{EPOCHS, epoch};
 use super::issued::{by_serial, revoked};
 use super::{CaError, responder};
@@ -205,40 +206,59 @@ struct Issuer {
     authority: String,
 }
 
-/// Adds an authority to the index by the identifiers in requests, and returns the record keys.
-pub(super) fn index(work: &mut Work<'_>, authority: &Authority) -> Result<Vec<String>, Fault> {
-    let Some(certificate) = authority.certificate() else { return Ok(Vec::new()) };
-    let key = certificate.public_key()?;
-    let mut record_keys = Vec::new();
-    for hash in hashes() {
-        let record_key = issuer_record_key(hash.name, &issuer_key_hash(hash, &key)?);
-        let issuer = Issuer {
-            account: authority.scope().account.clone(),
-            region: authority.scope().region.clone(),
-            authority: authority.id().to_owned(),
-        };
-        work.put(&record_key, &issuer)?;
-        record_keys.push(record_key);
+/// Adds an authority with this certificate to the index by the identifiers in requests, and returns the record keys.
+pub(super) fn index(
+    work: &mut Work<'_>,
+    scope: &Scope,
+    id: &str,
+    certificate: &Certificate,
+) -> Result<Vec<String>, Fault> {
+    let record_keys = index_record_keys(certificate)?;
+    for record_key in &record_keys {
+        work.put(record_key, &Issuer::new(scope, id))?;
     }
     Ok(record_keys)
 }
 
-/// The authority with the key and the name of this certificate.
-pub(crate) fn with_key_of(
+/// Keeps the entry by which [`arn_by_key_of`] recognises the issuer, for an authority that is erased.
+pub(super) fn index_erased(
+    work: &mut Work<'_>,
+    scope: &Scope,
+    id: &str,
+    certificate: &Certificate,
+) -> Result<(), Fault> {
+    match index_record_keys(certificate)?.last() {
+        Some(record_key) => work.put(record_key, &Issuer::new(scope, id)),
+        None => Ok(()),
+    }
+}
+
+/// The ARN of the authority with the key of this certificate, even if it is deleted or erased. A key belongs to one
+/// authority only, because authorities make their keys themselves.
+pub(crate) fn arn_by_key_of(
     work: &mut Work<'_>,
     certificate: &Certificate,
-) -> Result<Option<Authority>, Fault> {
-    let key = certificate.public_key()?;
-    let Some(hash) = hashes().last() else { return Ok(None) };
-    let record_key = issuer_record_key(hash.name, &issuer_key_hash(hash, &key)?);
-    let Some(issuer) = work.get::<Issuer>(&record_key)? else { return Ok(None) };
+) -> Result<Option<String>, Fault> {
+    let record_keys = index_record_keys(certificate)?;
+    let Some(record_key) = record_keys.last() else { return Ok(None) };
+    let Some(issuer) = work.get::<Issuer>(record_key)? else { return Ok(None) };
     let scope = Scope { account: issuer.account, region: issuer.region };
-    let found = authority_by_id(work, &scope, &issuer.authority)?;
-    Ok(found.filter(|authority| {
-        authority.certificate().is_some_and(|own| {
-            own.subject() == certificate.subject() && own.public_key().is_ok_and(|own| own == key)
-        })
-    }))
+    Ok(Some(arn(&scope, &issuer.authority)))
+}
+
+/// Record keys of an issuer in the index, one for each of [`hashes`].
+fn index_record_keys(certificate: &Certificate) -> Result<Vec<String>, Fault> {
+    let key = certificate.public_key()?;
+    let of =
+        |hash: &'static Digest| Ok(issuer_record_key(hash.name, &issuer_key_hash(hash, &key)?));
+    hashes().map(of).collect()
+}
+
+impl Issuer {
+    fn new(scope: &Scope, id: &str) -> Self {
+        let Scope { account, region } = scope.clone();
+        Self { account, region, authority: id.to_owned() }
+    }
 }
 
 /// Starts or stops OCSP, as `wanted` says. Returns whether the authority answers, or did until now.

@@ -1,7 +1,7 @@
 //! Private CA's records: those of authorities and of the certificates that they issued.
 //!
-//! An erased authority leaves its certificates, their revocations and its reports; its other records are erased with
-//! it.
+//! An erased authority leaves its certificates, their revocations, its reports and the entry of its key in the index by
+//! issuers; its other records are erased with it.
 
 use outlast_pki::certificate::Certificate;
 use serde_json::Value;

@@ -44,7 +44,7 @@ impl Alias {
         if !name.is_empty() {
             let record_key = record_key(scope, kind, &name);
             if work.exists(&record_key)? {
-                let text = format!("The alias {} exists already", kind.alias_arn(scope, &name));
+                let text = format!("The alias {} already exists", kind.alias_arn(scope, &name));
                 return Err(RolesAnywhereError::Validation(text));
             }
             work.put(&record_key, &Record { id: id.to_owned() })?;

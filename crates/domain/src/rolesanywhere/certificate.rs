@@ -7,6 +7,9 @@ use outlast_pki::validate::{Material, Options, Rule, validate};
 use super::RolesAnywhereError;
 use crate::limits;
 
+/// AWS's words for a certificate whose issuer is not trusted.
+pub(super) const UNTRUSTED: &str = "Untrusted signing certificate";
+
 /// Checks a certificate of a trust anchor: "The key usage MUST include Certificate Sign", "Basic constraints MUST include CA:
 /// true", and the same algorithms as for others.
 pub fn check_authority(certificate: &Certificate) -> Result<(), RolesAnywhereError> {
@@ -51,7 +54,7 @@ pub fn path(
     match validate(leaf, &material, &options) {
         Ok(valid) => Ok(valid.path.into_iter().cloned().collect()),
         Err(refusal) => Err(RolesAnywhereError::Refused(match refusal.rule {
-            Rule::UnknownIssuer(_) | Rule::Signature => "Untrusted signing certificate".to_owned(),
+            Rule::UnknownIssuer(_) | Rule::Signature => UNTRUSTED.to_owned(),
             rule => format!("Untrusted certificate. {rule}"),
         })),
     }

@@ -177,10 +177,18 @@ impl Profile {
         &self.record.alias
     }
 
-    /// Names of its managed policies.
-    pub(super) fn managed_policies(&self) -> Vec<String> {
-        let arns = self.record.managed_policy_arns.iter();
-        arns.filter_map(|arn| managed::by_arn(arn)).map(|policy| policy.name.to_owned()).collect()
+    /// Names of its managed policies. One that is not known any more is an error: without it the session would have more
+    /// rights.
+    pub(super) fn managed_policies(&self) -> Result<Vec<String>, RolesAnywhereError> {
+        let name = |arn: &String| {
+            let found = managed::by_arn(arn).map(|policy| policy.name.to_owned());
+            found.ok_or_else(|| {
+                RolesAnywhereError::Refused(format!(
+                    "The managed policy {arn} of the profile is not known here: change the profile"
+                ))
+            })
+        };
+        self.record.managed_policy_arns.iter().map(name).collect()
     }
 
     /// Checks the permits to pass its roles on; `given` are those of the request.

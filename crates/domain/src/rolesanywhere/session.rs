@@ -124,8 +124,8 @@ pub fn begin(
     trusted: &Trusted,
     asked: &Asked,
 ) -> Result<Begun, RolesAnywhereError> {
-    if revocation::is_revoked(work, &trusted.anchor, &trusted.links)? {
-        return Err(RolesAnywhereError::refused("Certificate revoked"));
+    if let Some(objection) = revocation::objection(work, &trusted.anchor, &trusted.links)? {
+        return Err(RolesAnywhereError::refused(objection));
     }
     let scope = trusted.scope();
     let profile_arn = Arn::parse(&asked.profile_arn).filter(|arn| arn.is_in(scope));
@@ -139,6 +139,7 @@ pub fn begin(
         return Err(RolesAnywhereError::refused("Profile requires instance properties"));
     }
     let role = role(work, scope, &asked.role_arn, profile.role_arns())?;
+    let managed = profile.managed_policies()?;
     let session_name = match &asked.session_name {
         None => serial(&trusted.leaf),
         Some(_) if !profile.accepts_session_name() => {
@@ -177,7 +178,7 @@ pub fn begin(
         name: session_name.clone(),
         seconds,
         policy: profile.session_policy().map(str::to_owned),
-        managed: profile.managed_policies(),
+        managed,
         tags,
         transitive: std::collections::BTreeSet::new(),
         source_identity: Some(source_identity.clone()),
@@ -237,15 +238,18 @@ fn serial(certificate: &Certificate) -> String {
 }
 
 /// The source identity ("Source identity rules" of the user guide): the common name, with a prefix if that fits into the 64
-/// characters that a source identity may have; or the serial number.
+/// characters that a source identity may have; or the serial number. A name that already looks as if it had the prefix is
+/// refused where the prefix does not fit: it would be the source identity of another name.
 fn source_identity(certificate: &Certificate) -> Result<String, RolesAnywhereError> {
     let Some(name) = common_name(certificate.subject()) else {
         return Ok(format!("ID={}", serial(certificate)));
     };
     let fits = name.chars().all(is_tag_character);
+    // Policies may compare it without regard to case.
+    let has_prefix = name.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("CN="));
     match name.chars().count() {
         1..=61 if fits => Ok(format!("CN={name}")),
-        62..=64 if fits => Ok(name),
+        62..=64 if fits && !has_prefix => Ok(name),
         _ => Err(RolesAnywhereError::refused(
             "The common name of the certificate cannot be a source identity",
         )),
