@@ -12,7 +12,7 @@ use outlast_crypto::Secret;
 use outlast_crypto::keys::KeySpec;
 use outlast_crypto::signatures::{Message, SignatureAlgorithm};
 use outlast_crypto::wrap::WrappingAlgorithm;
-use outlast_domain::acm::{self, certificate, import, search, tags};
+use outlast_domain::acm::{self, certificate, import, revoke, search, tags};
 use outlast_domain::acme::{self, Idempotency};
 use outlast_domain::arn::{Arn, Scope};
 use outlast_domain::ca::{self, permission, report};
@@ -388,7 +388,7 @@ fn a_permit_for_one_certificate_opens_no_other() {
             UpdateCertificateOptions, &other, p =>
                 certificate::set_options(work, found(), certificate::Options::default(), p);
             RevokeCertificate, &other, p =>
-                certificate::revoke(work, found(), &authority, "UNSPECIFIED", p, at);
+                revoke::revoke(work, found(), &authority, "UNSPECIFIED", p, at);
             RevokeCertificate, &other, p =>
                 acm::revoke_for_acme(work, found(), &authority, "UNSPECIFIED", p, at);
             ExportCertificate, &other, p => acm::export::export(work, found(), &passphrase, p);

@@ -13,6 +13,7 @@ pub mod proof;
 pub mod public;
 pub mod renew;
 pub mod request;
+pub mod revoke;
 pub mod search;
 pub mod tags;
 mod told;

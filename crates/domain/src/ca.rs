@@ -5,6 +5,7 @@ mod authority;
 mod chain;
 pub mod crl;
 mod epoch;
+mod expiry;
 mod import;
 mod issue;
 mod issued;
@@ -26,6 +27,7 @@ mod validity;
 
 pub use access::authorize;
 pub use authority::{Authority, Kind, NewAuthority, Status, authorities, create, find};
+pub use expiry::TELL;
 pub use import::import_certificate;
 pub use issue::{Named, NewCertificate, Passthrough, Requester, issue, issue_for};
 pub(crate) use issued::issued;
@@ -39,7 +41,6 @@ pub use revocation::{
 pub use revoke::{RevokeAt, revoke};
 pub use served::{authority_certificate, index, unindexed};
 pub use subject::Subject;
-pub use told::TELL;
 pub use validity::{Validity, ValidityType};
 
 use outlast_pki::templates::Template;

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use outlast_api::model::{acm as model, acm_search};
-use outlast_domain::acm::certificate::{Origin, PUBLIC, REASONS, Status};
+use outlast_domain::acm::certificate::{Origin, PUBLIC, Status};
 use outlast_domain::acm::details::{EXTENDED_KEY_USAGES, KEY_USAGES};
 use outlast_domain::acm::proof::Method;
+use outlast_domain::acm::revoke::REASONS;
 
 use super::set;
 

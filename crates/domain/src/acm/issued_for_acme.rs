@@ -7,9 +7,10 @@ use outlast_pki::name::Name;
 use serde::{Deserialize, Serialize};
 
 use super::certificate::{
-    Acme, Certificate, Origin, REASONS, Record, Text, at, ended_record_key, erase, file, revoke,
+    Acme, Certificate, Origin, Record, Text, at, ended_record_key, erase, file,
 };
 use super::details::Details;
+use super::revoke::{REASONS, revoke};
 use super::tags::check_tags;
 use super::{AcmError, leaf, told};
 use crate::arn::Scope;

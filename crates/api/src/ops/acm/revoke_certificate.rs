@@ -2,7 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/acm/latest/APIReference/API_RevokeCertificate.html>
 
-use outlast_domain::acm::{AcmError, certificate};
+use outlast_domain::acm::{AcmError, revoke};
 use outlast_domain::ca::{self, permission::CERTIFICATE_MANAGER};
 use outlast_domain::identity::action;
 
@@ -42,7 +42,7 @@ impl Run for RevokeCertificate {
         }
         let at = ca::RevokeAt { authority: &at_authority, partner: at_partner.as_ref() };
         let work = &mut call.work;
-        certificate::revoke(work, certificate, &authority, reason, &allowed, at)?;
+        revoke::revoke(work, certificate, &authority, reason, &allowed, at)?;
         Ok(Output { certificate_arn: input.certificate_arn })
     }
 }

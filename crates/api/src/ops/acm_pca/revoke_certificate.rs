@@ -2,7 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/privateca/latest/APIReference/API_RevokeCertificate.html>
 
-use outlast_domain::acm::certificate;
+use outlast_domain::acm::revoke;
 use outlast_domain::ca;
 use outlast_domain::identity::action;
 
@@ -35,7 +35,7 @@ impl Run for RevokeCertificate {
         ca::revoke(&mut call.work, &authority, serial, reason, at)?;
         // If Certificate Manager manages the certificate, its record must say so, too.
         if let Some(serial) = ca::canonical_serial(serial) {
-            certificate::note_revocation(&mut call.work, &authority, &serial, reason)?;
+            revoke::note_revocation(&mut call.work, &authority, &serial, reason)?;
         }
         Ok(Empty {})
     }
