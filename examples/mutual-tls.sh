@@ -35,6 +35,6 @@ outlast sign "$folder/release.txt" --key "$key" \
 outlast verify "$folder/release.txt" --trust "$folder/root.pem"
 
 note "a client without a certificate is refused, whatever its access key"
-! outlast sign "$folder/release.txt" --key "$key" 2>"$folder/refused"
+! outlast sign "$folder/release.txt" --key "$key" --force 2>"$folder/refused"
 cat "$folder/refused"
 grep -q 'client certificate' "$folder/refused"

@@ -96,7 +96,7 @@ fn compare(file: &Path, quickstart: &Path, rounds: usize) -> Result<Outcome, Str
     for _ in 0..rounds {
         let begun = Instant::now();
         let mut child = outlast()?
-            .args(["sign", "--key", "alias/outlast-quickstart"])
+            .args(["sign", "--force", "--key", "alias/outlast-quickstart"])
             .arg(file)
             .env("AWS_CONFIG_FILE", client.join("config"))
             .env("AWS_SHARED_CREDENTIALS_FILE", client.join("credentials"))

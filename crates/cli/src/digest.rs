@@ -23,12 +23,21 @@ pub(crate) fn file(
     progress: &ProgressBar,
 ) -> Result<Vec<Vec<u8>>, Failure> {
     let failed = |error: std::io::Error| files::io_failure(path, &error);
-    let mut input = File::open(path).map_err(failed)?;
+    let input = File::open(path).map_err(failed)?;
     let metadata = input.metadata().map_err(failed)?;
     if metadata.is_dir() {
         return Err(Failure::file(path, &"it is a folder"));
     }
     progress.inc_length(metadata.len());
+    reader(input, digests, progress).map_err(failed)
+}
+
+/// The digest of all that `input` yields under each of the algorithms.
+pub(crate) fn reader(
+    mut input: impl Read + Send,
+    digests: &[&'static Digest],
+    progress: &ProgressBar,
+) -> std::io::Result<Vec<Vec<u8>>> {
     let mut contexts: Vec<_> = digests.iter().map(|digest| digest.start()).collect();
     let (full, to_hash) = mpsc::sync_channel::<(Vec<u8>, usize)>(DEPTH);
     let (empty, to_fill) = mpsc::channel::<Vec<u8>>();
@@ -60,13 +69,12 @@ pub(crate) fn file(
             let _ = empty.send(buffer);
         }
         reader.join().unwrap_or_else(|_| Err(std::io::ErrorKind::Other.into()))
-    })
-    .map_err(failed)?;
+    })?;
     Ok(contexts.into_iter().map(DigestContext::finish).collect())
 }
 
 /// Fills the buffer, unless the file ends before.
-fn read_full(input: &mut File, buffer: &mut [u8]) -> std::io::Result<usize> {
+fn read_full(input: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
         match input.read(&mut buffer[filled..]) {

@@ -19,6 +19,7 @@ mod digest;
 mod dumps;
 mod endpoint;
 mod events;
+mod evidence;
 mod heartbeat;
 mod help;
 mod http3;

@@ -13,3 +13,11 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
 pub(crate) fn cannot_start(error: &std::io::Error) -> Failure {
     Failure::new(format!("the runtime cannot be started: {error}"))
 }
+
+/// A runtime on the calling thread, for a few requests.
+pub(crate) fn small() -> Result<Runtime, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| cannot_start(&error))
+}

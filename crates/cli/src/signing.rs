@@ -1,5 +1,8 @@
 //! Signs and verifies single files, for the commands and the quickstart.
 
+pub(crate) mod check;
+pub(crate) mod jobs;
+
 use std::path::{Path, PathBuf};
 
 use indicatif::ProgressBar;
@@ -14,13 +17,13 @@ use outlast_pki::certificate::Certificate;
 use outlast_pki::cms::sign::{Request, Unsigned};
 use outlast_pki::cms::verify::{SignedMessage, Signer, ValidAt, VerifyError};
 use outlast_pki::name::Name;
-use outlast_pki::path::{PathError, check_code_signing_leaf};
+use outlast_pki::path::PathError;
 use outlast_pki::time::rfc3339;
 use outlast_pki::{csr, pem};
 use serde_json::{Value, json};
 
 use crate::digest;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{CallError, Endpoint};
 use crate::failure::{Failure, REFUSED, USAGE};
 
 /// Tag of a KMS key that names its certificate, by which `outlast sign` finds it.
@@ -35,8 +38,8 @@ pub(crate) struct SigningIdentity {
     certificate: Certificate,
     /// The CAs between leaf and root, in DER.
     chain: Vec<Vec<u8>>,
-    /// Whether any CA's certificate came with the signer's.
-    has_issuer: bool,
+    /// The CAs that came with the signer's certificate, with the root if it is among them.
+    authorities: Vec<Certificate>,
 }
 
 impl SigningIdentity {
@@ -88,8 +91,9 @@ impl SigningIdentity {
             })
             .cloned()
             .collect();
-        let has_issuer = !rest.is_empty();
-        Ok(Self { key_arn: described.arn, algorithm, digest, certificate, chain, has_issuer })
+        let authorities =
+            rest.iter().map(|der| Certificate::parse(der)).collect::<Result<_, _>>()?;
+        Ok(Self { key_arn: described.arn, algorithm, digest, certificate, chain, authorities })
     }
 
     /// The signer's certificate.
@@ -97,33 +101,32 @@ impl SigningIdentity {
         &self.certificate
     }
 
-    /// Why verifiers would refuse what the certificate signs at `now` (seconds since 1970).
-    pub(crate) fn warnings(&self, now: i64) -> Vec<String> {
-        let mut out = Vec::new();
-        let subject = self.certificate.subject();
-        let (begin, end) = (self.certificate.not_before(), self.certificate.not_after());
-        if now > end {
-            out.push(format!("the certificate of \"{subject}\" expired on {}", rfc3339(end)));
-        }
-        if now < begin {
-            let begin = rfc3339(begin);
-            out.push(format!("the certificate of \"{subject}\" is not valid before {begin}"));
-        }
-        if let Err(error) = check_code_signing_leaf(&self.certificate) {
-            out.push(format!("\"{subject}\": {error}"));
-        }
-        if !self.has_issuer && self.certificate.issuer() != subject {
-            out.push(format!(
-                "no CA's certificate comes with that of \"{subject}\": unless a root issued it, verifiers need those \
-                 in between (outlast verify --certificates)"
-            ));
-        }
-        out
+    /// The CAs that came with it, in no certain order.
+    pub(crate) fn authorities(&self) -> &[Certificate] {
+        &self.authorities
     }
 
     /// The digest of files.
     pub(crate) fn digest(&self) -> &'static Digest {
         self.digest
+    }
+
+    /// Asks the service whether the caller may sign with the key; nothing is signed.
+    pub(crate) async fn may_sign(&self, endpoint: &mut Endpoint) -> Result<(), Failure> {
+        let asked = sign::Input {
+            key_id: self.key_arn.clone(),
+            message: Blob(vec![0]),
+            message_type: None,
+            grant_tokens: None,
+            signing_algorithm: self.algorithm.kms_name.to_owned(),
+            dry_run: Some(true),
+        };
+        match endpoint.call::<sign::Sign>(&asked).await {
+            // KMS's answer to a dry run that would succeed.
+            Err(CallError::Service(error)) if error.code == "DryRunOperationException" => Ok(()),
+            Ok(_) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Signs a file and returns the CMS message in DER. Only the digest leaves this process.
@@ -173,6 +176,17 @@ pub(crate) fn file_digest(
     progress: &ProgressBar,
 ) -> Result<Vec<u8>, Failure> {
     Ok(digest::file(path, &[digest], progress)?.pop().unwrap_or_default())
+}
+
+/// The digest of standard input.
+pub(crate) fn stdin_digest(
+    digest: &'static Digest,
+    progress: &ProgressBar,
+) -> Result<Vec<u8>, Failure> {
+    // Not the locked handle: another thread reads it.
+    let values = digest::reader(std::io::stdin(), &[digest], progress);
+    let values = values.map_err(|error| Failure::new(format!("standard input: {error}")))?;
+    Ok(values.into_iter().next().unwrap_or_default())
 }
 
 /// A certificate request in DER for a key of the service, which signs it.

@@ -193,7 +193,7 @@ fn openssl_accepts_everything_we_sign() {
             assert!(verified.contains(": OK"), "{key}: {verified}");
             let file = folder.write("file", b"some content\n");
             let port = server.port.to_string();
-            let mut command = folder.client(&["sign", "--key", &key_arn, "--certificate"]);
+            let mut command = folder.client(&["sign", "--force", "--key", &key_arn, "--certificate"]);
             command.arg(&leaf).arg(&file);
             command.args(["--endpoint-url", &format!("https://localhost:{port}")]);
             tokio::task::block_in_place(|| succeed(&mut command));

@@ -59,6 +59,7 @@ mod secrets_sdks;
 mod serve_echo;
 mod settings;
 mod shared;
+mod sign_before;
 mod signing;
 mod steady;
 mod tls_certificates;

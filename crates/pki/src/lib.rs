@@ -18,6 +18,7 @@ pub mod name;
 pub mod object;
 pub mod ocsp;
 pub mod path;
+pub mod pattern;
 pub mod pem;
 pub mod public_key;
 pub mod strict_der;

@@ -10,20 +10,36 @@ use crate::temporary::Pending;
 
 /// Writes `bytes` to `path` through a temporary file in the same folder, synced, with these permissions.
 pub fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Failure> {
-    let attempt = || -> std::io::Result<()> {
-        let folder = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        let mut temporary = tempfile::NamedTempFile::new_in(folder).map_err(nameless)?;
-        let _pending = Pending::new(temporary.path());
-        temporary.write_all(bytes)?;
-        temporary.as_file().set_permissions(Permissions::from_mode(mode))?;
-        temporary.as_file().sync_all()?;
-        temporary.persist(path).map_err(|error| error.error)?;
-        File::open(folder)?.sync_all()
+    put(path, bytes, mode, true).map_err(|error| io_failure(path, &error))
+}
+
+/// The same as [`write`], except that an existing file stays, and is an error.
+pub fn write_absent(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Failure> {
+    put(path, bytes, mode, false).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => exists_already(path),
+        _ => io_failure(path, &error),
+    })
+}
+
+/// A file that is not replaced without `--force`.
+pub fn exists_already(path: &Path) -> Failure {
+    Failure::file(path, &"the file exists already")
+        .hint("choose another name, or replace it with --force")
+}
+
+fn put(path: &Path, bytes: &[u8], mode: u32, replace: bool) -> std::io::Result<()> {
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
     };
-    attempt().map_err(|error| io_failure(path, &error))
+    let mut temporary = tempfile::NamedTempFile::new_in(folder).map_err(nameless)?;
+    let _pending = Pending::new(temporary.path());
+    temporary.write_all(bytes)?;
+    temporary.as_file().set_permissions(Permissions::from_mode(mode))?;
+    temporary.as_file().sync_all()?;
+    if replace { temporary.persist(path) } else { temporary.persist_noclobber(path) }
+        .map_err(|error| error.error)?;
+    File::open(folder)?.sync_all()
 }
 
 /// The error without the name of the temporary file, which says nothing to anybody.

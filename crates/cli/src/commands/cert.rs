@@ -10,6 +10,7 @@ use std::path::Path;
 
 use crate::commands::inspect;
 use crate::failure::Failure;
+use crate::files;
 use crate::output::Output;
 
 /// Arguments of `cert`.
@@ -39,8 +40,7 @@ enum Command {
 /// Refuses to replace a file without --force.
 fn may_write(out: &Path, force: bool) -> Result<(), Failure> {
     if out.exists() && !force {
-        return Err(Failure::file(out, &"the file exists already")
-            .hint("choose another name, or replace it with --force"));
+        return Err(files::exists_already(out));
     }
     Ok(())
 }

@@ -9,15 +9,19 @@ use indicatif::ProgressBar;
 use outlast_crypto::digests::{DIGESTS, Digest};
 use outlast_net::policy::Policy;
 use outlast_net::server::system_clock;
+use outlast_pki::pattern::Pattern;
 use outlast_pki::pem;
 use serde_json::json;
 
 use crate::endpoint::Endpoint;
-use crate::failure::{Failure, PARTIAL};
+use crate::evidence::{Check, Evidence};
+use crate::failure::{Failure, PARTIAL, USAGE};
 use crate::files;
 use crate::output::{self, Output};
 use crate::profile::Connection;
-use crate::signing::{SigningIdentity, file_digest, signature_path};
+use crate::signing::check::before_signing;
+use crate::signing::jobs::{Job, Wanted};
+use crate::signing::{SigningIdentity, file_digest, stdin_digest};
 
 /// Files that are signed at the same time; each takes a few MiB and one connection.
 const MAX_PARALLEL: usize = 4;
@@ -27,16 +31,24 @@ const MAX_CERTIFICATES: usize = 1 << 20;
 
 /// Shown at the end of the help, and in the manual page.
 const EXIT_STATUS: &str = "\
-Exit status: 0 all files are signed; 1 failed, nothing is signed; 2 wrong usage; 4 some of several files
-failed, the others are signed; 130 interrupted.";
+Exit status: 0 all files are signed; 1 failed, nothing is signed; 2 wrong usage; 3 the certificate was
+refused, nothing is signed; 4 some of several files failed, the others are signed; 130 interrupted.";
 
 /// Arguments of `sign`.
 #[derive(clap::Args)]
 #[command(after_help = EXIT_STATUS)]
 pub(crate) struct Arguments {
-    /// Files to sign, of any size.
-    #[arg(required = true)]
+    /// Files to sign, of any size; - is standard input.
+    #[arg(required_unless_present = "recursive")]
     files: Vec<PathBuf>,
+    /// Sign the files below this folder.
+    #[arg(long, value_name = "DIR")]
+    recursive: Option<PathBuf>,
+    /// Of the files below --recursive, those that match a pattern such as '*.tar.gz' or 'linux/**'; may be
+    /// repeated [default: all but .p7s].
+    #[arg(long, value_name = "GLOB", requires = "recursive", value_parser = Pattern::parse,
+          value_hint = ValueHint::Other)]
+    include: Vec<Pattern>,
     /// KMS key: alias/NAME, key id or ARN.
     #[arg(long)]
     key: String,
@@ -47,9 +59,22 @@ pub(crate) struct Arguments {
     /// Digest of the file: sha512, shake256 or another that suits the key [default: sha512].
     #[arg(long, value_parser = digest, value_hint = ValueHint::Other)]
     digest: Option<&'static Digest>,
+    /// Signature of a single file; - is standard output [default: FILE.p7s].
+    #[arg(long, value_name = "FILE", conflicts_with = "output_dir")]
+    signature: Option<PathBuf>,
     /// Folder for the signatures, made if it is missing [default: next to the files].
     #[arg(long)]
     output_dir: Option<PathBuf>,
+    /// Replace signatures that exist already.
+    #[arg(long)]
+    force: bool,
+    /// Check everything, and sign nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// How to check that the certificate is not revoked, by the CRLs and the OCSP responders that it and its CAs
+    /// name.
+    #[arg(long, value_enum, default_value_t = Check::IfAvailable)]
+    revocation: Check,
     #[command(flatten)]
     connection: Connection,
 }
@@ -68,33 +93,57 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         Some(path) => Some(certificates(path)?),
         None => None,
     };
+    let jobs = Wanted {
+        files: &arguments.files,
+        recursive: arguments.recursive.as_deref(),
+        include: &arguments.include,
+        signature: arguments.signature.as_deref(),
+        output_dir: arguments.output_dir.as_deref(),
+        force: arguments.force,
+    }
+    .jobs()?;
+    let to_stdout = jobs.iter().any(Job::is_stdout);
+    if to_stdout && output == Output::Json {
+        return Err(Failure::new("standard output cannot hold a signature and a report")
+            .hint("write the signature to a file: --signature FILE")
+            .code(USAGE));
+    }
+    let jobs = Arc::new(jobs);
     let runtime = crate::runtime::runtime()?;
     let progress = output::byte_bar(0);
     let outcomes = runtime.block_on(async {
         let mut endpoint = Endpoint::new(arguments.connection.settings()?, &Policy::default())?;
         // The first file is read while the service is asked about the key: its digest is SHA-512 for all but a few
-        // keys.
+        // keys. Standard input can be read only once, and waits.
         let likely = digest.or_else(|| Digest::by_name("sha512"));
-        let early = arguments.files.first().cloned().zip(likely).map(|(path, row)| {
+        let first = jobs.first().filter(|job| !job.is_stdin() && !arguments.dry_run).cloned();
+        let early = first.zip(likely).map(|(job, row)| {
             let progress = progress.clone();
-            let task = tokio::task::spawn_blocking(move || file_digest(&path, row, &progress));
+            let task = tokio::task::spawn_blocking(move || file_digest(&job.file, row, &progress));
             EarlyDigest { row, task }
         });
         let identity =
             SigningIdentity::resolve(&mut endpoint, &arguments.key, certificate, digest).await?;
-        for warning in identity.warnings(system_clock().div_euclid(1000)) {
-            output::warning(&warning);
+        let now = system_clock().div_euclid(1000);
+        let mut evidence = Evidence::default();
+        before_signing(&identity, arguments.revocation, &mut evidence, now).await?;
+        if arguments.dry_run {
+            identity.may_sign(&mut endpoint).await?;
+            return Ok(jobs.iter().map(|job| readable(&job.file)).collect());
         }
-        if let Some(folder) = &arguments.output_dir {
-            std::fs::create_dir_all(folder).map_err(|error| files::io_failure(folder, &error))?;
+        if arguments.output_dir.is_some() {
+            for folder in jobs.iter().filter_map(|job| job.target.parent()) {
+                std::fs::create_dir_all(folder)
+                    .map_err(|error| files::io_failure(folder, &error))?;
+            }
         }
-        sign_all(arguments, Arc::new(identity), endpoint, early, &progress).await
+        sign_all(arguments, &jobs, Arc::new(identity), endpoint, early, &progress).await
     });
     progress.finish_and_clear();
     // A digest that is no longer needed must not keep the program waiting.
     runtime.shutdown_background();
     let outcomes = outcomes?;
-    report(&arguments.files, outcomes, output)
+    report(arguments.dry_run, &jobs, outcomes, output)
 }
 
 fn certificates(path: &Path) -> Result<Vec<Vec<u8>>, Failure> {
@@ -105,7 +154,22 @@ fn certificates(path: &Path) -> Result<Vec<Vec<u8>>, Failure> {
     })
 }
 
-type Outcome = Result<PathBuf, Failure>;
+/// Whether a file could be signed.
+fn readable(path: &Path) -> Outcome {
+    if path.as_os_str() == crate::signing::jobs::DASH {
+        return Ok(());
+    }
+    let opened = std::fs::File::open(path).and_then(|file| file.metadata());
+    let found = opened.map_err(|error| files::io_failure(path, &error))?;
+    if found.is_dir() {
+        return Err(
+            Failure::file(path, &"it is a folder").hint("sign what is in it: --recursive DIR")
+        );
+    }
+    Ok(())
+}
+
+type Outcome = Result<(), Failure>;
 
 /// The first file's digest, started before it is certain that its algorithm is the right one.
 struct EarlyDigest {
@@ -115,31 +179,14 @@ struct EarlyDigest {
 
 async fn sign_all(
     arguments: &Arguments,
+    jobs: &Arc<Vec<Job>>,
     identity: Arc<SigningIdentity>,
     first: Endpoint,
     early: Option<EarlyDigest>,
     progress: &ProgressBar,
 ) -> Result<Vec<Outcome>, Failure> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let workers = MAX_PARALLEL.min(cores).min(arguments.files.len()).max(1);
-    let jobs: Arc<Vec<(PathBuf, PathBuf)>> = Arc::new(
-        arguments
-            .files
-            .iter()
-            .map(|file| (file.clone(), target(file, arguments.output_dir.as_deref())))
-            .collect(),
-    );
-    let mut targets: Vec<_> = jobs.iter().map(|(_, target)| target).collect();
-    targets.sort();
-    if let Some(pair) = targets.windows(2).find(|pair| pair[0] == pair[1]) {
-        let of: Vec<_> = jobs.iter().filter(|(_, target)| target == pair[0]).collect();
-        if of.iter().all(|(file, _)| *file == of[0].0) {
-            return Err(Failure::file(&of[0].0, &"the file is given more than once")
-                .hint("name each file once"));
-        }
-        return Err(Failure::file(pair[0], &"two files would get this signature")
-            .hint("sign them in separate commands with different --output-dir"));
-    }
+    let workers = MAX_PARALLEL.min(cores).min(jobs.len()).max(1);
     let next = Arc::new(AtomicUsize::new(0));
     let early = early.filter(|early| early.row.oid == identity.digest().oid);
     let early = Arc::new(tokio::sync::Mutex::new(early));
@@ -147,6 +194,7 @@ async fn sign_all(
     while endpoints.len() < workers {
         endpoints.push(Endpoint::new(arguments.connection.settings()?, &Policy::default())?);
     }
+    let force = arguments.force;
     let mut tasks = Vec::new();
     for mut endpoint in endpoints {
         let (jobs, next, identity) = (jobs.clone(), next.clone(), identity.clone());
@@ -155,20 +203,22 @@ async fn sign_all(
             let mut done = Vec::new();
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
-                let Some((file, target)) = jobs.get(index) else { break };
-                progress.set_message(file.display().to_string());
+                let Some(job) = jobs.get(index) else { break };
+                let name = job.file.display();
+                progress.set_message(match jobs.len() {
+                    1 => name.to_string(),
+                    count => format!("{} of {count}: {name}", index + 1),
+                });
                 let outcome = async {
                     let ready = if index == 0 { early.lock().await.take() } else { None };
-                    let signature = match ready {
+                    let digest = match ready {
                         Some(EarlyDigest { task, .. }) => {
-                            let digest =
-                                task.await.map_err(|error| Failure::new(error.to_string()))??;
-                            identity.sign_digest(&mut endpoint, &digest).await?
+                            task.await.map_err(|error| Failure::new(error.to_string()))??
                         }
-                        None => identity.sign_file(&mut endpoint, file, &progress).await?,
+                        None => digest_of(job, identity.digest(), &progress)?,
                     };
-                    files::write(target, &signature, 0o644)?;
-                    Ok(target.clone())
+                    let signature = identity.sign_digest(&mut endpoint, &digest).await?;
+                    write(job, &signature, force)
                 };
                 done.push((index, outcome.await));
             }
@@ -183,49 +233,65 @@ async fn sign_all(
     Ok(outcomes.into_iter().map(|(_, outcome)| outcome).collect())
 }
 
-fn target(file: &Path, folder: Option<&Path>) -> PathBuf {
-    match folder {
-        None => signature_path(file),
-        Some(folder) => {
-            folder.join(signature_path(Path::new(file.file_name().unwrap_or_default())))
-        }
+fn digest_of(job: &Job, row: &'static Digest, progress: &ProgressBar) -> Result<Vec<u8>, Failure> {
+    tokio::task::block_in_place(|| match job.is_stdin() {
+        true => stdin_digest(row, progress),
+        false => file_digest(&job.file, row, progress),
+    })
+}
+
+fn write(job: &Job, signature: &[u8], force: bool) -> Outcome {
+    if job.is_stdout() {
+        output::data(signature);
+        return Ok(());
+    }
+    match force {
+        true => files::write(&job.target, signature, 0o644),
+        // Something may have been written there since all targets were checked.
+        false => files::write_absent(&job.target, signature, 0o644),
     }
 }
 
-fn report(paths: &[PathBuf], outcomes: Vec<Outcome>, output: Output) -> Result<(), Failure> {
+fn report(
+    is_dry: bool,
+    jobs: &[Job],
+    outcomes: Vec<Outcome>,
+    output: Output,
+) -> Result<(), Failure> {
+    let (word, done) = if is_dry { ("would sign", "would-sign") } else { ("signed", "signed") };
     let mut text = String::new();
     let mut list = Vec::new();
     let mut failures = Vec::new();
-    for (path, outcome) in paths.iter().zip(outcomes) {
+    for (Job { file, target }, outcome) in jobs.iter().zip(outcomes) {
         match outcome {
-            Ok(signature) => {
-                text.push_str(&format!("signed {}: {}\n", path.display(), signature.display()));
-                list.push(json!({
-                    "file": path, "outcome": "signed", "signature": signature,
-                }));
+            Ok(()) => {
+                text.push_str(&format!("{word} {}: {}\n", file.display(), target.display()));
+                list.push(json!({ "file": file, "outcome": done, "signature": target }));
             }
             Err(failure) => {
                 let reason = failure.message();
                 list.push(json!({
-                    "file": path, "outcome": "failed", "reason": reason, "error": reason,
+                    "file": file, "outcome": "failed", "reason": reason, "error": reason,
                 }));
                 failures.push(failure);
             }
         }
     }
-    if !text.is_empty() || output == Output::Json {
+    let is_data = !is_dry && jobs.iter().any(Job::is_stdout);
+    if (!text.is_empty() || output == Output::Json) && !is_data {
         output.result(&text, &list);
     }
     let Some(last) = failures.pop() else { return Ok(()) };
-    if paths.len() == 1 {
+    if jobs.len() == 1 {
         return Err(last);
     }
     for failure in failures.iter().chain([&last]) {
         failure.report();
     }
     let failed = failures.len() + 1;
-    let all = failed == paths.len();
-    Err(Failure::new(format!("{failed} of {} files were not signed", paths.len())).code(if all {
+    let all = failed == jobs.len();
+    let verb = if is_dry { "could not be" } else { "were not" };
+    Err(Failure::new(format!("{failed} of {} files {verb} signed", jobs.len())).code(if all {
         1
     } else {
         PARTIAL

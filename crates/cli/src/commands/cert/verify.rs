@@ -1,36 +1,30 @@
 //! `outlast cert verify`: validates a certificate by RFC 5280, and prints the path and what was checked.
 
-use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::ValueHint;
-use outlast_net::fetch;
 use outlast_net::server::system_clock;
 use outlast_pki::ObjectIdentifier;
 use outlast_pki::certificate::Certificate;
-use outlast_pki::crl::Crl;
 use outlast_pki::describe;
-use outlast_pki::object::{self, Kind};
-use outlast_pki::ocsp::{Request, Response};
 use outlast_pki::path::{PathError, check_code_signing};
 use outlast_pki::templates::{CLIENT_AUTH, CODE_SIGNING, OCSP_SIGNING, SERVER_AUTH};
 use outlast_pki::time::rfc3339;
 use outlast_pki::validate::{
-    Identity, MAX_INTERMEDIATES, Material, Options, Revocation, Rule, Validated, validate,
+    Identity, MAX_INTERMEDIATES, Material, Options, Rule, Validated, validate,
 };
 use serde_json::json;
 
+use crate::evidence::{Check, Evidence};
 use crate::failure::{Failure, REFUSED};
-use crate::output::{self, Output};
+use crate::output::Output;
 use crate::{objects, trust, values};
 
 /// id-kp-emailProtection
 const EMAIL: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.4");
 /// id-kp-timeStamping
 const TIME: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.8");
-/// URLs of one certificate that are fetched, at most.
-const MAX_URLS: usize = 4;
 
 /// Purpose that a certificate must allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -77,17 +71,6 @@ impl Purpose {
     }
 }
 
-/// How to check revocation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Check {
-    /// Not checked.
-    Off,
-    /// Certificates that are known to be revoked are refused.
-    IfPresent,
-    /// The status of every certificate below the root must be known.
-    Required,
-}
-
 /// Arguments of `cert verify`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -119,20 +102,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = MAX_INTERMEDIATES as u64,
           value_parser = clap::value_parser!(u64).range(..=MAX_INTERMEDIATES as u64))]
     depth: u64,
-    /// How to check revocation [default: if-present with --crl, --ocsp or --fetch, else off].
+    /// How to check revocation [default: if-available with --crl, --ocsp or --fetch, else off].
     #[arg(long, value_enum)]
     revocation: Option<Check>,
     /// Fetch OCSP responses and CRLs over http, from the URLs in the certificates.
     #[arg(long)]
     fetch: bool,
-}
-
-#[derive(Default)]
-struct Evidence {
-    crls: Vec<Crl>,
-    ocsp: Vec<Response>,
-    /// Files and URLs that were read, for the output.
-    sources: Vec<String>,
 }
 
 /// Validates; prints the path and what was checked.
@@ -150,20 +125,16 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     }
     let roots = trust::load(&arguments.trust)?.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
     let mut evidence = Evidence::default();
-    evidence.read(arguments)?;
+    evidence.read(arguments.crl.iter().chain(&arguments.ocsp))?;
     if arguments.fetch {
-        evidence.fetch_all(&leaf, &offered, &roots, at)?;
+        crate::runtime::small()?.block_on(evidence.fetch_all(&leaf, &offered, &roots, at));
     }
     let given = arguments.fetch || !arguments.crl.is_empty() || !arguments.ocsp.is_empty();
-    let check = arguments.revocation.unwrap_or(if given { Check::IfPresent } else { Check::Off });
+    let check = arguments.revocation.unwrap_or(if given { Check::IfAvailable } else { Check::Off });
     let options = Options {
         purposes: arguments.purpose.oids(),
         name: arguments.name.as_deref().map(identity),
-        revocation: match check {
-            Check::Off => Revocation::Off,
-            Check::IfPresent => Revocation::IfPresent,
-            Check::Required => Revocation::Required,
-        },
+        revocation: check.rule(),
         max_intermediates: usize::try_from(arguments.depth).unwrap_or(MAX_INTERMEDIATES),
         ..Options::at(at)
     };
@@ -235,11 +206,7 @@ impl Checked<'_> {
             "at": rfc3339(self.at),
             "purpose": self.arguments.purpose.name(),
             "name": self.arguments.name,
-            "revocation": match self.check {
-                Check::Off => "off",
-                Check::IfPresent => "if-present",
-                Check::Required => "required",
-            },
+            "revocation": self.check.name(),
             "crls": self.evidence.crls.len(),
             "ocsp_responses": self.evidence.ocsp.len(),
             "sources": self.evidence.sources,
@@ -327,136 +294,6 @@ impl Checked<'_> {
             "checked": checked,
         });
         output.result(&text, &value);
-    }
-}
-
-impl Evidence {
-    fn read(&mut self, arguments: &Arguments) -> Result<(), Failure> {
-        for path in arguments.crl.iter().chain(&arguments.ocsp) {
-            for object in objects::read(path)? {
-                let taken = self.take(object.kind, object.der.expose());
-                taken.map_err(|failure| failure.prefixed(&path.display().to_string()))?;
-            }
-            self.sources.push(path.display().to_string());
-        }
-        Ok(())
-    }
-
-    fn take(&mut self, kind: Kind, der: &[u8]) -> Result<(), Failure> {
-        match kind {
-            Kind::Crl => self.crls.push(Crl::parse(der)?),
-            Kind::OcspResponse => {
-                let read = Response::parse(der).map_err(|error| Failure::new(error.to_string()))?;
-                self.ocsp.push(read);
-            }
-            // A responder's certificate may be in the same file as its response.
-            Kind::Certificate => {}
-            other => {
-                return Err(Failure::new(format!(
-                    "a {} says nothing about revocation",
-                    other.name()
-                )));
-            }
-        }
-        Ok(())
-    }
-
-    /// Asks the responders and distribution points that the certificates name. Reports what cannot be fetched;
-    /// --revocation decides what that means.
-    fn fetch_all(
-        &mut self,
-        leaf: &Certificate,
-        intermediates: &[Certificate],
-        roots: &[Certificate],
-        now: i64,
-    ) -> Result<(), Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| crate::runtime::cannot_start(&error))?;
-        let issuers: Vec<_> = intermediates.iter().chain(roots).collect();
-        let below_root = |found: &&Certificate| found.issuer() != found.subject();
-        let mut seen = BTreeSet::new();
-        for certificate in std::iter::once(leaf).chain(intermediates).filter(below_root) {
-            let urls = describe::revocation_urls(certificate);
-            let issuer = issuers.iter().find(|issuer| certificate.signed_by(issuer));
-            let mut known = false;
-            if let Some(issuer) = issuer {
-                for url in urls.ocsp.iter().take(MAX_URLS) {
-                    known = runtime.block_on(self.ask(url, certificate, issuer, now));
-                    if known {
-                        break;
-                    }
-                }
-            }
-            if known {
-                continue;
-            }
-            for url in urls.crl.iter().take(MAX_URLS).filter(|url| seen.insert((*url).clone())) {
-                if runtime.block_on(self.get(url)) {
-                    break;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// One OCSP request, by POST (RFC 6960, appendix A.1); returns whether the response can be used.
-    async fn ask(
-        &mut self,
-        url: &str,
-        certificate: &Certificate,
-        issuer: &Certificate,
-        now: i64,
-    ) -> bool {
-        let request = Request::new(issuer, certificate, None).and_then(|request| request.to_der());
-        let outcome = match request {
-            Ok(body) => fetch::post(url, "application/ocsp-request", body)
-                .await
-                .map_err(|error| error.to_string())
-                .and_then(|der| {
-                    let read = Response::parse(&der).map_err(|error| format!("{url}: {error}"))?;
-                    read.verify(issuer, certificate, None, now)
-                        .map_err(|error| format!("{url}: {error}"))?;
-                    Ok(read)
-                }),
-            Err(error) => Err(error.to_string()),
-        };
-        match outcome {
-            Ok(response) => {
-                self.ocsp.push(response);
-                self.sources.push(url.to_owned());
-                true
-            }
-            Err(reason) => {
-                output::warning(&reason);
-                false
-            }
-        }
-    }
-
-    async fn get(&mut self, url: &str) -> bool {
-        let outcome = match fetch::get(url).await {
-            Ok(bytes) => object::read(&bytes).map_err(|error| format!("{url}: {error}")),
-            Err(error) => Err(error.to_string()),
-        };
-        let outcome = outcome.and_then(|objects| {
-            for object in &objects {
-                self.take(object.kind, object.der.expose())
-                    .map_err(|failure| format!("{url}: {}", failure.message()))?;
-            }
-            Ok(())
-        });
-        match outcome {
-            Ok(()) => {
-                self.sources.push(url.to_owned());
-                true
-            }
-            Err(reason) => {
-                output::warning(&reason);
-                false
-            }
-        }
     }
 }
 

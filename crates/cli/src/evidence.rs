@@ -1,0 +1,206 @@
+//! Evidence of revocation: CRLs and OCSP responses from files and from the URLs that certificates name.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use outlast_net::fetch;
+use outlast_pki::certificate::Certificate;
+use outlast_pki::crl::Crl;
+use outlast_pki::describe;
+use outlast_pki::object::{self, Kind};
+use outlast_pki::ocsp::{REQUEST_MEDIA_TYPE, Request, Response};
+use outlast_pki::validate::Revocation;
+
+use crate::failure::Failure;
+use crate::{objects, output};
+
+/// URLs of one certificate that are fetched, at most.
+const MAX_URLS: usize = 4;
+
+/// How to check revocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Check {
+    /// Not checked.
+    Off,
+    /// Certificates that are known to be revoked are refused.
+    #[value(alias = "if-present")]
+    IfAvailable,
+    /// The status of every certificate below the root must be known.
+    Required,
+}
+
+impl Check {
+    /// The value of the option.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::IfAvailable => "if-available",
+            Self::Required => "required",
+        }
+    }
+
+    /// The rule of path validation.
+    pub(crate) fn rule(self) -> Revocation {
+        match self {
+            Self::Off => Revocation::Off,
+            Self::IfAvailable => Revocation::IfPresent,
+            Self::Required => Revocation::Required,
+        }
+    }
+}
+
+/// CRLs and OCSP responses; nothing about them is verified yet.
+#[derive(Default)]
+pub(crate) struct Evidence {
+    pub(crate) crls: Vec<Crl>,
+    pub(crate) ocsp: Vec<Response>,
+    /// Where each CRL comes from: a file or a URL.
+    pub(crate) crl_sources: Vec<String>,
+    /// Where each OCSP response comes from.
+    pub(crate) ocsp_sources: Vec<String>,
+    /// Files and URLs that were read, for the output.
+    pub(crate) sources: Vec<String>,
+}
+
+impl Evidence {
+    /// Reads files with CRLs or OCSP responses.
+    pub(crate) fn read<'a>(
+        &mut self,
+        files: impl IntoIterator<Item = &'a PathBuf>,
+    ) -> Result<(), Failure> {
+        for path in files {
+            let source = path.display().to_string();
+            for object in objects::read(path)? {
+                let taken = self.take(object.kind, object.der.expose(), &source);
+                taken.map_err(|failure| failure.prefixed(&source))?;
+            }
+            self.sources.push(source);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, kind: Kind, der: &[u8], source: &str) -> Result<(), Failure> {
+        match kind {
+            Kind::Crl => self.add_crl(Crl::parse(der)?, source),
+            Kind::OcspResponse => {
+                let read = Response::parse(der).map_err(|error| Failure::new(error.to_string()))?;
+                self.add_ocsp(read, source);
+            }
+            // A responder's certificate may be in the same file as its response.
+            Kind::Certificate => {}
+            other => {
+                return Err(Failure::new(format!(
+                    "a {} says nothing about revocation",
+                    other.name()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn add_crl(&mut self, crl: Crl, source: &str) {
+        self.crls.push(crl);
+        self.crl_sources.push(source.to_owned());
+    }
+
+    fn add_ocsp(&mut self, response: Response, source: &str) {
+        self.ocsp.push(response);
+        self.ocsp_sources.push(source.to_owned());
+    }
+
+    /// Asks the responders and distribution points that the certificates name. Warns of what cannot be fetched;
+    /// --revocation decides what that means. `now` is in seconds since 1970.
+    pub(crate) async fn fetch_all(
+        &mut self,
+        leaf: &Certificate,
+        intermediates: &[Certificate],
+        roots: &[Certificate],
+        now: i64,
+    ) {
+        let issuers: Vec<_> = intermediates.iter().chain(roots).collect();
+        let below_root = |found: &&Certificate| found.issuer() != found.subject();
+        let mut seen: BTreeSet<String> = self.sources.iter().cloned().collect();
+        for certificate in std::iter::once(leaf).chain(intermediates).filter(below_root) {
+            let urls = describe::revocation_urls(certificate);
+            let issuer = issuers.iter().find(|issuer| certificate.signed_by(issuer));
+            let mut known = self.knows(certificate, issuer.copied(), now);
+            if let Some(issuer) = issuer {
+                for url in urls.ocsp.iter().take(MAX_URLS) {
+                    known = known || self.ask(url, certificate, issuer, now).await;
+                }
+            }
+            if known {
+                continue;
+            }
+            for url in urls.crl.iter().take(MAX_URLS).filter(|url| seen.insert((*url).clone())) {
+                if self.get(url).await {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Whether a current OCSP response about it is here already: several files may have the same signer.
+    fn knows(&self, certificate: &Certificate, issuer: Option<&Certificate>, now: i64) -> bool {
+        let Some(issuer) = issuer else { return false };
+        self.ocsp.iter().any(|read| read.verify(issuer, certificate, None, now).is_ok())
+    }
+
+    /// One OCSP request, by POST (RFC 6960, appendix A.1); returns whether the response can be used.
+    async fn ask(
+        &mut self,
+        url: &str,
+        certificate: &Certificate,
+        issuer: &Certificate,
+        now: i64,
+    ) -> bool {
+        let request = Request::new(issuer, certificate, None).and_then(|request| request.to_der());
+        let outcome = match request {
+            Ok(body) => fetch::post(url, REQUEST_MEDIA_TYPE, body)
+                .await
+                .map_err(|error| error.to_string())
+                .and_then(|der| {
+                    let read = Response::parse(&der).map_err(|error| format!("{url}: {error}"))?;
+                    read.verify(issuer, certificate, None, now)
+                        .map_err(|error| format!("{url}: {error}"))?;
+                    Ok(read)
+                }),
+            Err(error) => Err(error.to_string()),
+        };
+        match outcome {
+            Ok(response) => {
+                self.add_ocsp(response, url);
+                self.sources.push(url.to_owned());
+                true
+            }
+            Err(reason) => {
+                output::warning(&reason);
+                false
+            }
+        }
+    }
+
+    async fn get(&mut self, url: &str) -> bool {
+        let outcome = match fetch::get(url).await {
+            Ok(bytes) => object::read(&bytes).map_err(|error| format!("{url}: {error}")),
+            Err(error) => Err(error.to_string()),
+        };
+        let outcome = outcome.and_then(|objects| {
+            for object in &objects {
+                self.take(object.kind, object.der.expose(), url)
+                    .map_err(|failure| format!("{url}: {}", failure.message()))?;
+            }
+            Ok(())
+        });
+        match outcome {
+            Ok(()) => {
+                self.sources.push(url.to_owned());
+                true
+            }
+            Err(reason) => {
+                output::warning(&reason);
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! What `outlast sign` is to sign, and where the signatures go.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use outlast_pki::pattern::Pattern;
+
+use super::signature_path;
+use crate::failure::{Failure, USAGE};
+use crate::files;
+
+/// Stands for standard input, or standard output.
+pub(crate) const DASH: &str = "-";
+
+/// Files below a folder that are examined, at most.
+const MAX_FOUND: usize = 1_000_000;
+
+/// One signature to make. `-` is standard input or output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Job {
+    /// The file.
+    pub(crate) file: PathBuf,
+    /// Its signature.
+    pub(crate) target: PathBuf,
+}
+
+impl Job {
+    /// Whether the content comes from standard input.
+    pub(crate) fn is_stdin(&self) -> bool {
+        self.file.as_os_str() == DASH
+    }
+
+    /// Whether the signature goes to standard output.
+    pub(crate) fn is_stdout(&self) -> bool {
+        self.target.as_os_str() == DASH
+    }
+}
+
+/// The arguments that say what to sign.
+pub(crate) struct Wanted<'a> {
+    pub(crate) files: &'a [PathBuf],
+    pub(crate) recursive: Option<&'a Path>,
+    pub(crate) include: &'a [Pattern],
+    pub(crate) signature: Option<&'a Path>,
+    pub(crate) output_dir: Option<&'a Path>,
+    pub(crate) force: bool,
+}
+
+impl Wanted<'_> {
+    /// All signatures to make. Refuses what would overwrite something: all of it is checked before anything is
+    /// signed.
+    pub(crate) fn jobs(&self) -> Result<Vec<Job>, Failure> {
+        let usage = |text: &str| Failure::new(text).code(USAGE);
+        let mut jobs = Vec::new();
+        if let Some(folder) = self.recursive {
+            for file in found(folder, self.include)? {
+                let below = file.strip_prefix(folder).unwrap_or(&file);
+                let target = match self.output_dir {
+                    Some(out) => signature_path(&out.join(below)),
+                    None => signature_path(&file),
+                };
+                jobs.push(Job { file, target });
+            }
+        }
+        for file in self.files {
+            let target = match (self.signature, file.as_os_str() == DASH) {
+                (Some(signature), _) => signature.to_path_buf(),
+                (None, true) => PathBuf::from(DASH),
+                (None, false) => beside(file, self.output_dir),
+            };
+            jobs.push(Job { file: file.clone(), target });
+        }
+        if jobs.len() > 1 {
+            if self.signature.is_some() {
+                return Err(usage("--signature is for a single file")
+                    .hint("name a folder for the signatures with --output-dir"));
+            }
+            if jobs.iter().any(Job::is_stdin) {
+                return Err(usage("standard input is signed alone")
+                    .hint("sign the other files with another command"));
+            }
+        }
+        if jobs.iter().any(Job::is_stdout) && std::io::stdout().is_terminal() {
+            return Err(usage("a signature is not text for a terminal")
+                .hint("write it to a file: --signature FILE"));
+        }
+        distinct(&jobs)?;
+        if !self.force {
+            for job in jobs.iter().filter(|job| !job.is_stdout()) {
+                if files::exists(&job.target)? {
+                    return Err(files::exists_already(&job.target).prefixed("nothing is signed"));
+                }
+            }
+        }
+        Ok(jobs)
+    }
+}
+
+fn beside(file: &Path, folder: Option<&Path>) -> PathBuf {
+    match folder {
+        None => signature_path(file),
+        Some(folder) => {
+            folder.join(signature_path(Path::new(file.file_name().unwrap_or_default())))
+        }
+    }
+}
+
+/// Refuses two files with one signature.
+fn distinct(jobs: &[Job]) -> Result<(), Failure> {
+    let mut sorted: Vec<_> = jobs.iter().collect();
+    sorted.sort_by(|a, b| a.target.cmp(&b.target));
+    for (first, second) in sorted.iter().zip(sorted.iter().skip(1)) {
+        if first.target != second.target {
+            continue;
+        }
+        return Err(if first.file == second.file {
+            Failure::file(&first.file, &"the file is given more than once")
+                .hint("name each file once")
+        } else {
+            Failure::file(&first.target, &"two files would get this signature")
+                .hint("sign them in separate commands with different --output-dir")
+        });
+    }
+    Ok(())
+}
+
+/// The files below a folder that match one of the patterns, or all but signatures; sorted. Links to folders are not
+/// followed, because they may lead in a circle.
+pub(crate) fn found(folder: &Path, include: &[Pattern]) -> Result<Vec<PathBuf>, Failure> {
+    let mut out = Vec::new();
+    let mut waiting = vec![folder.to_path_buf()];
+    let mut count = 0_usize;
+    while let Some(next) = waiting.pop() {
+        let failed = |error: std::io::Error| files::io_failure(&next, &error);
+        for entry in std::fs::read_dir(&next).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            count += 1;
+            if count > MAX_FOUND {
+                return Err(Failure::file(
+                    folder,
+                    &format!("it holds more than {MAX_FOUND} files"),
+                )
+                .hint("name a folder further down"));
+            }
+            let is_link = path.is_symlink();
+            if path.is_dir() {
+                if !is_link {
+                    waiting.push(path);
+                }
+                continue;
+            }
+            let below = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().into_owned();
+            let is_signature = path.extension().is_some_and(|kind| kind == "p7s");
+            let wanted =
+                include.is_empty() || include.iter().any(|pattern| pattern.matches(&below));
+            if wanted && !is_signature && path.is_file() {
+                out.push(path);
+            }
+        }
+    }
+    if out.is_empty() {
+        return Err(Failure::file(folder, &"no file in it is to be signed")
+            .hint("check the --include patterns; signatures (.p7s) are left out"));
+    }
+    out.sort();
+    Ok(out)
+}
