@@ -2,7 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use outlast_pki::cms::verify::{SignedMessage, ValidAt};
+use outlast_pki::cms::verify::{SignedMessage, Time, TimeSource, Verifier};
+use outlast_pki::validate::Revocation;
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(message) = SignedMessage::parse(bytes) {
@@ -10,7 +11,17 @@ fuzz_target!(|bytes: &[u8]| {
         if let Ok(rows) = message.digests() {
             let digests: Vec<_> = rows.iter().map(|row| row.digest(b"")).collect();
             let roots = message.certificates.clone();
-            let _ = message.verify(&digests, &roots, &[], ValidAt::Time(1_800_000_000));
+            for source in [TimeSource::Verifier, TimeSource::Signer] {
+                let time = Some(Time { at: 1_800_000_000, source });
+                let verifier = Verifier {
+                    roots: &roots,
+                    now: 1_800_000_000,
+                    time,
+                    revocation: Revocation::IfPresent,
+                    ..Verifier::default()
+                };
+                let _ = message.verify(&digests, &verifier);
+            }
         }
     }
 });

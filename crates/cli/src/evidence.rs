@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use outlast_net::fetch;
 use outlast_pki::certificate::Certificate;
 use outlast_pki::crl::Crl;
 use outlast_pki::describe;
 use outlast_pki::object::{self, Kind};
-use outlast_pki::ocsp::{REQUEST_MEDIA_TYPE, Request, Response};
+use outlast_pki::ocsp::{self, OcspError, REQUEST_MEDIA_TYPE, Request, Response};
 use outlast_pki::validate::Revocation;
 
 use crate::failure::Failure;
@@ -16,6 +17,12 @@ use crate::{objects, output};
 
 /// URLs of one certificate that are fetched, at most.
 const MAX_URLS: usize = 4;
+
+/// How many times a busy responder is asked.
+const MAX_ATTEMPTS: u32 = 5;
+
+/// Pause before a busy responder is asked again.
+const BUSY_PAUSE: Duration = Duration::from_millis(500);
 
 /// How to check revocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -58,6 +65,8 @@ pub(crate) struct Evidence {
     pub(crate) crl_sources: Vec<String>,
     /// Where each OCSP response comes from.
     pub(crate) ocsp_sources: Vec<String>,
+    /// Whether CRLs are fetched even if OCSP responses are there.
+    pub(crate) keeps_all: bool,
     /// Files and URLs that were read, for the output.
     pub(crate) sources: Vec<String>,
 }
@@ -109,7 +118,8 @@ impl Evidence {
     }
 
     /// Asks the responders and distribution points that the certificates name. Warns of what cannot be fetched;
-    /// --revocation decides what that means. `now` is in seconds since 1970.
+    /// --revocation decides what that means. `now` is in seconds since 1970. A CRL is fetched if no responder answers,
+    /// or if `keeps_all`.
     pub(crate) async fn fetch_all(
         &mut self,
         leaf: &Certificate,
@@ -129,7 +139,7 @@ impl Evidence {
                     known = known || self.ask(url, certificate, issuer, now).await;
                 }
             }
-            if known {
+            if known && !self.keeps_all {
                 continue;
             }
             for url in urls.crl.iter().take(MAX_URLS).filter(|url| seen.insert((*url).clone())) {
@@ -156,15 +166,11 @@ impl Evidence {
     ) -> bool {
         let request = Request::new(issuer, certificate, None).and_then(|request| request.to_der());
         let outcome = match request {
-            Ok(body) => fetch::post(url, REQUEST_MEDIA_TYPE, body)
-                .await
-                .map_err(|error| error.to_string())
-                .and_then(|der| {
-                    let read = Response::parse(&der).map_err(|error| format!("{url}: {error}"))?;
-                    read.verify(issuer, certificate, None, now)
-                        .map_err(|error| format!("{url}: {error}"))?;
-                    Ok(read)
-                }),
+            Ok(body) => answer(url, body).await.and_then(|read| {
+                read.verify(issuer, certificate, None, now)
+                    .map_err(|error| format!("{url}: {error}"))?;
+                Ok(read)
+            }),
             Err(error) => Err(error.to_string()),
         };
         match outcome {
@@ -201,6 +207,21 @@ impl Evidence {
                 output::warning(&reason);
                 false
             }
+        }
+    }
+}
+
+/// The responder's answer. A busy responder (`tryLater`, RFC 6960, section 2.3) is asked again a few times.
+async fn answer(url: &str, body: Vec<u8>) -> Result<Response, String> {
+    let mut attempts = MAX_ATTEMPTS;
+    loop {
+        attempts -= 1;
+        let der = fetch::post(url, REQUEST_MEDIA_TYPE, body.clone()).await;
+        match Response::parse(&der.map_err(|error| error.to_string())?) {
+            Err(OcspError::Failure(ocsp::Failure::TryLater)) if attempts > 0 => {
+                tokio::time::sleep(BUSY_PAUSE).await;
+            }
+            outcome => return outcome.map_err(|error| format!("{url}: {error}")),
         }
     }
 }

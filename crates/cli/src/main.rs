@@ -43,6 +43,7 @@ mod tables;
 mod tls;
 mod trust;
 mod values;
+mod verifying;
 
 use std::error::Error as _;
 use std::io::IsTerminal;

@@ -1,8 +1,9 @@
-//! Signs and verifies single files, for the commands and the quickstart.
+//! Signs files, for the commands and the quickstart: keys with their certificates, alone or together.
 
 pub(crate) mod check;
 pub(crate) mod jobs;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use indicatif::ProgressBar;
@@ -11,28 +12,34 @@ use outlast_api::ops::kms::{describe_key, get_public_key, list_resource_tags, si
 use outlast_api::wire::Blob;
 use outlast_crypto::digests::Digest;
 use outlast_crypto::keys::KeySpec;
-use outlast_crypto::signatures::SignatureAlgorithm;
+use outlast_crypto::signatures::{Family, SignatureAlgorithm};
 use outlast_net::server::system_clock;
 use outlast_pki::certificate::Certificate;
 use outlast_pki::cms::sign::{Request, Unsigned};
-use outlast_pki::cms::verify::{SignedMessage, Signer, ValidAt, VerifyError};
+use outlast_pki::crl::Crl;
 use outlast_pki::name::Name;
-use outlast_pki::path::PathError;
-use outlast_pki::time::rfc3339;
+use outlast_pki::ocsp::Response;
 use outlast_pki::{csr, pem};
-use serde_json::{Value, json};
 
 use crate::digest;
 use crate::endpoint::{CallError, Endpoint};
-use crate::failure::{Failure, REFUSED, USAGE};
+use crate::evidence::Evidence;
+use crate::failure::{Failure, USAGE};
 
 /// Tag of a KMS key that names its certificate, by which `outlast sign` finds it.
 pub(crate) const CERTIFICATE_TAG: &str = "outlast:certificate-arn";
+
+/// Tag of a KMS key that names the second key of a dual signature, by its ARN.
+pub(crate) const SECOND_KEY_TAG: &str = "outlast:second-key-arn";
+
+/// Digests that `outlast sign` prefers, in this order: RFC 9882 prefers SHA-512.
+const PREFERRED: &[&str] = &["sha512", "sha384", "sha256"];
 
 /// A KMS key with its certificate.
 #[derive(Clone)]
 pub(crate) struct SigningIdentity {
     key_arn: String,
+    key_spec: String,
     algorithm: &'static SignatureAlgorithm,
     digest: &'static Digest,
     certificate: Certificate,
@@ -40,6 +47,8 @@ pub(crate) struct SigningIdentity {
     chain: Vec<Vec<u8>>,
     /// The CAs that came with the signer's certificate, with the root if it is among them.
     authorities: Vec<Certificate>,
+    /// The second key of a dual signature, if a tag names one.
+    second_key: Option<String>,
 }
 
 impl SigningIdentity {
@@ -58,9 +67,16 @@ impl SigningIdentity {
             })
             .await?
             .key_metadata;
+        let mut second_key = None;
         let certificates = match given {
             Some(certificates) => certificates,
-            None => tagged_certificate(endpoint, &described.arn).await?,
+            None => {
+                let tags = tags(endpoint, &described.arn).await?;
+                second_key = tags.get(SECOND_KEY_TAG).cloned();
+                let arn =
+                    tags.get(CERTIFICATE_TAG).ok_or_else(|| no_certificate(&described.arn))?;
+                issued_certificate(endpoint, arn).await?
+            }
         };
         let public_key = endpoint
             .call::<get_public_key::GetPublicKey>(&get_public_key::Input {
@@ -93,7 +109,16 @@ impl SigningIdentity {
             .collect();
         let authorities =
             rest.iter().map(|der| Certificate::parse(der)).collect::<Result<_, _>>()?;
-        Ok(Self { key_arn: described.arn, algorithm, digest, certificate, chain, authorities })
+        Ok(Self {
+            key_arn: described.arn,
+            key_spec: described.key_spec,
+            algorithm,
+            digest,
+            certificate,
+            chain,
+            authorities,
+            second_key,
+        })
     }
 
     /// The signer's certificate.
@@ -111,22 +136,167 @@ impl SigningIdentity {
         self.digest
     }
 
+    /// Whether a quantum computer could forge its signatures.
+    fn is_classical(&self) -> bool {
+        matches!(self.algorithm.family, Family::Ec | Family::Rsa | Family::Ed25519)
+    }
+
     /// Asks the service whether the caller may sign with the key; nothing is signed.
-    pub(crate) async fn may_sign(&self, endpoint: &mut Endpoint) -> Result<(), Failure> {
-        let asked = sign::Input {
-            key_id: self.key_arn.clone(),
-            message: Blob(vec![0]),
-            message_type: None,
-            grant_tokens: None,
-            signing_algorithm: self.algorithm.kms_name.to_owned(),
-            dry_run: Some(true),
-        };
+    async fn may_sign(&self, endpoint: &mut Endpoint) -> Result<(), Failure> {
+        let asked = sign::Input { dry_run: Some(true), ..self.order(vec![0]) };
         match endpoint.call::<sign::Sign>(&asked).await {
             // KMS's answer to a dry run that would succeed.
             Err(CallError::Service(error)) if error.code == "DryRunOperationException" => Ok(()),
             Ok(_) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    fn order(&self, message: Vec<u8>) -> sign::Input {
+        sign::Input {
+            key_id: self.key_arn.clone(),
+            message: Blob(message),
+            message_type: None,
+            grant_tokens: None,
+            signing_algorithm: self.algorithm.kms_name.to_owned(),
+            dry_run: None,
+        }
+    }
+}
+
+/// The signers of a message: one, or several whose signatures belong together.
+#[derive(Clone)]
+pub(crate) struct Signers {
+    identities: Vec<SigningIdentity>,
+    /// What is put into the messages about revocation.
+    crls: Vec<Crl>,
+    ocsp: Vec<Response>,
+}
+
+impl From<SigningIdentity> for Signers {
+    fn from(identity: SigningIdentity) -> Self {
+        Self { identities: vec![identity], crls: Vec::new(), ocsp: Vec::new() }
+    }
+}
+
+impl Signers {
+    /// Looks up the keys and their certificates, the ones in `given` (one list for each key) or those that tags name.
+    /// A single key whose tag names a second one stands for both. The file is hashed with one digest if all keys
+    /// can sign the same.
+    pub(crate) async fn resolve(
+        endpoint: &mut Endpoint,
+        keys: &[String],
+        given: Vec<Vec<Vec<u8>>>,
+        digest: Option<&'static Digest>,
+    ) -> Result<Self, Failure> {
+        if !given.is_empty() && given.len() != keys.len() {
+            return Err(Failure::new(format!(
+                "{} certificate files are given for {} keys",
+                given.len(),
+                keys.len()
+            ))
+            .hint("give one --certificate for each --key, in the same order, or none")
+            .code(USAGE));
+        }
+        // With several keys a digest is for those that it suits.
+        let sole = digest.filter(|_| keys.len() == 1);
+        let mut given = given.into_iter();
+        let mut identities: Vec<SigningIdentity> = Vec::new();
+        let mut waiting: std::collections::VecDeque<_> = keys.iter().cloned().collect();
+        while let Some(key) = waiting.pop_front() {
+            let found = SigningIdentity::resolve(endpoint, &key, given.next(), sole);
+            let identity = found.await.map_err(|failure| match keys.len() {
+                1 => failure,
+                _ => failure.prefixed(&key),
+            })?;
+            if identities.iter().any(|known| known.key_arn == identity.key_arn) {
+                return Err(Failure::new(format!("the key {key} is given more than once"))
+                    .hint("name each key once")
+                    .code(USAGE));
+            }
+            if let (1, true, Some(second)) =
+                (keys.len(), identities.is_empty(), &identity.second_key)
+            {
+                waiting.push_back(second.clone());
+            }
+            identities.push(identity);
+        }
+        let mut signers = Self { identities, crls: Vec::new(), ocsp: Vec::new() };
+        if signers.identities.len() > 1 {
+            signers.share_digest(digest)?;
+        }
+        Ok(signers)
+    }
+
+    /// Lets all keys sign the same digest if they can, or those that can sign `wanted`.
+    fn share_digest(&mut self, wanted: Option<&'static Digest>) -> Result<(), Failure> {
+        let can = |identity: &SigningIdentity, row| choose(&identity.key_spec, Some(row)).ok();
+        let mut common = PREFERRED.iter().filter_map(|name| Digest::by_name(name));
+        let common = common.find(|row| self.identities.iter().all(|one| can(one, row).is_some()));
+        let mut suits_one = false;
+        for identity in &mut self.identities {
+            let chosen = wanted.or(common).and_then(|row| can(identity, row));
+            if let Some((algorithm, digest)) = chosen {
+                (identity.algorithm, identity.digest) = (algorithm, digest);
+                suits_one = true;
+            }
+        }
+        match wanted {
+            Some(row) if !suits_one => {
+                Err(Failure::new(format!("the digest {} suits none of the keys", row.name))
+                    .hint("leave --digest out: each key then gets one that suits it")
+                    .code(USAGE))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The keys with their certificates.
+    pub(crate) fn identities(&self) -> &[SigningIdentity] {
+        &self.identities
+    }
+
+    /// Puts CRLs and OCSP responses into the messages.
+    pub(crate) fn embed(&mut self, evidence: Evidence) -> Result<(), Failure> {
+        if evidence.crls.is_empty() && evidence.ocsp.is_empty() {
+            return Err(Failure::new(
+                "there is nothing to embed: no CRL and no OCSP response can be had",
+            )
+            .hint("configure CRLs or OCSP for the CA, or sign without --embed-revocation"));
+        }
+        (self.crls, self.ocsp) = (evidence.crls, evidence.ocsp);
+        Ok(())
+    }
+
+    /// The classical signers alone, for verifiers that refuse a message with an algorithm that they do not know.
+    pub(crate) fn classical(&self) -> Result<Self, Failure> {
+        let (classical, other): (Vec<_>, Vec<_>) =
+            self.identities.iter().cloned().partition(SigningIdentity::is_classical);
+        if classical.is_empty() || other.is_empty() {
+            return Err(Failure::new("a classical copy is for dual signatures")
+                .hint("name a classical and a post-quantum key: --key alias/a --key alias/b")
+                .code(USAGE));
+        }
+        Ok(Self { identities: classical, ..self.clone() })
+    }
+
+    /// The digests of files that are needed, each once.
+    pub(crate) fn digests(&self) -> Vec<&'static Digest> {
+        let mut rows: Vec<&'static Digest> = Vec::new();
+        for identity in &self.identities {
+            if !rows.iter().any(|row| row.oid == identity.digest.oid) {
+                rows.push(identity.digest);
+            }
+        }
+        rows
+    }
+
+    /// Asks the service whether the caller may sign with all keys; nothing is signed.
+    pub(crate) async fn may_sign(&self, endpoint: &mut Endpoint) -> Result<(), Failure> {
+        for identity in &self.identities {
+            identity.may_sign(endpoint).await?;
+        }
+        Ok(())
     }
 
     /// Signs a file and returns the CMS message in DER. Only the digest leaves this process.
@@ -136,57 +306,46 @@ impl SigningIdentity {
         path: &Path,
         progress: &ProgressBar,
     ) -> Result<Vec<u8>, Failure> {
-        let message_digest =
-            tokio::task::block_in_place(|| file_digest(path, self.digest, progress))?;
-        self.sign_digest(endpoint, &message_digest).await
+        let rows = self.digests();
+        let digests = tokio::task::block_in_place(|| digest::file(path, &rows, progress))?;
+        self.sign_digests(endpoint, &rows, &digests).await
     }
 
-    /// Signs a file, given its digest by [`SigningIdentity::digest`].
-    pub(crate) async fn sign_digest(
+    /// Signs a file, given its digests: `rows` are at least [`Signers::digests`].
+    pub(crate) async fn sign_digests(
         &self,
         endpoint: &mut Endpoint,
-        message_digest: &[u8],
+        rows: &[&'static Digest],
+        digests: &[Vec<u8>],
     ) -> Result<Vec<u8>, Failure> {
-        let unsigned = Unsigned::new(&Request {
-            message_digest,
-            digest: self.digest,
-            algorithm: self.algorithm,
-            signing_time: system_clock().div_euclid(1000),
-            signer: &self.certificate,
-            chain: &self.chain,
-        })?;
-        let signed = endpoint
-            .call::<sign::Sign>(&sign::Input {
-                key_id: self.key_arn.clone(),
-                message: Blob(unsigned.to_be_signed.clone()),
-                message_type: None,
-                grant_tokens: None,
-                signing_algorithm: self.algorithm.kms_name.to_owned(),
-                dry_run: None,
+        let signing_time = system_clock().div_euclid(1000);
+        let missing = || Failure::new("a digest of the file is missing");
+        let request = |identity: &'_ SigningIdentity| {
+            let at = rows.iter().position(|row| row.oid == identity.digest.oid);
+            at.and_then(|at| digests.get(at)).ok_or_else(missing)
+        };
+        let values = self.identities.iter().map(request).collect::<Result<Vec<_>, _>>()?;
+        let requests: Vec<_> = self
+            .identities
+            .iter()
+            .zip(values)
+            .map(|(identity, message_digest)| Request {
+                message_digest,
+                digest: identity.digest,
+                algorithm: identity.algorithm,
+                signing_time,
+                signer: &identity.certificate,
+                chain: &identity.chain,
             })
-            .await?;
-        Ok(unsigned.assemble(&signed.signature.0)?)
+            .collect();
+        let unsigned = Unsigned::new(&requests)?.with_revocation(&self.crls, &self.ocsp)?;
+        let mut signatures = Vec::with_capacity(requests.len());
+        for (identity, message) in self.identities.iter().zip(&unsigned.to_be_signed) {
+            let signed = endpoint.call::<sign::Sign>(&identity.order(message.clone())).await?;
+            signatures.push(signed.signature.0);
+        }
+        Ok(unsigned.assemble(&signatures)?)
     }
-}
-
-/// The digest of a file.
-pub(crate) fn file_digest(
-    path: &Path,
-    digest: &'static Digest,
-    progress: &ProgressBar,
-) -> Result<Vec<u8>, Failure> {
-    Ok(digest::file(path, &[digest], progress)?.pop().unwrap_or_default())
-}
-
-/// The digest of standard input.
-pub(crate) fn stdin_digest(
-    digest: &'static Digest,
-    progress: &ProgressBar,
-) -> Result<Vec<u8>, Failure> {
-    // Not the locked handle: another thread reads it.
-    let values = digest::reader(std::io::stdin(), &[digest], progress);
-    let values = values.map_err(|error| Failure::new(format!("standard input: {error}")))?;
-    Ok(values.into_iter().next().unwrap_or_default())
 }
 
 /// A certificate request in DER for a key of the service, which signs it.
@@ -246,10 +405,12 @@ fn choose(
     })
 }
 
-async fn tagged_certificate(
+/// All tags of a key.
+pub(crate) async fn tags(
     endpoint: &mut Endpoint,
     key_arn: &str,
-) -> Result<Vec<Vec<u8>>, Failure> {
+) -> Result<BTreeMap<String, String>, Failure> {
+    let mut out = BTreeMap::new();
     let mut marker = None;
     loop {
         let page = endpoint
@@ -259,19 +420,19 @@ async fn tagged_certificate(
                 marker,
             })
             .await?;
-        if let Some(tag) = page.tags.iter().find(|tag| tag.tag_key == CERTIFICATE_TAG) {
-            return issued_certificate(endpoint, &tag.tag_value).await;
-        }
+        out.extend(page.tags.into_iter().map(|tag| (tag.tag_key, tag.tag_value)));
         marker = page.next_marker;
         if marker.is_none() {
-            return Err(Failure::new(format!("no certificate is known for the key {key_arn}"))
-                .hint(format!(
-                    "make a request with outlast cert request and let a CA issue the certificate; then give it \
-                     with --certificate FILE, or tag the key: {CERTIFICATE_TAG} = ARN. docs/guide/signing.md shows \
-                     every step"
-                )));
+            return Ok(out);
         }
     }
+}
+
+fn no_certificate(key_arn: &str) -> Failure {
+    Failure::new(format!("no certificate is known for the key {key_arn}")).hint(format!(
+        "make a request with outlast cert request and let a CA issue the certificate; then give it with \
+         --certificate FILE, or tag the key: {CERTIFICATE_TAG} = ARN. docs/guide/signing.md shows every step"
+    ))
 }
 
 /// A certificate issued by Private CA, and its chain, in DER.
@@ -292,44 +453,6 @@ pub(crate) async fn issued_certificate(
     let chain = found.certificate_chain.unwrap_or_default();
     let text = pem::join([found.certificate.as_str(), chain.as_str()]);
     Ok(pem::read_certificates(text.as_bytes())?)
-}
-
-/// Verifies a detached signature of a file. A refusal has exit code 3.
-pub(crate) fn verify_file(
-    path: &Path,
-    signature: &[u8],
-    roots: &[Vec<u8>],
-    extra: &[Vec<u8>],
-    valid_at: ValidAt,
-    progress: &ProgressBar,
-) -> Result<Vec<Signer>, Failure> {
-    let refused = |error: VerifyError| {
-        let failure = Failure::file(path, &error).code(REFUSED);
-        match error {
-            VerifyError::Path(PathError::UnknownIssuer { .. }) => failure.hint(
-                "give the certificates in between with --certificates, the roots with --trust",
-            ),
-            _ => failure,
-        }
-    };
-    let message = SignedMessage::parse(signature).map_err(refused)?;
-    let digests = message.digests().map_err(refused)?;
-    let values = digest::file(path, &digests, progress)?;
-    message.verify(&values, roots, extra, valid_at).map_err(refused)
-}
-
-/// One signer as JSON.
-pub(crate) fn signer_json(signer: &Signer) -> Value {
-    json!({
-        "subject": signer.certificate.subject().to_string(),
-        "issuer": signer.certificate.issuer().to_string(),
-        "serial": hex::encode(signer.certificate.serial()),
-        "algorithm": format!("{:?}", signer.algorithm),
-        "digest": signer.digest.name,
-        "signing_time": signer.signing_time.map(rfc3339),
-        "valid_at": rfc3339(signer.valid_at),
-        "certificate_not_after": rfc3339(signer.certificate.not_after()),
-    })
 }
 
 /// Path of a file's signature: the file's, with `.p7s` added.

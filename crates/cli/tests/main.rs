@@ -60,6 +60,8 @@ mod serve_echo;
 mod settings;
 mod shared;
 mod sign_before;
+mod sign_dual;
+mod sign_revocation;
 mod signing;
 mod steady;
 mod tls_certificates;

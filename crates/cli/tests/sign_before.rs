@@ -16,19 +16,21 @@ use std::process::{Command, Stdio};
 use common::authority::{Authority, Order, root, subordinate};
 use common::{Folder, Server, fail, outlast, run, stderr, stdout, succeed};
 use outlast_pki::certificate::Certificate;
+use outlast_testing::until;
 use serde_json::json;
 
 /// A server with an authority, and a key with its certificate, PEM with its chain.
-struct Scene {
-    folder: Folder,
-    server: Server,
+pub struct Scene {
+    pub folder: Folder,
+    pub server: Server,
     authority: Authority,
     key: String,
     certificate: PathBuf,
-    root: PathBuf,
+    /// PEM.
+    pub root: PathBuf,
 }
 
-fn scene() -> Scene {
+pub fn scene() -> Scene {
     let folder = Folder::new();
     let server = folder.serve();
     let revocation = json!({
@@ -59,14 +61,21 @@ fn scene() -> Scene {
 }
 
 impl Scene {
-    fn sign(&self) -> Command {
+    pub fn sign(&self) -> Command {
         let mut command = self.folder.client(&["sign", "--key", &self.key, "--certificate"]);
         command.arg(&self.certificate);
         command.args(["--endpoint-url", &format!("https://localhost:{}", self.server.port)]);
         command
     }
 
-    fn revoke(&self, reason: &str) {
+    /// Waits until a file's signature is older than a second: the times of signatures and revocations have whole
+    /// seconds.
+    pub fn until_past(&self, signature: &str) {
+        let signed = std::fs::metadata(self.folder.path(signature)).unwrap().modified().unwrap();
+        until("another second", || signed.elapsed().is_ok_and(|past| past.as_millis() > 1100));
+    }
+
+    pub fn revoke(&self, reason: &str) {
         let pem = std::fs::read(&self.certificate).unwrap();
         let leaf = outlast_pki::pem::read_certificates(&pem).unwrap().remove(0);
         let leaf = Certificate::parse(&leaf).unwrap();
@@ -84,8 +93,11 @@ fn a_revoked_certificate_signs_nothing() {
     let target = scene.folder.path("release.bin.p7s");
     succeed(scene.sign().arg(&file));
     std::fs::remove_file(&target).unwrap();
-    // The CA's responder knows it at once, and no CRL is needed.
     scene.revoke("SUPERSEDED");
+    // The CA's responder may be busy for a moment.
+    until("an answer of the responder", || {
+        run(scene.sign().arg(&file).arg("--dry-run")).status.code() == Some(3)
+    });
     let text = fail(scene.sign().arg(&file), 3);
     assert!(text.contains("nothing is signed: \"CN=Release\": it was revoked at"), "{text}");
     assert!(text.contains("(superseded)") && text.contains("hint: "), "{text}");

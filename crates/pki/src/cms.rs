@@ -3,6 +3,9 @@
 //! [`sign`] makes them, [`verify`] verifies those of any software. The size of the file does not matter: only its
 //! digest is needed here.
 
+pub mod embedded;
+mod message;
+mod multiple;
 pub mod sign;
 pub mod verify;
 

@@ -28,7 +28,7 @@ use crate::extension::extension;
 use crate::time::x509_time;
 
 pub use read::Crl;
-pub use reason::{REASONS, Reason};
+pub use reason::{REASONS, Reason, Revoked};
 
 /// Longest CRL that is read, in bytes: more than two million entries.
 pub const MAX_CRL_LEN: usize = 128 * 1024 * 1024;

@@ -1,9 +1,13 @@
 //! The certificate path of a code signer: [`crate::validate`] for the path, and the leaf's own rules.
 
 use crate::certificate::Certificate;
+use crate::crl::Crl;
+use crate::ocsp::Response;
 use crate::templates::{CODE_SIGNING, SERVER_AUTH};
 use crate::time::rfc3339;
-use crate::validate::{Material, Options, Refusal, Rule, validate};
+use crate::validate::{
+    Material, Options, Refusal, Revocation, Rule, SignatureTime, Standing, validate,
+};
 
 /// Intermediate certificates offered to path building, at most; more are ignored.
 pub const MAX_INTERMEDIATES: usize = 32;
@@ -48,6 +52,12 @@ pub enum PathError {
     /// Key usage or extended key usage forbid code signing.
     #[error("the certificate is not for code signing: {0}")]
     Purpose(String),
+    /// The signer's certificate or a CA's was revoked, in a way that refuses the signature.
+    #[error("{0}")]
+    Revoked(String),
+    /// Revocation must be known, and is not.
+    #[error("{0}")]
+    RevocationUnknown(String),
     /// Anything else that breaks a rule of RFC 5280.
     #[error("the certificate chain breaks a rule: {0}")]
     Rule(String),
@@ -56,13 +66,54 @@ pub enum PathError {
     TrustStore(String),
 }
 
-/// Checks that `leaf` may sign code at `at` (seconds since 1970) under one of `roots` (DER).
+/// A signer's certificate chain, and what is known of its revocation.
+#[derive(Debug, Clone)]
+pub struct Chain {
+    /// From the signer's certificate to the root.
+    pub path: Vec<Certificate>,
+    /// Revocation of each certificate below the root; empty if it was not checked.
+    pub standings: Vec<Standing>,
+}
+
+/// When a signer signed, and what its chain is checked with.
+#[derive(Debug, Clone, Copy)]
+pub struct SignerCheck<'a> {
+    /// Time of the signature, seconds since 1970.
+    pub at: i64,
+    /// How that time is known.
+    pub signature: SignatureTime,
+    /// Whether revocation is checked.
+    pub revocation: Revocation,
+    /// CRLs.
+    pub crls: &'a [Crl],
+    /// OCSP responses.
+    pub ocsp: &'a [Response],
+}
+
+/// Checks that `leaf` could sign code at `at` (seconds since 1970) under one of `roots` (DER), without revocation.
 pub fn verify_code_signing(
     leaf: &Certificate,
     intermediates: &[Vec<u8>],
     roots: &[Vec<u8>],
     at: i64,
 ) -> Result<(), PathError> {
+    let check = SignerCheck {
+        at,
+        signature: SignatureTime { is_trusted: true, now: at },
+        revocation: Revocation::Off,
+        crls: &[],
+        ocsp: &[],
+    };
+    verify_signer(leaf, intermediates, roots, &check).map(|_| ())
+}
+
+/// Checks that `leaf` could sign code under one of `roots` (DER).
+pub fn verify_signer(
+    leaf: &Certificate,
+    intermediates: &[Vec<u8>],
+    roots: &[Vec<u8>],
+    check: &SignerCheck<'_>,
+) -> Result<Chain, PathError> {
     let roots = roots
         .iter()
         .map(|der| Certificate::parse(der))
@@ -74,9 +125,24 @@ pub fn verify_code_signing(
         .take(MAX_INTERMEDIATES)
         .filter_map(|der| Certificate::parse(der).ok())
         .collect();
-    let material = Material { roots: &roots, intermediates: &intermediates, ..Material::default() };
-    let options = Options { purposes: &[CODE_SIGNING], ..Options::at(at) };
-    validate(leaf, &material, &options).map(|_| ()).map_err(|refusal| explain(refusal, at))
+    let material = Material {
+        roots: &roots,
+        intermediates: &intermediates,
+        crls: check.crls,
+        ocsp: check.ocsp,
+    };
+    let options = Options {
+        purposes: &[CODE_SIGNING],
+        revocation: check.revocation,
+        signature: Some(check.signature),
+        ..Options::at(check.at)
+    };
+    let validated =
+        validate(leaf, &material, &options).map_err(|refusal| explain(refusal, check.at))?;
+    Ok(Chain {
+        path: validated.path.into_iter().cloned().collect(),
+        standings: validated.standings,
+    })
 }
 
 /// The rules of code signing that are not those of a path: the trust store's and the leaf's.
@@ -142,6 +208,8 @@ fn explain(refusal: Refusal, at: i64) -> PathError {
         Rule::Purpose(_) => {
             PathError::Purpose("a CA in the chain does not allow codeSigning".into())
         }
+        Rule::RevokedSigner(_) | Rule::Revoked { .. } => PathError::Revoked(refusal.to_string()),
+        Rule::RevocationUnknown(_) => PathError::RevocationUnknown(refusal.to_string()),
         _ => PathError::Rule(refusal.to_string()),
     }
 }

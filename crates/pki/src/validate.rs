@@ -18,6 +18,7 @@ mod policy;
 mod pool;
 mod revocation;
 mod rules;
+mod standing;
 
 use const_oid::ObjectIdentifier;
 use x509_cert::ext::pkix::KeyUsages;
@@ -28,6 +29,7 @@ use crate::ocsp;
 use crate::time::rfc3339;
 
 pub use identity::Identity;
+pub use standing::{Judged, Proof, SignatureTime, Standing};
 
 /// Most CAs between the leaf and the trust anchor.
 pub const MAX_INTERMEDIATES: usize = 10;
@@ -87,6 +89,9 @@ pub struct Options<'a> {
     pub inhibit_any_policy: bool,
     /// Revocation checks.
     pub revocation: Revocation,
+    /// For a signature that is older than the check: see [`SignatureTime`]. `None` for what is used at `at`, such as
+    /// a TLS certificate: whatever is revoked is refused, and evidence must be current at `at`.
+    pub signature: Option<SignatureTime>,
     /// Most CAs between the leaf and the trust anchor; at most [`MAX_INTERMEDIATES`]. OpenSSL counts `-verify_depth`
     /// in the same way.
     pub max_intermediates: usize,
@@ -105,6 +110,7 @@ impl Options<'_> {
             inhibit_policy_mapping: false,
             inhibit_any_policy: false,
             revocation: Revocation::Off,
+            signature: None,
             max_intermediates: MAX_INTERMEDIATES,
         }
     }
@@ -151,6 +157,9 @@ pub struct Validated<'a> {
     pub policies: Vec<ObjectIdentifier>,
     /// With [`Revocation::IfPresent`]: certificates of the path whose status is unknown, leaf first, and why.
     pub undetermined: Vec<(&'a Certificate, String)>,
+    /// What is known about the revocation of each certificate below the trust anchor, leaf first; empty with
+    /// [`Revocation::Off`].
+    pub standings: Vec<Standing>,
 }
 
 /// Why there is no valid path: the certificate that fails, and the rule that it breaks.
@@ -202,6 +211,9 @@ pub enum Rule {
         /// Reason from the issuer (RFC 5280, section 5.3.1).
         reason: &'static Reason,
     },
+    /// A signer's certificate, or a CA's above it, that was revoked: see [`SignatureTime`].
+    #[error("{0}")]
+    RevokedSigner(Judged),
     /// RFC 5280, section 6.1.3 (a)(3), with revocation required.
     #[error("its revocation status cannot be determined: {0}")]
     RevocationUnknown(String),

@@ -15,36 +15,56 @@ use outlast_crypto::digests::{DIGESTS, Digest};
 use outlast_crypto::keys::KEY_SPECS;
 use outlast_crypto::signatures::Message;
 use outlast_pki::cms::sign::{Request, Unsigned};
-use outlast_pki::cms::verify::{SignedMessage, ValidAt, VerifyError};
+use outlast_pki::cms::verify::{SignedMessage, Time, TimeSource, Verifier, VerifyError};
 use outlast_pki::path::PathError;
 use outlast_pki::pem;
 use proptest::prelude::*;
 
 const FILE: &[u8] = b"the file to be signed";
-const NOW: ValidAt = ValidAt::SigningTime { now: START + 1000 };
+const NOW: When = When::Claimed { now: START + 1000 };
+
+/// The time at which the certificates must be valid.
+#[derive(Clone, Copy)]
+enum When {
+    /// The signer's claim.
+    Claimed {
+        now: i64,
+    },
+    Trusted(i64),
+}
+
+impl When {
+    fn verifier(self, roots: &[Vec<u8>]) -> Verifier<'_> {
+        let (now, time) = match self {
+            Self::Claimed { now } => (now, None),
+            Self::Trusted(at) => (at, Some(Time { at, source: TimeSource::Verifier })),
+        };
+        Verifier { roots, now, time, ..Verifier::default() }
+    }
+}
 
 fn sign(h: &Hierarchy, digest: &'static Digest, signing_time: i64) -> Vec<u8> {
     let chain = [h.subordinate.certificate.der().to_vec()];
     let message_digest = digest.digest(FILE);
-    let unsigned = Unsigned::new(&Request {
+    let unsigned = Unsigned::new(&[Request {
         message_digest: &message_digest,
         digest,
         algorithm: h.leaf.algorithm,
         signing_time,
         signer: &h.leaf.certificate,
         chain: &chain,
-    })
+    }])
     .unwrap();
-    assert!(unsigned.to_be_signed.len() < 256, "the attributes fit any service's limit");
+    assert!(unsigned.to_be_signed[0].len() < 256, "the attributes fit any service's limit");
     let signature =
-        h.leaf.key.sign(h.leaf.algorithm, Message::Raw(&unsigned.to_be_signed)).unwrap();
-    unsigned.assemble(&signature).unwrap()
+        h.leaf.key.sign(h.leaf.algorithm, Message::Raw(&unsigned.to_be_signed[0])).unwrap();
+    unsigned.assemble(&[signature]).unwrap()
 }
 
-fn verify(p7s: &[u8], file: &[u8], root: &[u8], at: ValidAt) -> Result<(), VerifyError> {
+fn verify(p7s: &[u8], file: &[u8], root: &[u8], at: When) -> Result<(), VerifyError> {
     let message = SignedMessage::parse(p7s)?;
     let digests: Vec<_> = message.digests()?.iter().map(|row| row.digest(file)).collect();
-    message.verify(&digests, &[root.to_vec()], &[], at).map(|_| ())
+    message.verify(&digests, &at.verifier(&[root.to_vec()])).map(|_| ())
 }
 
 #[test]
@@ -83,7 +103,7 @@ fn the_attributes_of_an_ml_dsa_signature_take_183_bytes() {
         signer: &h.leaf.certificate,
         chain: &[],
     };
-    assert_eq!(Unsigned::new(&request).unwrap().to_be_signed.len(), 183);
+    assert_eq!(Unsigned::new(&[request]).unwrap().to_be_signed[0].len(), 183);
 }
 
 #[test]
@@ -122,7 +142,7 @@ fn each_change_is_refused_with_its_reason() {
         assert!(matches!(verify(garbage, FILE, root, NOW), Err(VerifyError::NotCms(_))));
     }
     assert!(matches!(
-        verify(&p7s, FILE, root, ValidAt::SigningTime { now: START - 10_000 }),
+        verify(&p7s, FILE, root, When::Claimed { now: START - 10_000 }),
         Err(VerifyError::FutureSigningTime(_))
     ));
 }
@@ -132,13 +152,13 @@ fn the_chain_is_validated_at_the_signing_time() {
     let h = hierarchy("ML_DSA_44");
     let root = h.root.certificate.der();
     let sha512 = Digest::by_name("sha512").unwrap();
-    let late = ValidAt::SigningTime { now: START + 20 * YEAR };
+    let late = When::Claimed { now: START + 20 * YEAR };
     assert_eq!(verify(&sign(&h, sha512, START + 100), FILE, root, late), Ok(()));
     let expired = verify(&sign(&h, sha512, START + 2 * YEAR), FILE, root, late);
     assert!(matches!(expired, Err(VerifyError::Path(PathError::Expired { .. }))), "{expired:?}");
     let early = verify(&sign(&h, sha512, START - 100), FILE, root, late);
     assert!(matches!(early, Err(VerifyError::Path(PathError::NotYetValid { .. }))), "{early:?}");
-    let at = ValidAt::Time(START + 2 * YEAR);
+    let at = When::Trusted(START + 2 * YEAR);
     assert!(verify(&sign(&h, sha512, START + 100), FILE, root, at).is_err());
 }
 
@@ -151,7 +171,7 @@ fn trust_anchors_are_not_believed_blindly() {
     let leaf = issue("ML_DSA_44", "Leaf", "CodeSigningCertificate", 5, Some(&subordinate));
     let h = Hierarchy { root, subordinate, leaf };
     let sha512 = Digest::by_name("sha512").unwrap();
-    let late = ValidAt::SigningTime { now: START + 3 * YEAR };
+    let late = When::Claimed { now: START + 3 * YEAR };
     let (root, leaf) = (h.root.certificate.der(), h.leaf.certificate.der());
     assert_eq!(verify(&sign(&h, sha512, START + 100), FILE, root, late), Ok(()));
     let expired = verify(&sign(&h, sha512, START + 2 * YEAR), FILE, root, late);
@@ -162,14 +182,14 @@ fn trust_anchors_are_not_believed_blindly() {
     assert!(matches!(alone, Err(VerifyError::Path(PathError::TrustStore(_)))), "{alone:?}");
     let message = SignedMessage::parse(&p7s).unwrap();
     let digests = [sha512.digest(FILE)];
-    let both = message.verify(&digests, &[leaf.to_vec(), root.to_vec()], &[], late);
+    let both = message.verify(&digests, &late.verifier(&[leaf.to_vec(), root.to_vec()]));
     assert!(both.is_ok(), "{:?}", both.err());
     // Nor is what the leaf's key signs accepted: its own signature under another name.
     let stranger = issue("ML_DSA_44", "Stranger", "CodeSigningCertificate", 1, Some(&h.leaf));
     let forged = Hierarchy { leaf: stranger, subordinate: take(&h.leaf), root: take(&h.root) };
     let p7s = sign(&forged, sha512, START + 100);
     let message = SignedMessage::parse(&p7s).unwrap();
-    let outcome = message.verify(&digests, &[leaf.to_vec(), root.to_vec()], &[], late);
+    let outcome = message.verify(&digests, &late.verifier(&[leaf.to_vec(), root.to_vec()]));
     assert!(matches!(outcome, Err(VerifyError::Path(_))), "{outcome:?}");
 }
 

@@ -14,6 +14,8 @@ mod authority;
 mod common;
 
 mod cms;
+mod cms_dual;
+mod cms_revocation;
 mod crl;
 mod extensions;
 mod hierarchies;

@@ -12,7 +12,7 @@
 
 use outlast_crypto::digests::Digest;
 use outlast_pki::certificate::Certificate;
-use outlast_pki::cms::verify::{SignedMessage, ValidAt, VerifyError};
+use outlast_pki::cms::verify::{SignedMessage, Time, TimeSource, Verifier, VerifyError};
 use outlast_pki::path::PathError;
 use outlast_testing::vectors;
 
@@ -43,13 +43,18 @@ fn rfc9882_messages_have_valid_signatures() {
         assert_eq!(digests.len(), 1);
         let content = message.content().unwrap();
         let roots = certificates(&keys, set);
-        let at = ValidAt::Time(1_800_000_000);
-        let outcome = message.verify(&[digests[0].digest(content)], &roots, &roots, at);
+        let verifier = Verifier {
+            roots: &roots,
+            certificates: &roots,
+            time: Some(Time { at: 1_800_000_000, source: TimeSource::Verifier }),
+            ..Verifier::default()
+        };
+        let outcome = message.verify(&[digests[0].digest(content)], &verifier);
         assert!(
             matches!(outcome, Err(VerifyError::Path(PathError::Purpose(_)))),
             "{set}: {outcome:?}"
         );
-        let outcome = message.verify(&[digests[0].digest(b"other")], &roots, &roots, at);
+        let outcome = message.verify(&[digests[0].digest(b"other")], &verifier);
         assert_eq!(outcome.map(|_| ()), Err(VerifyError::ContentMismatch));
     }
 }

@@ -277,6 +277,8 @@ fn signed_message(message: &SignedMessage, now: i64) -> Result<Value, Failure> {
         "type": "CMS signature",
         "content": message.content().map_or("detached", |_| "attached"),
         "signers": signers,
+        "crls": message.embedded.crls.len(),
+        "ocsp_responses": message.embedded.ocsp.len(),
         "certificates": certificates.collect::<Result<Vec<_>, Failure>>()?,
     }))
 }

@@ -21,7 +21,6 @@ use outlast_net::client::HandshakeBytes;
 use outlast_net::policy::Policy;
 use outlast_net::server::system_clock;
 use outlast_pki::certificate::Certificate;
-use outlast_pki::cms::verify::ValidAt;
 use outlast_pki::name::common_name;
 use outlast_pki::pem;
 use serde_json::{Value, json};
@@ -36,10 +35,11 @@ use crate::profile::Connection;
 use crate::root_key::Provider;
 use crate::running::Running;
 use crate::signing::{
-    CERTIFICATE_TAG, SigningIdentity, certificate_request, issued_certificate, verify_file,
+    CERTIFICATE_TAG, Signers, SigningIdentity, certificate_request, issued_certificate,
 };
 use crate::temporary::Pending;
 use crate::tls::default_names;
+use crate::verifying::Verifier;
 
 const ROOT_NAME: &str = "Outlast Quickstart Root CA";
 const SUBORDINATE_NAME: &str = "Outlast Quickstart Code Signing CA";
@@ -151,7 +151,8 @@ async fn work(
 
     spinner.set_message("signing");
     let identity = SigningIdentity::resolve(&mut endpoint, &key_arn, Some(chain), None).await?;
-    let signature = identity.sign_file(&mut endpoint, file, spinner).await?;
+    let signers = Signers::from(identity.clone());
+    let signature = signers.sign_file(&mut endpoint, file, spinner).await?;
     let signature_path = out.join("signature.p7s");
     files::write(&signature_path, &signature, 0o644)?;
     report.step(
@@ -178,9 +179,9 @@ fn verify(
     progress: &indicatif::ProgressBar,
     report: &mut Report,
 ) -> Result<(), Failure> {
-    let now = ValidAt::SigningTime { now: system_clock().div_euclid(1000) };
+    let now = system_clock().div_euclid(1000);
     let check = |file: &Path, signature: &[u8], root: &[u8]| {
-        verify_file(file, signature, &[root.to_vec()], &[], now, progress)
+        Verifier::plain(&[root.to_vec()], now).file(file, signature, progress)
     };
     check(file, signature, root)?;
     report.step(

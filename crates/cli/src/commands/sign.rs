@@ -13,15 +13,16 @@ use outlast_pki::pattern::Pattern;
 use outlast_pki::pem;
 use serde_json::json;
 
+use crate::digest;
 use crate::endpoint::Endpoint;
 use crate::evidence::{Check, Evidence};
 use crate::failure::{Failure, PARTIAL, USAGE};
 use crate::files;
 use crate::output::{self, Output};
 use crate::profile::Connection;
+use crate::signing::Signers;
 use crate::signing::check::before_signing;
 use crate::signing::jobs::{Job, Wanted};
-use crate::signing::{SigningIdentity, file_digest, stdin_digest};
 
 /// Files that are signed at the same time; each takes a few MiB and one connection.
 const MAX_PARALLEL: usize = 4;
@@ -49,15 +50,16 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "GLOB", requires = "recursive", value_parser = Pattern::parse,
           value_hint = ValueHint::Other)]
     include: Vec<Pattern>,
-    /// KMS key: alias/NAME, key id or ARN.
+    /// KMS key: alias/NAME, key id or ARN. Given twice, both sign, in one message: name a classical and a
+    /// post-quantum key.
+    #[arg(long, required = true)]
+    key: Vec<String>,
+    /// PEM file with the signer's certificate and the CAs above it; one for each --key [default: from the key's
+    /// tag outlast:certificate-arn].
     #[arg(long)]
-    key: String,
-    /// PEM file with the signer's certificate and the CAs above it [default: from the key's tag
-    /// outlast:certificate-arn].
-    #[arg(long)]
-    certificate: Option<PathBuf>,
+    certificate: Vec<PathBuf>,
     /// Digest of the file: sha512, shake256 or another that suits the key [default: sha512].
-    #[arg(long, value_parser = digest, value_hint = ValueHint::Other)]
+    #[arg(long, value_parser = digest_row, value_hint = ValueHint::Other)]
     digest: Option<&'static Digest>,
     /// Signature of a single file; - is standard output [default: FILE.p7s].
     #[arg(long, value_name = "FILE", conflicts_with = "output_dir")]
@@ -65,6 +67,13 @@ pub(crate) struct Arguments {
     /// Folder for the signatures, made if it is missing [default: next to the files].
     #[arg(long)]
     output_dir: Option<PathBuf>,
+    /// Also write FILE.classical.p7s, by the classical keys alone, for verifiers that refuse a message with an
+    /// algorithm that they do not know.
+    #[arg(long)]
+    classical_copy: bool,
+    /// Put the CRLs and OCSP responses into the signature, so that it can be verified later without the CA.
+    #[arg(long)]
+    embed_revocation: bool,
     /// Replace signatures that exist already.
     #[arg(long)]
     force: bool,
@@ -79,7 +88,7 @@ pub(crate) struct Arguments {
     connection: Connection,
 }
 
-fn digest(name: &str) -> Result<&'static Digest, String> {
+fn digest_row(name: &str) -> Result<&'static Digest, String> {
     Digest::by_name(name).ok_or_else(|| {
         let names: Vec<_> = DIGESTS.iter().map(|row| row.name).collect();
         format!("not a digest: use one that suits the key, of {}", names.join(", "))
@@ -88,17 +97,16 @@ fn digest(name: &str) -> Result<&'static Digest, String> {
 
 /// Signs all files; a file that cannot be signed does not stop the others.
 pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
-    let digest = arguments.digest;
-    let certificate = match &arguments.certificate {
-        Some(path) => Some(certificates(path)?),
-        None => None,
-    };
+    let wanted = arguments.digest;
+    let given = arguments.certificate.iter().map(|path| certificates(path));
+    let given = given.collect::<Result<Vec<_>, _>>()?;
     let jobs = Wanted {
         files: &arguments.files,
         recursive: arguments.recursive.as_deref(),
         include: &arguments.include,
         signature: arguments.signature.as_deref(),
         output_dir: arguments.output_dir.as_deref(),
+        classical_copy: arguments.classical_copy,
         force: arguments.force,
     }
     .jobs()?;
@@ -115,20 +123,27 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         let mut endpoint = Endpoint::new(arguments.connection.settings()?, &Policy::default())?;
         // The first file is read while the service is asked about the key: its digest is SHA-512 for all but a few
         // keys. Standard input can be read only once, and waits.
-        let likely = digest.or_else(|| Digest::by_name("sha512"));
+        let likely = wanted.or_else(|| Digest::by_name("sha512"));
         let first = jobs.first().filter(|job| !job.is_stdin() && !arguments.dry_run).cloned();
         let early = first.zip(likely).map(|(job, row)| {
             let progress = progress.clone();
-            let task = tokio::task::spawn_blocking(move || file_digest(&job.file, row, &progress));
+            let task =
+                tokio::task::spawn_blocking(move || digest::file(&job.file, &[row], &progress));
             EarlyDigest { row, task }
         });
-        let identity =
-            SigningIdentity::resolve(&mut endpoint, &arguments.key, certificate, digest).await?;
+        let mut signers = Signers::resolve(&mut endpoint, &arguments.key, given, wanted).await?;
+        let classical = arguments.classical_copy.then(|| signers.classical()).transpose()?;
         let now = system_clock().div_euclid(1000);
-        let mut evidence = Evidence::default();
-        before_signing(&identity, arguments.revocation, &mut evidence, now).await?;
+        let mut evidence =
+            Evidence { keeps_all: arguments.embed_revocation, ..Evidence::default() };
+        for identity in signers.identities() {
+            before_signing(identity, arguments.revocation, &mut evidence, now).await?;
+        }
+        if arguments.embed_revocation {
+            signers.embed(evidence)?;
+        }
         if arguments.dry_run {
-            identity.may_sign(&mut endpoint).await?;
+            signers.may_sign(&mut endpoint).await?;
             return Ok(jobs.iter().map(|job| readable(&job.file)).collect());
         }
         if arguments.output_dir.is_some() {
@@ -137,7 +152,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
                     .map_err(|error| files::io_failure(folder, &error))?;
             }
         }
-        sign_all(arguments, &jobs, Arc::new(identity), endpoint, early, &progress).await
+        sign_all(arguments, &jobs, Arc::new((signers, classical)), endpoint, early, &progress).await
     });
     progress.finish_and_clear();
     // A digest that is no longer needed must not keep the program waiting.
@@ -174,13 +189,13 @@ type Outcome = Result<(), Failure>;
 /// The first file's digest, started before it is certain that its algorithm is the right one.
 struct EarlyDigest {
     row: &'static Digest,
-    task: tokio::task::JoinHandle<Result<Vec<u8>, Failure>>,
+    task: tokio::task::JoinHandle<Result<Vec<Vec<u8>>, Failure>>,
 }
 
 async fn sign_all(
     arguments: &Arguments,
     jobs: &Arc<Vec<Job>>,
-    identity: Arc<SigningIdentity>,
+    signers: Arc<(Signers, Option<Signers>)>,
     first: Endpoint,
     early: Option<EarlyDigest>,
     progress: &ProgressBar,
@@ -188,7 +203,9 @@ async fn sign_all(
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = MAX_PARALLEL.min(cores).min(jobs.len()).max(1);
     let next = Arc::new(AtomicUsize::new(0));
-    let early = early.filter(|early| early.row.oid == identity.digest().oid);
+    let rows = Arc::new(signers.0.digests());
+    let is_all = |early: &EarlyDigest| matches!(&rows[..], [only] if only.oid == early.row.oid);
+    let early = early.filter(is_all);
     let early = Arc::new(tokio::sync::Mutex::new(early));
     let mut endpoints = vec![first];
     while endpoints.len() < workers {
@@ -197,7 +214,8 @@ async fn sign_all(
     let force = arguments.force;
     let mut tasks = Vec::new();
     for mut endpoint in endpoints {
-        let (jobs, next, identity) = (jobs.clone(), next.clone(), identity.clone());
+        let (jobs, next, signers, rows) =
+            (jobs.clone(), next.clone(), signers.clone(), rows.clone());
         let (early, progress) = (early.clone(), progress.clone());
         tasks.push(tokio::spawn(async move {
             let mut done = Vec::new();
@@ -211,14 +229,24 @@ async fn sign_all(
                 });
                 let outcome = async {
                     let ready = if index == 0 { early.lock().await.take() } else { None };
-                    let digest = match ready {
+                    let digests = match ready {
                         Some(EarlyDigest { task, .. }) => {
                             task.await.map_err(|error| Failure::new(error.to_string()))??
                         }
-                        None => digest_of(job, identity.digest(), &progress)?,
+                        None => digests_of(job, &rows, &progress)?,
                     };
-                    let signature = identity.sign_digest(&mut endpoint, &digest).await?;
-                    write(job, &signature, force)
+                    let (all, classical) = &*signers;
+                    // Both signatures are made before either is written.
+                    let signature = all.sign_digests(&mut endpoint, &rows, &digests).await?;
+                    if let (Some(classical), Some(path)) = (classical, &job.classical) {
+                        let copy = classical.sign_digests(&mut endpoint, &rows, &digests).await?;
+                        write(path, &copy, force)?;
+                    }
+                    if job.is_stdout() {
+                        output::data(&signature);
+                        return Ok(());
+                    }
+                    write(&job.target, &signature, force)
                 };
                 done.push((index, outcome.await));
             }
@@ -233,22 +261,24 @@ async fn sign_all(
     Ok(outcomes.into_iter().map(|(_, outcome)| outcome).collect())
 }
 
-fn digest_of(job: &Job, row: &'static Digest, progress: &ProgressBar) -> Result<Vec<u8>, Failure> {
+fn digests_of(
+    job: &Job,
+    rows: &[&'static Digest],
+    progress: &ProgressBar,
+) -> Result<Vec<Vec<u8>>, Failure> {
     tokio::task::block_in_place(|| match job.is_stdin() {
-        true => stdin_digest(row, progress),
-        false => file_digest(&job.file, row, progress),
+        // Not the locked handle: another thread reads it.
+        true => digest::reader(std::io::stdin(), rows, progress)
+            .map_err(|error| Failure::new(format!("standard input: {error}"))),
+        false => digest::file(&job.file, rows, progress),
     })
 }
 
-fn write(job: &Job, signature: &[u8], force: bool) -> Outcome {
-    if job.is_stdout() {
-        output::data(signature);
-        return Ok(());
-    }
+fn write(path: &Path, signature: &[u8], force: bool) -> Outcome {
     match force {
-        true => files::write(&job.target, signature, 0o644),
+        true => files::write(path, signature, 0o644),
         // Something may have been written there since all targets were checked.
-        false => files::write_absent(&job.target, signature, 0o644),
+        false => files::write_absent(path, signature, 0o644),
     }
 }
 
@@ -262,11 +292,16 @@ fn report(
     let mut text = String::new();
     let mut list = Vec::new();
     let mut failures = Vec::new();
-    for (Job { file, target }, outcome) in jobs.iter().zip(outcomes) {
+    for (Job { file, target, classical }, outcome) in jobs.iter().zip(outcomes) {
         match outcome {
             Ok(()) => {
                 text.push_str(&format!("{word} {}: {}\n", file.display(), target.display()));
-                list.push(json!({ "file": file, "outcome": done, "signature": target }));
+                let mut value = json!({ "file": file, "outcome": done, "signature": target });
+                if let Some(path) = classical {
+                    text.push_str(&format!("{word} {}: {}\n", file.display(), path.display()));
+                    value["classical_signature"] = json!(path);
+                }
+                list.push(value);
             }
             Err(failure) => {
                 let reason = failure.message();

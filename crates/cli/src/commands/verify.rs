@@ -5,22 +5,22 @@ use std::path::{Path, PathBuf};
 use clap::ValueHint;
 use outlast_net::server::system_clock;
 use outlast_pki::cms::MAX_MESSAGE_LEN;
-use outlast_pki::cms::verify::{Signer, ValidAt};
+use outlast_pki::cms::verify::{Signer, Time, TimeSource};
 use outlast_pki::time::rfc3339;
 use serde_json::json;
 
+use crate::evidence::{Check, Evidence};
 use crate::failure::{Failure, PARTIAL, REFUSED};
 use crate::output::{self, Output};
-use crate::signing::{signature_path, signer_json, verify_file};
+use crate::signing::signature_path;
+use crate::verifying::{NOT_CHECKED, Verifier, summary};
 use crate::{files, shell, trust, values};
 
 /// Shown at the end of the help, and in the manual page.
 const EXIT_STATUS: &str = "\
 Exit status: 0 every signature is valid; 1 failed: a file or the trust store cannot be read; 2 wrong usage;
 3 a signature was refused, whatever else happened; 4 some of several files cannot be read, the others are
-verified; 130 interrupted.
-
-Whether a certificate is revoked is not checked: outlast cert verify --fetch does that.";
+verified; 130 interrupted.";
 
 /// Arguments of `verify`.
 #[derive(clap::Args)]
@@ -43,6 +43,19 @@ pub(crate) struct Arguments {
     #[arg(long, default_value = "signing-time", value_parser = At::parse,
           value_hint = ValueHint::Other)]
     at: At,
+    /// Whether revoked certificates are refused, by the CRLs and OCSP responses in the signature and by those that
+    /// the next options give.
+    #[arg(long, value_enum, default_value_t = Check::IfAvailable)]
+    revocation: Check,
+    /// File with CRLs; may be repeated.
+    #[arg(long, value_name = "FILE")]
+    crl: Vec<PathBuf>,
+    /// File with an OCSP response; may be repeated.
+    #[arg(long, value_name = "FILE")]
+    ocsp: Vec<PathBuf>,
+    /// Fetch OCSP responses and CRLs over http, from the URLs in the certificates.
+    #[arg(long)]
+    fetch: bool,
 }
 
 /// Verifies all files; prints each result.
@@ -53,11 +66,19 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             .code(2));
     }
     let now = system_clock().div_euclid(1000);
-    let valid_at = arguments.at.resolve(now);
-    let roots = trust::authorities(&arguments.trust)?;
-    let extra = match &arguments.certificates {
-        Some(path) => trust::load(path)?,
-        None => Vec::new(),
+    let mut evidence = Evidence::default();
+    evidence.read(arguments.crl.iter().chain(&arguments.ocsp))?;
+    let mut verifier = Verifier {
+        roots: trust::authorities(&arguments.trust)?,
+        extra: match &arguments.certificates {
+            Some(path) => trust::load(path)?,
+            None => Vec::new(),
+        },
+        now,
+        time: arguments.at.resolve(now),
+        revocation: arguments.revocation,
+        fetch: arguments.fetch && arguments.revocation != Check::Off,
+        evidence,
     };
     let progress = output::byte_bar(0);
     let mut list = Vec::new();
@@ -67,16 +88,18 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         progress.set_message(path.display().to_string());
         let signature = arguments.signature.clone().unwrap_or_else(|| signature_path(path));
         let outcome = read_signature(path, &signature, arguments.signature.is_some())
-            .and_then(|bytes| verify_file(path, &bytes, &roots, &extra, valid_at, &progress));
+            .and_then(|bytes| verifier.file(path, &bytes, &progress));
         match outcome {
             Ok(signers) => {
-                text.push_str(&describe(path, &signers, now));
-                let signers: Vec<_> = signers.iter().map(signer_json).collect();
+                text.push_str(&describe(path, &signers, &verifier));
+                let revocation = worst(&signers);
+                let signers: Vec<_> =
+                    signers.iter().map(|signer| verifier.signer_json(signer)).collect();
                 list.push(json!({
                     "file": path,
                     "outcome": "verified",
                     "verified": true,
-                    "revocation": "not checked",
+                    "revocation": revocation,
                     "signers": signers,
                 }));
             }
@@ -156,29 +179,39 @@ impl At {
         }
     }
 
-    fn resolve(self, now: i64) -> ValidAt {
-        match self {
-            Self::SigningTime => ValidAt::SigningTime { now },
-            Self::Now => ValidAt::Time(now),
-            Self::Time(time) => ValidAt::Time(time),
-        }
+    /// The trusted time; `None` for the signers' claims.
+    fn resolve(self, now: i64) -> Option<Time> {
+        let at = match self {
+            Self::SigningTime => return None,
+            Self::Now => now,
+            Self::Time(time) => time,
+        };
+        Some(Time { at, source: TimeSource::Verifier })
     }
 }
 
-fn describe(path: &Path, signers: &[Signer], now: i64) -> String {
+/// What is known about the revocation of all signers: the least that is known of one.
+fn worst(signers: &[Signer]) -> &'static str {
+    let order = [NOT_CHECKED, "unknown", "revoked later"];
+    let found: Vec<_> = signers.iter().map(summary).collect();
+    order.into_iter().find(|one| found.contains(one)).unwrap_or("good")
+}
+
+fn describe(path: &Path, signers: &[Signer], verifier: &Verifier) -> String {
     let mut text = String::new();
     for signer in signers {
         text.push_str(&format!(
-            "verified {}: {:?} by \"{}\", {}; revocation not checked\n",
+            "verified {}: {:?} by \"{}\", {}; {}\n",
             path.display(),
             signer.algorithm,
             signer.certificate.subject(),
             match signer.signing_time {
                 Some(time) => format!("signed {} (as the signer claims)", rfc3339(time)),
                 None => "without a signing time".to_owned(),
-            }
+            },
+            verifier.revocation_text(signer),
         ));
-        if signer.certificate.not_after() < now {
+        if signer.certificate.not_after() < verifier.now && !signer.time.source.is_trusted() {
             output::warning(&format!(
                 "{}: the certificate expired on {}; only the signer claims that the signature \
                  is older",

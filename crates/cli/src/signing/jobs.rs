@@ -22,6 +22,8 @@ pub(crate) struct Job {
     pub(crate) file: PathBuf,
     /// Its signature.
     pub(crate) target: PathBuf,
+    /// The signature by the classical keys alone.
+    pub(crate) classical: Option<PathBuf>,
 }
 
 impl Job {
@@ -43,10 +45,16 @@ pub(crate) struct Wanted<'a> {
     pub(crate) include: &'a [Pattern],
     pub(crate) signature: Option<&'a Path>,
     pub(crate) output_dir: Option<&'a Path>,
+    pub(crate) classical_copy: bool,
     pub(crate) force: bool,
 }
 
 impl Wanted<'_> {
+    fn job(&self, file: PathBuf, target: PathBuf) -> Job {
+        let classical = self.classical_copy.then(|| classical_path(&target));
+        Job { file, target, classical }
+    }
+
     /// All signatures to make. Refuses what would overwrite something: all of it is checked before anything is
     /// signed.
     pub(crate) fn jobs(&self) -> Result<Vec<Job>, Failure> {
@@ -59,7 +67,7 @@ impl Wanted<'_> {
                     Some(out) => signature_path(&out.join(below)),
                     None => signature_path(&file),
                 };
-                jobs.push(Job { file, target });
+                jobs.push(self.job(file, target));
             }
         }
         for file in self.files {
@@ -68,7 +76,7 @@ impl Wanted<'_> {
                 (None, true) => PathBuf::from(DASH),
                 (None, false) => beside(file, self.output_dir),
             };
-            jobs.push(Job { file: file.clone(), target });
+            jobs.push(self.job(file.clone(), target));
         }
         if jobs.len() > 1 {
             if self.signature.is_some() {
@@ -84,16 +92,30 @@ impl Wanted<'_> {
             return Err(usage("a signature is not text for a terminal")
                 .hint("write it to a file: --signature FILE"));
         }
+        if self.classical_copy && jobs.iter().any(Job::is_stdout) {
+            return Err(usage("a classical copy needs a file beside the signature")
+                .hint("write the signature to a file: --signature FILE"));
+        }
         distinct(&jobs)?;
         if !self.force {
-            for job in jobs.iter().filter(|job| !job.is_stdout()) {
-                if files::exists(&job.target)? {
-                    return Err(files::exists_already(&job.target).prefixed("nothing is signed"));
+            let written = jobs.iter().filter(|job| !job.is_stdout()).map(|job| &job.target);
+            for target in written.chain(jobs.iter().filter_map(|job| job.classical.as_ref())) {
+                if files::exists(target)? {
+                    return Err(files::exists_already(target).prefixed("nothing is signed"));
                 }
             }
         }
         Ok(jobs)
     }
+}
+
+/// Path of the classical signature next to `FILE.p7s`: `FILE.classical.p7s`.
+fn classical_path(target: &Path) -> PathBuf {
+    let is_p7s = target.extension().is_some_and(|kind| kind == "p7s");
+    let base = if is_p7s { target.with_extension("") } else { target.to_path_buf() };
+    let mut name = base.into_os_string();
+    name.push(".classical.p7s");
+    PathBuf::from(name)
 }
 
 fn beside(file: &Path, folder: Option<&Path>) -> PathBuf {

@@ -1,10 +1,5 @@
-//! Makes a detached signature in two steps: attributes out, signature in.
+//! Makes a detached signature in two steps: attributes out, signatures in.
 
-use cms::cert::{CertificateChoices, IssuerAndSerialNumber};
-use cms::content_info::{CmsVersion, ContentInfo};
-use cms::signed_data::{
-    CertificateSet, EncapsulatedContentInfo, SignedData, SignerIdentifier, SignerInfo, SignerInfos,
-};
 use der::asn1::{Any, ObjectIdentifier, OctetString, OctetStringRef, SetOfVec};
 use der::{Decode, Encode};
 use outlast_crypto::digests::Digest;
@@ -12,15 +7,23 @@ use outlast_crypto::signatures::SignatureAlgorithm;
 use spki::AlgorithmIdentifierOwned;
 use x509_cert::attr::{Attribute, Attributes};
 
+use super::message::{
+    ContentInfo, EncapsulatedContentInfo, IssuerAndSerialNumber, SignedData, SignerIdentifier,
+    SignerInfo,
+};
+use super::multiple::{self, Party};
 use super::{
     AlgorithmProtection, CMS_ALGORITHM_PROTECTION, CONTENT_TYPE, ID_DATA, ID_SIGNED_DATA,
-    MESSAGE_DIGEST, SIGNING_TIME,
+    MESSAGE_DIGEST, SIGNING_TIME, embedded,
 };
 use crate::PkiError;
 use crate::certificate::{Certificate, algorithm_identifier};
+use crate::crl::Crl;
+use crate::ocsp::Response;
 use crate::time::x509_time;
 
-/// The parts of a signature.
+/// One signer of a message.
+#[derive(Clone, Copy)]
 pub struct Request<'a> {
     /// Digest of the file.
     pub message_digest: &'a [u8],
@@ -36,21 +39,105 @@ pub struct Request<'a> {
     pub chain: &'a [Vec<u8>],
 }
 
-/// A message without its signature.
+/// A message without its signatures.
 pub struct Unsigned {
-    signed_attributes: Attributes,
+    signers: Vec<Part>,
+    certificates: SetOfVec<Any>,
+    revocation: Option<SetOfVec<Any>>,
+    has_ocsp: bool,
+    /// The bytes that each signer signs, in the order of the requests: the attributes as a plain DER SET OF (RFC 5652,
+    /// section 5.4); less than 512 bytes, whatever the size of the file.
+    pub to_be_signed: Vec<Vec<u8>>,
+}
+
+/// A signer without its signature.
+struct Part {
+    attributes: Attributes,
     digest_algorithm: AlgorithmIdentifierOwned,
     signature_algorithm: AlgorithmIdentifierOwned,
-    signer: SignerIdentifier,
-    certificates: CertificateSet,
-    /// The bytes to sign: the attributes as a plain DER SET OF (RFC 5652, section 5.4); less than 256 bytes, whatever
-    /// the size of the file.
-    pub to_be_signed: Vec<u8>,
+    identifier: SignerIdentifier,
 }
 
 impl Unsigned {
-    /// Builds the signed attributes contentType, signingTime, messageDigest and CMSAlgorithmProtection.
-    pub fn new(request: &Request<'_>) -> Result<Self, PkiError> {
+    /// Builds the signed attributes contentType, signingTime, messageDigest and CMSAlgorithmProtection of each signer;
+    /// of several, each also names the others (RFC 5752).
+    pub fn new(requests: &[Request<'_>]) -> Result<Self, PkiError> {
+        let mut parts = requests.iter().map(Part::new).collect::<Result<Vec<_>, _>>()?;
+        let parties: Vec<_> = parts
+            .iter()
+            .zip(requests)
+            .map(|(part, request)| Party {
+                digest: request.digest,
+                digest_algorithm: &part.digest_algorithm,
+                signature_algorithm: &part.signature_algorithm,
+                certificate: request.signer.der(),
+                attributes: &part.attributes,
+            })
+            .collect();
+        let bound = multiple::bound(&parties).map_err(malformed)?;
+        for (part, attributes) in parts.iter_mut().zip(bound) {
+            part.attributes = attributes;
+        }
+        let to_be_signed =
+            parts.iter().map(|part| part.attributes.to_der()).collect::<der::Result<_>>();
+        let to_be_signed = to_be_signed.map_err(malformed)?;
+        let certificates = certificates(requests).map_err(malformed)?;
+        Ok(Self { signers: parts, certificates, revocation: None, has_ocsp: false, to_be_signed })
+    }
+
+    /// Puts CRLs and OCSP responses (RFC 5940) into the message. No signature covers them, since each has its own.
+    pub fn with_revocation(mut self, crls: &[Crl], ocsp: &[Response]) -> Result<Self, PkiError> {
+        self.revocation = embedded::choices(crls, ocsp).map_err(malformed)?;
+        self.has_ocsp = !ocsp.is_empty();
+        Ok(self)
+    }
+
+    /// Adds the signatures, in the order of the requests, and returns the `ContentInfo` in DER.
+    pub fn assemble(self, signatures: &[Vec<u8>]) -> Result<Vec<u8>, PkiError> {
+        if signatures.len() != self.signers.len() {
+            return Err(PkiError::Malformed {
+                what: "CMS message",
+                reason: format!("{} signers, {} signatures", self.signers.len(), signatures.len()),
+            });
+        }
+        let build = || -> der::Result<Vec<u8>> {
+            let mut digest_algorithms = SetOfVec::new();
+            let mut signer_infos = SetOfVec::new();
+            for (part, signature) in self.signers.into_iter().zip(signatures) {
+                if !digest_algorithms.iter().any(|known| *known == part.digest_algorithm) {
+                    digest_algorithms.insert(part.digest_algorithm.clone())?;
+                }
+                signer_infos.insert(SignerInfo {
+                    version: 1,
+                    sid: part.identifier,
+                    digest_algorithm: part.digest_algorithm,
+                    signed_attributes: Some(part.attributes),
+                    signature_algorithm: part.signature_algorithm,
+                    signature: OctetString::new(signature.as_slice())?,
+                    unsigned_attributes: None,
+                })?;
+            }
+            let signed_data = SignedData {
+                // RFC 5652, section 5.1: version 5 for other revocation information than CRLs.
+                version: if self.has_ocsp { 5 } else { 1 },
+                digest_algorithms,
+                encap_content_info: EncapsulatedContentInfo {
+                    econtent_type: ID_DATA,
+                    econtent: None,
+                },
+                certificates: Some(self.certificates),
+                crls: self.revocation,
+                signer_infos,
+            };
+            ContentInfo { content_type: ID_SIGNED_DATA, content: Any::encode_from(&signed_data)? }
+                .to_der()
+        };
+        build().map_err(malformed)
+    }
+}
+
+impl Part {
+    fn new(request: &Request<'_>) -> Result<Self, PkiError> {
         let signature_algorithm = algorithm_identifier(request.algorithm)?;
         // RFC 9882, section 3.3, and RFC 5754: parameters are absent.
         let digest_algorithm =
@@ -60,70 +147,47 @@ impl Unsigned {
             signature_algorithm: Some(signature_algorithm.clone()),
             mac_algorithm: None,
         };
+        let time = x509_time(request.signing_time)?;
         let build = || -> der::Result<_> {
-            let time = x509_time(request.signing_time).map_err(|_| der::ErrorKind::DateTime)?;
             let digest = OctetStringRef::new(request.message_digest)?;
-            let attributes = SetOfVec::try_from(vec![
+            SetOfVec::try_from(vec![
                 attribute(CONTENT_TYPE, &ID_DATA)?,
                 attribute(SIGNING_TIME, &time)?,
                 attribute(MESSAGE_DIGEST, &digest)?,
                 attribute(CMS_ALGORITHM_PROTECTION, &protection)?,
-            ])?;
-            let to_be_signed = attributes.to_der()?;
-            let mut certificates = SetOfVec::new();
-            for der in
-                std::iter::once(request.signer.der()).chain(request.chain.iter().map(Vec::as_slice))
-            {
-                let certificate = x509_cert::Certificate::from_der(der)?;
-                certificates.insert(CertificateChoices::Certificate(certificate))?;
-            }
-            Ok((attributes, to_be_signed, CertificateSet(certificates)))
+            ])
         };
-        let (signed_attributes, to_be_signed, certificates) =
-            build().map_err(|error| PkiError::malformed("CMS message", &error))?;
         Ok(Self {
-            signed_attributes,
+            attributes: build().map_err(malformed)?,
             digest_algorithm,
             signature_algorithm,
-            signer: SignerIdentifier::IssuerAndSerialNumber(IssuerAndSerialNumber {
+            identifier: SignerIdentifier::IssuerAndSerialNumber(IssuerAndSerialNumber {
                 issuer: request.signer.issuer().clone(),
                 serial_number: request.signer.serial_number().clone(),
             }),
-            certificates,
-            to_be_signed,
         })
     }
+}
 
-    /// Adds the signature and returns the `ContentInfo` in DER.
-    pub fn assemble(self, signature: &[u8]) -> Result<Vec<u8>, PkiError> {
-        let build = || -> der::Result<Vec<u8>> {
-            let signer = SignerInfo {
-                version: CmsVersion::V1,
-                sid: self.signer,
-                digest_alg: self.digest_algorithm.clone(),
-                signed_attrs: Some(self.signed_attributes),
-                signature_algorithm: self.signature_algorithm,
-                signature: OctetString::new(signature)?,
-                unsigned_attrs: None,
-            };
-            let signed_data = SignedData {
-                version: CmsVersion::V1,
-                digest_algorithms: SetOfVec::try_from(vec![self.digest_algorithm])?,
-                encap_content_info: EncapsulatedContentInfo {
-                    econtent_type: ID_DATA,
-                    econtent: None,
-                },
-                certificates: Some(self.certificates),
-                crls: None,
-                signer_infos: SignerInfos(SetOfVec::try_from(vec![signer])?),
-            };
-            ContentInfo { content_type: ID_SIGNED_DATA, content: Any::encode_from(&signed_data)? }
-                .to_der()
-        };
-        build().map_err(|error| PkiError::malformed("CMS message", &error))
+/// The certificates of all signers, each once.
+fn certificates(requests: &[Request<'_>]) -> der::Result<SetOfVec<Any>> {
+    let mut set: SetOfVec<Any> = SetOfVec::new();
+    for request in requests {
+        let chain = request.chain.iter().map(Vec::as_slice);
+        for der in std::iter::once(request.signer.der()).chain(chain) {
+            let any = Any::from_der(der)?;
+            if !set.iter().any(|known| *known == any) {
+                set.insert(any)?;
+            }
+        }
     }
+    Ok(set)
 }
 
 fn attribute(oid: ObjectIdentifier, value: &(impl Encode + der::Tagged)) -> der::Result<Attribute> {
     Ok(Attribute { oid, values: SetOfVec::try_from(vec![Any::from_der(&value.to_der()?)?])? })
+}
+
+fn malformed(error: der::Error) -> PkiError {
+    PkiError::malformed("CMS message", &error)
 }

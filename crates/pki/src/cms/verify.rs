@@ -3,25 +3,30 @@
 //! DER is read as it is. BER (indefinite lengths, as BouncyCastle and `openssl cms -stream` write them) is decoded by
 //! `rasn` and encoded again as DER, which is also the form that is signed (RFC 5652, section 5.4).
 
-use der::asn1::{Any, ObjectIdentifier, OctetString, OctetStringRef, SetOfVec};
-use der::{AnyRef, Choice, Decode, DecodeOwned, DerOrd, Encode, Sequence, ValueOrd};
+use std::borrow::Cow;
+
+use der::asn1::{ObjectIdentifier, OctetString, OctetStringRef};
+use der::{Decode, DecodeOwned, Encode};
 use outlast_crypto::digests::Digest;
 use outlast_crypto::signatures::{Message, SignatureAlgorithm};
 use spki::AlgorithmIdentifierOwned;
-use x509_cert::attr::Attributes;
-use x509_cert::name::Name;
-use x509_cert::serial_number::SerialNumber;
-use x509_cert::time::Time;
+use x509_cert::time::Time as X509Time;
 
+use super::embedded::Embedded;
+use super::message::{ContentInfo, SignedData, SignerIdentifier, SignerInfo, der_from_ber};
+use super::multiple::{self, Fault};
 use super::{
     AlgorithmProtection, CMS_ALGORITHM_PROTECTION, CONTENT_TYPE, ID_SIGNED_DATA, MAX_MESSAGE_LEN,
     MESSAGE_DIGEST, SIGNING_TIME,
 };
 use crate::PkiError;
 use crate::certificate::Certificate;
-use crate::path::{PathError, verify_code_signing};
+use crate::crl::Crl;
+use crate::ocsp::Response;
+use crate::path::{Chain, PathError, SignerCheck, verify_signer};
 use crate::pem;
 use crate::time::{rfc3339, unix_time};
+use crate::validate::{Proof, Revocation, SignatureTime, Standing};
 
 /// How far a signer's clock may be ahead of ours, in seconds.
 pub const CLOCK_SKEW_SECONDS: i64 = 300;
@@ -74,6 +79,15 @@ pub enum VerifyError {
     /// The signature over the attributes is wrong.
     #[error("the signature is not valid for the signer's certificate")]
     Signature,
+    /// A signer names another one that is not in the message (RFC 5752).
+    #[error(
+        "a signature is missing: the message was signed with {algorithm}, too, and that signature is not there as \
+         it was made (RFC 5752)"
+    )]
+    SignerMissing {
+        /// Algorithm of the missing signature.
+        algorithm: String,
+    },
     /// The signer's certificate is not in the message.
     #[error("the signer's certificate is not in the message; give it with --certificates")]
     NoCertificate,
@@ -88,16 +102,77 @@ pub enum VerifyError {
     Path(#[from] PathError),
 }
 
-/// The time at which the certificates must be valid.
+/// When a signature was made, and who says so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Time {
+    /// Seconds since 1970.
+    pub at: i64,
+    /// Who says so.
+    pub source: TimeSource,
+}
+
+/// Who says when a signature was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TimeSource {
+    /// The signer, in the signed attribute signingTime. A thief of the key can claim any time.
+    Signer,
+    /// The verifier, who knows that the signature existed then, for instance because it is here now.
+    Verifier,
+}
+
+impl TimeSource {
+    /// Whether somebody else than the signer says so.
+    pub fn is_trusted(&self) -> bool {
+        !matches!(self, Self::Signer)
+    }
+
+    /// A name for people and programs.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Signer => "signer's claim",
+            Self::Verifier => "verifier",
+        }
+    }
+}
+
+/// What a message is verified with.
+#[derive(Debug, Clone, Default)]
+pub struct Verifier<'a> {
+    /// Trusted roots, in DER.
+    pub roots: &'a [Vec<u8>],
+    /// Certificates of signers and CAs that the message may lack, in DER.
+    pub certificates: &'a [Vec<u8>],
+    /// The verifier's clock, seconds since 1970.
+    pub now: i64,
+    /// When the signatures were made, as a trusted source says; without one, each signer's own claim counts.
+    pub time: Option<Time>,
+    /// Whether revocation is checked, by what is in the message and by `crls` and `ocsp`.
+    pub revocation: Revocation,
+    /// CRLs that the verifier has.
+    pub crls: &'a [Crl],
+    /// OCSP responses that the verifier has.
+    pub ocsp: &'a [Response],
+}
+
+/// Evidence of revocation, and where it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ValidAt {
-    /// The time that the signer claims, which must not be after `now`.
-    SigningTime {
-        /// Seconds since 1970.
-        now: i64,
-    },
-    /// At this time, whatever the signer claims.
-    Time(i64),
+pub enum Evidence {
+    /// In the message.
+    Embedded(Proof),
+    /// Among the verifier's, with its index there.
+    Given(Proof),
+}
+
+/// What is known about the revocation of a certificate of a signer's chain.
+#[derive(Debug, Clone)]
+pub struct Status {
+    /// The certificate.
+    pub certificate: Certificate,
+    /// What is known.
+    pub standing: Standing,
+    /// The evidence, if the status is known.
+    pub evidence: Option<Evidence>,
 }
 
 /// What was verified of a signer.
@@ -111,8 +186,12 @@ pub struct Signer {
     pub digest: &'static Digest,
     /// Claimed time of signing, seconds since 1970.
     pub signing_time: Option<i64>,
-    /// Time at which the chain was validated, seconds since 1970.
-    pub valid_at: i64,
+    /// The time for which chain and revocation were checked.
+    pub time: Time,
+    /// From the signer's certificate to the root.
+    pub chain: Vec<Certificate>,
+    /// Revocation of each certificate below the root; empty if it was not checked.
+    pub statuses: Vec<Status>,
 }
 
 /// A parsed CMS message, not verified yet.
@@ -121,6 +200,8 @@ pub struct SignedMessage {
     signers: Vec<SignerInfo>,
     /// All certificates in the message, in DER.
     pub certificates: Vec<Vec<u8>>,
+    /// The CRLs and OCSP responses in the message.
+    pub embedded: Embedded,
     content: Option<Vec<u8>>,
     content_type: ObjectIdentifier,
 }
@@ -172,7 +253,8 @@ impl SignedMessage {
             return Err(VerifyError::Signers(signers.len()));
         }
         let content_type = data.encap_content_info.econtent_type;
-        Ok(Self { signers, certificates, content, content_type })
+        let embedded = Embedded::read(data.crls.as_ref());
+        Ok(Self { signers, certificates, embedded, content, content_type })
     }
 
     /// The digests of the file that [`SignedMessage::verify`] needs.
@@ -187,52 +269,93 @@ impl SignedMessage {
         Ok(out)
     }
 
-    /// Verifies every signer: digest, attributes, signature, certificate chain, and that the certificate is for code
-    /// signing. `file_digests` are the file's, in the order of [`SignedMessage::digests`]; `roots` and
-    /// `extra_certificates` (signers or CAs that the message does not contain) are DER.
+    /// Verifies every signer: digest, attributes, signature, certificate chain, revocation, that the certificate is for
+    /// code signing, and that no signer is missing. `file_digests` are the file's, in the order of
+    /// [`SignedMessage::digests`].
     pub fn verify(
         &self,
         file_digests: &[Vec<u8>],
-        roots: &[Vec<u8>],
-        extra_certificates: &[Vec<u8>],
-        valid_at: ValidAt,
+        verifier: &Verifier<'_>,
     ) -> Result<Vec<Signer>, VerifyError> {
         let algorithms = self.digests()?;
-        let digest_of = |row: &Digest| {
-            algorithms
-                .iter()
-                .position(|known| known.oid == row.oid)
-                .and_then(|at| file_digests.get(at))
-        };
         let certificates: Vec<_> =
-            self.certificates.iter().chain(extra_certificates).cloned().collect();
-        self.signers
-            .iter()
-            .map(|signer| {
-                let digest = digest_row(&signer.digest_algorithm)?;
-                let file_digest = digest_of(digest).ok_or(VerifyError::DigestMismatch)?;
-                if let Some(content) = &self.content
-                    && digest.digest(content) != *file_digest
-                {
-                    return Err(VerifyError::ContentMismatch);
-                }
-                let certificate = signer.certificate_among(&certificates)?;
-                let (algorithm, signing_time) =
-                    signer.verify(&certificate, self.content_type, digest, file_digest)?;
-                let at = match valid_at {
-                    ValidAt::Time(at) => at,
-                    ValidAt::SigningTime { now } => {
-                        let time = signing_time.ok_or(VerifyError::NoSigningTime)?;
-                        if time > now.saturating_add(CLOCK_SKEW_SECONDS) {
-                            return Err(VerifyError::FutureSigningTime(rfc3339(time)));
-                        }
-                        time
-                    }
-                };
-                verify_code_signing(&certificate, &certificates, roots, at)?;
-                Ok(Signer { certificate, algorithm, digest, signing_time, valid_at: at })
-            })
-            .collect()
+            self.certificates.iter().chain(verifier.certificates).cloned().collect();
+        let own = |signer: &SignerInfo| {
+            signer.certificate_among(&certificates).ok().map(|found| found.der().to_vec())
+        };
+        let own: Vec<_> = self.signers.iter().map(own).collect();
+        multiple::check(&self.signers, &own).map_err(|fault| match fault {
+            Fault::Malformed => VerifyError::Attribute("multipleSignatures"),
+            Fault::Missing(oid) => {
+                VerifyError::SignerMissing { algorithm: crate::describe::algorithm_name(oid) }
+            }
+        })?;
+        let crls = joined(&self.embedded.crls, verifier.crls);
+        let ocsp = joined(&self.embedded.ocsp, verifier.ocsp);
+        let mut out = Vec::with_capacity(self.signers.len());
+        for signer in &self.signers {
+            let digest = digest_row(&signer.digest_algorithm)?;
+            let file_digest = algorithms
+                .iter()
+                .position(|known| known.oid == digest.oid)
+                .and_then(|at| file_digests.get(at))
+                .ok_or(VerifyError::DigestMismatch)?;
+            if let Some(content) = &self.content
+                && digest.digest(content) != *file_digest
+            {
+                return Err(VerifyError::ContentMismatch);
+            }
+            let certificate = signer.certificate_among(&certificates)?;
+            let (algorithm, signing_time) =
+                signer.verify(&certificate, self.content_type, digest, file_digest)?;
+            let time = verifier.time_of(signing_time)?;
+            let check = SignerCheck {
+                at: time.at,
+                signature: SignatureTime {
+                    is_trusted: time.source.is_trusted(),
+                    now: verifier.now,
+                },
+                revocation: verifier.revocation,
+                crls: &crls,
+                ocsp: &ocsp,
+            };
+            let Chain { path, standings } =
+                verify_signer(&certificate, &certificates, verifier.roots, &check)?;
+            let statuses = path
+                .iter()
+                .zip(standings)
+                .map(|(certificate, standing)| Status {
+                    certificate: certificate.clone(),
+                    evidence: self.evidence(&standing),
+                    standing,
+                })
+                .collect();
+            let chain = path;
+            out.push(Signer {
+                certificate,
+                algorithm,
+                digest,
+                signing_time,
+                time,
+                chain,
+                statuses,
+            });
+        }
+        Ok(out)
+    }
+
+    /// Where the evidence was: the message's own comes first among what is checked.
+    fn evidence(&self, standing: &Standing) -> Option<Evidence> {
+        let Standing::Known { by, .. } = standing else { return None };
+        let (own, index) = match by {
+            Proof::Crl(index) => (self.embedded.crls.len(), *index),
+            Proof::Ocsp(index) => (self.embedded.ocsp.len(), *index),
+        };
+        Some(match (index.checked_sub(own), by) {
+            (None, proof) => Evidence::Embedded(*proof),
+            (Some(index), Proof::Crl(_)) => Evidence::Given(Proof::Crl(index)),
+            (Some(index), Proof::Ocsp(_)) => Evidence::Given(Proof::Ocsp(index)),
+        })
     }
 
     /// The signers' own claims, for display: nothing is verified.
@@ -259,6 +382,20 @@ impl SignedMessage {
     }
 }
 
+impl Verifier<'_> {
+    /// The time for which a signer's chain is checked.
+    fn time_of(&self, signing_time: Option<i64>) -> Result<Time, VerifyError> {
+        if let Some(time) = &self.time {
+            return Ok(time.clone());
+        }
+        let at = signing_time.ok_or(VerifyError::NoSigningTime)?;
+        if at > self.now.saturating_add(CLOCK_SKEW_SECONDS) {
+            return Err(VerifyError::FutureSigningTime(rfc3339(at)));
+        }
+        Ok(Time { at, source: TimeSource::Signer })
+    }
+}
+
 /// The claims of a signer.
 #[derive(Debug, Clone)]
 pub struct Claim {
@@ -274,69 +411,6 @@ pub struct Claim {
     pub signing_time: Option<i64>,
     /// Digest of the content.
     pub message_digest: Option<Vec<u8>>,
-}
-
-// The structures of RFC 5652. Certificates stay raw bytes, because their signatures are over exactly these.
-
-#[derive(Sequence)]
-struct ContentInfo {
-    content_type: ObjectIdentifier,
-    #[asn1(context_specific = "0", tag_mode = "EXPLICIT")]
-    content: Any,
-}
-
-#[derive(Sequence)]
-struct EncapsulatedContentInfo {
-    econtent_type: ObjectIdentifier,
-    #[asn1(context_specific = "0", tag_mode = "EXPLICIT", optional = "true")]
-    econtent: Option<Any>,
-}
-
-#[derive(Sequence)]
-struct SignedData {
-    // Ignored: every version is parsed alike.
-    version: u8,
-    // Ignored: each signer names its own digest.
-    digest_algorithms: SetOfVec<AlgorithmIdentifierOwned>,
-    encap_content_info: EncapsulatedContentInfo,
-    #[asn1(context_specific = "0", tag_mode = "IMPLICIT", constructed = "true", optional = "true")]
-    certificates: Option<SetOfVec<Any>>,
-    #[asn1(context_specific = "1", tag_mode = "IMPLICIT", constructed = "true", optional = "true")]
-    // Ignored: revocation is not checked by what is inside the message.
-    crls: Option<SetOfVec<Any>>,
-    signer_infos: SetOfVec<SignerInfo>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Sequence, ValueOrd)]
-struct IssuerAndSerialNumber {
-    issuer: Name,
-    serial_number: SerialNumber,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Choice)]
-enum SignerIdentifier {
-    IssuerAndSerialNumber(IssuerAndSerialNumber),
-    #[asn1(context_specific = "0", tag_mode = "IMPLICIT")]
-    SubjectKeyIdentifier(OctetString),
-}
-
-impl ValueOrd for SignerIdentifier {
-    fn value_cmp(&self, other: &Self) -> der::Result<std::cmp::Ordering> {
-        self.to_der()?.der_cmp(&other.to_der()?)
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Sequence, ValueOrd)]
-struct SignerInfo {
-    version: u8,
-    sid: SignerIdentifier,
-    digest_algorithm: AlgorithmIdentifierOwned,
-    #[asn1(context_specific = "0", tag_mode = "IMPLICIT", constructed = "true", optional = "true")]
-    signed_attributes: Option<Attributes>,
-    signature_algorithm: AlgorithmIdentifierOwned,
-    signature: OctetString,
-    #[asn1(context_specific = "1", tag_mode = "IMPLICIT", constructed = "true", optional = "true")]
-    unsigned_attributes: Option<Attributes>,
 }
 
 impl SignerInfo {
@@ -385,7 +459,7 @@ impl SignerInfo {
 
     fn signing_time(&self) -> Result<Option<i64>, VerifyError> {
         Ok(self
-            .optional_attribute::<Time>(SIGNING_TIME, "signingTime")?
+            .optional_attribute::<X509Time>(SIGNING_TIME, "signingTime")?
             .map(|time| unix_time(&time)))
     }
 
@@ -435,6 +509,14 @@ impl SignerInfo {
     }
 }
 
+/// Both lists in one; a long list of the verifier's alone is not copied.
+fn joined<'a, T: Clone>(own: &[T], given: &'a [T]) -> Cow<'a, [T]> {
+    match own {
+        [] => Cow::Borrowed(given),
+        own => own.iter().chain(given).cloned().collect(),
+    }
+}
+
 fn digest_row(id: &AlgorithmIdentifierOwned) -> Result<&'static Digest, VerifyError> {
     Digest::by_oid(id.oid).ok_or(VerifyError::UnsupportedAlgorithm(id.oid))
 }
@@ -453,19 +535,4 @@ fn signature_row(
             .ok_or(VerifyError::UnsupportedAlgorithm(oid));
     }
     SignatureAlgorithm::by_oid(oid).ok_or(VerifyError::UnsupportedAlgorithm(oid))
-}
-
-/// BER decoded and encoded again as DER, and how many bytes follow it; `None` if it is not CMS SignedData.
-fn der_from_ber(ber: &[u8]) -> Option<(Vec<u8>, usize)> {
-    let (outer, rest): (rasn_cms::ContentInfo, _) = rasn::ber::decode_with_remainder(ber).ok()?;
-    let (data, inside): (rasn_cms::SignedData, _) =
-        rasn::ber::decode_with_remainder(outer.content.as_bytes()).ok()?;
-    let inner = rasn::der::encode(&data).ok()?;
-    let content_type = {
-        let arcs: Vec<String> = outer.content_type.iter().map(ToString::to_string).collect();
-        ObjectIdentifier::new(&arcs.join(".")).ok()?
-    };
-    let content = Any::from(AnyRef::try_from(inner.as_slice()).ok()?);
-    let der = cms::content_info::ContentInfo { content_type, content }.to_der().ok()?;
-    Some((der, rest.len() + inside.len()))
 }

@@ -19,7 +19,7 @@ use x509_cert::ext::pkix::name::{DistributionPointName, GeneralName};
 use x509_cert::name::Name;
 use x509_cert::time::Time;
 
-use super::reason::{CrlReasonCode, UNSPECIFIED};
+use super::reason::{CrlReasonCode, Revoked, UNSPECIFIED, invalidity_date};
 use super::{CERTIFICATE_ISSUER, Entry, MAX_CRL_LEN, Reason};
 use crate::PkiError;
 use crate::certificate::{Certificate, raw_tbs, signature_row};
@@ -290,6 +290,17 @@ impl Crl {
         self.find(certificate.serial_number().as_bytes())
     }
 
+    /// The revocation of a certificate that it lists, with the invalidity date.
+    pub fn revocation_of(&self, certificate: &Certificate) -> Option<Revoked> {
+        let found = self.position(certificate.serial_number().as_bytes())?;
+        let raw = self.raw_entry(found)?;
+        Some(Revoked {
+            at: unix_time(&raw.revoked_at),
+            reason: raw.extensions.and_then(reason_of).unwrap_or(UNSPECIFIED),
+            invalid_since: raw.extensions.and_then(invalidity_of),
+        })
+    }
+
     /// Whether it lists the serial number with these content octets.
     pub fn lists(&self, serial_number: &[u8]) -> bool {
         self.find(serial_number).is_some()
@@ -301,11 +312,14 @@ impl Crl {
     }
 
     fn find(&self, integer: &[u8]) -> Option<Entry<Vec<u8>>> {
-        let found = self
-            .entries
-            .binary_search_by(|start| compare(serial_at(&self.der, *start), integer))
-            .ok()?;
-        self.entry_at(*self.entries.get(found)?)
+        self.entry_at(self.position(integer)?)
+    }
+
+    /// Offset of the entry whose serial number has these content octets.
+    fn position(&self, integer: &[u8]) -> Option<u32> {
+        let found =
+            self.entries.binary_search_by(|start| compare(serial_at(&self.der, *start), integer));
+        self.entries.get(found.ok()?).copied()
     }
 
     /// All entries, sorted by serial number.
@@ -314,13 +328,17 @@ impl Crl {
     }
 
     fn entry_at(&self, start: u32) -> Option<Entry<Vec<u8>>> {
-        let mut reader = SliceReader::new(self.der.get(start as usize..)?).ok()?;
-        let raw = RawEntry::decode(&mut reader).ok()?;
+        let raw = self.raw_entry(start)?;
         Some(Entry {
             serial: significant(raw.serial.as_bytes()).to_vec(),
             revoked_at: unix_time(&raw.revoked_at),
             reason: raw.extensions.and_then(reason_of).unwrap_or(UNSPECIFIED),
         })
+    }
+
+    fn raw_entry(&self, start: u32) -> Option<RawEntry<'_>> {
+        let mut reader = SliceReader::new(self.der.get(start as usize..)?).ok()?;
+        RawEntry::decode(&mut reader).ok()
     }
 
     /// Whether `issuer` issued it: the name matches, and its key may sign CRLs and made the signature. Does not check
@@ -399,6 +417,11 @@ fn reason_of(list: AnyRef<'_>) -> Option<&'static Reason> {
     let list = list.decode_as::<Vec<Extension>>().ok()?;
     let extension = list.iter().find(|extension| extension.extn_id == ID_CE_CRL_REASONS)?;
     Reason::by_code(CrlReasonCode::from_der(extension.extn_value.as_bytes()).ok()?.0)
+}
+
+/// RFC 5280, section 5.3.2.
+fn invalidity_of(list: AnyRef<'_>) -> Option<i64> {
+    invalidity_date(&list.decode_as::<Vec<Extension>>().ok()?)
 }
 
 /// The INTEGER bytes of the serial number of the entry at `start`.

@@ -12,7 +12,7 @@ use super::request::read_nonce;
 use super::{CertId, Failure, MAX_CERT_IDS, MAX_RESPONSE_LEN, Single, Status, malformed};
 use crate::PkiError;
 use crate::certificate::{Certificate, signature_row};
-use crate::crl::reason::{Reason, UNSPECIFIED};
+use crate::crl::reason::{Reason, UNSPECIFIED, invalidity_date};
 use crate::templates::OCSP_SIGNING;
 use crate::time::rfc3339;
 use crate::validate::names;
@@ -68,6 +68,9 @@ pub struct Response {
     pub nonce: Option<Vec<u8>>,
     /// The certificates in it.
     pub certificates: Vec<Certificate>,
+    der: Vec<u8>,
+    /// The invalidity date of each of `responses`.
+    invalid_since: Vec<Option<i64>>,
     responder: Responder,
     signed: Vec<u8>,
     algorithm: AlgorithmIdentifierOwned,
@@ -85,6 +88,8 @@ enum Responder {
 pub struct Verified {
     /// The status of the certificate.
     pub status: Status,
+    /// Since when the key of a revoked certificate is not to be believed (`invalidityDate`), seconds since 1970.
+    pub invalid_since: Option<i64>,
     /// Start of its validity, seconds since 1970.
     pub this_update: i64,
     /// End of its validity, seconds since 1970.
@@ -137,6 +142,12 @@ impl Response {
             .collect::<Result<_, _>>()?;
         Ok(Self {
             responses: data.responses.iter().map(single).collect::<Result<_, _>>()?,
+            invalid_since: data
+                .responses
+                .iter()
+                .map(|one| invalidity_date(one.extensions.as_deref().unwrap_or_default()))
+                .collect(),
+            der: der.to_vec(),
             produced_at: unix(data.produced_at),
             nonce,
             certificates,
@@ -152,6 +163,11 @@ impl Response {
             algorithm: basic.algorithm,
             signed,
         })
+    }
+
+    /// The DER that was parsed.
+    pub fn der(&self) -> &[u8] {
+        &self.der
     }
 
     /// The verified status, at `at` (seconds since 1970), of `certificate`, which `issuer` issued.
@@ -171,7 +187,9 @@ impl Response {
         let wanted = |single: &&Single| {
             single.id.has_serial_of(certificate) && single.id.is_of(issuer.subject(), &issuer_key)
         };
-        let single = self.responses.iter().find(wanted).ok_or(OcspError::OtherCertificate)?;
+        let found = self.responses.iter().position(|single| wanted(&single));
+        let found = found.ok_or(OcspError::OtherCertificate)?;
+        let single = self.responses.get(found).ok_or(OcspError::OtherCertificate)?;
         if nonce.is_some() && self.nonce.is_some() && self.nonce.as_deref() != nonce {
             return Err(OcspError::Nonce);
         }
@@ -188,6 +206,7 @@ impl Response {
         let delegate = self.signer(issuer, &issuer_key, at)?;
         Ok(Verified {
             status: single.status,
+            invalid_since: self.invalid_since.get(found).copied().flatten(),
             this_update: single.this_update,
             next_update: single.next_update,
             nonce_echoed: nonce.is_some() && self.nonce.as_deref() == nonce,

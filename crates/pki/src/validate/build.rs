@@ -24,6 +24,7 @@ pub fn find<'a>(
         path: path.into_iter().map(certificate).collect(),
         policies: holds.policies,
         undetermined: undetermined.collect(),
+        standings: holds.standings,
     })
 }
 

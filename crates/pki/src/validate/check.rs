@@ -8,7 +8,7 @@ use super::facts::Facts;
 use super::policy::Policies;
 use super::pool::Pool;
 use super::rules::{may_issue, validity};
-use super::{Options, Revocation, Rule, constraints};
+use super::{Options, Revocation, Rule, Standing, constraints};
 
 /// Results for a valid path.
 #[derive(Default)]
@@ -17,12 +17,12 @@ pub struct Holds {
     pub policies: Vec<ObjectIdentifier>,
     /// Certificates whose revocation status is unknown, leaf first, and why.
     pub undetermined: Vec<(usize, String)>,
+    /// What is known of each certificate below the trust anchor, leaf first.
+    pub standings: Vec<Standing>,
 }
 
-/// Refuses a revoked certificate, given by its position on a path; returns the reason if its status is unknown and
-/// need not be known. The last argument holds the CRL signers whose own path is being built.
-pub type Status =
-    fn(&Pool<'_>, &Options<'_>, &[usize], usize, &[usize]) -> Result<Option<String>, Rule>;
+/// Refuses a revoked certificate, given by its position on a path; otherwise says what is known of it. The last argument holds the CRL signers whose own path is being built.
+pub type Status = fn(&Pool<'_>, &Options<'_>, &[usize], usize, &[usize]) -> Result<Standing, Rule>;
 
 /// Checks `path`, from the leaf to the trust anchor. An error names the certificate that fails.
 pub fn path(
@@ -75,16 +75,20 @@ pub fn path(
     let facts = pool.facts(leaf).map_err(|rule| (leaf, rule))?;
     check_leaf(facts, options).map_err(|rule| (leaf, rule))?;
     let policies = policies.finish(facts, options.policies).map_err(|rule| (leaf, rule))?;
-    let mut undetermined = Vec::new();
+    let (mut undetermined, mut standings) = (Vec::new(), Vec::new());
     if options.revocation != Revocation::Off {
         for (place, index) in below.iter().enumerate().rev() {
-            let unknown =
+            let standing =
                 status(pool, options, path, place, busy).map_err(|rule| (*index, rule))?;
-            undetermined.extend(unknown.map(|why| (*index, why)));
+            if let Standing::Unknown(why) = &standing {
+                undetermined.push((*index, why.clone()));
+            }
+            standings.push(standing);
         }
     }
     undetermined.reverse();
-    Ok(Holds { policies, undetermined })
+    standings.reverse();
+    Ok(Holds { policies, undetermined, standings })
 }
 
 /// Every requested purpose must be allowed wherever purposes are restricted: RFC 5280 says so for the leaf, and

@@ -12,39 +12,42 @@ use super::build::Search;
 use super::facts::Facts;
 use super::names::{self, Comparable};
 use super::pool::Pool;
-use super::{Options, Revocation, Rule, rules};
-use crate::crl::Crl;
+use super::{Options, Proof, Revocation, Rule, Standing, rules};
+use crate::crl::{Crl, Revoked};
 use crate::ocsp::verify::CLOCK_SKEW_SECONDS;
-use crate::ocsp::{OcspError, Status};
+use crate::ocsp::{OcspError, Single, Status};
 
 /// Most CRL signers that may depend on each other.
 const MAX_SIGNER_DEPTH: usize = 2;
 
-/// Checks the certificate at `index` of `path` (leaf first, trust anchor last). Returns the reason if its status is
-/// unknown and need not be known.
+/// Checks the certificate at `index` of `path` (leaf first, trust anchor last).
 pub fn check(
     pool: &Pool<'_>,
     options: &Options<'_>,
     path: &[usize],
     index: usize,
     busy: &[usize],
-) -> Result<Option<String>, Rule> {
+) -> Result<Standing, Rule> {
     let (Some(index), Some(issuer)) = (path.get(index), path.get(index + 1)) else {
-        return Ok(None);
+        return Ok(Standing::Exempt);
     };
     let target = Target { pool, options, path, index: *index, issuer: *issuer, busy };
     let facts = pool.facts(*index)?;
     // RFC 9608, section 4: only for certificates that are not a CA's.
     if facts.no_revocation && !facts.is_ca() {
-        return Ok(None);
+        return Ok(Standing::Exempt);
     }
     let mut why = "there is no CRL or OCSP response for it".to_owned();
     let by_ocsp = target.ocsp(&mut why)?;
     let by_crls = target.crls(facts, &mut why)?;
-    match options.revocation {
-        _ if by_ocsp || by_crls => Ok(None),
-        Revocation::Required => Err(Rule::RevocationUnknown(why)),
-        Revocation::IfPresent | Revocation::Off => Ok(Some(why)),
+    // A later revocation is more than the absence of one.
+    let later =
+        |known: &&Option<Standing>| matches!(known, Some(Standing::Known { later: Some(_), .. }));
+    let known = [&by_ocsp, &by_crls].into_iter().find(later).cloned().flatten();
+    match known.or(by_ocsp).or(by_crls) {
+        Some(known) => Ok(known),
+        None if options.revocation == Revocation::Required => Err(Rule::RevocationUnknown(why)),
+        None => Ok(Standing::Unknown(why)),
     }
 }
 
@@ -58,23 +61,38 @@ struct Target<'p, 'a> {
 }
 
 impl Target<'_, '_> {
-    /// Whether an OCSP response calls it good.
-    fn ocsp(&self, why: &mut String) -> Result<bool, Rule> {
+    /// What OCSP responses say of it, if they say anything that counts.
+    fn ocsp(&self, why: &mut String) -> Result<Option<Standing>, Rule> {
         let certificate = self.pool.certificates[self.index];
         let issuer = self.pool.certificates[self.issuer];
-        let mut known = false;
-        for response in self.pool.material.ocsp {
-            if !response.responses.iter().any(|single| single.id.has_serial_of(certificate)) {
-                continue;
-            }
+        let mut known = None;
+        for (index, response) in self.pool.material.ocsp.iter().enumerate() {
+            let about = |single: &&Single| single.id.has_serial_of(certificate);
+            let Some(single) = response.responses.iter().find(about) else { continue };
             // The response's and the delegate's.
             self.pool.spend_signatures(2)?;
-            match response.verify(issuer, certificate, None, self.options.at) {
-                Ok(verified) => match verified.status {
-                    Status::Good => known = true,
-                    Status::Revoked { at, reason } => return Err(Rule::Revoked { at, reason }),
-                    Status::Unknown => *why = "the OCSP responder does not know it".into(),
-                },
+            // Evidence about a signature may be older or younger than it: the responder must have been authorized
+            // when it answered.
+            let made = response.produced_at.max(single.this_update);
+            let at = self.options.signature.map_or(self.options.at, |_| made);
+            match response.verify(issuer, certificate, None, at) {
+                Ok(verified) => {
+                    let updates = (verified.this_update, verified.next_update);
+                    let standing =
+                        |later| Standing::Known { by: Proof::Ocsp(index), as_of: updates.0, later };
+                    match verified.status {
+                        Status::Good => match self.counts(updates, "OCSP response") {
+                            Ok(()) => known = known.or(Some(standing(None))),
+                            Err(reason) => *why = reason,
+                        },
+                        Status::Revoked { at, reason } => {
+                            let invalid_since = verified.invalid_since;
+                            let revoked = Revoked { at, reason, invalid_since };
+                            known = Some(standing(Some(self.judge(revoked)?)));
+                        }
+                        Status::Unknown => *why = "the OCSP responder does not know it".into(),
+                    }
+                }
                 Err(OcspError::OtherCertificate) => {}
                 Err(error) => *why = error.to_string(),
             }
@@ -82,10 +100,11 @@ impl Target<'_, '_> {
         Ok(known)
     }
 
-    /// Whether CRLs cover it for all reasons and do not list it.
-    fn crls(&self, facts: &Facts, why: &mut String) -> Result<bool, Rule> {
+    /// What CRLs say of it: that they list it, or that they cover it for all reasons and do not.
+    fn crls(&self, facts: &Facts, why: &mut String) -> Result<Option<Standing>, Rule> {
         let certificate = self.pool.certificates[self.index];
         let mut covered = 0;
+        let (mut good, mut later) = (None, None);
         for (index, crl) in self.pool.material.crls.iter().enumerate() {
             if !names::same(crl.issuer(), certificate.issuer()) {
                 continue;
@@ -97,10 +116,20 @@ impl Target<'_, '_> {
                         *why = reason;
                         continue;
                     }
-                    if let Some(entry) = crl.entry_of(certificate) {
-                        return Err(Rule::Revoked { at: entry.revoked_at, reason: entry.reason });
+                    let (by, as_of) = (Proof::Crl(index), crl.this_update());
+                    if let Some(revoked) = crl.revocation_of(certificate) {
+                        let later_one = Some(self.judge(revoked)?);
+                        later = Some(Standing::Known { by, as_of, later: later_one });
+                        continue;
                     }
-                    covered |= reasons;
+                    // A CRL that lists a certificate says so for ever; one that does not list it, only for its time.
+                    match self.counts((as_of, crl.next_update()), "CRL") {
+                        Ok(()) => {
+                            covered |= reasons;
+                            good = good.or(Some(Standing::Known { by, as_of, later: None }));
+                        }
+                        Err(reason) => *why = reason,
+                    }
                 }
             }
         }
@@ -108,25 +137,42 @@ impl Target<'_, '_> {
         if covered != 0 && covered & all != all {
             *why = "its CRLs do not cover all reasons".into();
         }
-        Ok(covered & all == all)
+        Ok(later.or(good.filter(|_| covered & all == all)))
     }
 
-    /// The reasons for which the CRL covers the certificate, at the time of the check.
+    /// The reasons for which the CRL covers the certificate, and for what is not a signature, at the time of the
+    /// check.
     fn usable(&self, crl: &Crl, facts: &Facts) -> Result<u16, String> {
         if let Some(reason) = crl.unusable() {
             return Err(format!("its CRL cannot be used: {reason}"));
         }
-        let at = self.options.at;
+        let at = self.options.signature.map_or(self.options.at, |signature| signature.now);
         if crl.this_update() > at + CLOCK_SKEW_SECONDS {
             return Err("its CRL is not valid yet".into());
         }
         // RFC 5280, section 5.1.2.5: nextUpdate is required.
-        if crl.next_update().is_none_or(|next| next < at) {
+        if self.options.signature.is_none() && crl.next_update().is_none_or(|next| next < at) {
             return Err("its CRL is too old".into());
         }
         let issuer = self.pool.certificates[self.index].issuer();
         scope(crl.issuing_distribution_point(), facts, issuer)
             .ok_or_else(|| "its CRL covers other certificates only".to_owned())
+    }
+
+    /// Whether evidence that the certificate is not revoked counts, by the times of the evidence.
+    fn counts(&self, updates: (i64, Option<i64>), what: &str) -> Result<(), String> {
+        let Some(signature) = self.options.signature else { return Ok(()) };
+        let not_after = self.pool.certificates[self.index].not_after();
+        let required = self.options.revocation == Revocation::Required;
+        signature.counts(self.options.at, updates, not_after, required, what)
+    }
+
+    /// Refuses the certificate if its revocation matters; otherwise returns it.
+    fn judge(&self, revoked: Revoked) -> Result<Revoked, Rule> {
+        match self.options.signature {
+            Some(signature) => signature.judge(self.options.at, revoked),
+            None => Err(Rule::Revoked { at: revoked.at, reason: revoked.reason }),
+        }
     }
 
     /// RFC 5280, section 6.3.3 (f), (g): the CRL must be signed by the CA, or by a signer of the same name that has a
@@ -193,6 +239,7 @@ impl Target<'_, '_> {
         }
         let options = Options {
             revocation: self.options.revocation,
+            signature: self.options.signature,
             max_intermediates: self.options.max_intermediates,
             ..Options::at(self.options.at)
         };

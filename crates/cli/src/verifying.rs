@@ -1,0 +1,232 @@
+//! Verifies detached signatures of files, for the commands and the quickstart.
+
+use std::path::Path;
+
+use indicatif::ProgressBar;
+use outlast_pki::certificate::Certificate;
+use outlast_pki::cms::verify::{self, SignedMessage, Signer, Time, VerifyError};
+use outlast_pki::path::PathError;
+use outlast_pki::time::rfc3339;
+use outlast_pki::validate::{Proof, Standing};
+use serde_json::{Value, json};
+
+use crate::digest;
+use crate::evidence::{Check, Evidence};
+use crate::failure::{Failure, REFUSED};
+
+/// What files are verified with.
+pub(crate) struct Verifier {
+    /// Trusted roots, DER.
+    pub(crate) roots: Vec<Vec<u8>>,
+    /// More certificates, DER.
+    pub(crate) extra: Vec<Vec<u8>>,
+    /// The clock, seconds since 1970.
+    pub(crate) now: i64,
+    /// When the signatures were made; without a time, the signers' claims count.
+    pub(crate) time: Option<Time>,
+    pub(crate) revocation: Check,
+    /// Whether CRLs and OCSP responses are fetched.
+    pub(crate) fetch: bool,
+    pub(crate) evidence: Evidence,
+}
+
+impl Verifier {
+    /// A verifier by the signers' claims, without revocation.
+    pub(crate) fn plain(roots: &[Vec<u8>], now: i64) -> Self {
+        Self {
+            roots: roots.to_vec(),
+            extra: Vec::new(),
+            now,
+            time: None,
+            revocation: Check::Off,
+            fetch: false,
+            evidence: Evidence::default(),
+        }
+    }
+
+    /// Verifies a detached signature of a file. A refusal has exit code 3.
+    pub(crate) fn file(
+        &mut self,
+        path: &Path,
+        signature: &[u8],
+        progress: &ProgressBar,
+    ) -> Result<Vec<Signer>, Failure> {
+        let refused = |error: VerifyError| {
+            let failure = Failure::file(path, &error).code(REFUSED);
+            match error {
+                VerifyError::Path(PathError::UnknownIssuer { .. }) => failure.hint(
+                    "give the certificates in between with --certificates, the roots with --trust",
+                ),
+                VerifyError::Path(PathError::RevocationUnknown(_)) => failure.hint(
+                    "give CRLs with --crl or OCSP responses with --ocsp, or fetch them with --fetch",
+                ),
+                _ => failure,
+            }
+        };
+        let message = SignedMessage::parse(signature).map_err(refused)?;
+        let digests = message.digests().map_err(refused)?;
+        let values = digest::file(path, &digests, progress)?;
+        if self.fetch {
+            self.fetch(&message)?;
+        }
+        let verifier = verify::Verifier {
+            roots: &self.roots,
+            certificates: &self.extra,
+            now: self.now,
+            time: self.time.clone(),
+            revocation: self.revocation.rule(),
+            crls: &self.evidence.crls,
+            ocsp: &self.evidence.ocsp,
+        };
+        message.verify(&values, &verifier).map_err(refused)
+    }
+
+    /// Fetches what the certificates of the signers and their CAs name.
+    fn fetch(&mut self, message: &SignedMessage) -> Result<(), Failure> {
+        let parse = |der: &Vec<u8>| Certificate::parse(der).ok();
+        let offered: Vec<_> =
+            message.certificates.iter().chain(&self.extra).filter_map(parse).collect();
+        let roots: Vec<_> = self.roots.iter().filter_map(parse).collect();
+        let leaves: Vec<_> =
+            message.claims().into_iter().filter_map(|claim| claim.certificate).collect();
+        let runtime = crate::runtime::small()?;
+        for leaf in leaves {
+            let between: Vec<_> = offered
+                .iter()
+                .filter(|found| found.may_issue())
+                .take(outlast_pki::path::MAX_INTERMEDIATES)
+                .cloned()
+                .collect();
+            runtime.block_on(self.evidence.fetch_all(&leaf, &between, &roots, self.now));
+        }
+        Ok(())
+    }
+
+    /// One signer as JSON.
+    pub(crate) fn signer_json(&self, signer: &Signer) -> Value {
+        let chain: Vec<_> = signer
+            .chain
+            .iter()
+            .map(|certificate| {
+                json!({
+                    "subject": certificate.subject().to_string(),
+                    "serial": hex::encode(certificate.serial()),
+                    "not_after": rfc3339(certificate.not_after()),
+                })
+            })
+            .collect();
+        json!({
+            "subject": signer.certificate.subject().to_string(),
+            "issuer": signer.certificate.issuer().to_string(),
+            "serial": hex::encode(signer.certificate.serial()),
+            "algorithm": format!("{:?}", signer.algorithm),
+            "digest": signer.digest.name,
+            "signing_time": signer.signing_time.map(rfc3339),
+            "valid_at": rfc3339(signer.time.at),
+            "time_source": signer.time.source.name(),
+            "time_trusted": signer.time.source.is_trusted(),
+            "certificate_not_after": rfc3339(signer.certificate.not_after()),
+            "chain": chain,
+            "revocation": self.revocation_json(signer),
+        })
+    }
+
+    fn revocation_json(&self, signer: &Signer) -> Value {
+        let certificates: Vec<_> = signer
+            .statuses
+            .iter()
+            .map(|status| {
+                let subject = status.certificate.subject().to_string();
+                match &status.standing {
+                    Standing::Exempt => json!({ "subject": subject, "status": "exempt" }),
+                    Standing::Unknown(why) => {
+                        json!({ "subject": subject, "status": "unknown", "reason": why })
+                    }
+                    Standing::Known { as_of, later, .. } => json!({
+                        "subject": subject,
+                        "status": if later.is_some() { "revoked later" } else { "good" },
+                        "as_of": rfc3339(*as_of),
+                        "source": self.source(status),
+                        "revoked_at": later.map(|revoked| rfc3339(revoked.at)),
+                        "reason": later.map(|revoked| revoked.reason.rfc_name),
+                    }),
+                }
+            })
+            .collect();
+        json!({ "status": summary(signer), "certificates": certificates })
+    }
+
+    /// Where the evidence about a certificate came from, in words.
+    fn source(&self, status: &verify::Status) -> Option<String> {
+        Some(match status.evidence? {
+            verify::Evidence::Embedded(Proof::Crl(_)) => "CRL in the signature".to_owned(),
+            verify::Evidence::Embedded(Proof::Ocsp(_)) => {
+                "OCSP response in the signature".to_owned()
+            }
+            verify::Evidence::Given(Proof::Crl(index)) => {
+                format!("CRL {}", self.evidence.crl_sources.get(index)?)
+            }
+            verify::Evidence::Given(Proof::Ocsp(index)) => {
+                format!("OCSP response {}", self.evidence.ocsp_sources.get(index)?)
+            }
+        })
+    }
+
+    /// What is known about revocation, in words for the end of a line.
+    pub(crate) fn revocation_text(&self, signer: &Signer) -> String {
+        let unknown: Vec<_> = signer
+            .statuses
+            .iter()
+            .filter_map(|status| match &status.standing {
+                Standing::Unknown(why) => {
+                    Some(format!("\"{}\" ({why})", status.certificate.subject()))
+                }
+                _ => None,
+            })
+            .collect();
+        let known = signer.statuses.iter().find_map(|status| match &status.standing {
+            Standing::Known { as_of, later: None, .. } => Some((status, *as_of)),
+            _ => None,
+        });
+        let later = signer.statuses.iter().find_map(|status| match &status.standing {
+            Standing::Known { later: Some(revoked), .. } => Some((status, revoked)),
+            _ => None,
+        });
+        match summary(signer) {
+            NOT_CHECKED => "revocation not checked".to_owned(),
+            UNKNOWN => format!("revocation not known of {}", unknown.join(", ")),
+            _ => match (later, known) {
+                (Some((status, revoked)), _) => format!(
+                    "\"{}\" was revoked after that, at {revoked}, by the {}",
+                    status.certificate.subject(),
+                    self.source(status).unwrap_or_default()
+                ),
+                (None, Some((status, as_of))) => format!(
+                    "not revoked as of {}, by the {}",
+                    rfc3339(as_of),
+                    self.source(status).unwrap_or_default()
+                ),
+                (None, None) => "never revoked by its CA".to_owned(),
+            },
+        }
+    }
+}
+
+/// Nothing was looked at.
+pub(crate) const NOT_CHECKED: &str = "not checked";
+const UNKNOWN: &str = "unknown";
+
+/// What is known about the revocation of a signer's chain, in a word.
+pub(crate) fn summary(signer: &Signer) -> &'static str {
+    let statuses = &signer.statuses;
+    let is_unknown = |status: &&verify::Status| matches!(status.standing, Standing::Unknown(_));
+    let later = statuses
+        .iter()
+        .any(|status| matches!(status.standing, Standing::Known { later: Some(_), .. }));
+    match statuses.iter().filter(is_unknown).count() {
+        count if count == statuses.len() => NOT_CHECKED,
+        0 if later => "revoked later",
+        0 => "good",
+        _ => UNKNOWN,
+    }
+}

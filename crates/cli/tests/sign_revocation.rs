@@ -1,0 +1,94 @@
+//! Signing with embedded revocation information, and verification before and after a revocation, with a real CA.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
+
+use std::process::Command;
+
+use outlast_testing::until;
+use serde_json::Value;
+
+use crate::common::{fail, outlast, run, stdout, succeed};
+use crate::sign_before::{Scene, scene};
+
+fn verify(scene: &Scene, file: &str, arguments: &[&str]) -> Command {
+    let mut command = outlast();
+    command.arg("verify").arg(scene.folder.path(file)).args(arguments);
+    command.arg("--trust").arg(&scene.root);
+    command
+}
+
+fn json(command: &mut Command) -> Value {
+    serde_json::from_str(&stdout(&run(command.args(["--output", "json"])))).unwrap()
+}
+
+#[test]
+fn what_is_embedded_outlives_the_ca_and_a_stolen_key_refuses_everything() {
+    let mut scene = scene();
+    for name in ["plain", "embedded"] {
+        scene.folder.write(name, name.as_bytes());
+    }
+    succeed(scene.sign().arg(scene.folder.path("plain")));
+    // A CA's CRL takes a moment.
+    until("a CRL", || {
+        let mut command = scene.sign();
+        command.arg(scene.folder.path("embedded")).args(["--force", "--embed-revocation"]);
+        run(&mut command).status.success() && {
+            let signature = std::fs::read(scene.folder.path("embedded.p7s")).unwrap();
+            let read = outlast_pki::cms::verify::SignedMessage::parse(&signature).unwrap();
+            (read.embedded.crls.len(), read.embedded.ocsp.len()) == (2, 2)
+        }
+    });
+    let said = succeed(&mut verify(&scene, "plain", &[]));
+    assert!(said.contains("; revocation not checked"), "{said}");
+    let said = succeed(&mut verify(&scene, "embedded", &[]));
+    assert!(said.contains("not revoked as of") && said.contains("in the signature"), "{said}");
+    let value = json(&mut verify(&scene, "embedded", &[]));
+    assert_eq!(value[0]["revocation"], "good");
+    let signer = &value[0]["signers"][0];
+    assert_eq!(signer["time_source"], "signer's claim");
+    assert_eq!(signer["revocation"]["certificates"][0]["source"], "OCSP response in the signature");
+    assert_eq!(signer["chain"].as_array().unwrap().len(), 3);
+    // With the network, from the CA.
+    let said = succeed(&mut verify(&scene, "plain", &["--fetch", "--revocation", "required"]));
+    assert!(said.contains("not revoked as of") && said.contains("OCSP response http://"), "{said}");
+    let text = fail(&mut verify(&scene, "plain", &["--revocation", "required"]), 3);
+    assert!(text.contains("cannot be determined") && text.contains("--fetch"), "{text}");
+
+    scene.until_past("embedded.p7s");
+    scene.revoke("KEY_COMPROMISE");
+    until("an answer of the responder", || {
+        run(&mut verify(&scene, "plain", &["--fetch"])).status.code() == Some(3)
+    });
+    // Without a trusted time nothing helps; what is embedded is older than the revocation.
+    for name in ["plain", "embedded"] {
+        let text = fail(&mut verify(&scene, name, &["--fetch"]), 3);
+        assert!(text.contains("it was revoked at") && text.contains("keyCompromise"), "{text}");
+        assert!(text.contains("only the signer claims"), "{text}");
+    }
+    succeed(&mut verify(&scene, "plain", &["--fetch", "--revocation", "off"]));
+    // Somebody who knows that the file was there an hour before the revocation.
+    let now = outlast_net::server::system_clock().div_euclid(1000);
+    let before = outlast_pki::time::rfc3339(now - 1800);
+    let value = json(&mut verify(&scene, "plain", &["--fetch", "--at", &before]));
+    assert_eq!(value[0]["revocation"], "revoked later", "{value}");
+    assert_eq!(value[0]["signers"][0]["time_source"], "verifier");
+    let text = fail(&mut verify(&scene, "plain", &["--fetch", "--at", "now"]), 3);
+    assert!(text.contains("nothing shows that the signature is older"), "{text}");
+    // The CA is gone: what is embedded still says what it said.
+    scene.server.kill();
+    let said = succeed(&mut verify(&scene, "embedded", &[]));
+    assert!(said.contains("not revoked as of"), "{said}");
+}
+
+#[test]
+fn a_superseded_certificate_keeps_its_signatures() {
+    let scene = scene();
+    scene.folder.write("release", b"release");
+    succeed(scene.sign().arg(scene.folder.path("release")));
+    scene.until_past("release.p7s");
+    scene.revoke("SUPERSEDED");
+    until("an answer of the responder", || {
+        stdout(&run(&mut verify(&scene, "release", &["--fetch"]))).contains("was revoked")
+    });
+    let said = succeed(&mut verify(&scene, "release", &["--fetch"]));
+    assert!(said.contains("was revoked after that, at") && said.contains("superseded"), "{said}");
+}
