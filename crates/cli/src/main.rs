@@ -7,6 +7,7 @@ mod agent;
 mod anywhere;
 mod audit_options;
 mod audit_retention;
+mod authorities;
 mod backup_schedule;
 mod buckets;
 mod child;

@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod jobs;
+pub(crate) mod setup;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -62,6 +62,7 @@ mod shared;
 mod sign_before;
 mod sign_dual;
 mod sign_revocation;
+mod sign_setup;
 mod signing;
 mod steady;
 mod tls_certificates;

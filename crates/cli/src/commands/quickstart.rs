@@ -5,15 +5,10 @@
 
 use std::path::{Path, PathBuf};
 
-use outlast_api::model::acm_pca::{ASN1Subject, CertificateAuthorityConfiguration, Validity};
+use outlast_api::model::acm_pca::Validity;
 use outlast_api::model::kms::Tag;
-use outlast_api::ops::acm_pca::{
-    create_certificate_authority, get_certificate, get_certificate_authority_certificate,
-    get_certificate_authority_csr, import_certificate_authority_certificate, issue_certificate,
-    list_certificate_authorities,
-};
+use outlast_api::ops::acm_pca::get_certificate_authority_certificate;
 use outlast_api::ops::kms::{create_alias, create_key, describe_key, tag_resource};
-use outlast_api::wire::Blob;
 use outlast_crypto::keys::KeySpec;
 use outlast_crypto::signatures::ML_DSA_65;
 use outlast_net::Negotiated;
@@ -25,6 +20,7 @@ use outlast_pki::name::common_name;
 use outlast_pki::pem;
 use serde_json::{Value, json};
 
+use crate::authorities::{self, NewAuthority, Order};
 use crate::data::{self, Data, NewData};
 use crate::endpoint::{CallError, Endpoint};
 use crate::failure::Failure;
@@ -274,54 +270,15 @@ async fn authority(
         report.step("authority", format!("used the {} CA \"{name}\"", kind.to_lowercase()));
         return Ok(arn);
     }
-    let subject = ASN1Subject { common_name: Some(name.to_owned()), ..ASN1Subject::default() };
-    let arn = endpoint
-        .call::<create_certificate_authority::CreateCertificateAuthority>(
-            &create_certificate_authority::Input {
-                certificate_authority_configuration: CertificateAuthorityConfiguration {
-                    key_algorithm: ALGORITHM.into(),
-                    signing_algorithm: ALGORITHM.into(),
-                    subject,
-                    csr_extensions: None,
-                },
-                revocation_configuration: None,
-                certificate_authority_type: kind.to_owned(),
-                idempotency_token: None,
-                key_storage_security_standard: None,
-                tags: None,
-                usage_mode: None,
-            },
-        )
-        .await?
-        .certificate_authority_arn;
-    let csr = endpoint
-        .call::<get_certificate_authority_csr::GetCertificateAuthorityCsr>(
-            &get_certificate_authority_csr::Input { certificate_authority_arn: arn.clone() },
-        )
-        .await?
-        .csr;
-    let (template, years) = match parent {
-        None => ("RootCACertificate", 10),
-        Some(_) => ("SubordinateCACertificate_PathLen0", 5),
+    let new = NewAuthority {
+        name,
+        parent: parent.map(|arn| (arn, ALGORITHM)),
+        key_algorithm: ALGORITHM,
+        signing_algorithm: ALGORITHM,
+        revocation: false,
     };
-    let issuer = parent.unwrap_or(&arn);
-    let certificate = issue(endpoint, issuer, csr.into_bytes(), template, years).await?;
-    let found = endpoint
-        .call::<get_certificate::GetCertificate>(&get_certificate::Input {
-            certificate_authority_arn: issuer.to_owned(),
-            certificate_arn: certificate,
-        })
-        .await?;
-    let import = import_certificate_authority_certificate::Input {
-        certificate_authority_arn: arn.clone(),
-        certificate: Blob(found.certificate.into_bytes()),
-        certificate_chain: found.certificate_chain.map(|chain| Blob(chain.into_bytes())),
-    };
-    endpoint
-        .call::<import_certificate_authority_certificate::ImportCertificateAuthorityCertificate>(
-            &import,
-        )
-        .await?;
+    let arn = new.create(endpoint).await?;
+    let years = new.years();
     report.step(
         "authority",
         format!("made the {} CA \"{name}\" (ML-DSA-65, {years} years)", kind.to_lowercase()),
@@ -334,56 +291,16 @@ async fn find_authority(
     kind: &str,
     name: &str,
 ) -> Result<Option<String>, Failure> {
-    let mut next_token = None;
-    loop {
-        let page = endpoint
-            .call::<list_certificate_authorities::ListCertificateAuthorities>(
-                &list_certificate_authorities::Input {
-                    max_results: None,
-                    next_token,
-                    resource_owner: None,
-                },
-            )
-            .await?;
-        for found in page.certificate_authorities {
-            let configuration = &found.certificate_authority_configuration;
-            let named = configuration.subject.common_name.as_deref() == Some(name);
-            // It must outlive the certificates that it will issue.
-            let end = found.not_after.map_or(0, |time| time.ms.div_euclid(1000));
-            let lasts = end - system_clock().div_euclid(1000) > MIN_AUTHORITY_LEFT;
-            let fits = found.status == "ACTIVE" && found.kind == kind && named && lasts;
-            if fits && configuration.key_algorithm == ALGORITHM {
-                return Ok(Some(found.arn));
-            }
-        }
-        next_token = page.next_token;
-        if next_token.is_none() {
-            return Ok(None);
-        }
-    }
-}
-
-async fn issue(
-    endpoint: &mut Endpoint,
-    authority: &str,
-    request: Vec<u8>,
-    template: &str,
-    years: i64,
-) -> Result<String, Failure> {
-    Ok(endpoint
-        .call::<issue_certificate::IssueCertificate>(&issue_certificate::Input {
-            api_passthrough: None,
-            certificate_authority_arn: authority.to_owned(),
-            csr: Blob(request),
-            paired_csr: None,
-            signing_algorithm: ALGORITHM.into(),
-            template_arn: Some(format!("arn:aws:acm-pca:::template/{template}/V1")),
-            validity: Validity { value: years, kind: "YEARS".into() },
-            validity_not_before: None,
-            idempotency_token: None,
-        })
-        .await?
-        .certificate_arn)
+    // It must outlive the certificates that it will issue.
+    let end = system_clock().div_euclid(1000) + MIN_AUTHORITY_LEFT;
+    let all = authorities::list(endpoint).await?;
+    let found = all.into_iter().find(|found| {
+        let configuration = &found.certificate_authority_configuration;
+        let named = configuration.subject.common_name.as_deref() == Some(name);
+        let lasts = authorities::lasts(found, end);
+        lasts && named && found.kind == kind && configuration.key_algorithm == ALGORITHM
+    });
+    Ok(found.map(|found| found.arn))
 }
 
 /// The signing key and its certificate with all CAs up to the root; what is missing is made.
@@ -429,7 +346,13 @@ async fn signing_key(
     }
     let request = certificate_request(endpoint, &key_arn, common_name(SIGNER_NAME)?).await?;
     let request = pem::certificate_request(&request).into_bytes();
-    let arn = issue(endpoint, subordinate, request, "CodeSigningCertificate", 1).await?;
+    let order = Order {
+        authority: subordinate,
+        signing_algorithm: ALGORITHM,
+        template: "CodeSigningCertificate",
+        validity: Validity { value: 1, kind: "YEARS".into() },
+    };
+    let arn = order.issue(endpoint, request).await?;
     let chain = issued_certificate(endpoint, &arn).await?;
     let tags = vec![Tag { tag_key: CERTIFICATE_TAG.into(), tag_value: arn }];
     let tag = tag_resource::Input { key_id: key_arn.clone(), tags };

@@ -1,4 +1,6 @@
-//! `outlast sign`: signs files with a KMS key.
+//! `outlast sign`: signs files with a KMS key; `outlast sign setup` makes the key and its certificate.
+
+mod setup;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,8 +39,11 @@ refused, nothing is signed; 4 some of several files failed, the others are signe
 
 /// Arguments of `sign`.
 #[derive(clap::Args)]
-#[command(after_help = EXIT_STATUS)]
+#[command(after_help = EXIT_STATUS, args_conflicts_with_subcommands = true,
+          subcommand_negates_reqs = true, disable_help_subcommand = true)]
 pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Files to sign, of any size; - is standard input.
     #[arg(required_unless_present = "recursive")]
     files: Vec<PathBuf>,
@@ -88,6 +93,12 @@ pub(crate) struct Arguments {
     connection: Connection,
 }
 
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Make a signing key with its certificate, or renew the certificate.
+    Setup(Box<setup::Arguments>),
+}
+
 fn digest_row(name: &str) -> Result<&'static Digest, String> {
     Digest::by_name(name).ok_or_else(|| {
         let names: Vec<_> = DIGESTS.iter().map(|row| row.name).collect();
@@ -97,6 +108,9 @@ fn digest_row(name: &str) -> Result<&'static Digest, String> {
 
 /// Signs all files; a file that cannot be signed does not stop the others.
 pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    if let Some(Command::Setup(setup)) = &arguments.command {
+        return setup::run(setup, output);
+    }
     let wanted = arguments.digest;
     let given = arguments.certificate.iter().map(|path| certificates(path));
     let given = given.collect::<Result<Vec<_>, _>>()?;
