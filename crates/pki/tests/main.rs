@@ -14,6 +14,7 @@ mod authority;
 mod common;
 
 mod cms;
+mod cms_attacks;
 mod cms_dual;
 mod cms_revocation;
 mod crl;

@@ -1,0 +1,323 @@
+//! Attacks on signed files, as a table: each is refused, with its reason in words.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
+
+use cms::signed_data::SignerInfo;
+use der::asn1::{Any, ObjectIdentifier, OctetString, SetOfVec};
+use der::{Decode, Encode};
+use outlast_crypto::digests::Digest;
+use outlast_crypto::signatures::Message;
+use outlast_pki::cms::sign::{Request, Unsigned};
+use outlast_pki::cms::verify::{SignedMessage, Time, TimeSource, Verifier, VerifyError};
+use outlast_pki::crl::{Crl, Reason};
+use outlast_pki::pem;
+use outlast_pki::validate::Revocation;
+
+use crate::cms_dual::{changed, signers, with_signers, world};
+use crate::cms_revocation::{DAY, crl};
+use crate::common::{Hierarchy, Party, START, YEAR, hierarchy, issue};
+
+const FILE: &[u8] = b"the file to be signed";
+const SIGNED: i64 = START + 10 * DAY;
+const NOW: i64 = START + 100 * DAY;
+
+/// What a verifier is given.
+struct Attack {
+    name: &'static str,
+    signature: Vec<u8>,
+    file: Vec<u8>,
+    root: Vec<u8>,
+    crls: Vec<Crl>,
+    trusted: Option<i64>,
+    /// Part of the reason; empty if it is accepted: a control.
+    reason: &'static str,
+}
+
+impl Attack {
+    fn run(&self) -> Result<(), VerifyError> {
+        let message = SignedMessage::parse(&self.signature)?;
+        let digests: Vec<_> = message.digests()?.iter().map(|row| row.digest(&self.file)).collect();
+        let roots = [self.root.clone()];
+        let verifier = Verifier {
+            roots: &roots,
+            now: NOW,
+            time: self.trusted.map(|at| Time { at, source: TimeSource::Verifier }),
+            revocation: Revocation::IfPresent,
+            crls: &self.crls,
+            ..Verifier::default()
+        };
+        message.verify(&digests, &verifier).map(|_| ())
+    }
+}
+
+fn sign(signer: &Party, chain: &Party, digest: &str, time: i64) -> Vec<u8> {
+    let digest = Digest::by_name(digest).unwrap();
+    let request = Request {
+        message_digest: &digest.digest(FILE),
+        digest,
+        algorithm: signer.algorithm,
+        signing_time: time,
+        signer: &signer.certificate,
+        chain: &[chain.certificate.der().to_vec()],
+    };
+    let unsigned = Unsigned::new(&[request]).unwrap();
+    let message = Message::Raw(&unsigned.to_be_signed[0]);
+    let signature = signer.key.sign(signer.algorithm, message).unwrap();
+    unsigned.assemble(&[signature]).unwrap()
+}
+
+/// The only signer after a change.
+fn with_signer(p7s: &[u8], change: impl FnOnce(&mut SignerInfo)) -> Vec<u8> {
+    let mut all = signers(p7s);
+    change(&mut all[0]);
+    with_signers(p7s, all)
+}
+
+fn oid(text: &str) -> ObjectIdentifier {
+    text.parse().unwrap()
+}
+
+fn attacks(h: &Hierarchy) -> Vec<Attack> {
+    let good = sign(&h.leaf, &h.subordinate, "sha512", SIGNED);
+    let later = sign(&h.leaf, &h.subordinate, "sha512", SIGNED + DAY);
+    let root = h.root.certificate.der().to_vec();
+    let attack = |name, signature: Vec<u8>, reason| Attack {
+        name,
+        signature,
+        file: FILE.to_vec(),
+        root: root.clone(),
+        crls: Vec::new(),
+        trusted: None,
+        reason,
+    };
+    let by_row = |row: &str| {
+        let leaf = issue("ML_DSA_65", "Wrong", row, 1, Some(&h.subordinate));
+        sign(&leaf, &h.subordinate, "sha512", SIGNED)
+    };
+    let revoked = |days: i64, code: u8| {
+        let reason = Reason::by_code(code).unwrap();
+        vec![crl(&h.subordinate, NOW - DAY, Some((SIGNED + days * DAY, reason)))]
+    };
+    let stranger = hierarchy("ML_DSA_65");
+    let other = issue("ML_DSA_65", "Other", "RootCACertificate", 10, None);
+    let many: Vec<_> = (0..17_u8)
+        .map(|number| {
+            let mut one = signers(&good).remove(0);
+            one.signature = OctetString::new([number; 10]).unwrap();
+            one
+        })
+        .collect();
+    let attributes = signers(&later)[0].signed_attrs.clone();
+    let enveloped = {
+        let mut outer = cms::content_info::ContentInfo::from_der(&good).unwrap();
+        outer.content_type = oid("1.2.840.113549.1.7.3");
+        outer.to_der().unwrap()
+    };
+    let of_ca = sign(&h.subordinate, &h.subordinate, "sha512", SIGNED);
+    vec![
+        attack("none", good.clone(), ""),
+        attack("the file is changed by a byte", good.clone(), "is not the one that was signed")
+            .of_file(b"the file to be signeD"),
+        attack("the file is empty", good.clone(), "is not the one that was signed").of_file(b""),
+        attack("the signature of another file", good.clone(), "is not the one that was signed")
+            .of_file(b"another file"),
+        attack("an empty signature", Vec::new(), "it is empty"),
+        attack("half of the signature", good[..good.len() / 2].to_vec(), "not a CMS signature"),
+        attack("a byte is missing", good[..good.len() - 1].to_vec(), "not a CMS signature"),
+        attack("data follows", [&good[..], b"x"].concat(), "data follows the signature"),
+        attack("two signatures in a row", good.repeat(2), "data follows the signature"),
+        attack("a text", b"release 1.0\n".to_vec(), "it is neither DER, BER nor PEM"),
+        attack("a certificate", h.leaf.certificate.der().to_vec(), "not a CMS signature"),
+        attack(
+            "a certificate in PEM",
+            pem::certificate(h.leaf.certificate.der()).into_bytes(),
+            "not a CMS signature",
+        ),
+        attack("a CRL", crl(&h.subordinate, NOW, None).der().to_vec(), "not a CMS signature"),
+        attack("an encrypted message", enveloped, "is not SignedData"),
+        attack("no signer", with_signers(&good, Vec::new()), "has 0 signers"),
+        attack("many signers", with_signers(&good, many), "has 17 signers"),
+        attack(
+            "a changed signature",
+            with_signer(&good, |one| one.signature = OctetString::new([7; 3309]).unwrap()),
+            "the signature is not valid",
+        ),
+        attack(
+            "the attributes of another signature",
+            with_signer(&good, |one| one.signed_attrs = attributes),
+            "the signature is not valid",
+        ),
+        attack(
+            "no signed attributes",
+            with_signer(&good, |one| one.signed_attrs = None),
+            "has no signed attributes",
+        ),
+        attack(
+            "a weaker digest is named",
+            with_signer(&good, |one| one.digest_alg.oid = oid("2.16.840.1.101.3.4.2.1")),
+            "is not suitable",
+        ),
+        attack(
+            "another digest is named",
+            with_signer(&good, |one| one.digest_alg.oid = oid("2.16.840.1.101.3.4.2.2")),
+            "the algorithms were changed after signing",
+        ),
+        attack(
+            "another signature algorithm is named",
+            with_signer(&good, |one| one.signature_algorithm.oid = oid("2.16.840.1.101.3.4.3.19")),
+            "the algorithms were changed after signing",
+        ),
+        attack(
+            "an unknown algorithm",
+            with_signer(&good, |one| one.signature_algorithm.oid = oid("1.2.3.4")),
+            "is not supported",
+        ),
+        attack(
+            "content of its own",
+            changed(&good, |data| {
+                let content = OctetString::new(*b"another file").unwrap();
+                data.encap_content_info.econtent = Some(Any::encode_from(&content).unwrap());
+            }),
+            "the content inside the message is not the file",
+        ),
+        attack(
+            "the certificates are gone",
+            changed(&good, |data| data.certificates = None),
+            "certificate is not in the message",
+        ),
+        attack(
+            "the CA in between is gone",
+            changed(&good, |data| {
+                let leaf = x509_cert::Certificate::from_der(h.leaf.certificate.der()).unwrap();
+                let leaf = cms::cert::CertificateChoices::Certificate(leaf);
+                let only = SetOfVec::try_from(vec![leaf]).unwrap();
+                data.certificates = Some(cms::signed_data::CertificateSet(only));
+            }),
+            "no path from",
+        ),
+        attack(
+            "a TLS server's certificate",
+            by_row("EndEntityServerAuthCertificate"),
+            "not for code signing",
+        ),
+        attack(
+            "a certificate for anything",
+            by_row("EndEntityCertificate"),
+            "not for code signing",
+        ),
+        attack("an OCSP responder's", by_row("OCSPSigningCertificate"), "not for code signing"),
+        attack("a CA signs itself", of_ca, "not for code signing"),
+        Attack {
+            root: stranger.root.certificate.der().to_vec(),
+            ..attack("a root of the same name", good.clone(), "not valid")
+        },
+        Attack {
+            root: other.certificate.der().to_vec(),
+            ..attack("another root", good.clone(), "no path from")
+        },
+        Attack {
+            root: h.leaf.certificate.der().to_vec(),
+            ..attack("the signer as root", good.clone(), "no certificate of a CA")
+        },
+        attack(
+            "dated before the certificate",
+            sign(&h.leaf, &h.subordinate, "sha512", START - DAY),
+            "is not valid before",
+        ),
+        attack(
+            "dated in the future",
+            sign(&h.leaf, &h.subordinate, "sha512", NOW + DAY),
+            "is in the future",
+        ),
+        Attack {
+            trusted: Some(START + 2 * YEAR),
+            ..attack("kept until the certificate has expired", good.clone(), "expired at")
+        },
+        Attack {
+            crls: revoked(-1, 4),
+            ..attack("superseded before", good.clone(), "when the signer claims to have signed")
+        },
+        Attack { crls: revoked(1, 4), ..attack("superseded after", good.clone(), "") },
+        Attack {
+            crls: revoked(-1, 1),
+            ..attack("stolen before", good.clone(), "when the signer claims to have signed")
+        },
+        Attack {
+            crls: revoked(1, 1),
+            ..attack("stolen, and dated before the theft", good.clone(), "only the signer claims")
+        },
+        Attack {
+            crls: revoked(1, 0),
+            ..attack("revoked without a reason", good.clone(), "only the signer claims")
+        },
+        Attack {
+            crls: revoked(1, 1),
+            trusted: Some(SIGNED + 2 * DAY),
+            ..attack("stolen before the trusted time", good.clone(), "nothing shows that")
+        },
+        Attack {
+            crls: revoked(1, 1),
+            trusted: Some(SIGNED),
+            ..attack("stolen after the trusted time", good, "")
+        },
+    ]
+}
+
+impl Attack {
+    fn of_file(self, file: &[u8]) -> Self {
+        Self { file: file.to_vec(), ..self }
+    }
+}
+
+#[test]
+fn each_attack_is_refused_with_its_reason() {
+    let h = hierarchy("ML_DSA_65");
+    let mut wrong = Vec::new();
+    for attack in attacks(&h) {
+        match (attack.run(), attack.reason) {
+            (Ok(()), "") => {}
+            (Err(error), reason) if !reason.is_empty() && error.to_string().contains(reason) => {}
+            (outcome, reason) => {
+                wrong.push(format!("{}: {outcome:?} instead of {reason:?}", attack.name));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn each_attack_on_a_dual_signature_is_refused_with_its_reason() {
+    let world = world(&["ECC_NIST_P384", "ML_DSA_65"]);
+    let digests = ["sha384", "sha384"];
+    let (one, two) = (world.sign(&digests, START + 100), world.sign(&digests, START + 200));
+    let by = |p7s: &[u8], index: usize| {
+        let wanted = world.signers[index].algorithm.oid.unwrap();
+        let mut all = signers(p7s).into_iter();
+        all.find(|signer| signer.signature_algorithm.oid == wanted).unwrap()
+    };
+    let missing = "a signature is missing";
+    let without_attribute = |index: usize| {
+        let mut signer = by(&one, index);
+        let kept = signer.signed_attrs.iter().flat_map(|set| set.iter());
+        let kept: Vec<_> =
+            kept.filter(|one| one.oid != oid("1.2.840.113549.1.9.16.2.51")).cloned().collect();
+        signer.signed_attrs = Some(SetOfVec::try_from(kept).unwrap());
+        signer
+    };
+    for (name, signers, reason) in [
+        ("none", vec![by(&one, 0), by(&one, 1)], ""),
+        ("the classical signer alone", vec![by(&one, 0)], missing),
+        ("the post-quantum signer alone", vec![by(&one, 1)], missing),
+        ("a signer of another message", vec![by(&one, 0), by(&two, 1)], missing),
+        ("the attribute is removed, too", vec![without_attribute(0)], "signature is not valid"),
+        ("one attribute is removed", vec![by(&one, 0), without_attribute(1)], missing),
+    ] {
+        let outcome = world.verify(&with_signers(&one, signers)).map(|_| ());
+        match outcome {
+            Ok(()) => assert_eq!(reason, "", "{name} is accepted"),
+            Err(error) => {
+                let text = error.to_string();
+                assert!(!reason.is_empty() && text.contains(reason), "{name}: {text}");
+            }
+        }
+    }
+}
