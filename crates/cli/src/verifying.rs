@@ -212,7 +212,7 @@ impl Verifier {
     }
 }
 
-/// Nothing was looked at.
+/// No status was asked for, or nothing says anything about one.
 pub(crate) const NOT_CHECKED: &str = "not checked";
 const UNKNOWN: &str = "unknown";
 

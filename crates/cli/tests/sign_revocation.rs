@@ -37,6 +37,11 @@ fn what_is_embedded_outlives_the_ca_and_a_stolen_key_refuses_everything() {
             (read.embedded.crls.len(), read.embedded.ocsp.len()) == (2, 2)
         }
     });
+    let unasked = ["--revocation", "off", "--embed-revocation", "--force", "--signature"];
+    let other = scene.folder.path("other.p7s");
+    succeed(scene.sign().arg(scene.folder.path("plain")).args(unasked).arg(&other));
+    let said = succeed(&mut verify(&scene, "plain", &["--signature", other.to_str().unwrap()]));
+    assert!(said.contains("not revoked as of"), "{said}");
     let said = succeed(&mut verify(&scene, "plain", &[]));
     assert!(said.contains("; revocation not checked"), "{said}");
     let said = succeed(&mut verify(&scene, "embedded", &[]));

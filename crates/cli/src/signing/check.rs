@@ -47,7 +47,8 @@ pub(crate) async fn before_signing(
             .hint("put the CAs' certificates behind the signer's in the --certificate file")),
         };
     }
-    if check != Check::Off {
+    // What is to be embedded is fetched in any case.
+    if check != Check::Off || evidence.keeps_all {
         evidence.fetch_all(certificate, &between, &roots, now).await;
     }
     let material = Material {
