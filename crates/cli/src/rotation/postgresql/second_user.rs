@@ -1,7 +1,7 @@
 //! The second of two alternating users: made once, and taken over by nobody.
 //!
-//! Whoever can write a secret chooses the user's name in it, and the rotation then sets the password of the other name
-//! with the rights of `masterarn`. A role that merely has that name must therefore stay as it is.
+//! Anybody who can write a secret chooses the user's name in it, and the rotation then sets the password of the other
+//! name with the rights of `masterarn`. A role that merely has that name must therefore stay as it is.
 
 use outlast_store::postgres::Client as Connection;
 
