@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{ACCESS_KEY, Folder, Load, SECRET, Server, fail, lost, outlast, runtime, succeed};
 use outlast_store::sqlite::SqliteStore;
@@ -383,9 +383,16 @@ fn a_rotation_that_is_killed_goes_on_where_it_was() {
         }
     });
     drop(server);
-    let mut interrupted = 0;
-    for data in [&folder.data, &filler.data] {
-        for _ in 0..rounds {
+    // The kills come at any moment of the time that a rotation takes here and now.
+    let clock = Instant::now();
+    succeed(&mut root_key(&["rotate"], &filler.data));
+    let longest = u64::try_from(clock.elapsed().as_micros()).unwrap() * 5 / 4;
+    let (mut kills, mut interrupted) = (0, 0);
+    for (data, may_go_on) in [(&folder.data, false), (&filler.data, true)] {
+        let first = kills;
+        // More than the rounds only if none of them met a rotation.
+        while kills - first < rounds || (may_go_on && interrupted == 0 && kills < 10 * rounds) {
+            kills += 1;
             let mut child = root_key(&["rotate"], data)
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())
@@ -394,7 +401,7 @@ fn a_rotation_that_is_killed_goes_on_where_it_was() {
             seed = seed
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
-            std::thread::sleep(Duration::from_micros((seed >> 33) % 250_000));
+            std::thread::sleep(Duration::from_micros((seed >> 33) % longest));
             let _ = child.kill();
             let _ = child.wait();
             let under_way = status(data)["previous"].is_string();
@@ -409,7 +416,7 @@ fn a_rotation_that_is_killed_goes_on_where_it_was() {
             }
         }
     }
-    println!("kills: {}, in the middle of a rotation: {interrupted}", 2 * rounds);
+    println!("kills: {kills}, in the middle of a rotation: {interrupted}");
     assert!(interrupted > 0 || rounds < 10, "no kill met a rotation");
     assert_readable(outlast(), &filler.data, &load);
     drop(folder.serve());
