@@ -110,6 +110,9 @@ pub fn paquin() -> Result<Vec<PaquinPoint>, LabError> {
 }
 
 /// A quoted point of the 2022 study: times from after TCP's connect, in milliseconds.
+///
+/// The study names its losses `half_loss_rate`, from 0.00 to 10.00 % in steps of 0.5: the loss in each direction. Its
+/// summaries have one row for each without naming it, so that the number of a row is twice the loss.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FudanPoint {
     /// `near` or `medium`.
@@ -119,7 +122,7 @@ pub struct FudanPoint {
     /// Their name of the signature algorithm.
     pub signature: String,
     /// Loss in each direction.
-    pub loss_percent: f64,
+    pub loss_each_direction_percent: f64,
     /// Median.
     pub p50_ms: f64,
     /// 95th percentile.
@@ -135,10 +138,36 @@ pub fn fudan() -> Result<Vec<FudanPoint>, LabError> {
             network: row.text(0)?,
             kem: row.text(1)?,
             signature: row.text(2)?,
-            loss_percent: row.number(3)?,
+            loss_each_direction_percent: row.number(3)?,
             p50_ms: row.number(4)?,
             p95_ms: row.number(5)?,
             mean_ms: row.number(6)?,
+        })
+    })
+}
+
+/// A quoted point of the 2022 study on its longest link, `worst`: means of two passes, one with losses that rise from
+/// point to point, one with losses that fall.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FudanWorstPoint {
+    /// Their name of the key exchange.
+    pub kem: String,
+    /// Their name of the signature algorithm.
+    pub signature: String,
+    /// Loss in each direction.
+    pub loss_each_direction_percent: f64,
+    /// Means of the two passes, of 3000 handshakes each.
+    pub pass_means_ms: [f64; 2],
+}
+
+/// The points of its longest link that are quoted here.
+pub fn fudan_worst() -> Result<Vec<FudanWorstPoint>, LabError> {
+    rows(include_str!("../published/fudan2022-worst.csv"), |row| {
+        Some(FudanWorstPoint {
+            kem: row.text(1)?,
+            signature: row.text(2)?,
+            loss_each_direction_percent: row.number(3)?,
+            pass_means_ms: [row.number(4)?, row.number(5)?],
         })
     })
 }
@@ -193,11 +222,36 @@ mod tests {
                 point.network == network
                     && point.kem == "p256_kyber512"
                     && point.signature == signature
-                    && point.loss_percent == 0.0
+                    && point.loss_each_direction_percent == 0.0
             });
             found.map(|point| point.p50_ms).unwrap()
         };
         assert_eq!(median("p256_dilithium2", "near"), 23.041);
         assert_eq!(median("p256_falcon512", "medium"), 57.106);
+    }
+
+    /// The study's loss is that of each direction, at most 10 %: its files are named `0.00.log` to `10.00.log`, 0.5
+    /// apart. A number of a row, such as 20, is no loss.
+    #[test]
+    fn the_study_s_losses_are_those_of_each_direction() {
+        let mut losses: Vec<f64> =
+            fudan().unwrap().iter().map(|point| point.loss_each_direction_percent).collect();
+        losses.sort_by(f64::total_cmp);
+        losses.dedup();
+        assert_eq!(losses, [0.0, 1.0, 2.5, 5.0, 7.5, 10.0]);
+        let mean = |loss: f64| {
+            let found = fudan().unwrap().into_iter().find(|point| {
+                point.network == "medium"
+                    && point.signature == "p256_dilithium2"
+                    && point.loss_each_direction_percent == loss
+            });
+            found.map(|point| point.mean_ms).unwrap()
+        };
+        // TestResult/NIST1: row 10 of 0 to 20 is 5 % in each direction, the last row is 10 %.
+        assert_eq!([mean(5.0), mean(10.0)], [93.425, 184.825]);
+        let worst = fudan_worst().unwrap();
+        assert_eq!(worst.len(), 2 * 6);
+        assert_eq!(worst[11].pass_means_ms, [599.324, 585.044]);
+        assert_eq!(worst[11].loss_each_direction_percent, 10.0);
     }
 }

@@ -118,9 +118,11 @@ fn intervals_hold_what_they_should() {
 fn the_grids_are_what_was_published() {
     for quick in [true, false] {
         let study = grid::study(quick);
-        assert_eq!(study.rtt_us, [1_000, 2_500, 5_500, 30_000]);
+        assert_eq!(study.rtt_us, [1_000, 2_500, 5_500, 30_000, 197_000]);
         assert_eq!(study.count, 6_000);
-        assert!(study.loss.contains(&0.0) && study.loss.contains(&0.1));
+        assert_eq!(study.loss.len(), if quick { 6 } else { 21 });
+        assert!(study.loss.is_sorted());
+        assert_eq!((study.loss.first(), study.loss.last()), (Some(&0.0), Some(&0.1)));
         assert_eq!(grid::subjects(quick).unwrap()[0].name(), grid::name(grid::CLASSICAL));
         let close = grid::pairs(quick);
         assert!(close.rtt_us.contains(&grid::CLOSE_RTT_US));
