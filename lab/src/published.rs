@@ -2,6 +2,9 @@
 //!
 //! `lab/published/README.md` describes each data file and how it was measured.
 
+#[cfg(test)]
+mod description;
+
 use crate::error::LabError;
 
 /// A published figure.
@@ -11,6 +14,10 @@ pub struct Figure {
     pub value: f64,
     /// Its unit.
     pub unit: &'static str,
+    /// Of what it is: the denominator, and how it was averaged.
+    pub per: &'static str,
+    /// Where in the source it stands.
+    pub at: &'static str,
     /// Where it was published.
     pub source: &'static str,
 }
@@ -33,41 +40,143 @@ pub const PAQUIN_PAPER: &str = "Christian Paquin, Douglas Stebila, Goutam Tamvad
 pub const FUDAN_STUDY: &str = "Fudan University's study of TLS 1.3 with post-quantum algorithms (2022), data in gudengxia/TestOfPQFizz";
 
 /// GenerateDataKey requests a second, a new connection each, P-256.
-pub const KMS_CLASSICAL: Figure = Figure { value: 108.7, unit: "requests/s", source: KMS_ARTICLE };
+pub const KMS_CLASSICAL: Figure = Figure {
+    value: 108.7,
+    unit: "requests/s",
+    per: "one thread; mean of 500 samples of a second",
+    at: "rates without reuse of connections, P-256",
+    source: KMS_ARTICLE,
+};
 /// The same with X25519MLKEM768.
-pub const KMS_HYBRID: Figure = Figure { value: 106.2, unit: "requests/s", source: KMS_ARTICLE };
+pub const KMS_HYBRID: Figure = Figure {
+    value: 106.2,
+    unit: "requests/s",
+    per: "one thread; mean of 500 samples of a second",
+    at: "rates without reuse of connections, X25519MLKEM768",
+    source: KMS_ARTICLE,
+};
 /// GenerateDataKey requests a second, connection kept, P-256.
-pub const KMS_REUSE_CLASSICAL: Figure =
-    Figure { value: 216.1, unit: "requests/s", source: KMS_ARTICLE };
+pub const KMS_REUSE_CLASSICAL: Figure = Figure {
+    value: 216.1,
+    unit: "requests/s",
+    per: "one thread; mean of 500 samples of a second",
+    at: "rates with reuse of connections, P-256",
+    source: KMS_ARTICLE,
+};
 /// The same, connection kept, with X25519MLKEM768.
-pub const KMS_REUSE_HYBRID: Figure =
-    Figure { value: 216.0, unit: "requests/s", source: KMS_ARTICLE };
+pub const KMS_REUSE_HYBRID: Figure = Figure {
+    value: 216.0,
+    unit: "requests/s",
+    per: "one thread; mean of 500 samples of a second",
+    at: "rates with reuse of connections, X25519MLKEM768",
+    source: KMS_ARTICLE,
+};
 /// What the Kyber hybrid adds on the client.
-pub const CLIENT_COST: Figure = Figure { value: 0.25, unit: "ms", source: TUNING_ARTICLE };
+pub const CLIENT_COST: Figure = Figure {
+    value: 0.25,
+    unit: "ms",
+    per: "one handshake, by the wall clock of the client",
+    at: "split of the handshake into client, server and network: client",
+    source: TUNING_ARTICLE,
+};
 /// What the Kyber hybrid adds on the server.
-pub const SERVER_COST: Figure = Figure { value: 0.23, unit: "ms", source: TUNING_ARTICLE };
-/// Approximate rate of the pool sweep, in requests a second.
-pub const POOL_RATE: Figure = Figure { value: 200.0, unit: "requests/s", source: TUNING_ARTICLE };
+pub const SERVER_COST: Figure = Figure {
+    value: 0.23,
+    unit: "ms",
+    per: "one handshake, by the wall clock of the server",
+    at: "split of the handshake into client, server and network: server",
+    source: TUNING_ARTICLE,
+};
+/// Approximate rate of the pool sweep.
+pub const POOL_RATE: Figure = Figure {
+    value: 200.0,
+    unit: "requests/s",
+    per: "all connections of a pool together",
+    at: "text on maxConcurrency",
+    source: TUNING_ARTICLE,
+};
 /// Connections with an idle timeout of 1 s, 10 threads with a burst every 5 s for a minute.
-pub const IDLE_SHORT_CONNECTIONS: Figure =
-    Figure { value: 100.0, unit: "connections", source: TUNING_ARTICLE };
+pub const IDLE_SHORT_CONNECTIONS: Figure = Figure {
+    value: 100.0,
+    unit: "connections",
+    per: "all opened in the minute",
+    at: "text on the idle timeout, 1 s",
+    source: TUNING_ARTICLE,
+};
 /// Median latency with it.
-pub const IDLE_SHORT_MEDIAN: Figure = Figure { value: 20.3, unit: "ms", source: TUNING_ARTICLE };
+pub const IDLE_SHORT_MEDIAN: Figure = Figure {
+    value: 20.3,
+    unit: "ms",
+    per: "one request; median of the minute",
+    at: "text on the idle timeout, 1 s",
+    source: TUNING_ARTICLE,
+};
 /// Connections with an idle timeout of 10 s.
-pub const IDLE_LONG_CONNECTIONS: Figure =
-    Figure { value: 10.0, unit: "connections", source: TUNING_ARTICLE };
+pub const IDLE_LONG_CONNECTIONS: Figure = Figure {
+    value: 10.0,
+    unit: "connections",
+    per: "all opened in the minute",
+    at: "text on the idle timeout, 10 s",
+    source: TUNING_ARTICLE,
+};
 /// Median latency with it.
-pub const IDLE_LONG_MEDIAN: Figure = Figure { value: 5.9, unit: "ms", source: TUNING_ARTICLE };
+pub const IDLE_LONG_MEDIAN: Figure = Figure {
+    value: 5.9,
+    unit: "ms",
+    per: "one request; median of the minute",
+    at: "text on the idle timeout, 10 s",
+    source: TUNING_ARTICLE,
+};
 /// Cycles of a TLS 1.2 handshake.
-pub const CYCLES_CLASSICAL: Figure =
-    Figure { value: 75_069_418.0, unit: "cycles", source: ROUND_2_ARTICLE };
+pub const CYCLES_CLASSICAL: Figure = Figure {
+    value: 75_069_418.0,
+    unit: "cycles",
+    per: "one handshake by the text; a hundred times one here, so it may have more in it",
+    at: "figures of perf, classical",
+    source: ROUND_2_ARTICLE,
+};
 /// Cycles that the hybrid adds.
-pub const CYCLES_HYBRID: Figure =
-    Figure { value: 554_059.0, unit: "cycles", source: ROUND_2_ARTICLE };
+pub const CYCLES_HYBRID: Figure = Figure {
+    value: 554_059.0,
+    unit: "cycles",
+    per: "one handshake",
+    at: "figures of perf, hybrid less classical",
+    source: ROUND_2_ARTICLE,
+};
 /// What post-quantum algorithms add to the time of the handshake.
-pub const LAST_BYTE_HANDSHAKE: Figure = Figure { value: 32.0, unit: "%", source: LAST_BYTE_PAPER };
+pub const LAST_BYTE_HANDSHAKE: Figure = Figure {
+    value: 32.0,
+    unit: "%",
+    per: "time of the classical handshake",
+    at: "abstract",
+    source: LAST_BYTE_PAPER,
+};
 /// What they add to the time to the last byte of 50 KiB: an upper bound.
-pub const LAST_BYTE_50K: Figure = Figure { value: 15.0, unit: "%", source: LAST_BYTE_PAPER };
+pub const LAST_BYTE_50K: Figure = Figure {
+    value: 15.0,
+    unit: "%",
+    per: "time to the last byte of 50 KiB with the classical handshake",
+    at: "abstract",
+    source: LAST_BYTE_PAPER,
+};
+/// All single figures.
+pub const FIGURES: [Figure; 15] = [
+    KMS_CLASSICAL,
+    KMS_HYBRID,
+    KMS_REUSE_CLASSICAL,
+    KMS_REUSE_HYBRID,
+    CLIENT_COST,
+    SERVER_COST,
+    POOL_RATE,
+    IDLE_SHORT_CONNECTIONS,
+    IDLE_SHORT_MEDIAN,
+    IDLE_LONG_CONNECTIONS,
+    IDLE_LONG_MEDIAN,
+    CYCLES_CLASSICAL,
+    CYCLES_HYBRID,
+    LAST_BYTE_HANDSHAKE,
+    LAST_BYTE_50K,
+];
 
 /// A point of Paquin, Stebila, Tamvada: times from before TCP's connect, in milliseconds.
 #[derive(Debug, Clone, PartialEq)]
@@ -212,6 +321,20 @@ mod tests {
         assert_eq!(points.len(), 2 * 2 * 6 + 2);
         for point in &points {
             assert!(point.p50_ms <= point.p95_ms && point.mean_ms < point.p95_ms, "{point:?}");
+        }
+    }
+
+    /// Each single figure is in the list that people read, with its unit, denominator and place.
+    #[test]
+    fn single_figures_are_described() {
+        let readme = include_str!("../published/README.md");
+        for Figure { value, unit, per, at, source } in FIGURES {
+            for text in [unit, per, at, source] {
+                assert!(!text.is_empty(), "{value} {unit}");
+            }
+            assert!(value > 0.0 && (unit != "%" || value <= 100.0), "{value} {unit}");
+            let row = format!("| {value} {unit} | {per} | {at} |");
+            assert!(readme.contains(&row), "no row in lab/published/README.md: {row}");
         }
     }
 
