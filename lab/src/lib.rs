@@ -7,6 +7,7 @@
 pub mod agent;
 pub mod client;
 pub mod compare;
+pub mod effect;
 pub mod experiment;
 pub mod experiments;
 #[cfg(feature = "legacy")]

@@ -176,12 +176,43 @@ pub struct Chart {
 pub enum Verdict {
     /// It holds.
     Holds,
+    /// It holds, but by data that were used to make what measures it, so that this is no independent confirmation.
+    HoldsInSample,
     /// It holds in part, or in direction but not in size.
     Partly,
     /// It does not hold here.
     Differs,
     /// The measurements do not decide it; the finding says why.
     Undecided,
+    /// The published figure and ours are of different clocks.
+    NotComparable,
+}
+
+/// What a time was measured by, or a rate was counted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clock {
+    /// The wall clock: waiting for the network, the scheduler and others counts. The model's virtual time is one, too.
+    Wall,
+    /// Processor time: what a process or thread computed, in seconds or cycles.
+    Cpu,
+}
+
+impl Clock {
+    /// Its name in a sentence.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Wall => "wall clock",
+            Self::Cpu => "processor time",
+        }
+    }
+}
+
+impl Verdict {
+    /// The verdict, if both figures are by the same clock.
+    #[must_use]
+    pub fn of_clocks(self, published: Clock, measured: Clock) -> Self {
+        if published == measured { self } else { Self::NotComparable }
+    }
 }
 
 /// Origin of a claim.
@@ -235,10 +266,47 @@ pub struct Control {
     pub high: f64,
 }
 
+/// What a control is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Worth {
+    /// It could have failed, and its interval contains 1.
+    Holds,
+    /// Its interval does not contain 1: the run's comparisons cannot be trusted.
+    Fails,
+    /// It cannot fail: its interval is so wide that it contains 1 whatever happens, or it has no width. It says nothing,
+    /// and is not counted.
+    CannotFail,
+}
+
+/// Largest half width of a control's interval: with a wider one a change of a tenth would go unnoticed.
+const BLIND: f64 = 0.1;
+
 impl Control {
     /// Whether its interval contains 1, so that the run's comparisons can be trusted.
     pub fn holds(&self) -> bool {
         self.low <= 1.0 && 1.0 <= self.high
+    }
+
+    /// Half the width of its interval, as a share: changes below this cannot be seen by it.
+    pub fn resolution(&self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
+
+    /// The largest effect that noise alone shows, as a share: the far end of its interval from 1. A comparison shows an
+    /// effect only if it is larger.
+    pub fn noise(&self) -> f64 {
+        (self.high - 1.0).abs().max((1.0 - self.low).abs())
+    }
+
+    /// Whether it holds, and whether it could have failed.
+    pub fn worth(&self) -> Worth {
+        if !self.holds() {
+            Worth::Fails
+        } else if self.resolution() <= 0.0 || self.resolution() > BLIND {
+            Worth::CannotFail
+        } else {
+            Worth::Holds
+        }
     }
 }
 
@@ -291,6 +359,31 @@ pub struct Told {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_control_that_cannot_fail_is_not_counted() {
+        let worth = |low, high| Control { what: String::new(), ratio: 1.0, low, high }.worth();
+        assert_eq!(worth(0.99, 1.01), Worth::Holds);
+        assert_eq!(worth(1.001, 1.01), Worth::Fails);
+        assert_eq!(worth(0.5, 0.9), Worth::Fails, "wide, and fails all the same");
+        // Of a quick run: the width of the interval hides a change of a tenth.
+        assert_eq!(worth(0.82, 1.06), Worth::CannotFail);
+        // The same seed twice.
+        assert_eq!(worth(1.0, 1.0), Worth::CannotFail);
+        assert_eq!(worth(f64::NAN, 1.01), Worth::Fails);
+        let control = Control { what: String::new(), ratio: 1.0, low: 0.97, high: 1.01 };
+        assert!(
+            (control.resolution() - 0.02).abs() < 1e-9 && (control.noise() - 0.03).abs() < 1e-9
+        );
+    }
+
+    #[test]
+    fn figures_of_two_clocks_are_not_compared() {
+        for verdict in [Verdict::Holds, Verdict::Differs, Verdict::Undecided] {
+            assert_eq!(verdict.of_clocks(Clock::Wall, Clock::Wall), verdict);
+            assert_eq!(verdict.of_clocks(Clock::Wall, Clock::Cpu), Verdict::NotComparable);
+        }
+    }
 
     /// JSON cannot express NaN; it is read back nevertheless.
     #[test]

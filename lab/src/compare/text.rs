@@ -14,9 +14,11 @@ const WIDEST: usize = 64;
 pub(super) fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Holds => "holds",
+        Verdict::HoldsInSample => "holds in-sample",
         Verdict::Partly => "holds in part",
         Verdict::Differs => "differs",
         Verdict::Undecided => "undecided",
+        Verdict::NotComparable => "not comparable",
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::client::Work;
 use crate::client::bursts::{Bursts, Idling, Served};
+use crate::effect::{self, Effect};
 use crate::error::LabError;
 use crate::experiment::{Engine, Experiment};
 use crate::experiments::served::{CLASSICAL, HYBRID, Who, distribution, seed, warning};
@@ -346,22 +347,21 @@ fn finding(run: &mut Run<'_>, measured: &Measured, control: &Control) {
     ));
 }
 
-/// The time added, in milliseconds, to a burst of `median` ms: within the control's interval it is not called a
-/// difference.
+/// The time added, in milliseconds, to a burst of `median` ms, as far as it is an effect beside the control.
 fn added(more: &Estimate, median: f64, control: &Control) -> String {
-    let noise = (control.high - 1.0).abs().max((1.0 - control.low).abs()) * median;
     let words = format!("{:+.2} ms [{:+.2}, {:+.2}]", more.value, more.low, more.high);
-    if more.contains(0.0) || more.value.abs() <= noise {
-        format!("nothing that could be told ({words})")
+    let found = if control.holds() {
+        effect::decide(more, 0.0, control.noise() * median)
     } else {
-        words
-    }
+        Effect::Unjudged
+    };
+    found.words(&words)
 }
 
 /// Ten times the connections (`counts`), and a median several times as long: at least twice, with the interval. The
 /// noise is subtracted, so that a control that does not hold cannot turn three times into none.
 fn judge(counts: bool, ratio: &Estimate, control: &Control) -> Verdict {
-    let noise = (control.high - 1.0).abs().max((1.0 - control.low).abs());
+    let noise = control.noise();
     if ratio.low <= 1.0 + noise {
         return if ratio.high < 2.0 - noise { Verdict::Differs } else { Verdict::Undecided };
     }
@@ -389,8 +389,9 @@ mod tests {
         assert_eq!(judge(true, 0.9, 1.1), Verdict::Differs);
         assert_eq!(judge(true, 0.8, 3.0), Verdict::Undecided);
         let more = |value: f64| Estimate { value, low: value - 0.1, high: value + 0.1 };
-        assert!(added(&more(0.05), 5.0, &control).starts_with("nothing"));
-        assert!(added(&more(0.15), 10.0, &control).starts_with("nothing"), "within the control");
+        assert!(added(&more(0.05), 5.0, &control).starts_with("not decided"));
+        assert!(added(&more(0.05), 10.0, &control).starts_with("no difference"));
+        assert!(added(&more(0.15), 10.0, &control).contains("may be noise"), "within the control");
         assert!(added(&more(0.7), 5.0, &control).starts_with("+0.70"));
     }
 }

@@ -260,7 +260,7 @@ fn finding(run: &mut Run<'_>, measured: &Measured, control: &Control) {
     };
     let one = |who: Who| {
         let better = measured.ratio(measured.index(who, 1), measured.index(who, 2));
-        (better.high < 1.0 && is_beyond(&better, control), gain(who) > rest(who))
+        (better.value < 1.0 && is_beyond(&better, control), gain(who) > rest(who))
     };
     let verdict = judge(one(CLASSICAL), one(HYBRID));
     run.finding(Finding {

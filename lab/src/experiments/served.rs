@@ -1,6 +1,7 @@
 //! Shared by the experiments with a real server: the callers, the comparison of two ways of calling, and its wording.
 
 use crate::client::Caller;
+use crate::effect::{self, Effect};
 use crate::result::{Control, Series, Verdict};
 use crate::statistics::{Estimate, quantile_of, sorted, two_level};
 
@@ -73,7 +74,7 @@ impl Contrast {
         let [least, most] = [fall(self.rate.high), fall(self.rate.low)];
         if !self.is_beyond(control) {
             // No effect is visible, but one of that size would be.
-            let excluded = control.holds() && most + noise(control) < published / 5.0;
+            let excluded = control.holds() && most + control.noise() < published / 5.0;
             return if excluded { Verdict::Differs } else { Verdict::Undecided };
         }
         let value = fall(self.rate.value);
@@ -86,46 +87,35 @@ impl Contrast {
         }
     }
 
-    /// The change of the rate in words: one that noise can explain is not called a change.
+    /// What the rate says about an effect, beside the control.
+    pub fn effect(&self, control: &Control) -> Effect {
+        effect::beside(&self.rate, control)
+    }
+
+    /// The change of the rate in words.
     pub fn told(&self, control: &Control) -> String {
-        told(&self.rate, control)
+        self.effect(control).words(&change(&self.rate))
+    }
+
+    /// The time added, in words. It is the same effect as that of the rate, so the rate decides about it, too.
+    pub fn told_us(&self, control: &Control) -> String {
+        self.effect(control).words(&added_us(&self.added))
     }
 
     /// Whether there is an effect beyond the noise of the control.
     pub fn is_beyond(&self, control: &Control) -> bool {
-        is_beyond(&self.rate, control)
+        self.effect(control) == Effect::Shown
     }
-}
-
-/// Largest distance of the control's interval from 1.
-fn noise(control: &Control) -> f64 {
-    (control.high - 1.0).abs().max((1.0 - control.low).abs())
 }
 
 /// Whether a ratio differs from 1 by more than the noise of the control.
 pub fn is_beyond(ratio: &Estimate, control: &Control) -> bool {
-    !ratio.contains(1.0) && control.holds() && (ratio.value - 1.0).abs() > noise(control)
+    effect::beside(ratio, control) == Effect::Shown
 }
 
 /// The change of a ratio in words, as far as it is beyond noise.
 pub fn told(ratio: &Estimate, control: &Control) -> String {
-    let change = change(ratio);
-    if is_beyond(ratio, control) {
-        change
-    } else if !control.holds() {
-        format!("a change that cannot be judged, since the control does not hold ({change})")
-    } else {
-        format!("no difference that could be told ({change})")
-    }
-}
-
-/// A difference in words, if its interval contains zero.
-pub fn told_us(added: &Estimate) -> String {
-    if added.contains(0.0) {
-        format!("nothing that could be told ({})", added_us(added))
-    } else {
-        added_us(added)
-    }
+    effect::beside(ratio, control).words(&change(ratio))
 }
 
 /// A warning about a control that does not hold, to append to a sentence.
@@ -206,6 +196,13 @@ mod tests {
         assert_eq!(nothing.verdict(&control, 0.2, 0.01), Verdict::Differs, "that would be seen");
         let told = slower.told(&control);
         assert!(told.starts_with("-20") || told.starts_with("-19"), "{told}");
+        assert!(slower.told_us(&control).starts_with('+'), "{}", slower.told_us(&control));
+        // One question, one answer: the rate and the time added are called the same.
+        for contrast in [&slower, &nothing] {
+            let effect = contrast.effect(&control);
+            assert_eq!(contrast.told(&control), effect.words(&change(&contrast.rate)));
+            assert_eq!(contrast.told_us(&control), effect.words(&added_us(&contrast.added)));
+        }
         assert!(nothing.told(&control).starts_with("no difference"));
         assert_eq!(contrast(&rounds(1.25, 1.0), 1).verdict(&control, 0.2, 0.01), Verdict::Differs);
         // Noise as large as the effect decides nothing.

@@ -1,5 +1,6 @@
 //! Tables and charts of handshakes over links, shared by several experiments.
 
+use crate::effect::{self, Effect};
 use crate::experiments::play::{Row, Seen, Spread, percent};
 use crate::link::{ClockStart, Link};
 use crate::result::{Axis, Chart, Fan, Marks, Series, Table, Value};
@@ -189,8 +190,8 @@ pub fn heat(name: &str, seen: &[Seen], loss: f64) -> Chart {
                 .map(|point| {
                     // A value whose interval contains zero has no colour.
                     let paired = &point.played.row(row)?.paired;
-                    let sure = paired.low > 0.0 || paired.high < 0.0;
-                    sure.then(|| round2(paired.value))
+                    let shown = effect::decide(paired, 0.0, 0.0) == Effect::Shown;
+                    shown.then(|| round2(paired.value))
                 })
                 .collect()
         })
@@ -266,6 +267,11 @@ pub fn interval_words(estimate: &Estimate, unit: &str) -> String {
         short(estimate.low),
         short(estimate.high)
     )
+}
+
+/// The same, as far as it shows a difference from zero.
+pub fn told(estimate: &Estimate, unit: &str) -> String {
+    effect::decide(estimate, 0.0, 0.0).words(&interval_words(estimate, unit))
 }
 
 /// A value with three significant digits.

@@ -15,7 +15,7 @@ use super::results::Results;
 use super::{files, lead, tables};
 use crate::error::LabError;
 use crate::plot::{self, Look};
-use crate::result::{Chart, ClaimKind, Control, Finding, Marks, Told, Verdict};
+use crate::result::{Chart, ClaimKind, Control, Finding, Marks, Told, Verdict, Worth};
 use crate::state::State;
 
 /// Largest picture that is included in the page, in bytes; larger ones are links.
@@ -78,7 +78,10 @@ struct Claim {
 struct Checked {
     what: String,
     text: String,
-    holds: bool,
+    /// Verdict on it: class, word, sign.
+    class: &'static str,
+    word: &'static str,
+    sign: &'static str,
     /// Where to draw the interval and the ratio, in per cent.
     from: f64,
     wide: f64,
@@ -86,12 +89,17 @@ struct Checked {
 }
 
 /// A verdict: class, word, sign.
-const VERDICTS: [(Verdict, &str, &str, &str); 4] = [
+const VERDICTS: [(Verdict, &str, &str, &str); 6] = [
     (Verdict::Holds, "holds", "holds", "✓"),
+    (Verdict::HoldsInSample, "in-sample", "holds in-sample", "✓"),
     (Verdict::Partly, "partly", "holds in part", "◐"),
     (Verdict::Differs, "differs", "differs", "✕"),
     (Verdict::Undecided, "undecided", "undecided", "?"),
+    (Verdict::NotComparable, "not-comparable", "not comparable", "≠"),
 ];
+
+/// For a verdict without a row.
+const UNKNOWN: (Verdict, &str, &str, &str) = (Verdict::Undecided, "undecided", "undecided", "?");
 
 /// The whole page.
 pub(super) fn page(folder: &Path, results: &Results) -> Result<String, LabError> {
@@ -110,9 +118,15 @@ pub(super) fn page(folder: &Path, results: &Results) -> Result<String, LabError>
             context! { class, word, sign, count }
         })
         .collect();
-    let controls = experiments.iter().flat_map(|one| &one.controls);
-    let (holding, all) =
-        controls.fold((0, 0), |(holding, all), one| (holding + u32::from(one.holds), all + 1));
+    // A control that cannot fail says nothing, and is not counted.
+    let worth: Vec<Worth> = results
+        .told
+        .iter()
+        .flat_map(|told| told.findings.controls.iter().map(Control::worth))
+        .collect();
+    let count = |wanted: Worth| worth.iter().filter(|one| **one == wanted).count();
+    let (holding, blind) = (count(Worth::Holds), count(Worth::CannotFail));
+    let all = worth.len() - blind;
     let state =
         results.state.clone().or_else(|| results.told.first().map(|told| told.state.clone()));
     let state = state.unwrap_or_default();
@@ -135,7 +149,7 @@ pub(super) fn page(folder: &Path, results: &Results) -> Result<String, LabError>
             load => state.load.map_or("unknown".to_owned(), |load| format!("{load:.2}")),
             steal => state.steal_seconds.map_or("unknown".to_owned(), |steal| format!("{steal:.1} s")),
             findings, tally, experiments,
-            controls => context! { holding, all },
+            controls => context! { holding, all, blind },
             unreadable => results.unreadable,
             first => tables::FIRST,
         },
@@ -238,7 +252,7 @@ fn claims(experiment: &str, findings: &[Finding]) -> Vec<Claim> {
 
 fn claim(experiment: &str, finding: &Finding) -> Claim {
     let row = VERDICTS.iter().find(|(verdict, ..)| *verdict == finding.verdict);
-    let (_, class, word, sign) = row.copied().unwrap_or(VERDICTS[3]);
+    let (_, class, word, sign) = row.copied().unwrap_or(UNKNOWN);
     Claim {
         experiment: experiment.to_owned(),
         source: finding.source.clone(),
@@ -269,13 +283,28 @@ fn controls(controls: &[Control]) -> Vec<Checked> {
     };
     controls
         .iter()
-        .map(|one| Checked {
-            what: one.what.clone(),
-            text: format!("{:.4} [{:.4}, {:.4}]", one.ratio, one.low, one.high),
-            holds: one.holds(),
-            from: place(one.low),
-            wide: (place(one.high) - place(one.low)).max(0.4),
-            at: place(one.ratio),
+        .map(|one| {
+            let (class, word, sign) = match one.worth() {
+                Worth::Holds => ("holds", "holds", "✓"),
+                Worth::Fails => ("differs", "does not hold", "✕"),
+                Worth::CannotFail => ("undecided", "cannot fail, not counted", "?"),
+            };
+            Checked {
+                what: one.what.clone(),
+                text: format!(
+                    "{:.4} [{:.4}, {:.4}], resolution ±{:.2} %",
+                    one.ratio,
+                    one.low,
+                    one.high,
+                    100.0 * one.resolution()
+                ),
+                class,
+                word,
+                sign,
+                from: place(one.low),
+                wide: (place(one.high) - place(one.low)).max(0.4),
+                at: place(one.ratio),
+            }
         })
         .collect()
 }

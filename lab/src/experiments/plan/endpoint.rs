@@ -17,7 +17,7 @@ use super::Part;
 use super::client::{self, Asker, Shot};
 use crate::error::LabError;
 use crate::experiments::play::{Spread, milliseconds, share};
-use crate::experiments::tables::{interval_words, place_words, short};
+use crate::experiments::tables::{interval_words, place_words, short, told};
 use crate::link::Link;
 use crate::live::Live;
 use crate::plan::{Endpoint, Plan, Target, live_cost};
@@ -362,10 +362,10 @@ fn tell(run: &mut Run<'_>, asks: &[Ask], rounds: &Rounds, name: &str, place: &st
         series.push(Series { name: ask.name.clone(), points, band: Vec::new() });
         if index > 0 {
             run.summary(format!(
-                "{place}: {} takes {} more than {} for a handshake (median of paired differences in {} rounds, TCP not counted).",
+                "{place}: a handshake of {} less one of {}: {} (median of paired differences in {} rounds, TCP not counted).",
                 ask.name,
-                interval_words(&difference, "ms"),
                 asks[0].name,
+                told(&difference, "ms"),
                 rounds.shots.len()
             ));
         }

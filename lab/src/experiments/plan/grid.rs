@@ -3,7 +3,7 @@
 use super::Part;
 use crate::error::LabError;
 use crate::experiments::play::{self, Contender, GridPoint, Seen};
-use crate::experiments::tables::{self, interval_words, place_words, short};
+use crate::experiments::tables::{self, place_words, short};
 use crate::experiments::validation::{self, Job};
 use crate::link::ClockStart;
 use crate::plan::{Plan, PlanEngine};
@@ -231,7 +231,7 @@ fn sentences(plan: &Plan, group: &Group, seen: &[Seen]) -> Vec<String> {
             let (own, base) = (row.handshake(plan.clock), base.handshake(plan.clock));
             Some(format!(
                 "{} at {} (median {} ms against {} ms, 95th percentile {} against {})",
-                interval_words(&row.paired, "ms"),
+                tables::told(&row.paired, "ms"),
                 place_words(&point.link),
                 short(own.at(50)),
                 short(base.at(50)),
@@ -240,8 +240,7 @@ fn sentences(plan: &Plan, group: &Group, seen: &[Seen]) -> Vec<String> {
             ))
         };
         let Some(calm) = words(first) else { continue };
-        let mut sentence =
-            format!("{} costs in the mean, {}, {calm}", contender.name, since(plan.clock));
+        let mut sentence = format!("{} in the mean, {}: {calm}", contender.name, since(plan.clock));
         if !std::ptr::eq(first, last)
             && let Some(worst) = words(last)
         {

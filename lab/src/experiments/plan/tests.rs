@@ -149,7 +149,10 @@ fn endpoint_is_measured_per_group_with_a_control() {
     let names: Vec<String> = table.rows.iter().map(|row| format!("{:?}", row[0])).collect();
     assert!(names[3].contains("X25519MLKEM768, resumed"), "{names:?}");
     assert_eq!(findings.controls.len(), 1);
-    let sentence = findings.summary.iter().find(|text| text.contains("X25519MLKEM768 takes"));
+    let sentence = findings
+        .summary
+        .iter()
+        .find(|text| text.contains("a handshake of X25519MLKEM768 less one of x25519: "));
     assert!(sentence.is_some(), "{:?}", findings.summary);
     assert!(
         !findings.notes.iter().any(|note| note.contains("could resume")),

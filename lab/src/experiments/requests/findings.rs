@@ -3,7 +3,7 @@
 use super::{COUNTS, Measured, Way, resumption, share};
 use crate::client::turns::{Cycle, Slot};
 use crate::experiments::served::{
-    CLASSICAL, HYBRID, ML_DSA, Who, X25519, added_us, change, distribution, told_us, warning,
+    CLASSICAL, HYBRID, ML_DSA, Who, X25519, added_us, change, distribution, warning,
 };
 use crate::published::{KMS_CLASSICAL, KMS_HYBRID, KMS_REUSE_CLASSICAL, KMS_REUSE_HYBRID};
 use crate::result::{
@@ -75,7 +75,7 @@ pub(super) fn samples(run: &mut Run<'_>, place: &str, measured: &Measured) {
     run.summary(format!(
         "{place}: requests a second with hybrid key exchange against classical: {} for a client that connects for each ({} for each connection), {} for one that keeps its connection.{}",
         new.told(&control),
-        told_us(&new.added),
+        new.told_us(&control),
         kept.told(&control),
         warning(&control),
     ));
@@ -177,14 +177,15 @@ pub(super) fn sweeps(run: &mut Run<'_>, sweeps: &[(String, Measured)], samples: 
     if let Some((place, measured)) = sweeps.first() {
         latency_chart(run, place, measured);
         formula_finding(run, place, measured);
-        resumption::tell(run, place, measured, ONCE, &control(place, measured));
+        let control = control(place, measured);
+        resumption::tell(run, place, measured, ONCE, &control);
         let ml_dsa = compare(measured, HYBRID, ML_DSA, ONCE);
         let group = measured
             .compare(measured.index(X25519, false, ONCE), measured.index(HYBRID, false, ONCE));
         run.summary(format!(
             "{place}: an ML-DSA-65 certificate adds {} to a connection that is hybrid already; hybrid adds {} against X25519 instead of P-256.",
-            told_us(&ml_dsa.added),
-            told_us(&group.added),
+            ml_dsa.told_us(&control),
+            group.told_us(&control),
         ));
         bytes(run, measured);
     }

@@ -2,7 +2,8 @@
 
 use super::Measured;
 use crate::client::turns::Cycle;
-use crate::experiments::served::{CLASSICAL, HYBRID, told_us};
+use crate::effect::{self, Effect};
+use crate::experiments::served::{CLASSICAL, HYBRID};
 use crate::result::{ClaimKind, Control, Finding, Verdict};
 use crate::run::Run;
 use crate::statistics::Estimate;
@@ -29,8 +30,8 @@ pub(super) fn tell(
         measured: format!(
             "{place}: requests a second of hybrid connections that are resumed, against new ones: {}; hybrid adds {} to a full handshake and {} to a resumed one",
             saved.told(control),
-            told_us(&full.added),
-            told_us(&resumed.added),
+            full.told_us(control),
+            resumed.told_us(control),
         ),
         verdict,
         why: "Resumption in TLS 1.3 (RFC 8446, section 2.2) leaves out certificate and signature, but exchanges keys anew (psk_dhe_ke), so that the hybrid's part stays and is a larger share of less. It is decided only where the hybrid adds something to a full handshake that can be told: the claim holds if resuming makes hybrid connections faster and the interval of what is added to a resumed one excludes half of that, and differs if that half is exceeded, or resuming makes nothing faster.".into(),
@@ -46,15 +47,16 @@ fn judge_resumption(
     resumed: &Estimate,
 ) -> Verdict {
     let half = full.value / 2.0;
+    let shown = |added: &Estimate| effect::decide(added, 0.0, 0.0) == Effect::Shown;
     if is_beyond && saved.value < 1.0 {
         Verdict::Differs
-    } else if full.low <= 0.0 {
+    } else if !shown(full) || full.value < 0.0 {
         Verdict::Undecided
     } else if resumed.low > half {
         Verdict::Differs
     } else if resumed.high >= half {
         Verdict::Undecided
-    } else if is_beyond && resumed.contains(0.0) {
+    } else if is_beyond && !shown(resumed) {
         Verdict::Holds
     } else {
         Verdict::Partly

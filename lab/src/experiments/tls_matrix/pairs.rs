@@ -4,7 +4,7 @@ use super::grid;
 use crate::error::LabError;
 use crate::experiments::play::Seen;
 use crate::experiments::play::{self, Contender, Row, percent};
-use crate::experiments::tables::{self, hundred, interval_words, place_words, rtt_ms, short};
+use crate::experiments::tables::{self, hundred, interval_words, place_words, rtt_ms, short, told};
 use crate::link::ClockStart;
 use crate::model::Profile;
 use crate::result::Table;
@@ -122,11 +122,11 @@ fn costs(seen: &[Seen]) -> Vec<String> {
             continue;
         };
         sentences.push(format!(
-            "{words} ({name}) costs {} over {} at RTT 30 ms without loss, and {} in the mean at 5 % loss, where {} % of its \
+            "{words} ({name}) over {}, in the mean at RTT 30 ms: {} without loss, and {} at 5 % loss, where {} % of its \
              handshakes meet a retransmission against {} %; the median there moves by {:+} ms, the 95th percentile by {:+} ms.",
-            interval_words(&calm.paired, "ms"),
             calm_base.name,
-            interval_words(&lossy.paired, "ms"),
+            told(&calm.paired, "ms"),
+            told(&lossy.paired, "ms"),
             short(100.0 * lossy.retransmitted),
             short(100.0 * lossy_base.retransmitted),
             short(lossy.syn.at(50) - lossy_base.syn.at(50)),

@@ -6,6 +6,7 @@ mod errors;
 use self::crossing::{Crossing, crossing, crossing_chart, crossing_words, ours, reversal, theirs};
 use super::grid;
 use super::sizes::{self, KEMS, SIGNATURES, compose};
+use crate::effect::{self, Effect};
 use crate::error::LabError;
 use crate::experiments::play::Seen;
 use crate::experiments::play::{self, Contender, GridPoint};
@@ -15,6 +16,7 @@ use crate::model::Profile;
 use crate::published;
 use crate::result::{ClaimKind, Finding, Table, Value, Verdict};
 use crate::run::Run;
+use crate::statistics::Estimate;
 use crate::subject::Subject;
 
 /// Its publication.
@@ -489,7 +491,8 @@ fn pairing(point: &Seen) -> Finding {
 }
 
 fn judge_pairing(effect: f64, paired: f64, unpaired: f64) -> Verdict {
-    if effect.abs() <= paired {
+    let estimate = Estimate { value: effect, low: effect - paired, high: effect + paired };
+    if effect::decide(&estimate, 0.0, 0.0) != Effect::Shown {
         Verdict::Undecided
     } else if unpaired > effect.abs() {
         Verdict::Holds

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Curve, NETWORKS, Study, curve};
+use crate::effect::{self, Effect};
 use crate::experiments::play::Seen;
 use crate::experiments::tables;
 use crate::experiments::tls_matrix::sizes::{self, KEMS, SIGNATURES};
@@ -60,13 +61,16 @@ pub(super) enum Crossing {
 
 /// Only points whose interval excludes zero count.
 pub(super) fn crossing(points: &[(f64, Estimate)]) -> Crossing {
-    let Some(below) = points.iter().rposition(|(_, less)| less.high < 0.0) else {
+    let shown = |less: &Estimate| effect::decide(less, 0.0, 0.0) == Effect::Shown;
+    let is_below = |(_, less): &(f64, Estimate)| shown(less) && less.value < 0.0;
+    let is_above = |(_, less): &(f64, Estimate)| shown(less) && less.value > 0.0;
+    let Some(below) = points.iter().rposition(is_below) else {
         return Crossing::Unresolved;
     };
-    if below + 1 == points.len() && points.iter().all(|(_, less)| less.low <= 0.0) {
+    if below + 1 == points.len() && !points.iter().any(is_above) {
         return Crossing::Never;
     }
-    let above = points.iter().skip(below + 1).find(|(_, less)| less.low > 0.0);
+    let above = points.iter().skip(below + 1).find(|point| is_above(point));
     match (points.get(below), above) {
         (Some((from, _)), Some((to, _))) => Crossing::Between(*from, *to),
         _ => Crossing::Unresolved,
