@@ -184,8 +184,9 @@ pub(super) fn name((group, signature): (&str, &str)) -> String {
 
 /// Points for the live engine: classical, hybrid, hybrid with ML-DSA-65 at a handful of links.
 pub(super) fn live(quick: bool) -> Result<Vec<Job>, LabError> {
-    let (points, count): (&[(u64, f64)], u64) = if quick {
-        (&[(1_000, 0.0), (5_500, 0.02), (30_000, 0.02)], 60)
+    // Connections of a point without loss, and of one with: fewer than 1000 of the latter decide nothing.
+    let (points, counts): (&[(u64, f64)], [u64; 2]) = if quick {
+        (&[(1_000, 0.0), (5_500, 0.02), (30_000, 0.02)], [60, 60])
     } else {
         (
             &[
@@ -197,7 +198,7 @@ pub(super) fn live(quick: bool) -> Result<Vec<Job>, LabError> {
                 (30_000, 0.05),
                 (100_000, 0.01),
             ],
-            400,
+            [400, 1_000],
         )
     };
     let subjects: Result<Vec<Subject>, LabError> = [CLASSICAL, HYBRID, HYBRID_65]
@@ -210,7 +211,7 @@ pub(super) fn live(quick: bool) -> Result<Vec<Job>, LabError> {
         link: Link::new(Duration::from_micros(rtt_us), loss),
         transfer: Transfer { request: 100, body: 1000 },
         subjects: subjects.clone(),
-        count,
+        count: counts[usize::from(loss > 0.0)],
     };
     Ok(points.iter().map(job).collect())
 }

@@ -129,7 +129,8 @@ fn the_grids_are_what_was_published() {
         assert!(close.loss.contains(&grid::CLOSE_LOSS));
     }
     assert!(grid::estimate(true) < Duration::from_secs(180), "{:?}", grid::estimate(true));
-    assert!(grid::estimate(false) < Duration::from_secs(2400), "{:?}", grid::estimate(false));
+    // A thousand live connections of each at a point with loss take most of it.
+    assert!(grid::estimate(false) < Duration::from_secs(3600), "{:?}", grid::estimate(false));
 }
 
 #[test]
