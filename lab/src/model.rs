@@ -12,6 +12,7 @@ mod receiver;
 pub mod selftest;
 mod sender;
 mod simulation;
+pub mod validated;
 pub mod validation;
 mod wire;
 

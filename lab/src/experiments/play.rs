@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::link::{ClockStart, Link, Outcome, Transfer};
+use crate::model::validated::{Outside, hello_packets};
 use crate::model::{self, Profile};
 use crate::plan::model_cost;
 use crate::run::Run;
@@ -65,6 +66,9 @@ pub struct Spread {
 pub struct Row {
     /// Name of the contender.
     pub name: String,
+    /// Packets of its ClientHello; 0 in results of earlier versions.
+    #[serde(default)]
+    pub hello_packets: u64,
     /// Time of the handshake from the SYN.
     pub syn: Spread,
     /// Time of the handshake from when TCP was connected.
@@ -258,7 +262,7 @@ pub fn measure(
             } else {
                 connections(&contender.trace, seed)
             };
-            rows.push((index, row(point, &contender.name, &own, &baseline, seed)));
+            rows.push((index, row(point, contender, &own, &baseline, seed)));
         }
     };
     let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
@@ -286,7 +290,13 @@ struct Baseline {
     apart: Vec<Outcome>,
 }
 
-fn row(point: &GridPoint<'_>, name: &str, own: &[Outcome], baseline: &Baseline, seed: u64) -> Row {
+fn row(
+    point: &GridPoint<'_>,
+    contender: &Contender,
+    own: &[Outcome],
+    baseline: &Baseline,
+    seed: u64,
+) -> Row {
     let times = |list: &[Outcome], start| -> Vec<f64> {
         list.iter().map(|outcome| milliseconds(outcome.handshake_from(start))).collect()
     };
@@ -304,7 +314,8 @@ fn row(point: &GridPoint<'_>, name: &str, own: &[Outcome], baseline: &Baseline, 
     let microseconds =
         |time: fn(&Outcome) -> u64| own.iter().map(|outcome| time(outcome) / 1000).collect();
     Row {
-        name: name.to_owned(),
+        name: contender.name.clone(),
+        hello_packets: hello_packets(&contender.trace),
         unpaired: apart(&syn, &times(&baseline.apart, ClockStart::Syn)),
         unpaired_connected: apart(&connected, &times(&baseline.apart, ClockStart::Connected)),
         syn: Spread::of(&syn),
@@ -379,6 +390,18 @@ impl Played {
     /// The row of this contender.
     pub fn row(&self, name: &str) -> Option<&Row> {
         self.rows.iter().find(|row| row.name == name)
+    }
+}
+
+impl Seen {
+    /// What of a contender's times here is outside the model's validated range.
+    pub fn outside(&self, row: &Row) -> Option<Outside> {
+        Outside::of(&self.link, row.hello_packets)
+    }
+
+    /// Whether a contender's times here are, or those of any of them.
+    pub fn has_outside(&self) -> bool {
+        self.played.rows.iter().any(|row| self.outside(row).is_some())
     }
 }
 

@@ -3,11 +3,28 @@
 use crate::effect::{self, Effect};
 use crate::experiments::play::{Row, Seen, Spread, percent};
 use crate::link::{ClockStart, Link};
+use crate::model::validated::{self, Outside};
 use crate::result::{Axis, Chart, Fan, Marks, Series, Table, Value};
 use crate::statistics::Estimate;
 
 /// Quantiles of a fan, in per cent.
 const FAN: [usize; 5] = [5, 25, 50, 75, 95];
+
+/// Column that says which of a row's times are outside the model's validated range.
+pub const OUTSIDE: &str = "outside the validated range";
+
+fn outside(point: &Seen, row: &Row) -> Value {
+    point.outside(row).map_or("-", Outside::words).into()
+}
+
+/// A note or caption with the sentence on what is outside, if any of these points is.
+fn with_sentence<'a>(text: &str, seen: impl IntoIterator<Item = &'a Seen>) -> String {
+    if seen.into_iter().any(Seen::has_outside) {
+        format!("{text} {}", validated::SENTENCE)
+    } else {
+        text.to_owned()
+    }
+}
 
 /// Names of the columns of [`table`].
 fn columns() -> Vec<String> {
@@ -29,6 +46,7 @@ fn columns() -> Vec<String> {
         "unpaired difference, mean (ms)",
         "unpaired low (ms)",
         "unpaired high (ms)",
+        OUTSIDE,
     ] {
         columns.push(name.to_owned());
     }
@@ -46,7 +64,7 @@ pub fn table(name: &str, title: &str, note: &str, seen: &[Seen]) -> Table {
         title: title.to_owned(),
         columns: columns(),
         rows,
-        note: note.to_owned(),
+        note: with_sentence(note, seen),
     }
 }
 
@@ -66,6 +84,7 @@ fn cells(point: &Seen, row: &Row) -> Vec<Value> {
     cells.extend([row.paired.value, row.paired.low, row.paired.high].map(Value::from));
     cells.push(row.differences.at(50).into());
     cells.extend([row.unpaired.value, row.unpaired.low, row.unpaired.high].map(Value::from));
+    cells.push(outside(point, row));
     cells
 }
 
@@ -102,6 +121,7 @@ pub fn bytes_table(name: &str, title: &str, note: &str, seen: &[Seen]) -> Table 
                 short(above(&row.syn, &base.syn, 50)).into(),
                 short(above(last, base_last, 50)).into(),
                 paired,
+                outside(point, row),
             ]);
         }
     }
@@ -123,11 +143,12 @@ pub fn bytes_table(name: &str, title: &str, note: &str, seen: &[Seen]) -> Table 
             "handshake over baseline (%)",
             "last byte over baseline (%)",
             "last byte, paired difference, mean",
+            OUTSIDE,
         ]
         .map(str::to_owned)
         .to_vec(),
         rows,
-        note: note.to_owned(),
+        note: with_sentence(note, seen),
     }
 }
 
@@ -139,7 +160,7 @@ pub fn fans(name: &str, title: &str, seen: &[Seen], names: &[&str], start: Clock
             seen.iter().filter(|point| point.link.rtt_us == rtt && has(point, names)).collect();
         let Some(first) = points.first() else { continue };
         panels.push(Fan {
-            title: format!("RTT {} ms", rtt_ms(&first.link)),
+            title: format!("RTT {} ms{}", rtt_ms(&first.link), marked(&points, names)),
             names: names.iter().map(|&name| name.to_owned()).collect(),
             x: points.iter().map(|point| hundred(point.link.loss)).collect(),
             shares: FAN.iter().map(|&percent| share(percent)).collect(),
@@ -157,10 +178,29 @@ pub fn fans(name: &str, title: &str, seen: &[Seen], names: &[&str], start: Clock
         y: Axis::log(format!("handshake {clock} (ms)")),
         marks: Marks::Fans { panels },
         rules: Vec::new(),
-        caption: "The line is the median; the inner band holds half of the handshakes (p25 to p75), the outer one nine of \
-                  ten (p5 to p95). All contenders meet the same losses, flow by flow."
-            .to_owned(),
+        caption: with_sentence(
+            "The line is the median; the inner band holds half of the handshakes (p25 to p75), the outer one nine of ten (p5 to p95). All \
+             contenders meet the same losses, flow by flow.",
+            seen,
+        ),
     }
+}
+
+/// Which points of a panel are outside the model's validated range, for its title.
+fn marked(points: &[&Seen], names: &[&str]) -> String {
+    let at = |wanted: Outside| -> Vec<String> {
+        let is = |point: &Seen| {
+            let rows = names.iter().filter_map(|name| point.played.row(name));
+            rows.into_iter().any(|row| point.outside(row) == Some(wanted))
+        };
+        points.iter().filter(|point| is(point)).map(|point| percent(point.link.loss)).collect()
+    };
+    [(Outside::Tails, "p95"), (Outside::Times, "long ClientHellos")]
+        .into_iter()
+        .map(|(outside, what)| (what, at(outside)))
+        .filter(|(_, losses)| !losses.is_empty())
+        .map(|(what, losses)| format!("; not validated: {what} at {}", losses.join(", ")))
+        .collect()
 }
 
 fn fan(points: &[&Seen], name: &str, start: ClockStart) -> Vec<Vec<f64>> {
@@ -206,15 +246,30 @@ pub fn heat(name: &str, seen: &[Seen], loss: f64) -> Chart {
         x: Axis::linear("RTT"),
         y: Axis::linear("extra mean time of a handshake (ms)"),
         marks: Marks::Heat {
-            rows,
+            rows: rows.iter().map(|row| starred(row, &at)).collect(),
             columns: at.iter().map(|point| format!("{} ms", rtt_ms(&point.link))).collect(),
             values,
         },
         rules: Vec::new(),
-        caption: "Mean of the differences flow by flow: both met the same losses. A cell with a dash has a difference whose 95 % interval \
-                  contains 0; the table has its figures."
-            .to_owned(),
+        caption: {
+            let text = "Mean of the differences flow by flow: both met the same losses. A cell with a dash has a difference whose 95 % interval \
+                        contains 0; the table has its figures.";
+            // Means are not tails: only rows with a star are outside.
+            if rows.iter().any(|row| starred(row, &at) != *row) {
+                format!("{text} *: {}", validated::SENTENCE)
+            } else {
+                text.to_owned()
+            }
+        },
     }
+}
+
+/// A name with a star, if its means at one of these points are outside the model's validated range.
+fn starred(name: &str, points: &[&Seen]) -> String {
+    let is_outside = points.iter().any(|point| {
+        point.played.row(name).is_some_and(|row| point.outside(row) == Some(Outside::Times))
+    });
+    if is_outside { format!("{name} *") } else { name.to_owned() }
 }
 
 /// The distribution of paired differences at one point.
@@ -242,10 +297,13 @@ pub fn difference_ecdf(name: &str, point: &Seen, names: &[&str]) -> Chart {
         y: Axis::linear("flows (%)"),
         marks: Marks::Steps { series },
         rules: Vec::new(),
-        caption: format!(
-            "{}: most flows differ by the cost of the algorithm alone; the tails are flows in which one of the two lost a \
+        caption: with_sentence(
+            &format!(
+                "{}: most flows differ by the cost of the algorithm alone; the tails are flows in which one of the two lost a \
              packet that the other did not send, or lost it where it could be repaired sooner.",
-            place_words(&point.link)
+                place_words(&point.link)
+            ),
+            [point],
         ),
     }
 }

@@ -7,9 +7,10 @@ use super::grid;
 use super::sizes::packets;
 use crate::error::LabError;
 use crate::experiments::play::{self, Contender, GridPoint, Seen};
-use crate::experiments::tables::{hundred, rtt_ms, short};
+use crate::experiments::tables::{OUTSIDE, hundred, rtt_ms, short};
 use crate::link::Link;
 use crate::model::Profile;
+use crate::model::validated::{self, Outside};
 use crate::model::validation::{against_paquin_with, paquin_trace};
 use crate::published::{self, PaquinPoint};
 use crate::result::{Axis, Chart, ClaimKind, Finding, Marks, Rule, Series, Table, Verdict};
@@ -110,6 +111,12 @@ struct Beside {
 }
 
 impl Beside {
+    /// What of the model's percentiles is outside its validated range. No ClientHello here is long.
+    fn outside(&self) -> Option<Outside> {
+        let rtt = Duration::from_secs_f64(self.rtt_ms / 1e3);
+        Outside::of(&Link::new(rtt, self.loss_percent / 100.0), 1)
+    }
+
     fn of(few: &PaquinPoint, points: &[PaquinPoint], seen: &Seen) -> Option<Self> {
         let same = |one: f64, other: f64| (one - other).abs() < 0.2;
         let many = points.iter().find(|point| {
@@ -155,6 +162,7 @@ fn table(rows: &[Beside]) -> Table {
             columns.push(format!("{MANY}, {percentile}, {whose} (ms)"));
         }
     }
+    columns.push(OUTSIDE.to_owned());
     let rows = rows
         .iter()
         .map(|row| {
@@ -162,6 +170,7 @@ fn table(rows: &[Beside]) -> Table {
             for (published, ours) in row.published.iter().zip(&row.ours) {
                 cells.extend(published.iter().chain(ours).map(|time| short(*time).into()));
             }
+            cells.push(row.outside().map_or("-", Outside::words).into());
             cells
         })
         .collect();
@@ -173,8 +182,9 @@ fn table(rows: &[Beside]) -> Table {
         note: format!(
             "Clock from before TCP's connect; one certificate; key exchange P-256 with Kyber512; {} handshakes a point; TCP of {KERNEL}. \
              The model has the algorithms' sizes, and no processor times; that profile is the one validated against these data, and as in their emulation \
-             pieces of several packets are lost whole.",
-            published::PAQUIN_HANDSHAKES
+             pieces of several packets are lost whole. {}",
+            published::PAQUIN_HANDSHAKES,
+            validated::SENTENCE
         ),
     }
 }
@@ -191,15 +201,20 @@ fn chart(rows: &[Beside]) -> Chart {
                     Some([row.loss_percent, many / few.max(f64::MIN_POSITIVE)])
                 })
                 .collect();
-            series.push(Series {
-                name: format!("{percentile}, {whose}"),
-                points,
-                band: Vec::new(),
-            });
+            let name = format!("{percentile}, {whose}");
+            series.push(Series { name, points, band: Vec::new() });
         };
         add("published", &|row| row.published.get(index).copied());
-        add("model", &|row| row.ours.get(index).copied());
+        let is_tail = *percentile == "p95";
+        let ours = |row: &Beside| row.ours.get(index).copied();
+        add("model", &|row| ours(row).filter(|_| !is_tail || row.outside().is_none()));
+        if is_tail {
+            add("model, outside its validated range", &|row| {
+                ours(row).filter(|_| row.outside().is_some())
+            });
+        }
     }
+    series.retain(|line| !line.points.is_empty());
     Chart {
         name: "paquin".to_owned(),
         title: "Where many packets begin to hurt: Dilithium2 over ECDSA at RTT 31 ms".to_owned(),

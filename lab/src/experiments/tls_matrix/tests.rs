@@ -6,6 +6,7 @@ use super::{grid, named, pairs};
 use crate::experiments::play::{Contender, GridPoint, Played, Seen, apart, interval, measure};
 use crate::experiments::tables;
 use crate::link::{ClockStart, Link};
+use crate::model::PROFILES;
 use crate::result::Marks;
 use crate::trace::{Side, Step, Trace};
 
@@ -99,6 +100,42 @@ fn tables_and_charts_have_everybody() {
     let ecdf = tables::difference_ecdf("a", &seen[3], &["large"]);
     let Marks::Steps { series } = ecdf.marks else { panic!("no steps") };
     assert!(series[0].points.is_sorted_by(|one, other| one[0] <= other[0]));
+}
+
+/// Above 10 % loss on a long link p95 is marked in tables, fans and captions; elsewhere nothing is.
+#[test]
+fn figures_outside_the_validated_range_are_marked() {
+    let seen = |rtt_ms: u64, loss: f64| Seen {
+        profile: PROFILES[0].name,
+        link: place(rtt_ms, loss).link,
+        transfer: grid::HANDSHAKE,
+        played: played(rtt_ms, loss, 1),
+    };
+    let points = [seen(30, 0.05), seen(30, 0.15), seen(5, 0.15)];
+    let table = tables::table("t", "T", "A note.", &points);
+    let column = table.columns.iter().position(|name| name == tables::OUTSIDE).unwrap();
+    let each = points[0].played.rows.len();
+    for (index, row) in table.rows.iter().enumerate() {
+        let expected = if index / each == 1 { "p95 and above" } else { "-" };
+        assert_eq!(row[column], expected.into(), "row {index}");
+    }
+    assert!(table.note.contains("validated range"));
+    assert_eq!(tables::table("t", "T", "A note.", &points[..1]).note, "A note.");
+    let names = [points[0].played.rows[0].name.as_str()];
+    let fans = tables::fans("f", "F", &points, &names, ClockStart::Syn);
+    assert!(fans.caption.contains("validated range"));
+    let Marks::Fans { panels } = fans.marks else { panic!("no fans") };
+    assert_eq!(panels[0].title, "RTT 30 ms; not validated: p95 at 15 %");
+    assert_eq!(panels[1].title, "RTT 5 ms");
+    // A mean at 15 % is inside; that of a ClientHello of seven packets at 5 % is not.
+    let mut long = points[0].clone();
+    long.played.rows[1].hello_packets = 7;
+    for (point, starred) in [(&points[1], false), (&long, true)] {
+        let heat = tables::heat("h", std::slice::from_ref(point), point.link.loss);
+        assert_eq!(heat.caption.contains("validated range"), starred);
+        let Marks::Heat { rows, .. } = heat.marks else { panic!("no heat map") };
+        assert_eq!(rows[0].ends_with(" *"), starred, "{rows:?}");
+    }
 }
 
 #[test]
