@@ -247,22 +247,19 @@ fn tell(run: &mut Run<'_>, outcome: &Outcome, hertz: f64) -> Result<(), LabError
         Part::Both,
         seed,
     );
-    let holds = control.holds();
-    run.control(control);
+    run.control(control.clone());
     if let Some(hybrid) = subject(&outcome.subjects, HYBRID) {
         let ratio = outcome.measured.ratio(hybrid, FIRST, Part::Both, seed);
+        let effect = effect::beside(&ratio, &control);
         let more = outcome.measured.difference(hybrid, FIRST, Part::Both, seed);
         let server = outcome.measured.difference(hybrid, FIRST, Part::Server, seed);
         run.summary(format!(
-            "{name} {}: X25519MLKEM768 costs {:.3} times [{:.3}, {:.3}] what x25519 costs, {:.0} µs more a handshake, of which {:.0} µs ({:.0} thousand cycles) are the server's{}.",
+            "{name} {}: processor time of X25519MLKEM768 over x25519: {}, {:.0} µs more a handshake, of which {:.0} µs ({:.0} thousand cycles) are the server's.",
             outcome.version,
-            ratio.value,
-            ratio.low,
-            ratio.high,
+            effect.words(&format!("{:.3} times [{:.3}, {:.3}]", ratio.value, ratio.low, ratio.high)),
             more.value,
             server.value,
             server.value * hertz / 1e9,
-            if holds { "" } else { "; the control does not hold, so this machine was too busy to say" },
         ));
     }
     let cost = |part| -> Vec<f64> {

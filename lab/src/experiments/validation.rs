@@ -1,8 +1,6 @@
 //! The live engine next to the model: real kernels and real stacks at a handful of points, the same flows with the
 //! same losses. Shared by the experiments that compare handshakes over links.
 
-mod agreement;
-
 use std::time::Duration;
 
 use rand::SeedableRng;
@@ -10,12 +8,12 @@ use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 
-use self::agreement::{Agreement, times};
 use crate::error::LabError;
 use crate::experiments::play::{self, Contender, share};
 use crate::experiments::tables::{place_words, short};
 use crate::link::{Link, Outcome, Transfer};
 use crate::live::{self, Live, Proof};
+use crate::model::validation::agreement::{Agreement, times};
 use crate::model::{self, Profile};
 use crate::plan::live_cost;
 use crate::result::{Axis, Chart, Marks, Series, Table};

@@ -5,6 +5,7 @@
 //! leaves a window of one packet, and the client's probe is patient. docs/lab-model.md says how that was decided. No
 //! property of the default profile comes from them.
 
+pub mod agreement;
 mod live;
 mod paquin;
 
@@ -49,6 +50,9 @@ impl Comparison {
 
     /// A sentence for a report.
     pub fn sentence(&self) -> String {
+        if self.compared == 0 {
+            return "no verdict on any figure".to_owned();
+        }
         format!(
             "{} of {} figures strictly within, {} at a jump, {} beyond",
             self.within,

@@ -9,18 +9,16 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use super::agreement::{Agreement, LEAST_FLOWS, LIMITS_PERCENT, times};
 use super::{Comparison, keep, percent, rounded};
 use crate::error::LabError;
-use crate::link::{Link, Outcome, Transfer};
+use crate::link::{Link, Transfer};
 use crate::live::{Live, available};
 use crate::model::{PROFILES, connections};
 use crate::result::{Table, Value};
 use crate::run::Settings;
 use crate::statistics::{mean, quantile, quantile_of, sorted};
 use crate::trace::{Side, Step, Trace};
-
-/// Limits for means and 95th percentiles, in per cent.
-const LIMITS_PERCENT: [f64; 2] = [10.0, 8.0];
 
 /// A point: round-trip time in milliseconds, loss, index of the trace.
 const POINTS: &[(u64, f64, usize)] = &[
@@ -41,14 +39,15 @@ const TRACES: &[(&str, [u32; 3])] = &[
     ("hybrid, ML-DSA-65 x2", [1_402, 15_600, 74]),
 ];
 
-/// The comparison; has the same requirements as the live engine. The short form makes fewer connections.
+/// The comparison; has the same requirements as the live engine. The short form makes too few connections for a verdict
+/// ([`Agreement::refusal`]) and only reports the differences.
 pub fn against_live(
     settings: &Settings,
     stop: &AtomicBool,
     short: bool,
 ) -> Result<Comparison, LabError> {
     available()?;
-    let count = if short { 60 } else { 500 };
+    let count = if short { 60 } else { LEAST_FLOWS as u64 };
     let profile = PROFILES.first().ok_or_else(|| LabError::failed("no profile"))?;
     let seed = settings.seed;
     let nothing = Transfer { request: 0, body: 0 };
@@ -68,7 +67,7 @@ pub fn against_live(
         calibrated.push(((*rtt_ms, *which), quantile_of(&real, 0.5) - calm));
     }
     let mut rows = Vec::new();
-    let mut within = 0;
+    let (mut compared, mut within, mut refused) = (0, 0, Vec::new());
     for (rtt_ms, loss, which) in POINTS {
         if stop.load(Ordering::Relaxed) {
             return Err(LabError::Interrupted);
@@ -78,7 +77,9 @@ pub fn against_live(
         let rtt = Duration::from_millis(*rtt_ms);
         let link = Link::new(rtt, *loss);
         let engine = over(&mut live, settings, &link, stop)?;
-        let real = times(&engine.play(&trace, nothing, 0, count)?);
+        let outcomes = engine.play(&trace, nothing, 0, count)?;
+        let late = outcomes.iter().filter(|outcome| outcome.late > 0).count();
+        let real = times(&outcomes);
         let model = times(&connections(profile, &link, &trace, nothing, seed, count));
         let overhead = calibrated
             .iter()
@@ -90,10 +91,16 @@ pub fn against_live(
             ("mean", mean(&model), mean(&real)),
             ("p95", quantile(&model, 0.95), quantile(&real, 0.95)),
         ];
+        let [mean_percent, p95_percent] = figures.map(|(_, ours, theirs)| percent(ours, theirs));
+        let flows = outcomes.len();
+        let refusal = Agreement { loss: *loss, flows, late, mean_percent, p95_percent }.refusal();
+        refused.extend(refusal.as_ref().map(|reason| format!("RTT {rtt_ms} ms: {reason}")));
         for ((figure, ours, theirs), limit) in figures.into_iter().zip(LIMITS_PERCENT) {
             let difference = percent(ours, theirs);
             let met = difference.abs() <= limit;
-            within += usize::from(met);
+            compared += usize::from(refusal.is_none());
+            within += usize::from(refusal.is_none() && met);
+            let judged = if met { "within" } else { "beyond" };
             rows.push(vec![
                 Value::from(*name),
                 (rtt.as_secs_f64() * 1e3).into(),
@@ -103,11 +110,10 @@ pub fn against_live(
                 rounded(ours).into(),
                 rounded(difference).into(),
                 rounded(overhead).into(),
-                if met { "within" } else { "beyond" }.into(),
+                refusal.as_deref().unwrap_or(judged).into(),
             ]);
         }
     }
-    let compared = rows.len();
     let table = Table {
         name: "model-against-live".into(),
         title: "The model against real TCP over the emulated link".into(),
@@ -139,7 +145,7 @@ pub fn against_live(
         at_jump: 0,
         needed: 1.0,
         limits: "all means within 10 %, all 95th percentiles within 8 %".into(),
-        beside: Vec::new(),
+        beside: if refused.is_empty() { refused } else { vec![refused.join("; ")] },
     })
 }
 
@@ -163,12 +169,6 @@ fn over<'a, 'b>(
 const CALIBRATION_FLOWS: u64 = 1_000_000;
 /// Connections of the calibration, for each round-trip time and trace.
 const CALIBRATION: u64 = 21;
-
-/// Times from the SYN to the end of the handshake, in milliseconds.
-#[expect(clippy::cast_precision_loss, reason = "nanoseconds of an hour at most")]
-fn times(outcomes: &[Outcome]) -> Vec<f64> {
-    outcomes.iter().map(|outcome| outcome.handshake_ns as f64 / 1e6).collect()
-}
 
 fn played([hello, flight, finished]: [u32; 3]) -> Trace {
     let step = |from, bytes, cpu_ns| Step { from, bytes, cpu_ns };

@@ -3,35 +3,34 @@
 //! By intention to treat: every flow that was begun counts, also one that the emulation itself delayed. Late flows are
 //! those with many packets and many losses, so that leaving them out leaves the survivors, which lost nothing.
 
-use crate::experiments::play::{milliseconds, share};
 use crate::link::{ClockStart, Outcome};
 use crate::statistics::{mean, quantile_of};
 
 /// Least number of flows at a point with loss: with fewer, a 95th percentile is that of a handful of losses.
-pub(super) const LEAST_FLOWS: usize = 1000;
+pub const LEAST_FLOWS: usize = 1000;
 /// Largest share of flows with a late packet. With more of them the machine was too busy to say what the network does.
 const MOST_LATE: f64 = 0.1;
 /// Largest difference of the means, and of the 95th percentiles, in per cent.
-const LIMITS_PERCENT: [f64; 2] = [10.0, 8.0];
+pub(super) const LIMITS_PERCENT: [f64; 2] = [10.0, 8.0];
 
 /// Figures of a point, of all of its flows.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Agreement {
+pub struct Agreement {
     /// Loss in each direction, as a share.
-    pub(super) loss: f64,
+    pub loss: f64,
     /// Flows that were begun.
-    pub(super) flows: usize,
+    pub flows: usize,
     /// Flows of which the emulation delivered a packet late.
-    pub(super) late: usize,
+    pub late: usize,
     /// The model's mean over the live one, less one, in per cent.
-    pub(super) mean_percent: f64,
+    pub mean_percent: f64,
     /// The same for the 95th percentiles.
-    pub(super) p95_percent: f64,
+    pub p95_percent: f64,
 }
 
 impl Agreement {
     /// Compares the same flows, live and in the model.
-    pub(super) fn of(loss: f64, live: &[Outcome], model: &[Outcome]) -> Self {
+    pub fn of(loss: f64, live: &[Outcome], model: &[Outcome]) -> Self {
         let (real, modelled) = (times(live), times(model));
         let off = |of: &dyn Fn(&[f64]) -> f64| 100.0 * (of(&modelled) / of(&real) - 1.0);
         Self {
@@ -44,20 +43,27 @@ impl Agreement {
     }
 
     /// Share of flows with a late packet.
-    pub(super) fn late_share(&self) -> f64 {
-        share(self.late, self.flows)
+    #[expect(clippy::cast_precision_loss, reason = "counts of flows")]
+    pub fn late_share(&self) -> f64 {
+        self.late as f64 / self.flows.max(1) as f64
+    }
+
+    /// Why there is no verdict, if there is none.
+    pub fn refusal(&self) -> Option<String> {
+        if self.flows == 0 || (self.loss > 0.0 && self.flows < LEAST_FLOWS) {
+            let flows = self.flows;
+            return Some(format!("too few flows: no verdict ({flows} of {LEAST_FLOWS})"));
+        }
+        let late = self.late_share();
+        (late > MOST_LATE).then(|| {
+            format!("machine too busy: no verdict ({:.0} % of the flows late)", 100.0 * late)
+        })
     }
 
     /// Whether model and live agree, or why that cannot be said.
-    pub(super) fn verdict(&self) -> String {
-        if self.flows == 0 || (self.loss > 0.0 && self.flows < LEAST_FLOWS) {
-            return format!("too few flows: no verdict ({} of {LEAST_FLOWS})", self.flows);
-        }
-        if self.late_share() > MOST_LATE {
-            return format!(
-                "machine too busy: no verdict ({:.0} % of the flows late)",
-                100.0 * self.late_share()
-            );
+    pub fn verdict(&self) -> String {
+        if let Some(refusal) = self.refusal() {
+            return refusal;
         }
         let [mean, p95] = LIMITS_PERCENT;
         match (self.mean_percent.abs() <= mean, self.p95_percent.abs() <= p95) {
@@ -71,8 +77,9 @@ impl Agreement {
 }
 
 /// Times of all handshakes since the SYN, in milliseconds.
-pub(super) fn times(list: &[Outcome]) -> Vec<f64> {
-    list.iter().map(|outcome| milliseconds(outcome.handshake_from(ClockStart::Syn))).collect()
+#[expect(clippy::cast_precision_loss, reason = "nanoseconds of an hour at most")]
+pub fn times(list: &[Outcome]) -> Vec<f64> {
+    list.iter().map(|outcome| outcome.handshake_from(ClockStart::Syn) as f64 / 1e6).collect()
 }
 
 #[cfg(test)]
