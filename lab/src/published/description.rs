@@ -80,7 +80,9 @@ fn mistakes(description: &str, data: &str) -> Vec<String> {
             rows = rows
                 .iter()
                 .flat_map(|row: &Vec<String>| {
-                    values.iter().map(move |value| [row.as_slice(), &[value.clone()]].concat())
+                    values
+                        .iter()
+                        .map(move |value| [row.as_slice(), std::slice::from_ref(value)].concat())
                 })
                 .collect();
         }

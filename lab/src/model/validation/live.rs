@@ -94,7 +94,12 @@ pub fn against_live(
         let [mean_percent, p95_percent] = figures.map(|(_, ours, theirs)| percent(ours, theirs));
         let flows = outcomes.len();
         let refusal = Agreement { loss: *loss, flows, late, mean_percent, p95_percent }.refusal();
-        refused.extend(refusal.as_ref().map(|reason| format!("RTT {rtt_ms} ms: {reason}")));
+        refused.extend(refusal.as_ref().map(|reason| {
+            format!(
+                "RTT {rtt_ms} ms, {} % loss: mean {mean_percent:+.1} %, p95 {p95_percent:+.1} %, {reason}",
+                loss * 100.0
+            )
+        }));
         for ((figure, ours, theirs), limit) in figures.into_iter().zip(LIMITS_PERCENT) {
             let difference = percent(ours, theirs);
             let met = difference.abs() <= limit;
