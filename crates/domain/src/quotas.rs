@@ -308,8 +308,10 @@ mod tests {
 
     #[test]
     fn what_is_counted_has_a_quota_and_the_other_way_round() {
-        let counted: Vec<_> =
-            KINDS.iter().filter(|row| row.counted > 0).map(|row| row.key).collect();
+        // Events wait for a target of the operator's, not for an account.
+        let by_target = crate::events::outbox::PREFIX;
+        let counted = KINDS.iter().filter(|row| row.counted > 0).map(|row| row.key);
+        let counted: Vec<_> = counted.filter(|key| *key != by_target).collect();
         let mut limited: Vec<_> =
             QUOTAS.iter().map(|quota| quota.kind).filter(|kind| !kind.is_empty()).collect();
         limited.sort_unstable();

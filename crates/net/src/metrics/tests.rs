@@ -158,6 +158,9 @@ fn the_documentation_names_what_there_is() {
     let metrics = Arc::new(Metrics::new());
     metrics.watch_ledger(|| 0);
     metrics.watch_backups(|| 0);
+    let events = EventCounts::new(Some(&metrics));
+    events.delivered("a");
+    events.waiting("a", 1);
     metrics.handshake(&handshake(1, "a", served("X25519MLKEM768", "ecdsa-p256")));
     metrics.request(Some("kms"), Some("Sign"), 200, Duration::ZERO);
     Tally::new(Some(metrics.clone()), "a").count(Limit::Bodies, Action::Refused);
