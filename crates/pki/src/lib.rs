@@ -21,6 +21,7 @@ pub mod path;
 pub mod pattern;
 pub mod pem;
 pub mod public_key;
+pub mod signing_policy;
 pub mod strict_der;
 pub mod templates;
 pub mod time;

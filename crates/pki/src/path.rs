@@ -1,5 +1,7 @@
 //! The certificate path of a code signer: [`crate::validate`] for the path, and the leaf's own rules.
 
+use const_oid::ObjectIdentifier;
+
 use crate::certificate::Certificate;
 use crate::crl::Crl;
 use crate::ocsp::Response;
@@ -52,6 +54,14 @@ pub enum PathError {
     /// Key usage or extended key usage forbid code signing.
     #[error("the certificate is not for code signing: {0}")]
     Purpose(String),
+    /// Key usage or extended key usage forbid the purpose that a signing policy names.
+    #[error("the certificate is not for {purpose}: {reason}")]
+    OtherPurpose {
+        /// Name of the extended key usage.
+        purpose: String,
+        /// What is missing.
+        reason: String,
+    },
     /// The signer's certificate or a CA's was revoked, in a way that refuses the signature.
     #[error("{0}")]
     Revoked(String),
@@ -80,6 +90,8 @@ pub struct Chain {
 pub struct SignerCheck<'a> {
     /// Time of the signature, seconds since 1970.
     pub at: i64,
+    /// What the certificate must be for (extended key usage).
+    pub purpose: ObjectIdentifier,
     /// How that time is known.
     pub signature: SignatureTime,
     /// Whether revocation is checked.
@@ -99,6 +111,7 @@ pub fn verify_code_signing(
 ) -> Result<(), PathError> {
     let check = SignerCheck {
         at,
+        purpose: CODE_SIGNING,
         signature: SignatureTime { is_trusted: true, now: at },
         revocation: Revocation::Off,
         crls: &[],
@@ -107,7 +120,7 @@ pub fn verify_code_signing(
     verify_signer(leaf, intermediates, roots, &check).map(|_| ())
 }
 
-/// Checks that `leaf` could sign code under one of `roots` (DER).
+/// Checks that `leaf` could sign code, or for the other purpose of `check`, under one of `roots` (DER).
 pub fn verify_signer(
     leaf: &Certificate,
     intermediates: &[Vec<u8>],
@@ -119,7 +132,8 @@ pub fn verify_signer(
         .map(|der| Certificate::parse(der))
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| PathError::TrustStore(error.to_string()))?;
-    check_code_signing(leaf, &roots)?;
+    check_leaf(leaf, check.purpose)?;
+    check_roots(&roots)?;
     let intermediates: Vec<_> = intermediates
         .iter()
         .take(MAX_INTERMEDIATES)
@@ -132,13 +146,13 @@ pub fn verify_signer(
         ocsp: check.ocsp,
     };
     let options = Options {
-        purposes: &[CODE_SIGNING],
+        purposes: &[check.purpose],
         revocation: check.revocation,
         signature: Some(check.signature),
         ..Options::at(check.at)
     };
-    let validated =
-        validate(leaf, &material, &options).map_err(|refusal| explain(refusal, check.at))?;
+    let validated = validate(leaf, &material, &options)
+        .map_err(|refusal| explain(refusal, check.at, check.purpose))?;
     Ok(Chain {
         path: validated.path.into_iter().cloned().collect(),
         standings: validated.standings,
@@ -148,6 +162,10 @@ pub fn verify_signer(
 /// The rules of code signing that are not those of a path: the trust store's and the leaf's.
 pub fn check_code_signing(leaf: &Certificate, roots: &[Certificate]) -> Result<(), PathError> {
     check_code_signing_leaf(leaf)?;
+    check_roots(roots)
+}
+
+fn check_roots(roots: &[Certificate]) -> Result<(), PathError> {
     // A certificate that may not issue cannot be a root, even in a trust store: a leaf that is stored next to its
     // root must not become an authority.
     if !roots.iter().any(Certificate::may_issue) {
@@ -162,7 +180,12 @@ pub const NO_AUTHORITY: &str = "it contains no certificate of a CA";
 /// The leaf's own rules, as in `openssl cms -verify -purpose codesign` (CA/Browser Forum code-signing requirements,
 /// 7.1.2.3): digitalSignature without any CA usage, codeSigning without serverAuth or any.
 pub fn check_code_signing_leaf(leaf: &Certificate) -> Result<(), PathError> {
-    let wrong = |text: &str| Err(PathError::Purpose(text.to_owned()));
+    check_leaf(leaf, CODE_SIGNING)
+}
+
+/// The same rules for another purpose than code signing.
+pub fn check_leaf(leaf: &Certificate, purpose: ObjectIdentifier) -> Result<(), PathError> {
+    let wrong = |text: &str| Err(unsuitable(purpose, text.to_owned()));
     let Some((_, usage)) = leaf.key_usage() else {
         return wrong("it has no key usage");
     };
@@ -178,8 +201,8 @@ pub fn check_code_signing_leaf(leaf: &Certificate) -> Result<(), PathError> {
     let Some((_, purposes)) = leaf.extended_key_usage() else {
         return wrong("it has no extended key usage");
     };
-    if !purposes.contains(&CODE_SIGNING) {
-        return wrong("its extended key usage lacks codeSigning");
+    if !purposes.contains(&purpose) {
+        return wrong(&format!("its extended key usage lacks {}", purpose_name(purpose)));
     }
     if purposes.contains(&SERVER_AUTH)
         || purposes.contains(&const_oid::db::rfc5280::ANY_EXTENDED_KEY_USAGE)
@@ -189,7 +212,22 @@ pub fn check_code_signing_leaf(leaf: &Certificate) -> Result<(), PathError> {
     Ok(())
 }
 
-fn explain(refusal: Refusal, at: i64) -> PathError {
+fn unsuitable(purpose: ObjectIdentifier, text: String) -> PathError {
+    if purpose == CODE_SIGNING {
+        return PathError::Purpose(text);
+    }
+    PathError::OtherPurpose { purpose: purpose_name(purpose), reason: text }
+}
+
+/// Name of an extended key usage in RFCs, or its OID.
+pub fn purpose_name(purpose: ObjectIdentifier) -> String {
+    if purpose == CODE_SIGNING {
+        return "codeSigning".into();
+    }
+    crate::oid_name(purpose).map_or_else(|| purpose.to_string(), str::to_owned)
+}
+
+fn explain(refusal: Refusal, at: i64, purpose: ObjectIdentifier) -> PathError {
     match refusal.rule {
         Rule::Expired(not_after) => PathError::Expired {
             subject: refusal.subject,
@@ -205,9 +243,10 @@ fn explain(refusal: Refusal, at: i64) -> PathError {
             PathError::UnknownIssuer { subject: refusal.subject, issuer }
         }
         Rule::Signature => PathError::Signature,
-        Rule::Purpose(_) => {
-            PathError::Purpose("a CA in the chain does not allow codeSigning".into())
-        }
+        Rule::Purpose(_) => unsuitable(
+            purpose,
+            format!("a CA in the chain does not allow {}", purpose_name(purpose)),
+        ),
         Rule::RevokedSigner(_) | Rule::Revoked { .. } => PathError::Revoked(refusal.to_string()),
         Rule::RevocationUnknown(_) => PathError::RevocationUnknown(refusal.to_string()),
         _ => PathError::Rule(refusal.to_string()),

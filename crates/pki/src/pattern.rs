@@ -57,6 +57,11 @@ impl Pattern {
         Ok(Self { text: text.to_owned(), parts, is_of_name: !text.contains('/') })
     }
 
+    /// The same for text that is no path, such as a URL: all of it is compared.
+    pub fn of_text(text: &str) -> Result<Self, String> {
+        Ok(Self { is_of_name: false, ..Self::parse(text)? })
+    }
+
     /// The pattern as it was written.
     pub fn as_str(&self) -> &str {
         &self.text

@@ -17,8 +17,8 @@ const FILE: &[u8] = b"the file to be signed";
 
 /// Signers with their own CAs.
 pub struct World {
-    roots: Vec<Vec<u8>>,
-    subordinates: Vec<Vec<u8>>,
+    pub roots: Vec<Vec<u8>>,
+    pub subordinates: Vec<Vec<u8>>,
     pub signers: Vec<Party>,
 }
 

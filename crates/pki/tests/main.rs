@@ -26,6 +26,7 @@ mod ocsp;
 mod pkits;
 mod private_keys;
 mod requests;
+mod signing_policy;
 mod strict;
 mod validate;
 mod vectors;

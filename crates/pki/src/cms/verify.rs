@@ -25,6 +25,7 @@ use crate::crl::Crl;
 use crate::ocsp::Response;
 use crate::path::{Chain, PathError, SignerCheck, verify_signer};
 use crate::pem;
+use crate::templates::CODE_SIGNING;
 use crate::time::{rfc3339, unix_time};
 use crate::validate::{Proof, Revocation, SignatureTime, Standing};
 
@@ -141,6 +142,8 @@ impl TimeSource {
 pub struct Verifier<'a> {
     /// Trusted roots, in DER.
     pub roots: &'a [Vec<u8>],
+    /// What the signers' certificates must be for (extended key usage); code signing if there is none.
+    pub purpose: Option<ObjectIdentifier>,
     /// Certificates of signers and CAs that the message may lack, in DER.
     pub certificates: &'a [Vec<u8>],
     /// The verifier's clock, seconds since 1970.
@@ -192,6 +195,19 @@ pub struct Signer {
     pub chain: Vec<Certificate>,
     /// Revocation of each certificate below the root; empty if it was not checked.
     pub statuses: Vec<Status>,
+}
+
+/// A signer whose signature is right. Whether its certificate can be trusted is another question.
+#[derive(Debug, Clone)]
+pub struct Authentic {
+    /// The signer's certificate.
+    pub certificate: Certificate,
+    /// Algorithm of the signature.
+    pub algorithm: &'static SignatureAlgorithm,
+    /// Digest over the file.
+    pub digest: &'static Digest,
+    /// Claimed time of signing, seconds since 1970.
+    pub signing_time: Option<i64>,
 }
 
 /// A parsed CMS message, not verified yet.
@@ -277,9 +293,19 @@ impl SignedMessage {
         file_digests: &[Vec<u8>],
         verifier: &Verifier<'_>,
     ) -> Result<Vec<Signer>, VerifyError> {
+        let authentic = self.authenticate(file_digests, verifier.certificates)?;
+        authentic.iter().map(|signer| self.trust(signer, verifier)).collect()
+    }
+
+    /// The part of [`SignedMessage::verify`] that needs no trust: every signature belongs to the certificate that its
+    /// signer names and to the file, and none is missing. Says nothing about whose certificates they are.
+    pub fn authenticate(
+        &self,
+        file_digests: &[Vec<u8>],
+        certificates: &[Vec<u8>],
+    ) -> Result<Vec<Authentic>, VerifyError> {
         let algorithms = self.digests()?;
-        let certificates: Vec<_> =
-            self.certificates.iter().chain(verifier.certificates).cloned().collect();
+        let certificates: Vec<_> = self.certificates.iter().chain(certificates).cloned().collect();
         let own = |signer: &SignerInfo| {
             signer.certificate_among(&certificates).ok().map(|found| found.der().to_vec())
         };
@@ -290,8 +316,6 @@ impl SignedMessage {
                 VerifyError::SignerMissing { algorithm: crate::describe::algorithm_name(oid) }
             }
         })?;
-        let crls = joined(&self.embedded.crls, verifier.crls);
-        let ocsp = joined(&self.embedded.ocsp, verifier.ocsp);
         let mut out = Vec::with_capacity(self.signers.len());
         for signer in &self.signers {
             let digest = digest_row(&signer.digest_algorithm)?;
@@ -308,40 +332,41 @@ impl SignedMessage {
             let certificate = signer.certificate_among(&certificates)?;
             let (algorithm, signing_time) =
                 signer.verify(&certificate, self.content_type, digest, file_digest)?;
-            let time = verifier.time_of(signing_time)?;
-            let check = SignerCheck {
-                at: time.at,
-                signature: SignatureTime {
-                    is_trusted: time.source.is_trusted(),
-                    now: verifier.now,
-                },
-                revocation: verifier.revocation,
-                crls: &crls,
-                ocsp: &ocsp,
-            };
-            let Chain { path, standings } =
-                verify_signer(&certificate, &certificates, verifier.roots, &check)?;
-            let statuses = path
-                .iter()
-                .zip(standings)
-                .map(|(certificate, standing)| Status {
-                    certificate: certificate.clone(),
-                    evidence: self.evidence(&standing),
-                    standing,
-                })
-                .collect();
-            let chain = path;
-            out.push(Signer {
-                certificate,
-                algorithm,
-                digest,
-                signing_time,
-                time,
-                chain,
-                statuses,
-            });
+            out.push(Authentic { certificate, algorithm, digest, signing_time });
         }
         Ok(out)
+    }
+
+    /// The other part: the signer's chain, its revocation, and what its certificate is for.
+    pub fn trust(
+        &self,
+        signer: &Authentic,
+        verifier: &Verifier<'_>,
+    ) -> Result<Signer, VerifyError> {
+        let Authentic { certificate, algorithm, digest, signing_time } = signer.clone();
+        let certificates: Vec<_> =
+            self.certificates.iter().chain(verifier.certificates).cloned().collect();
+        let time = verifier.time_of(signing_time)?;
+        let check = SignerCheck {
+            at: time.at,
+            purpose: verifier.purpose.unwrap_or(CODE_SIGNING),
+            signature: SignatureTime { is_trusted: time.source.is_trusted(), now: verifier.now },
+            revocation: verifier.revocation,
+            crls: &joined(&self.embedded.crls, verifier.crls),
+            ocsp: &joined(&self.embedded.ocsp, verifier.ocsp),
+        };
+        let Chain { path: chain, standings } =
+            verify_signer(&certificate, &certificates, verifier.roots, &check)?;
+        let statuses = chain
+            .iter()
+            .zip(standings)
+            .map(|(certificate, standing)| Status {
+                certificate: certificate.clone(),
+                evidence: self.evidence(&standing),
+                standing,
+            })
+            .collect();
+        Ok(Signer { certificate, algorithm, digest, signing_time, time, chain, statuses })
     }
 
     /// Where the evidence was: the message's own comes first among what is checked.
@@ -383,8 +408,8 @@ impl SignedMessage {
 }
 
 impl Verifier<'_> {
-    /// The time for which a signer's chain is checked.
-    fn time_of(&self, signing_time: Option<i64>) -> Result<Time, VerifyError> {
+    /// The time for which a signer's chain is checked, given its claim.
+    pub fn time_of(&self, signing_time: Option<i64>) -> Result<Time, VerifyError> {
         if let Some(time) = &self.time {
             return Ok(time.clone());
         }

@@ -1,0 +1,404 @@
+//! Reads policies in TOML.
+
+use const_oid::ObjectIdentifier;
+use toml::{Table, Value};
+
+use super::algorithms::{AnyOf, vocabulary};
+use super::names::{NamePattern, SubjectPattern};
+use super::rule::{Phase, Policy, Rule, VALIDITIES, Validity};
+use crate::pattern::Pattern;
+use crate::templates::CODE_SIGNING;
+use crate::time::from_rfc3339;
+use crate::validate::Revocation;
+
+/// Longest policy, in bytes.
+pub const MAX_LEN: usize = 1 << 20;
+/// Most rules.
+pub const MAX_RULES: usize = 256;
+/// Most values of one key.
+pub const MAX_VALUES: usize = 256;
+/// Most signers that a rule can ask for together.
+pub const MAX_TOGETHER: usize = 4;
+
+/// Keys of a policy.
+const KEYS: &[&str] = &["rule"];
+
+/// Keys of a rule.
+const RULE_KEYS: &[&str] = &[
+    "name",
+    "files",
+    "trust",
+    "certificates",
+    "public_keys",
+    "subject",
+    "san",
+    "eku",
+    "algorithms",
+    "ca_algorithms",
+    "revocation",
+    "validity",
+    "timestamp",
+    "not_before",
+    "until",
+];
+
+const REVOCATIONS: &[(&str, Revocation)] = &[
+    ("required", Revocation::Required),
+    ("if-available", Revocation::IfPresent),
+    ("off", Revocation::Off),
+];
+
+/// Names of extended key usages. Document signing: RFC 9336.
+const PURPOSES: &[(&str, ObjectIdentifier)] = &[
+    ("code-signing", CODE_SIGNING),
+    ("document-signing", ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.36")),
+];
+
+/// Why a policy cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct FileError {
+    /// What is wrong, and where.
+    pub message: String,
+    /// A word that is unknown.
+    pub unknown: Option<String>,
+    /// The words that are possible in its place.
+    pub possible: Vec<&'static str>,
+    /// What to do, if it is something else than to correct a word.
+    pub hint: Option<String>,
+}
+
+impl FileError {
+    fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), unknown: None, possible: Vec::new(), hint: None }
+    }
+
+    fn unknown(message: String, word: &str, possible: Vec<&'static str>) -> Self {
+        Self { unknown: Some(word.to_owned()), possible, ..Self::new(message) }
+    }
+
+    fn hint(mut self, hint: &str) -> Self {
+        self.hint = Some(hint.to_owned());
+        self
+    }
+}
+
+/// Parses a policy; `name` is for people.
+pub fn parse(name: &str, text: &str) -> Result<Policy, FileError> {
+    if text.len() > MAX_LEN {
+        return Err(FileError::new(format!("it is longer than {MAX_LEN} bytes")));
+    }
+    let table: Table = text
+        .parse()
+        .map_err(|error: toml::de::Error| FileError::new(error.to_string().trim_end()))?;
+    known(&table, KEYS, "a policy")?;
+    let no_rule = || {
+        FileError::new("there is no rule in it").hint(
+            "each rule is a table [[rule]] with files, and with trust, certificates or public_keys",
+        )
+    };
+    let rules = match table.get("rule") {
+        Some(Value::Array(rules)) if !rules.is_empty() => rules,
+        _ => return Err(no_rule()),
+    };
+    if rules.len() > MAX_RULES {
+        return Err(FileError::new(format!("it has more than {MAX_RULES} rules")));
+    }
+    let mut out: Vec<Rule> = Vec::new();
+    for (index, value) in rules.iter().enumerate() {
+        let table = value.as_table().ok_or_else(no_rule)?;
+        let rule = rule(index, table)?;
+        if out.iter().any(|known| known.name == rule.name) {
+            return Err(FileError::new(format!("two rules have the name \"{}\"", rule.name)));
+        }
+        out.push(rule);
+    }
+    Ok(Policy { name: name.to_owned(), rules: out })
+}
+
+fn known(table: &Table, keys: &[&'static str], what: &str) -> Result<(), FileError> {
+    match table.keys().find(|key| !keys.contains(&key.as_str())) {
+        Some(key) => {
+            Err(FileError::unknown(format!("{what} has no key {key}"), key, keys.to_vec()))
+        }
+        None => Ok(()),
+    }
+}
+
+/// A rule that is being read.
+struct Reader<'a> {
+    table: &'a Table,
+    name: String,
+}
+
+fn rule(index: usize, table: &Table) -> Result<Rule, FileError> {
+    let name = match table.get("name") {
+        None => format!("rule {}", index + 1),
+        Some(Value::String(text)) if !text.is_empty() && text.len() <= 128 => text.clone(),
+        Some(_) => return Err(FileError::new("the name of a rule is a text of 1 to 128 bytes")),
+    };
+    let reader = Reader { table, name: name.clone() };
+    known(table, RULE_KEYS, &format!("rule \"{name}\""))?;
+    reader.no_timestamp()?;
+    let files = reader.parsed("files", Pattern::parse)?;
+    if files.is_empty() {
+        return Err(reader
+            .wrong("files", "it is missing")
+            .hint("name files: files = [\"*.tar.gz\"]"));
+    }
+    let rule = Rule {
+        files,
+        trust: reader.texts("trust")?,
+        roots: Vec::new(),
+        certificates: reader.parsed("certificates", sha256)?,
+        public_keys: reader.parsed("public_keys", sha256)?,
+        subjects: reader.parsed("subject", SubjectPattern::parse)?,
+        names: reader.parsed("san", NamePattern::parse)?,
+        purpose: reader.purpose()?,
+        phases: vec![Phase {
+            from: i64::MIN,
+            all_of: reader.algorithms()?,
+            authorities: reader.one_of("ca_algorithms")?,
+            digests: Vec::new(),
+            deprecated: Vec::new(),
+        }],
+        revocation: reader.word("revocation", REVOCATIONS)?,
+        validity: reader.word("validity", VALIDITIES)?.unwrap_or(Validity::SigningTime),
+        not_before: reader.date("not_before", "T00:00:00Z")?,
+        until: reader.date("until", "T23:59:59Z")?,
+        name,
+    };
+    if rule.trust.is_empty() && rule.has_pins() && rule.revocation == Some(Revocation::Required) {
+        return Err(reader
+            .wrong(
+                "revocation",
+                "it cannot be required without a root, whose CAs say what is revoked",
+            )
+            .hint("name the root of the pinned certificates with trust"));
+    }
+    if rule.not_before.zip(rule.until).is_some_and(|(first, last)| first > last) {
+        return Err(reader.wrong("until", "it is before not_before"));
+    }
+    Ok(rule)
+}
+
+impl Reader<'_> {
+    fn wrong(&self, key: &str, reason: &str) -> FileError {
+        FileError::new(format!("rule \"{}\": {key}: {reason}", self.name))
+    }
+
+    /// A text or a list of texts.
+    fn texts(&self, key: &str) -> Result<Vec<String>, FileError> {
+        let wrong = || self.wrong(key, "it is a text, or a list of 1 to 256 texts");
+        match self.table.get(key) {
+            None => Ok(Vec::new()),
+            Some(value) => texts(value).ok_or_else(wrong),
+        }
+    }
+
+    fn parsed<T>(
+        &self,
+        key: &str,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<Vec<T>, FileError> {
+        let one = |text: &String| {
+            parse(text).map_err(|reason| self.wrong(key, &format!("\"{}\": {reason}", short(text))))
+        };
+        self.texts(key)?.iter().map(one).collect()
+    }
+
+    fn word<T: Copy>(
+        &self,
+        key: &str,
+        words: &[(&'static str, T)],
+    ) -> Result<Option<T>, FileError> {
+        let Some(value) = self.table.get(key) else { return Ok(None) };
+        let text = value.as_str().ok_or_else(|| self.wrong(key, "it is a text"))?;
+        match words.iter().find(|(word, _)| *word == text) {
+            Some((_, meaning)) => Ok(Some(*meaning)),
+            None => {
+                let message = self.wrong(key, &format!("\"{}\" is not known", short(text))).message;
+                let words = words.iter().map(|(word, _)| *word).collect();
+                Err(FileError::unknown(message, text, words))
+            }
+        }
+    }
+
+    fn purpose(&self) -> Result<ObjectIdentifier, FileError> {
+        let text = self.table.get("eku").and_then(Value::as_str);
+        if let Some(oid) = text.and_then(|text| ObjectIdentifier::new(text).ok()) {
+            return Ok(oid);
+        }
+        Ok(self.word("eku", PURPOSES)?.unwrap_or(CODE_SIGNING))
+    }
+
+    /// No tokens exist yet: a rule that asks for one would refuse everything, or worse, nothing.
+    fn no_timestamp(&self) -> Result<(), FileError> {
+        let words = [("required", true), ("off", false)];
+        match self.word("timestamp", &words)? {
+            Some(true) => Err(self
+                .wrong("timestamp", "timestamps are not offered yet: no signature has a token that proves its time")
+                .hint("leave timestamp out, and use validity = \"trusted-time\" with --at TIME if you know a time")),
+            Some(false) | None => Ok(()),
+        }
+    }
+
+    fn terms(&self, key: &str, value: &Value) -> Result<AnyOf, FileError> {
+        let list = texts(value).ok_or_else(|| {
+            self.wrong(
+                key,
+                "it is a text, a list of texts, or { all_of = [...] } of 1 to 4 of these",
+            )
+        })?;
+        AnyOf::parse(list.iter().map(String::as_str)).map_err(|term| {
+            let reason = format!("\"{}\" is no algorithm", short(&term));
+            let name = term.trim().trim_end_matches(" or better").to_owned();
+            FileError::unknown(self.wrong(key, &reason).message, &name, vocabulary().collect())
+        })
+    }
+
+    fn one_of(&self, key: &str) -> Result<Option<AnyOf>, FileError> {
+        self.table.get(key).map(|value| self.terms(key, value)).transpose()
+    }
+
+    fn algorithms(&self) -> Result<Vec<AnyOf>, FileError> {
+        let key = "algorithms";
+        let Some(Value::Table(table)) = self.table.get(key) else {
+            return Ok(vec![self.one_of(key)?.unwrap_or_else(AnyOf::any)]);
+        };
+        known(table, &["all_of"], &format!("rule \"{}\": {key}", self.name))?;
+        match table.get("all_of") {
+            Some(Value::Array(list)) if (1..=MAX_TOGETHER).contains(&list.len()) => {
+                list.iter().map(|value| self.terms(key, value)).collect()
+            }
+            _ => Err(self.wrong(key, "all_of is a list of 1 to 4 terms")),
+        }
+    }
+
+    /// A date, of which `whole` is the second that counts, or a time with its offset; as TOML's own type or as text.
+    fn date(&self, key: &str, whole: &str) -> Result<Option<i64>, FileError> {
+        let text = match self.table.get(key) {
+            None => return Ok(None),
+            Some(Value::Datetime(date)) => date.to_string(),
+            Some(Value::String(text)) => text.clone(),
+            Some(_) => String::new(),
+        };
+        let text = if text.len() == 10 { text + whole } else { text };
+        let wrong = || {
+            self.wrong(
+                key,
+                "it is neither a date such as 2026-12-31 nor a time such as 2026-12-31T12:00:00Z",
+            )
+        };
+        from_rfc3339(&text).map(Some).ok_or_else(wrong)
+    }
+}
+
+fn texts(value: &Value) -> Option<Vec<String>> {
+    let list = match value {
+        Value::String(text) => return Some(vec![text.clone()]),
+        Value::Array(list) if (1..=MAX_VALUES).contains(&list.len()) => list,
+        _ => return None,
+    };
+    list.iter().map(|value| value.as_str().map(str::to_owned)).collect()
+}
+
+/// `sha256:` and 64 hexadecimal digits, which may have colons between them.
+fn sha256(text: &str) -> Result<Vec<u8>, String> {
+    let wrong = || "it is sha256: and 64 hexadecimal digits".to_owned();
+    let digits: Vec<u8> = text
+        .strip_prefix("sha256:")
+        .ok_or_else(wrong)?
+        .chars()
+        .filter(|character| *character != ':')
+        .map(|character| character.to_digit(16).and_then(|digit| u8::try_from(digit).ok()))
+        .collect::<Option<_>>()
+        .ok_or_else(wrong)?;
+    if digits.len() != 64 {
+        return Err(wrong());
+    }
+    Ok(digits.chunks(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect())
+}
+
+/// The beginning of a text, for messages.
+fn short(text: &str) -> String {
+    text.chars().take(64).flat_map(char::escape_debug).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may fail")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_has_all_of_its_keys() {
+        let pin = "ab".repeat(32);
+        let text = format!(
+            "[[rule]]\nname = \"releases\"\nfiles = [\"*.tar.gz\", \"dist/**\"]\ntrust = \"root.pem\"\n\
+             certificates = [\"sha256:{pin}\"]\npublic_keys = \"sha256:AB:{}\"\nsubject = \"CN=Release*\"\n\
+             san = \"dns:*.example.com\"\neku = \"document-signing\"\n\
+             algorithms = {{ all_of = [\"classical\", [\"ml-dsa-65\", \"ml-dsa-87\"]] }}\nca_algorithms = \"any\"\n\
+             revocation = \"required\"\nvalidity = \"now\"\ntimestamp = \"off\"\nnot_before = 2026-01-01\n\
+             until = \"2026-12-31\"\n[[rule]]\nfiles = \"*\"\ntrust = \"other\"\n",
+            "ab".repeat(31)
+        );
+        let policy = parse("p", &text).unwrap();
+        let [one, two] = policy.rules.as_slice() else { panic!("two rules") };
+        assert_eq!((one.name.as_str(), two.name.as_str()), ("releases", "rule 2"));
+        assert_eq!(one.certificates, [vec![0xab; 32]]);
+        assert_eq!(one.public_keys, one.certificates);
+        assert_eq!((one.not_before, one.until), (Some(1_767_225_600), Some(1_798_761_599)));
+        assert_eq!(one.phases[0].all_of.len(), 2);
+        assert_eq!(one.phases[0].all_of[1].to_string(), "ml-dsa-65, or ml-dsa-87");
+        assert_eq!((two.purpose, two.validity), (CODE_SIGNING, Validity::SigningTime));
+        assert_eq!((two.revocation, one.revocation), (None, Some(Revocation::Required)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let in_rule = |text: &str| format!("[[rule]]\nfiles = \"*\"\n{text}\n");
+        for (text, reason, unknown) in [
+            (String::new(), "there is no rule", None),
+            ("rule = 1".into(), "there is no rule", None),
+            ("rule = [1]".into(), "there is no rule", None),
+            ("rules = []".into(), "a policy has no key rules", Some("rules")),
+            ("[[rule]]\n".into(), "files: it is missing", None),
+            ("[[rule]]\nfiles = []\n".into(), "files: it is a text", None),
+            (in_rule("algorithm = \"any\""), "has no key algorithm", Some("algorithm")),
+            (in_rule("algorithms = \"ml-dsa-66 or better\""), "is no algorithm", Some("ml-dsa-66")),
+            (in_rule("algorithms = { any_of = [\"any\"] }"), "has no key any_of", Some("any_of")),
+            (in_rule("algorithms = { all_of = [] }"), "all_of is a list", None),
+            (in_rule("algorithms = []"), "it is a text", None),
+            (in_rule("revocation = \"on\""), "\"on\" is not known", Some("on")),
+            (in_rule("revocation = true"), "it is a text", None),
+            (in_rule("eku = \"server\""), "is not known", Some("server")),
+            (in_rule("certificates = \"sha256:00\""), "64 hexadecimal digits", None),
+            (in_rule("public_keys = \"00\""), "64 hexadecimal digits", None),
+            (in_rule("timestamp = \"required\""), "timestamps are not offered yet", None),
+            (in_rule("timestamp = \"maybe\""), "is not known", Some("maybe")),
+            (in_rule("until = 2026-13-01"), "TOML parse error", None),
+            (in_rule("until = 2026-12-31T00:00:00"), "neither a date", None),
+            (in_rule("until = 5"), "neither a date", None),
+            (in_rule("not_before = 2026-02-01\nuntil = 2026-01-01"), "before not_before", None),
+            (in_rule("name = \"\""), "the name of a rule", None),
+            (in_rule("subject = \"Release\""), "a subject has attributes", None),
+            (format!("{0}{0}", in_rule("name = \"a\"")), "two rules have the name", None),
+            (
+                in_rule(&format!(
+                    "certificates = \"sha256:{}\"\nrevocation = \"required\"",
+                    "0".repeat(64)
+                )),
+                "without a root",
+                None,
+            ),
+            ("[[rule]]\nfiles = \"a**b\"\n".into(), "** is a whole part", None),
+            (in_rule("").repeat(MAX_RULES + 1), "more than 256 rules", None),
+            (" ".repeat(MAX_LEN + 1), "longer than", None),
+        ] {
+            let error = parse("p", &text).unwrap_err();
+            assert!(error.message.contains(reason), "{text}: {error}");
+            assert_eq!(error.unknown.as_deref(), unknown, "{text}");
+            assert_eq!(error.unknown.is_none(), error.possible.is_empty(), "{text}");
+        }
+    }
+}

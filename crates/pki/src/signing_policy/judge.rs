@@ -1,0 +1,322 @@
+//! Judges the signers of a file by a rule.
+
+use outlast_crypto::digests::Digest;
+
+use super::algorithms::Algorithm;
+use super::rule::{Phase, Rule, Validity};
+use crate::certificate::Certificate;
+use crate::cms::verify::{
+    Authentic, SignedMessage, Signer, Time, TimeSource, Verifier, VerifyError,
+};
+use crate::crl::Crl;
+use crate::ocsp::Response;
+use crate::path::check_leaf;
+use crate::time::rfc3339;
+use crate::validate::Revocation;
+
+/// What a verifier has besides the policy.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// Roots for rules that name none, in DER.
+    pub roots: &'a [Vec<u8>],
+    /// Certificates that the message may lack, in DER.
+    pub certificates: &'a [Vec<u8>],
+    /// The clock, seconds since 1970.
+    pub now: i64,
+    /// The date by which the rule is read: its phase, and the time of [`Validity::Now`]. Usually `now`.
+    pub as_of: i64,
+    /// A time at which the signature existed for certain.
+    pub trusted: Option<i64>,
+    /// For rules that say nothing about revocation; stricter than a rule, it counts, too.
+    pub revocation: Option<Revocation>,
+    /// CRLs.
+    pub crls: &'a [Crl],
+    /// OCSP responses.
+    pub ocsp: &'a [Response],
+}
+
+/// A signer and whether it counts.
+#[derive(Debug, Clone)]
+pub struct Judged {
+    /// Its signature is right.
+    pub signer: Authentic,
+    /// Its chain, if it is valid.
+    pub verified: Option<Signer>,
+    /// Why it does not count; empty if it counts.
+    pub against: Vec<String>,
+    /// What to think about, although it counts.
+    pub warnings: Vec<String>,
+    /// For which of the phase's requirements.
+    serves: Vec<usize>,
+}
+
+impl Judged {
+    /// Whether it counts.
+    pub fn counts(&self) -> bool {
+        self.against.is_empty()
+    }
+}
+
+/// The outcome for a file.
+#[derive(Debug, Clone)]
+pub struct Verdict {
+    /// All signers.
+    pub signers: Vec<Judged>,
+    /// The requirements that no signer is left for; none if the file is accepted.
+    pub missing: Vec<String>,
+}
+
+impl Verdict {
+    /// Whether those who count are enough.
+    pub fn is_accepted(&self) -> bool {
+        self.missing.is_empty()
+    }
+}
+
+impl Rule {
+    /// Judges a message about a file with these digests, in the order of [`SignedMessage::digests`].
+    ///
+    /// # Errors
+    ///
+    /// A signature is wrong or missing: whoever signed, the message is refused.
+    pub fn judge(
+        &self,
+        message: &SignedMessage,
+        file_digests: &[Vec<u8>],
+        context: &Context<'_>,
+    ) -> Result<Verdict, VerifyError> {
+        let Some(phase) = self.phase(context.as_of) else {
+            return Ok(Verdict {
+                signers: Vec::new(),
+                missing: vec!["a rule with algorithms".into()],
+            });
+        };
+        let signers: Vec<_> = message
+            .authenticate(file_digests, context.certificates)?
+            .into_iter()
+            .map(|signer| self.signer(message, signer, phase, context))
+            .collect();
+        let missing = missing(phase, &signers);
+        Ok(Verdict { signers, missing })
+    }
+
+    /// Judges one signer: everything that the rule asks is asked of it.
+    fn signer(
+        &self,
+        message: &SignedMessage,
+        signer: Authentic,
+        phase: &Phase,
+        context: &Context<'_>,
+    ) -> Judged {
+        let mut against = Vec::new();
+        let certificate = &signer.certificate;
+        if self.has_pins() && !self.is_pinned(certificate) {
+            against.push("the rule names neither its certificate nor its public key".to_owned());
+        }
+        if !self.subjects.is_empty()
+            && !self.subjects.iter().any(|one| one.matches(certificate.subject()))
+        {
+            against.push("its subject is none of the rule".to_owned());
+        }
+        if !self.names.is_empty() && !self.names.iter().any(|one| one.matches(certificate)) {
+            against.push("it has no alternative name of the rule".to_owned());
+        }
+        if !phase.digests.is_empty() && !phase.digests.contains(&signer.digest.name) {
+            against.push(format!("the digest {} is not allowed", signer.digest.name));
+        }
+        let verified = match self.trusted(message, &signer, context) {
+            Ok(verified) => {
+                against.extend(self.out_of_dates(&verified.time));
+                Some(verified)
+            }
+            Err(reason) => {
+                against.push(reason);
+                None
+            }
+        };
+        let algorithm = certificate.public_key().ok().and_then(|spki| Algorithm::of(&spki));
+        let chain = verified.as_ref().map_or(&[][..], |verified| &verified.chain);
+        let authorities = chain.get(1..).unwrap_or_default();
+        let mut serves = Vec::new();
+        let mut unsuited = Vec::new();
+        for (index, wanted) in phase.all_of.iter().enumerate() {
+            let Some(algorithm) = algorithm.filter(|found| wanted.accepts(found)) else {
+                let name = algorithm.map_or("unknown", |found| found.name);
+                unsuited.push(format!("its algorithm {name} is not {wanted}"));
+                continue;
+            };
+            let weak = authorities.iter().find(|authority| {
+                let found = authority.public_key().ok().and_then(|spki| Algorithm::of(&spki));
+                !found.is_some_and(|found| match &phase.authorities {
+                    Some(allowed) => allowed.accepts(found),
+                    None => wanted.suits_authority(found),
+                })
+            });
+            match weak {
+                Some(weak) => unsuited.push(format!(
+                    "the key of its CA \"{}\" is weaker than {algorithm} may have above it",
+                    weak.subject(),
+                    algorithm = algorithm.name
+                )),
+                None => serves.push(index),
+            }
+        }
+        if serves.is_empty() {
+            unsuited.dedup();
+            against.extend(unsuited);
+        }
+        let weak = |found: &&Algorithm| {
+            phase
+                .deprecated
+                .iter()
+                .filter(|(which, _)| which.accepts(found))
+                .map(|(_, text)| (*text).to_owned())
+                .collect()
+        };
+        let warnings = algorithm.as_ref().map(weak).unwrap_or_default();
+        Judged { signer, verified, against, warnings, serves }
+    }
+
+    fn is_pinned(&self, certificate: &Certificate) -> bool {
+        let sha256 = |bytes: &[u8]| Digest::by_name("sha256").map(|row| row.digest(bytes));
+        let among = |list: &[Vec<u8>], bytes: &[u8]| {
+            sha256(bytes).is_some_and(|digest| list.contains(&digest))
+        };
+        among(&self.certificates, certificate.der())
+            || certificate.public_key().is_ok_and(|spki| among(&self.public_keys, &spki))
+    }
+
+    /// The signer's chain; the error says why it is not trusted.
+    fn trusted(
+        &self,
+        message: &SignedMessage,
+        signer: &Authentic,
+        context: &Context<'_>,
+    ) -> Result<Signer, String> {
+        let known = |at| Some(Time { at, source: TimeSource::Verifier });
+        let time = match self.validity {
+            Validity::SigningTime => context.trusted.and_then(known),
+            Validity::Now => known(context.as_of),
+            Validity::TrustedTime => {
+                let at = context.trusted.ok_or(
+                    "only the signer says when it was made, and the rule asks for a trusted time",
+                )?;
+                known(at)
+            }
+        };
+        let revocation = strictest(self.revocation, context.revocation);
+        let verifier = Verifier {
+            roots: if self.needs_roots() { context.roots } else { &self.roots },
+            purpose: Some(self.purpose),
+            certificates: context.certificates,
+            now: context.now,
+            time,
+            revocation,
+            crls: context.crls,
+            ocsp: context.ocsp,
+        };
+        let is_alone = self.trust.is_empty() && self.has_pins();
+        if !is_alone {
+            return message.trust(signer, &verifier).map_err(|error| error.to_string());
+        }
+        if revocation == Revocation::Required {
+            return Err("its revocation cannot be known: the rule names no root for it".into());
+        }
+        if !self.is_pinned(&signer.certificate) {
+            return Err("no root is trusted, only certain certificates or keys".into());
+        }
+        self.alone(signer, &verifier).map_err(|error| error.to_string())
+    }
+
+    /// A pinned certificate without a chain: its own rules alone.
+    fn alone(&self, signer: &Authentic, verifier: &Verifier<'_>) -> Result<Signer, VerifyError> {
+        use crate::path::PathError;
+        let Authentic { certificate, algorithm, digest, signing_time } = signer.clone();
+        check_leaf(&certificate, self.purpose)?;
+        let time = verifier.time_of(signing_time)?;
+        let subject = certificate.subject().to_string();
+        let at = rfc3339(time.at);
+        if time.at < certificate.not_before() {
+            let not_before = rfc3339(certificate.not_before());
+            return Err(PathError::NotYetValid { subject, not_before, at }.into());
+        }
+        if time.at > certificate.not_after() {
+            let not_after = rfc3339(certificate.not_after());
+            return Err(PathError::Expired { subject, not_after, at }.into());
+        }
+        let chain = vec![certificate.clone()];
+        Ok(Signer {
+            certificate,
+            algorithm,
+            digest,
+            signing_time,
+            time,
+            chain,
+            statuses: Vec::new(),
+        })
+    }
+
+    fn out_of_dates(&self, time: &Time) -> Option<String> {
+        let signed = rfc3339(time.at);
+        if let Some(first) = self.not_before.filter(|first| time.at < *first) {
+            return Some(format!(
+                "it signed at {signed}, and the rule begins at {}",
+                rfc3339(first)
+            ));
+        }
+        let last = self.until.filter(|last| time.at > *last)?;
+        Some(format!("it signed at {signed}, and the rule ended at {}", rfc3339(last)))
+    }
+}
+
+/// The stricter of both; revoked certificates are refused if nobody says anything.
+fn strictest(rule: Option<Revocation>, verifier: Option<Revocation>) -> Revocation {
+    let rank = |one: &Revocation| match one {
+        Revocation::Off => 0,
+        Revocation::IfPresent => 1,
+        Revocation::Required => 2,
+    };
+    rule.into_iter().chain(verifier).max_by_key(rank).unwrap_or(Revocation::IfPresent)
+}
+
+/// The requirements that are left if each signer who counts serves one of them, and each key once.
+fn missing(phase: &Phase, signers: &[Judged]) -> Vec<String> {
+    let mut used = Vec::new();
+    let mut best = Vec::new();
+    assign(phase, signers, 0, &mut used, &mut best);
+    let unserved = |index: &usize| !best.iter().any(|(served, _)| served == index);
+    (0..phase.all_of.len())
+        .filter(unserved)
+        .filter_map(|index| phase.all_of.get(index).map(ToString::to_string))
+        .collect()
+}
+
+/// Tries every assignment of signers to requirements from `index` on. There are few of both.
+fn assign(
+    phase: &Phase,
+    signers: &[Judged],
+    index: usize,
+    used: &mut Vec<(usize, usize)>,
+    best: &mut Vec<(usize, usize)>,
+) {
+    if used.len() > best.len() {
+        best.clone_from(used);
+    }
+    if index >= phase.all_of.len() || best.len() == phase.all_of.len() {
+        return;
+    }
+    for (at, judged) in signers.iter().enumerate() {
+        let is_same_key = |other: &(usize, usize)| {
+            signers.get(other.1).is_none_or(|other| {
+                other.signer.certificate.public_key().ok()
+                    == judged.signer.certificate.public_key().ok()
+            })
+        };
+        if judged.counts() && judged.serves.contains(&index) && !used.iter().any(is_same_key) {
+            used.push((index, at));
+            assign(phase, signers, index + 1, used, best);
+            used.pop();
+        }
+    }
+    assign(phase, signers, index + 1, used, best);
+}

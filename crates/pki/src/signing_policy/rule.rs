@@ -1,0 +1,108 @@
+//! A signing policy and its rules.
+
+use const_oid::ObjectIdentifier;
+
+use super::algorithms::AnyOf;
+use super::names::{FileName, NamePattern, SubjectPattern};
+use crate::pattern::Pattern;
+use crate::validate::Revocation;
+
+/// A policy: the first rule that matches a file decides.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    /// Where it comes from: a file, or `builtin:NAME`.
+    pub name: String,
+    /// The rules.
+    pub rules: Vec<Rule>,
+}
+
+/// When a certificate must be valid, and when the signature counts as made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Validity {
+    /// As the signer claims, unless the verifier knows a time.
+    SigningTime,
+    /// At the time of verification.
+    Now,
+    /// At a time that the verifier knows; without one no signer counts.
+    TrustedTime,
+}
+
+/// Names of validities.
+pub const VALIDITIES: &[(&str, Validity)] = &[
+    ("signing-time", Validity::SigningTime),
+    ("now", Validity::Now),
+    ("trusted-time", Validity::TrustedTime),
+];
+
+/// Algorithms from a date on.
+#[derive(Debug, Clone)]
+pub struct Phase {
+    /// First second, since 1970; the first phase begins before everything.
+    pub from: i64,
+    /// Each needs a signer of its own, with a key of its own.
+    pub all_of: Vec<AnyOf>,
+    /// What the keys of the CAs must be; by default as good as the signer must be.
+    pub authorities: Option<AnyOf>,
+    /// Digests that are allowed; all if it is empty.
+    pub digests: Vec<&'static str>,
+    /// Algorithms that still count, each with what to say about it.
+    pub deprecated: Vec<(AnyOf, &'static str)>,
+}
+
+/// Who may sign the files of some patterns.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    /// Name for people.
+    pub name: String,
+    /// Files that it is for.
+    pub files: Vec<Pattern>,
+    /// Files with trusted roots, as the policy names them; whoever reads them fills `roots`.
+    pub trust: Vec<String>,
+    /// Trusted roots, in DER.
+    pub roots: Vec<Vec<u8>>,
+    /// SHA-256 of the certificates (DER) of signers. With `public_keys`, one of both is enough.
+    pub certificates: Vec<Vec<u8>>,
+    /// SHA-256 of the public keys (DER of `SubjectPublicKeyInfo`) of signers.
+    pub public_keys: Vec<Vec<u8>>,
+    /// Subjects of signers: one must match, if there are any.
+    pub subjects: Vec<SubjectPattern>,
+    /// Alternative names of signers: one must match, if there are any.
+    pub names: Vec<NamePattern>,
+    /// Extended key usage.
+    pub purpose: ObjectIdentifier,
+    /// Algorithms, in order of their dates.
+    pub phases: Vec<Phase>,
+    /// How revocation is checked; the verifier decides if the rule does not.
+    pub revocation: Option<Revocation>,
+    /// When the certificate must be valid.
+    pub validity: Validity,
+    /// First second in which a signature may have been made, since 1970.
+    pub not_before: Option<i64>,
+    /// Last second.
+    pub until: Option<i64>,
+}
+
+impl Policy {
+    /// The rule that decides about a file.
+    pub fn rule_for(&self, file: &FileName) -> Option<&Rule> {
+        let matches = |rule: &&Rule| rule.files.iter().any(|files| files.matches(file.as_str()));
+        self.rules.iter().find(matches)
+    }
+}
+
+impl Rule {
+    /// Whether it names signers by their certificates or keys.
+    pub fn has_pins(&self) -> bool {
+        !self.certificates.is_empty() || !self.public_keys.is_empty()
+    }
+
+    /// Whether the verifier's own roots count, because the rule says nothing about trust.
+    pub fn needs_roots(&self) -> bool {
+        self.trust.is_empty() && !self.has_pins()
+    }
+
+    /// The algorithms at a time, in seconds since 1970.
+    pub fn phase(&self, at: i64) -> Option<&Phase> {
+        self.phases.iter().rev().find(|phase| phase.from <= at).or_else(|| self.phases.first())
+    }
+}
