@@ -10,7 +10,7 @@ use crate::cms::verify::{
 };
 use crate::crl::Crl;
 use crate::ocsp::Response;
-use crate::path::check_leaf;
+use crate::path::{PathError, check_leaf};
 use crate::time::rfc3339;
 use crate::validate::Revocation;
 
@@ -116,7 +116,7 @@ impl Rule {
         if !self.subjects.is_empty()
             && !self.subjects.iter().any(|one| one.matches(certificate.subject()))
         {
-            against.push("its subject is none of the rule".to_owned());
+            against.push("its subject is none of the rule's".to_owned());
         }
         if !self.names.is_empty() && !self.names.iter().any(|one| one.matches(certificate)) {
             against.push("it has no alternative name of the rule".to_owned());
@@ -145,18 +145,19 @@ impl Rule {
                 unsuited.push(format!("its algorithm {name} is not {wanted}"));
                 continue;
             };
-            let weak = authorities.iter().find(|authority| {
+            let weak = authorities.iter().find_map(|authority| {
                 let found = authority.public_key().ok().and_then(|spki| Algorithm::of(&spki));
-                !found.is_some_and(|found| match &phase.authorities {
+                let is_enough = found.is_some_and(|found| match &phase.authorities {
                     Some(allowed) => allowed.accepts(found),
                     None => wanted.suits_authority(found),
-                })
+                });
+                (!is_enough).then(|| (authority, found.map_or("unknown", |found| found.name)))
             });
             match weak {
-                Some(weak) => unsuited.push(format!(
-                    "the key of its CA \"{}\" is weaker than {algorithm} may have above it",
-                    weak.subject(),
-                    algorithm = algorithm.name
+                Some((authority, key)) => unsuited.push(format!(
+                    "the key of its CA \"{}\", {key}, is not good enough for a signer with {}",
+                    authority.subject(),
+                    algorithm.name
                 )),
                 None => serves.push(index),
             }
@@ -230,7 +231,6 @@ impl Rule {
 
     /// A pinned certificate without a chain: its own rules alone.
     fn alone(&self, signer: &Authentic, verifier: &Verifier<'_>) -> Result<Signer, VerifyError> {
-        use crate::path::PathError;
         let Authentic { certificate, algorithm, digest, signing_time } = signer.clone();
         check_leaf(&certificate, self.purpose)?;
         let time = verifier.time_of(signing_time)?;

@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use super::rule::{Phase, Policy, Rule, Validity};
 use crate::path::purpose_name;
+use crate::pattern::Pattern;
 use crate::time::rfc3339;
 use crate::validate::Revocation;
 
@@ -14,7 +15,7 @@ pub fn explain(policy: &Policy) -> String {
         text.push_str(&format!(
             "\nrule \"{}\", for files {}\n",
             rule.name,
-            listed(rule.files.iter().map(|one| one.as_str()))
+            listed(rule.files.iter().map(Pattern::as_str))
         ));
         for line in lines(rule) {
             text.push_str(&format!("  {line}\n"));
