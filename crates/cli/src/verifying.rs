@@ -6,6 +6,8 @@ use indicatif::ProgressBar;
 use outlast_pki::certificate::Certificate;
 use outlast_pki::cms::verify::{self, SignedMessage, Signer, Time, VerifyError};
 use outlast_pki::path::PathError;
+use outlast_pki::signing_policy::judge::{Context, Judged, Verdict};
+use outlast_pki::signing_policy::rule::Rule;
 use outlast_pki::time::rfc3339;
 use outlast_pki::validate::{Proof, Standing};
 use serde_json::{Value, json};
@@ -24,7 +26,8 @@ pub(crate) struct Verifier {
     pub(crate) now: i64,
     /// When the signatures were made; without a time, the signers' claims count.
     pub(crate) time: Option<Time>,
-    pub(crate) revocation: Check,
+    /// What was asked for; revoked certificates are refused if nothing was.
+    pub(crate) revocation: Option<Check>,
     /// Whether CRLs and OCSP responses are fetched.
     pub(crate) fetch: bool,
     pub(crate) evidence: Evidence,
@@ -38,7 +41,7 @@ impl Verifier {
             extra: Vec::new(),
             now,
             time: None,
-            revocation: Check::Off,
+            revocation: Some(Check::Off),
             fetch: false,
             evidence: Evidence::default(),
         }
@@ -51,34 +54,57 @@ impl Verifier {
         signature: &[u8],
         progress: &ProgressBar,
     ) -> Result<Vec<Signer>, Failure> {
-        let refused = |error: VerifyError| {
-            let failure = Failure::file(path, &error).code(REFUSED);
-            match error {
-                VerifyError::Path(PathError::UnknownIssuer { .. }) => failure.hint(
-                    "give the certificates in between with --certificates, the roots with --trust",
-                ),
-                VerifyError::Path(PathError::RevocationUnknown(_)) => failure.hint(
-                    "give CRLs with --crl or OCSP responses with --ocsp, or fetch them with --fetch",
-                ),
-                _ => failure,
-            }
+        let (message, values) = self.message(path, signature, progress)?;
+        let verifier = verify::Verifier {
+            roots: &self.roots,
+            purpose: None,
+            certificates: &self.extra,
+            now: self.now,
+            time: self.time.clone(),
+            revocation: self.revocation.unwrap_or(Check::IfAvailable).rule(),
+            crls: &self.evidence.crls,
+            ocsp: &self.evidence.ocsp,
         };
-        let message = SignedMessage::parse(signature).map_err(refused)?;
-        let digests = message.digests().map_err(refused)?;
+        message.verify(&values, &verifier).map_err(|error| refused(path, error))
+    }
+
+    /// Judges the signers of a file by a rule, as of a date. Only a message that is wrong in itself is a failure.
+    pub(crate) fn judge(
+        &mut self,
+        rule: &Rule,
+        as_of: i64,
+        path: &Path,
+        signature: &[u8],
+        progress: &ProgressBar,
+    ) -> Result<Verdict, Failure> {
+        let (message, values) = self.message(path, signature, progress)?;
+        let context = Context {
+            roots: &self.roots,
+            certificates: &self.extra,
+            now: self.now,
+            as_of,
+            trusted: self.time.as_ref().map(|time| time.at),
+            revocation: self.revocation.map(Check::rule),
+            crls: &self.evidence.crls,
+            ocsp: &self.evidence.ocsp,
+        };
+        rule.judge(&message, &values, &context).map_err(|error| refused(path, error))
+    }
+
+    /// The message, and the digests of the file that it needs. Fetches evidence if it is asked to.
+    fn message(
+        &mut self,
+        path: &Path,
+        signature: &[u8],
+        progress: &ProgressBar,
+    ) -> Result<(SignedMessage, Vec<Vec<u8>>), Failure> {
+        let message = SignedMessage::parse(signature).map_err(|error| refused(path, error))?;
+        let digests = message.digests().map_err(|error| refused(path, error))?;
         let values = digest::file(path, &digests, progress)?;
         if self.fetch {
             self.fetch(&message)?;
         }
-        let verifier = verify::Verifier {
-            roots: &self.roots,
-            certificates: &self.extra,
-            now: self.now,
-            time: self.time.clone(),
-            revocation: self.revocation.rule(),
-            crls: &self.evidence.crls,
-            ocsp: &self.evidence.ocsp,
-        };
-        message.verify(&values, &verifier).map_err(refused)
+        Ok((message, values))
     }
 
     /// Fetches what the certificates of the signers and their CAs name.
@@ -129,6 +155,29 @@ impl Verifier {
             "chain": chain,
             "revocation": self.revocation_json(signer),
         })
+    }
+
+    /// One signer that a rule has judged, as JSON.
+    pub(crate) fn judged_json(&self, judged: &Judged) -> Value {
+        let signer = &judged.signer;
+        let mut value = match &judged.verified {
+            Some(verified) => self.signer_json(verified),
+            None => json!({
+                "subject": signer.certificate.subject().to_string(),
+                "issuer": signer.certificate.issuer().to_string(),
+                "serial": hex::encode(signer.certificate.serial()),
+                "algorithm": format!("{:?}", signer.algorithm),
+                "digest": signer.digest.name,
+                "signing_time": signer.signing_time.map(rfc3339),
+                "certificate_not_after": rfc3339(signer.certificate.not_after()),
+            }),
+        };
+        if let Value::Object(members) = &mut value {
+            members.insert("counts".into(), json!(judged.counts()));
+            members.insert("against".into(), json!(judged.against));
+            members.insert("warnings".into(), json!(judged.warnings));
+        }
+        value
     }
 
     fn revocation_json(&self, signer: &Signer) -> Value {
@@ -210,6 +259,35 @@ impl Verifier {
             },
         }
     }
+}
+
+fn refused(path: &Path, error: VerifyError) -> Failure {
+    let failure = Failure::file(path, &error).code(REFUSED);
+    match error {
+        VerifyError::Path(PathError::UnknownIssuer { .. }) => failure
+            .hint("give the certificates in between with --certificates, the roots with --trust"),
+        VerifyError::Path(PathError::RevocationUnknown(_)) => failure
+            .hint("give CRLs with --crl or OCSP responses with --ocsp, or fetch them with --fetch"),
+        _ => failure,
+    }
+}
+
+/// The signers of a message that was refused, as they claim to be. Nothing about them is verified.
+pub(crate) fn claimed_json(signature: &[u8]) -> Vec<Value> {
+    let Ok(message) = SignedMessage::parse(signature) else { return Vec::new() };
+    let claims = message.claims();
+    let claim = |claim: &verify::Claim| {
+        json!({
+            "subject": claim.certificate.as_ref().map(|found| found.subject().to_string()),
+            "issuer": claim.certificate.as_ref().map(|found| found.issuer().to_string()),
+            "serial": claim.certificate.as_ref().map(|found| hex::encode(found.serial())),
+            "algorithm": outlast_pki::describe::algorithm_name(claim.signature),
+            "digest": outlast_pki::describe::algorithm_name(claim.digest),
+            "signing_time": claim.signing_time.map(rfc3339),
+            "counts": false,
+        })
+    };
+    claims.iter().map(claim).collect()
 }
 
 /// No status was asked for, or nothing says anything about one.

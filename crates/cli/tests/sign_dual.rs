@@ -17,16 +17,16 @@ use outlast_pki::pem;
 use serde_json::json;
 
 /// Two keys with certificates of CAs of their own.
-struct Dual {
-    folder: Folder,
+pub struct Dual {
+    pub folder: Folder,
     server: Server,
     /// ECDSA first.
     keys: [String; 2],
     certificates: [PathBuf; 2],
-    roots: PathBuf,
+    pub roots: PathBuf,
 }
 
-fn dual(classical: (&str, &str, &'static str)) -> Dual {
+pub fn dual(classical: (&str, &str, &'static str)) -> Dual {
     let folder = Folder::new();
     let server = folder.serve();
     let endpoint = format!("https://localhost:{}", server.port);
@@ -60,7 +60,7 @@ fn dual(classical: (&str, &str, &'static str)) -> Dual {
 }
 
 impl Dual {
-    fn sign(&self) -> Command {
+    pub fn sign(&self) -> Command {
         let mut command = self.folder.client(&["sign", "--revocation", "off"]);
         for (key, certificate) in self.keys.iter().zip(&self.certificates) {
             command.args(["--key", key, "--certificate"]).arg(certificate);

@@ -1,24 +1,31 @@
 //! `outlast verify`: verifies detached signatures without any service.
 
+mod ruling;
+mod words;
+
 use std::path::{Path, PathBuf};
 
 use clap::ValueHint;
+use indicatif::ProgressBar;
 use outlast_net::server::system_clock;
 use outlast_pki::cms::MAX_MESSAGE_LEN;
-use outlast_pki::cms::verify::{Signer, Time, TimeSource};
-use outlast_pki::time::rfc3339;
-use serde_json::json;
+use outlast_pki::cms::verify::{Time, TimeSource};
+use outlast_pki::signing_policy::words::explain;
+use serde_json::{Map, Value, json};
 
+use self::ruling::Ruling;
+use self::words::{describe, worst};
 use crate::evidence::{Check, Evidence};
 use crate::failure::{Failure, PARTIAL, REFUSED};
 use crate::output::{self, Output};
-use crate::signing::signature_path;
-use crate::verifying::{NOT_CHECKED, Verifier, summary};
-use crate::{files, shell, trust, values};
+use crate::signing::{jobs, signature_path};
+use crate::signing_policy::{self, Loaded};
+use crate::verifying::{Verifier, claimed_json};
+use crate::{files, sarif, shell, trust, values};
 
 /// Shown at the end of the help, and in the manual page.
 const EXIT_STATUS: &str = "\
-Exit status: 0 every signature is valid; 1 failed: a file or the trust store cannot be read; 2 wrong usage;
+Exit status: 0 every signature is valid, or --dry-run; 1 failed: a file or the trust store cannot be read; 2 wrong usage;
 3 a signature was refused, whatever else happened; 4 some of several files cannot be read, the others are
 verified; 130 interrupted.";
 
@@ -27,11 +34,29 @@ verified; 130 interrupted.";
 #[command(after_help = EXIT_STATUS)]
 pub(crate) struct Arguments {
     /// Signed files, not their signatures.
-    #[arg(required = true)]
+    #[arg(required_unless_present_any = ["explain", "recursive"])]
     files: Vec<PathBuf>,
-    /// Trusted roots: a PEM or DER file, or a folder of them.
-    #[arg(long, env = "OUTLAST_TRUST")]
-    trust: PathBuf,
+    /// Trusted roots: a PEM or DER file, or a folder of them. With --policy for the rules that name none.
+    #[arg(long, env = "OUTLAST_TRUST", required_unless_present = "policy")]
+    trust: Option<PathBuf>,
+    /// Policy that says who may sign what: a TOML file, builtin:cnsa-2.0 or builtin:nist-ir-8547.
+    #[arg(long, value_name = "POLICY")]
+    policy: Option<String>,
+    /// Say in words what the policy allows; verifies nothing.
+    #[arg(long, requires = "policy", conflicts_with_all = ["files", "recursive"])]
+    explain: bool,
+    /// Date by which the policy is read [default: now].
+    #[arg(long, requires = "policy", value_name = "DATE", value_parser = date, value_hint = ValueHint::Other)]
+    as_of: Option<i64>,
+    /// Verify all files below a folder, which policies name from there; signatures (.p7s) are left out.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["files", "signature"])]
+    recursive: Option<PathBuf>,
+    /// Say what would be refused, and exit with 0 whatever it is.
+    #[arg(long)]
+    dry_run: bool,
+    /// Write what is not verified into a file in SARIF 2.1.0, for CI; an existing file is replaced.
+    #[arg(long, value_name = "FILE")]
+    sarif: Option<PathBuf>,
     /// Signature, for a single file [default: FILE.p7s].
     #[arg(long)]
     signature: Option<PathBuf>,
@@ -44,9 +69,9 @@ pub(crate) struct Arguments {
           value_hint = ValueHint::Other)]
     at: At,
     /// Whether revoked certificates are refused, by the CRLs and OCSP responses in the signature and by those that
-    /// the next options give.
-    #[arg(long, value_enum, default_value_t = Check::IfAvailable)]
-    revocation: Check,
+    /// the next options give; the stricter of this and a rule counts [default: if-available].
+    #[arg(long, value_enum)]
+    revocation: Option<Check>,
     /// File with CRLs; may be repeated.
     #[arg(long, value_name = "FILE")]
     crl: Vec<PathBuf>,
@@ -65,11 +90,21 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             .hint("keep the signature of each FILE in FILE.p7s")
             .code(2));
     }
+    let policy = arguments.policy.as_deref().map(signing_policy::load).transpose()?;
+    if let (true, Some(loaded)) = (arguments.explain, &policy) {
+        let text = explain(&loaded.policy);
+        output.result(&text, &json!({ "policy": loaded.policy.name, "text": text }));
+        return Ok(());
+    }
+    if let Some(loaded) = &policy {
+        loaded.check_roots(arguments.trust.is_some())?;
+    }
     let now = system_clock().div_euclid(1000);
     let mut evidence = Evidence::default();
     evidence.read(arguments.crl.iter().chain(&arguments.ocsp))?;
-    let mut verifier = Verifier {
-        roots: trust::authorities(&arguments.trust)?,
+    let roots = arguments.trust.as_deref().map(trust::authorities).transpose()?;
+    let verifier = Verifier {
+        roots: roots.unwrap_or_default(),
         extra: match &arguments.certificates {
             Some(path) => trust::load(path)?,
             None => Vec::new(),
@@ -77,50 +112,120 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         now,
         time: arguments.at.resolve(now),
         revocation: arguments.revocation,
-        fetch: arguments.fetch && arguments.revocation != Check::Off,
+        fetch: arguments.fetch && arguments.revocation != Some(Check::Off),
         evidence,
     };
-    let progress = output::byte_bar(0);
+    let paths = match &arguments.recursive {
+        Some(folder) => jobs::found(folder, &[])?,
+        None => arguments.files.clone(),
+    };
+    let count = paths.len();
+    let as_of = arguments.as_of.unwrap_or(now);
+    let mut run = Run { arguments, policy, as_of, verifier, progress: output::byte_bar(0) };
     let mut list = Vec::new();
     let mut text = String::new();
     let mut failures = Vec::new();
-    for path in &arguments.files {
-        progress.set_message(path.display().to_string());
-        let signature = arguments.signature.clone().unwrap_or_else(|| signature_path(path));
-        let outcome = read_signature(path, &signature, arguments.signature.is_some())
-            .and_then(|bytes| verifier.file(path, &bytes, &progress));
-        match outcome {
-            Ok(signers) => {
-                text.push_str(&describe(path, &signers, &verifier));
-                let revocation = worst(&signers);
-                let signers: Vec<_> =
-                    signers.iter().map(|signer| verifier.signer_json(signer)).collect();
-                list.push(json!({
-                    "file": path,
-                    "outcome": "verified",
-                    "verified": true,
-                    "revocation": revocation,
-                    "signers": signers,
-                }));
+    for path in &paths {
+        run.progress.set_message(path.display().to_string());
+        let mut entry = Entry::default();
+        let outcome = run.file(path, &mut entry);
+        text.push_str(&entry.text);
+        let outcome_name = match &outcome {
+            Ok(()) => "verified",
+            Err(failure) if failure.exit_code() == REFUSED => "refused",
+            Err(_) => "failed",
+        };
+        let mut value = json!({
+            "file": path,
+            "outcome": outcome_name,
+            "verified": outcome.is_ok(),
+        });
+        if let Value::Object(members) = &mut value {
+            if let Err(failure) = &outcome {
+                members.insert("reason".into(), json!(failure.message()));
+                members.insert("error".into(), json!(failure.message()));
             }
-            Err(failure) => {
-                let refused = failure.exit_code() == REFUSED;
-                list.push(json!({
-                    "file": path,
-                    "outcome": if refused { "refused" } else { "failed" },
-                    "verified": false,
-                    "reason": failure.message(),
-                    "error": failure.message(),
-                }));
-                failures.push(failure);
-            }
+            members.extend(entry.members);
         }
+        list.push(value);
+        failures.extend(outcome.err());
     }
-    progress.finish_and_clear();
+    run.progress.finish_and_clear();
+    if let Some(path) = &arguments.sarif {
+        let report = serde_json::to_vec_pretty(&sarif::report(&list))
+            .map_err(|error| Failure::file(path, &error))?;
+        files::write(path, &report, 0o644)?;
+    }
+    if arguments.dry_run {
+        text.push_str(&foreseen(count, &failures));
+    }
     if !text.is_empty() || output == Output::Json {
         output.result(&text, &list);
     }
-    finish(arguments.files.len(), failures)
+    if arguments.dry_run {
+        return Ok(());
+    }
+    finish(count, failures)
+}
+
+/// What a dry run says about the files that would not be accepted.
+fn foreseen(count: usize, failures: &[Failure]) -> String {
+    let mut text = String::new();
+    for failure in failures {
+        let verb = if failure.exit_code() == REFUSED { "refuse" } else { "fail for" };
+        text.push_str(&format!("would {verb} {}\n", failure.message()));
+    }
+    text.push_str(&format!("{} of {count} files would not be accepted\n", failures.len()));
+    text
+}
+
+/// What is known about a file, for the output.
+#[derive(Default)]
+struct Entry {
+    text: String,
+    members: Map<String, Value>,
+}
+
+/// The verification of several files.
+struct Run<'a> {
+    arguments: &'a Arguments,
+    policy: Option<Loaded>,
+    /// Seconds since 1970.
+    as_of: i64,
+    verifier: Verifier,
+    progress: ProgressBar,
+}
+
+impl Run<'_> {
+    /// Verifies a file. `entry` gets what is known about it, refused or not.
+    fn file(&mut self, path: &Path, entry: &mut Entry) -> Result<(), Failure> {
+        let named = self.arguments.signature.clone();
+        let signature = named.clone().unwrap_or_else(|| signature_path(path));
+        let verb = if self.arguments.dry_run { "would accept" } else { "verified" };
+        if let Some(loaded) = &self.policy {
+            let folder = self.arguments.recursive.as_deref();
+            let name = folder.and_then(|folder| path.strip_prefix(folder).ok()).unwrap_or(path);
+            entry.members.insert("policy".into(), json!(loaded.policy.name));
+            let rule = loaded.rule_for(path, name)?;
+            entry.members.insert("rule".into(), json!(rule.name));
+            let bytes = read_signature(path, &signature, named.is_some())?;
+            entry.members.insert("signers".into(), json!(claimed_json(&bytes)));
+            let judged = self.verifier.judge(rule, self.as_of, path, &bytes, &self.progress);
+            let ruling = Ruling { path, loaded, rule, verdict: &judged?, verifier: &self.verifier };
+            entry.members.extend(ruling.members());
+            entry.text = ruling.text(verb)?;
+            return Ok(());
+        }
+        let bytes = read_signature(path, &signature, named.is_some())?;
+        entry.members.insert("signers".into(), json!(claimed_json(&bytes)));
+        let signers = self.verifier.file(path, &bytes, &self.progress)?;
+        entry.text = describe(verb, path, &signers, &self.verifier);
+        let signers_json: Vec<_> =
+            signers.iter().map(|signer| self.verifier.signer_json(signer)).collect();
+        entry.members.insert("revocation".into(), json!(worst(&signers)));
+        entry.members.insert("signers".into(), json!(signers_json));
+        Ok(())
+    }
 }
 
 /// The signature of a file that must be there, too.
@@ -190,35 +295,8 @@ impl At {
     }
 }
 
-/// What is known about the revocation of all signers: the least that is known of one.
-fn worst(signers: &[Signer]) -> &'static str {
-    let order = [NOT_CHECKED, "unknown", "revoked later"];
-    let found: Vec<_> = signers.iter().map(summary).collect();
-    order.into_iter().find(|one| found.contains(one)).unwrap_or("good")
-}
-
-fn describe(path: &Path, signers: &[Signer], verifier: &Verifier) -> String {
-    let mut text = String::new();
-    for signer in signers {
-        text.push_str(&format!(
-            "verified {}: {:?} by \"{}\", {}; {}\n",
-            path.display(),
-            signer.algorithm,
-            signer.certificate.subject(),
-            match signer.signing_time {
-                Some(time) => format!("signed {} (as the signer claims)", rfc3339(time)),
-                None => "without a signing time".to_owned(),
-            },
-            verifier.revocation_text(signer),
-        ));
-        if signer.certificate.not_after() < verifier.now && !signer.time.source.is_trusted() {
-            output::warning(&format!(
-                "{}: the certificate expired on {}; only the signer claims that the signature \
-                 is older",
-                path.display(),
-                rfc3339(signer.certificate.not_after())
-            ));
-        }
-    }
-    text
+/// A date, of which the first second counts, or a time, as an argument.
+fn date(text: &str) -> Result<i64, String> {
+    let whole = if text.len() == 10 { format!("{text}T00:00:00Z") } else { text.to_owned() };
+    values::time(&whole).map_err(|_| "neither a date such as 2030-12-31 nor a time".to_owned())
 }

@@ -181,8 +181,8 @@ pub(crate) fn found(folder: &Path, include: &[Pattern]) -> Result<Vec<PathBuf>, 
         }
     }
     if out.is_empty() {
-        return Err(Failure::file(folder, &"no file in it is to be signed")
-            .hint("check the --include patterns; signatures (.p7s) are left out"));
+        return Err(Failure::file(folder, &"there is no such file in it")
+            .hint("signatures (.p7s) are left out, and what --include does not match"));
     }
     out.sort();
     Ok(out)
