@@ -4,7 +4,7 @@
 //! decides; a file that no rule matches is refused. Every requirement of a rule is asked of one signer as a whole: one
 //! signer's algorithm and another one's subject do not add up.
 //!
-//! No file is read here: a rule names its roots, and whoever reads them puts them in.
+//! No file is read here: a rule names its roots, and the caller reads them.
 
 pub mod algorithms;
 pub mod builtin;

@@ -1,4 +1,4 @@
-//! Attacks on signing policies: whoever is not meant by a rule signs nothing for it, alone or with others.
+//! Attacks on signing policies: a signer that a rule does not mean signs nothing for it, alone or with others.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use outlast_crypto::digests::Digest;

@@ -78,7 +78,7 @@ impl Rule {
     ///
     /// # Errors
     ///
-    /// A signature is wrong or missing: whoever signed, the message is refused.
+    /// A signature is wrong or missing: then the message is refused, whatever the rule says.
     pub fn judge(
         &self,
         message: &SignedMessage,

@@ -56,7 +56,7 @@ pub struct Rule {
     pub name: String,
     /// Files that it is for.
     pub files: Vec<Pattern>,
-    /// Files with trusted roots, as the policy names them; whoever reads them fills `roots`.
+    /// Files with trusted roots, as the policy names them; the caller reads them into `roots`.
     pub trust: Vec<String>,
     /// Trusted roots, in DER.
     pub roots: Vec<Vec<u8>>,
