@@ -5,11 +5,13 @@ use outlast_crypto::digests::Digest;
 use outlast_crypto::signatures::Message;
 use outlast_pki::cms::sign::{Request, Unsigned};
 use outlast_pki::cms::verify::{SignedMessage, VerifyError};
+use outlast_pki::signing_policy::builtin;
 use outlast_pki::signing_policy::file;
 use outlast_pki::signing_policy::judge::{Context, Verdict};
 use outlast_pki::signing_policy::names::FileName;
 use outlast_pki::signing_policy::rule::Policy;
 use outlast_pki::signing_policy::words::explain;
+use outlast_pki::time::from_rfc3339;
 use outlast_pki::validate::Revocation;
 
 use crate::cms_dual::{World, signers, with_signers, world};
@@ -295,4 +297,28 @@ fn files_get_the_first_rule_of_their_name() {
 
 fn world_roots() -> Vec<Vec<u8>> {
     world(&["ML_DSA_65"]).roots
+}
+
+#[test]
+fn built_in_policies_warn_of_what_is_ending() {
+    let world = world(&["ECC_NIST_P384"]);
+    let p7s = world.sign(&["sha384"], SIGNED);
+    let policy = builtin::find("cnsa-2.0").unwrap();
+    for (date, accepted, warned) in
+        [("2029-12-31T23:59:59Z", true, true), ("2030-01-01T00:00:00Z", false, false)]
+    {
+        let as_of = from_rfc3339(date).unwrap();
+        let context = Context { roots: &world.roots, as_of, ..context() };
+        let verdict = judged(&policy, &p7s, &context).unwrap();
+        assert_eq!(verdict.is_accepted(), accepted, "{date}: {verdict:?}");
+        let warnings = &verdict.signers[0].warnings;
+        assert_eq!(
+            warnings.iter().any(|text| text.contains("prefers ML-DSA-87")),
+            warned,
+            "{date}"
+        );
+    }
+    // Without the roots of the verifier nobody is trusted.
+    let verdict = judged(&policy, &p7s, &context()).unwrap();
+    assert!(!verdict.is_accepted());
 }
