@@ -489,7 +489,7 @@ fn proofs_of_a_renewal_are_good_for_72_hours() {
     fixture.run_housekeeping();
     assert_eq!(look(&fixture, |_| false), 1);
     assert_eq!(proved(), [true, false]);
-    // The second proof comes so late that the first is none any more: it is looked up again.
+    // By the second proof the first is older than 72 hours: its record is looked up again.
     fixture.advance(600);
     assert_eq!(look(&fixture, is_b), 1);
     assert_eq!(proved(), [false, true]);

@@ -141,6 +141,12 @@ pub fn attributes(name: &Name) -> Vec<(ObjectIdentifier, String)> {
         .collect()
 }
 
+/// The common names in a name, as far as they are text.
+pub fn common_names(name: &Name) -> impl Iterator<Item = String> + use<> {
+    let all = attributes(name).into_iter();
+    all.filter(|(oid, _)| *oid == const_oid::db::rfc4519::COMMON_NAME).map(|(_, text)| text)
+}
+
 fn attribute(
     field: &str,
     oid: ObjectIdentifier,

@@ -2,11 +2,10 @@
 
 use outlast_crypto::signatures::SignatureAlgorithm;
 use outlast_domain::acm::certificate::{Certificate, Origin, Record, Text};
-use outlast_domain::acm::details::common_name;
 use outlast_domain::acm::proof::{Ended, Method, Name as ProvedName};
 use outlast_domain::acm::public::statuses;
 use outlast_pki::certificate::Certificate as X509;
-use outlast_pki::name::{Name, attributes};
+use outlast_pki::name::{Name, attributes, common_names};
 
 use super::acm::{CertificateOptions, enabled};
 pub use crate::aws::acm::{
@@ -173,7 +172,7 @@ fn issuer_name(x509: &X509) -> String {
         attributes(x509.issuer()).into_iter().find(|(oid, _)| oid.to_string() == "2.5.4.10");
     organization
         .map(|(_, value)| value)
-        .or_else(|| common_name(x509.issuer()))
+        .or_else(|| common_names(x509.issuer()).next())
         .unwrap_or_else(|| x509.issuer().to_string())
 }
 

@@ -25,8 +25,6 @@ pub const SECRET: &str = "AWS::SecretsManager::Secret";
 pub const POLICY_NAME: &str = "default";
 /// Name of the service that asks KMS and Lambda.
 const SERVICE: &str = "secretsmanager.amazonaws.com";
-/// The key of secrets without a `KmsKeyId`.
-const DEFAULT_KEY: &str = "alias/aws/secretsmanager";
 
 /// Finds the secret that a `SecretId` names, and authorizes `action` on it.
 pub fn secret<A: Action>(
@@ -123,7 +121,7 @@ pub fn shown_key(
     call: &mut Call<'_>,
     secret: &Secret,
 ) -> Result<impl Fn(&Version) -> Vec<String> + use<>, ApiError> {
-    let default = match kms::find(&mut call.work, secret.scope(), DEFAULT_KEY) {
+    let default = match kms::find(&mut call.work, secret.scope(), &kms::SECRETS_MANAGER.alias()) {
         Ok(key) => Some(key.arn()),
         Err(kms::KmsError::Fault(fault)) => return Err(SecretError::Fault(fault).into()),
         Err(_) => None,
@@ -376,7 +374,9 @@ pub fn shown_replicas(secret: &Secret) -> Vec<ReplicationStatusType> {
     replicas
         .map(|(region, replica)| ReplicationStatusType {
             region: region.clone(),
-            kms_key_id: Some(replica.kms_key.clone().unwrap_or_else(|| DEFAULT_KEY.into())),
+            kms_key_id: Some(
+                replica.kms_key.clone().unwrap_or_else(|| kms::SECRETS_MANAGER.alias()),
+            ),
             status: replica.status.name().to_owned(),
             status_message: replica.message.clone(),
         })

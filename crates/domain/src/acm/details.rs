@@ -5,7 +5,7 @@ use outlast_pki::ObjectIdentifier;
 use outlast_pki::certificate::Certificate;
 use outlast_pki::extensions::SUBJECT_ALT_NAME;
 use outlast_pki::general_name::{GeneralName, decode_names};
-use outlast_pki::name::{Name, attributes};
+use outlast_pki::name::common_names;
 use outlast_pki::public_key::{Kind, rsa_bits};
 use serde::{Deserialize, Serialize};
 
@@ -108,7 +108,7 @@ impl Details {
         let purposes = certificate.extended_key_usage().map(|(_, purposes)| purposes);
         Self {
             serial: hex::encode(certificate.serial()),
-            common_name: common_name(certificate.subject()),
+            common_name: common_names(certificate.subject()).next(),
             dns_names: names(certificate)
                 .into_iter()
                 .filter_map(|name| match name {
@@ -125,12 +125,6 @@ impl Details {
             extended_key_usages: purposes.unwrap_or_default().iter().map(purpose).collect(),
         }
     }
-}
-
-/// The first common name of a name.
-pub fn common_name(name: &Name) -> Option<String> {
-    let found = attributes(name).into_iter().find(|(oid, _)| oid.to_string() == "2.5.4.3");
-    found.map(|(_, value)| value)
 }
 
 /// All subject alternative names; empty if they cannot be read.

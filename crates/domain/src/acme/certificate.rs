@@ -282,7 +282,7 @@ fn check_request(order: &Order, given: &Finalize<'_>) -> Result<CertificateReque
     if found.is_empty() {
         return Err(bad("The request has no subject alternative names.".into()));
     }
-    for common in common_names(&request) {
+    for common in name::common_names(&request.subject) {
         let is_one = DnsName::parse(&common).is_ok_and(|common| found.contains(&common));
         if !is_one {
             return Err(bad("The common name is not among the alternative names.".into()));
@@ -295,16 +295,10 @@ fn check_request(order: &Order, given: &Finalize<'_>) -> Result<CertificateReque
     Ok(request)
 }
 
-/// The common names in the subject of a request.
-fn common_names(request: &CertificateRequest) -> impl Iterator<Item = String> {
-    let all = name::attributes(&request.subject).into_iter();
-    all.filter(|(oid, _)| oid.to_string() == "2.5.4.3").map(|(_, text)| text)
-}
-
 /// The subject of the certificate: the common name of the request, if the order contains it and it is short enough;
 /// otherwise empty. The request's other attributes were not proven.
 fn subject(order: &Order, request: &CertificateRequest) -> Result<Name, Fault> {
-    let common = common_names(request)
+    let common = name::common_names(&request.subject)
         .filter_map(|common| DnsName::parse(&common).ok())
         .filter(|common| order.names().contains(common))
         .map(|common| common.to_string())

@@ -1,7 +1,6 @@
 //! Tells which authorities are about to end.
 
-use outlast_pki::certificate::Certificate;
-use outlast_pki::name::attributes;
+use outlast_pki::name::common_names;
 
 use super::authority::{Record, Status, authority_by_id};
 use crate::Fault;
@@ -50,11 +49,7 @@ fn tell_end(work: &mut Work<'_>, record_key: &str, _: &mut Swept) -> Result<(), 
         (Fact::DaysLeft, events::days_left(now_ms, end_ms).into()),
         (Fact::Ends, Told::Time(end_ms)),
     ];
-    facts.extend(common_name(certificate).map(|name| (Fact::CommonName, name.into())));
+    let name = common_names(certificate.subject()).next();
+    facts.extend(name.map(|name| (Fact::CommonName, name.into())));
     events::tell(work, kind, &scope, vec![authority.arn()], facts)
-}
-
-fn common_name(certificate: &Certificate) -> Option<String> {
-    let found = attributes(certificate.subject()).into_iter();
-    found.filter(|(oid, _)| oid.to_string() == "2.5.4.3").map(|(_, value)| value).next()
 }

@@ -38,11 +38,16 @@ impl Manager {
     pub fn via(&self, region: &str) -> String {
         format!("{}.{region}.amazonaws.com", self.service)
     }
+
+    /// The alias of its key in every account and Region.
+    pub fn alias(&self) -> String {
+        format!("alias/aws/{}", self.service)
+    }
 }
 
 /// The key of a service, which its first use makes. Policies decide who may use it.
 pub fn managed_key(work: &mut Work<'_>, scope: &Scope, manager: &Manager) -> Result<Key, KmsError> {
-    let name = format!("alias/aws/{}", manager.service);
+    let name = manager.alias();
     match key::find(work, scope, &name) {
         Err(KmsError::NotFound(_)) => make(work, scope, &name, manager),
         found => found,

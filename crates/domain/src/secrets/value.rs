@@ -3,6 +3,8 @@
 //! Source: "Secret encryption and decryption in AWS Secrets Manager" of the user guide. The encryption context is that
 //! of AWS: `SecretARN` and `SecretVersionId`.
 
+use std::borrow::Cow;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use outlast_crypto::{Secret as Plain, aead, random};
@@ -161,9 +163,12 @@ pub fn select(secret: &Secret, selector: Selector<'_>) -> Result<Selected, Secre
 
 /// The version that has the value of this one: itself, unless it shows another one's while a rotation function is
 /// tested.
-pub fn holder(secret: &Secret, selected: &Selected) -> Result<Selected, SecretError> {
+pub fn holder<'a>(
+    secret: &Secret,
+    selected: &'a Selected,
+) -> Result<Cow<'a, Selected>, SecretError> {
     if selected.version.has_value() {
-        return Ok(selected.clone());
+        return Ok(Cow::Borrowed(selected));
     }
     let shown = selected.version.shows.as_ref().and_then(|id| secret.versions().get_key_value(id));
     let shown = shown.filter(|(_, version)| version.has_value());
@@ -173,7 +178,7 @@ pub fn holder(secret: &Secret, selected: &Selected) -> Result<Selected, SecretEr
             selected.id
         ))
     })?;
-    Ok(Selected { id: id.clone(), version: version.clone() })
+    Ok(Cow::Owned(Selected { id: id.clone(), version: version.clone() }))
 }
 
 /// The encrypted value of a version that has one of its own, and a note of the day of the retrieval.
