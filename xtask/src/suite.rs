@@ -19,6 +19,9 @@ pub const SKIPPED: &str = "skipped: ";
 /// Programs that run alone at the end, because they measure the timing of an emulated link.
 const ALONE: &[&str] = &["outlast-lab live"];
 
+/// Programs that run with all peers only: each takes minutes, and tests what measures rather than what serves.
+const SECOND: &[&str] = &["outlast-lab live", "outlast-lab siege"];
+
 /// Programs that take more than ten seconds, the longest first. CI starts them in this order because otherwise all
 /// others would wait for them at the end; `check` leaves them out.
 const LONGEST: &[&str] = &[
@@ -88,6 +91,18 @@ const ALL: &str = "all";
 pub struct Programs(Vec<Program>);
 
 impl Programs {
+    /// Leaves out what runs with all peers only; returns the tests left out, as skipped.
+    pub fn of_first_tier(mut self) -> (Self, BTreeMap<String, String>) {
+        let left = self.0.extract_if(.., |program| SECOND.contains(&&*program.name));
+        let named = |program: Program| {
+            let Program { package, tests, .. } = program;
+            tests.into_iter().map(move |test| format!("{package} {test}"))
+        };
+        let why = "takes minutes: only with --all-peers".to_owned();
+        let skipped = left.flat_map(named).map(|test| (test, why.clone())).collect();
+        (self, skipped)
+    }
+
     /// Leaves out the longest programs and those that must run alone.
     pub fn without_long(mut self) -> Self {
         let is_long = |name: &str| LONGEST.contains(&name) || ALONE.contains(&name);

@@ -360,9 +360,9 @@ impl Service {
             .map(|key| (key, route.row.name, event_id.clone()))
             .collect();
         let mut forwarded = Vec::new();
-        for made in std::mem::take(&mut call.forwarded) {
+        for mut made in std::mem::take(&mut call.forwarded) {
             let id = ids::event_id(request.now_ms).map_err(|fault| route.fault(fault))?;
-            used.extend(made.key.clone().map(|key| (key, made.name, id.clone())));
+            used.extend(made.key.take().map(|key| (key, made.name, id.clone())));
             forwarded.push((made, id));
         }
         if outcome.is_ok() {

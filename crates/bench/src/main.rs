@@ -23,6 +23,7 @@ mod secrets;
 mod serve;
 mod statistics;
 mod trail;
+mod verify;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -55,6 +56,7 @@ const CASES: &[(&str, Case)] = &[
     ("authority", authority::measure),
     ("trail", trail::measure),
     ("files", files::measure),
+    ("verify", verify::measure),
     ("process", process::measure),
 ];
 

@@ -91,7 +91,7 @@ pub fn protect(
     let context = secrets::context(arn, version_id);
     let allowed = at_kms(call, action::kms::GenerateDataKey, key, &context)?;
     let (work, ring) = (&mut call.work, call.ring);
-    Ok(secrets::protect(work, ring, key, (arn, version_id), value, &allowed)?)
+    Ok(secrets::protect(work, ring, key, &context, value, &allowed)?)
 }
 
 /// Reads and decrypts the value of a version.
@@ -105,10 +105,10 @@ pub fn reveal(
     let protected = secrets::read(&mut call.work, secret, selected, permit)?;
     let key = kms::find(&mut call.work, secret.scope(), &selected.version.key)
         .map_err(SecretError::cannot_decrypt)?;
-    let (arn, id) = (secret.arn(), selected.id.as_str());
-    let allowed = at_kms(call, action::kms::Decrypt, &key, &secrets::context(&arn, id))?;
+    let context = secrets::context(&secret.arn(), &selected.id);
+    let allowed = at_kms(call, action::kms::Decrypt, &key, &context)?;
     let (work, ring) = (&mut call.work, call.ring);
-    Ok(secrets::open(work, ring, &key, (&arn, id), &protected, &allowed)?)
+    Ok(secrets::open(work, ring, &key, &context, &protected, &allowed)?)
 }
 
 /// The KMS key of a secret.

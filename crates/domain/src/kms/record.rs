@@ -1,6 +1,7 @@
 //! A key as stored, and its properties.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use outlast_crypto::keys::{KeySpec, KeyUsage};
 use serde::{Deserialize, Serialize};
@@ -173,6 +174,8 @@ impl KeyState {
 #[derive(Debug, Clone)]
 pub struct Key {
     pub(super) scope: Scope,
+    /// Made once, because every call asks for it several times.
+    arn: Arc<str>,
     pub(super) record: Record,
     spec: &'static KeySpec,
     usage: KeyUsage,
@@ -188,7 +191,8 @@ impl Key {
         if record.materials.is_empty() && !record.material_id.is_empty() {
             record.materials.push(Material::first(record.material_id.clone()));
         }
-        Ok(Self { scope: scope.clone(), spec, usage, record, now_ms, alias: None })
+        let arn = scope.arn("kms", &format!("key/{}", record.id)).into();
+        Ok(Self { scope: scope.clone(), arn, spec, usage, record, now_ms, alias: None })
     }
 
     /// Notes the alias by which it was found.
@@ -209,7 +213,7 @@ impl Key {
 
     /// Key ARN.
     pub fn arn(&self) -> String {
-        self.scope.arn("kms", &format!("key/{}", self.record.id))
+        self.arn.as_ref().to_owned()
     }
 
     /// Account that owns it.

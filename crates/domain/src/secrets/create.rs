@@ -52,9 +52,9 @@ pub fn create(
     check_tags(&new.tags)?;
     check_free(work, scope, &new.name)?;
     work.admit::<SecretError>(&quotas::SECRETS, &[&scope.account, &scope.region])?;
-    let mut secret = Secret {
-        scope: scope.clone(),
-        record: Record {
+    let mut secret = Secret::new(
+        scope.clone(),
+        Record {
             name: new.name,
             suffix: new.suffix,
             description: new.description,
@@ -71,7 +71,7 @@ pub fn create(
             primary: None,
             replicas: BTreeMap::new(),
         },
-    };
+    );
     secret.save(work)?;
     super::list::note_created(work, &secret)?;
     Ok(secret)

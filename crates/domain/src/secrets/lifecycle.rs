@@ -113,7 +113,7 @@ fn erase_expired(work: &mut Work<'_>, record_key: &str, swept: &mut Swept) -> Re
     else {
         return Ok(());
     };
-    let secret = Secret { scope, record };
+    let secret = Secret::new(scope, record);
     erase(work, &secret)?;
     secret.tell(work, &events::SECRET_DELETED, None)?;
     swept.done(secret.scope(), secret.arn(), "EndSecretVersionDelete");

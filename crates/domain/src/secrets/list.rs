@@ -122,12 +122,12 @@ pub fn secrets(
             walk(work, &index, marker, limit, |work, (_, name): (String, String)| {
                 let found = work.scan::<Record>(&record_key(scope, &name), "", 1)?;
                 let found = found.into_iter().find(|(key, _)| *key == record_key(scope, &name));
-                Ok(found.map(|(_, record)| Secret { scope: scope.clone(), record }).filter(passes))
+                Ok(found.map(|(_, record)| Secret::new(scope.clone(), record)).filter(passes))
             })
         }
         Order { by: SortBy::Name, descending: false } => {
             walk(work, &prefix(scope), marker, limit, |_, (_, record): (String, Record)| {
-                Ok(Some(Secret { scope: scope.clone(), record }).filter(passes))
+                Ok(Some(Secret::new(scope.clone(), record)).filter(passes))
             })
         }
         order => sorted(work, scope, order, (marker, limit), passes),
@@ -193,7 +193,7 @@ fn sorted(
     };
     let mut all: Vec<_> = found
         .into_iter()
-        .map(|(_, record)| Secret { scope: scope.clone(), record })
+        .map(|(_, record)| Secret::new(scope.clone(), record))
         .filter(passes)
         .map(|secret| (place(&secret), secret))
         .collect();

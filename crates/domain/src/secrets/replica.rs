@@ -166,9 +166,8 @@ fn copy(
     let is_new = there.is_none();
     let of = &primary.record;
     let kms_key = of.replicas.get(region).and_then(|replica| replica.kms_key.clone());
-    let mut replica = there.unwrap_or_else(|| Secret {
-        scope,
-        record: Record {
+    let mut replica = there.unwrap_or_else(|| {
+        let record = Record {
             created_ms: work.now_ms(),
             accessed_ms: None,
             versions: BTreeMap::new(),
@@ -176,7 +175,8 @@ fn copy(
             rotation: None,
             replicas: BTreeMap::new(),
             ..of.clone()
-        },
+        };
+        Secret::new(scope, record)
     });
     replica.record.rotated_ms = of.rotated_ms;
     replica.record.kms_key = kms_key;

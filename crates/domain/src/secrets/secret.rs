@@ -1,6 +1,7 @@
 //! A secret as stored, and its properties.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -129,12 +130,19 @@ impl ReplicaStatus {
 pub struct Secret {
     pub(super) scope: Scope,
     pub(super) record: Record,
+    /// Made once, because every call asks for it several times. Neither name nor suffix ever changes.
+    arn: Arc<str>,
 }
 
 impl Secret {
+    pub(super) fn new(scope: Scope, record: Record) -> Self {
+        let arn = arn(&scope, &record.name, &record.suffix).into();
+        Self { scope, record, arn }
+    }
+
     /// ARN.
     pub fn arn(&self) -> String {
-        arn(&self.scope, &self.record.name, &self.record.suffix)
+        self.arn.as_ref().to_owned()
     }
 
     /// Account and Region.
@@ -295,7 +303,7 @@ pub(super) fn load(
     // After its date a secret is gone, even if no sweep has run.
     let record =
         record.filter(|record| record.erase_ms.is_none_or(|erase_ms| erase_ms > work.now_ms()));
-    Ok(record.map(|record| Secret { scope: scope.clone(), record }))
+    Ok(record.map(|record| Secret::new(scope.clone(), record)))
 }
 
 /// Beginning of the day of `now_ms`, in UTC.

@@ -74,19 +74,17 @@ pub fn key(work: &mut Work<'_>, scope: &Scope, given: Option<&str>) -> Result<Ke
     found.map_err(SecretError::cannot_encrypt)
 }
 
-/// Encrypts a value for a version of the secret with this ARN.
+/// Encrypts a value for the version with this [`context`].
 pub fn protect(
     work: &mut Work<'_>,
     ring: &KeyRing,
     key: &Key,
-    (secret_arn, version_id): (&str, &str),
+    context: &EncryptionContext,
     value: &SecretValue,
     permit: &Permit<action::kms::GenerateDataKey>,
 ) -> Result<Protected, SecretError> {
-    let context = context(secret_arn, version_id);
     let data_key = random::secret(aead::KEY_LEN)?;
-    let plaintext =
-        PlaintextRef { algorithm: SYMMETRIC, context: &context, bytes: data_key.expose() };
+    let plaintext = PlaintextRef { algorithm: SYMMETRIC, context, bytes: data_key.expose() };
     let blob = kms::encrypt(work, ring, key, "GenerateDataKey", plaintext, permit)
         .map_err(SecretError::cannot_encrypt)?;
     let sealed = aead::seal(data_key.expose(), kind(value.is_text), value.bytes.expose())?;
@@ -98,19 +96,18 @@ pub fn protect(
     })
 }
 
-/// Decrypts what [`protect`] made for this version of the secret with this ARN.
+/// Decrypts what [`protect`] made for the version with this [`context`].
 pub fn open(
     work: &mut Work<'_>,
     ring: &KeyRing,
     key: &Key,
-    (secret_arn, version_id): (&str, &str),
+    context: &EncryptionContext,
     protected: &Protected,
     permit: &Permit<action::kms::Decrypt>,
 ) -> Result<SecretValue, SecretError> {
-    let damaged = || Fault::Damaged(format!("version {version_id} of {secret_arn}"));
-    let context = context(secret_arn, version_id);
+    let damaged = || Fault::Damaged(format!("the value of {context:?}"));
     let blob = protected.data_key()?;
-    let ciphertext = CiphertextRef { algorithm: SYMMETRIC, context: &context, blob: &blob };
+    let ciphertext = CiphertextRef { algorithm: SYMMETRIC, context, blob: &blob };
     let data_key = kms::decrypt(work, ring, key, "Decrypt", ciphertext, permit)
         .map_err(SecretError::cannot_decrypt)?;
     let sealed = STANDARD.decode(&protected.sealed).map_err(|_| damaged())?;
