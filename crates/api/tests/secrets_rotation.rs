@@ -552,6 +552,13 @@ fn replicas_get_the_rotated_value() {
     let there = common::Who::admin().at("eu-central-1");
     let got = fixture.secrets_as(&there, "GetSecretValue", &json!({ "SecretId": "s" })).unwrap();
     assert_eq!((text(&got["VersionId"]), text(&got["SecretString"])), (&*version, &*version));
+    assert_eq!(got["VersionStages"], json!(["AWSCURRENT"]));
+    let id = json!({ "SecretId": "s" });
+    let here = fixture.secrets("DescribeSecret", id.clone()).unwrap();
+    let described = fixture.secrets_as(&there, "DescribeSecret", &id).unwrap();
+    for member in ["VersionIdsToStages", "LastRotatedDate"] {
+        assert_eq!(described[member], here[member], "{member}");
+    }
     let rotate = json!({ "SecretId": "s", "RotationLambdaARN": FUNCTION });
     assert_eq!(
         code(fixture.secrets_as(&there, "RotateSecret", &rotate)),

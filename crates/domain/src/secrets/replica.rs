@@ -202,14 +202,32 @@ fn copy(
             Version { key: protected.key, number: Some(number), ..Version::empty(created_ms) };
         replica.record.versions.insert(id, version);
     }
-    for (id, version) in &mut replica.record.versions {
-        version.stages =
-            of.versions.get(id).map(|version| version.stages.clone()).unwrap_or_default();
-    }
+    follow_labels(primary, &mut replica);
     if is_new {
         list::note_created(work, &replica)?;
     }
     follow(work, primary, &mut replica)
+}
+
+/// Gives the replicas the labels and the time of a rotation that has ended. That needs no key, because the rotation's own
+/// calls have brought the value.
+pub(super) fn end_rotation(work: &mut Work<'_>, primary: &Secret) -> Result<(), Fault> {
+    for region in primary.record.replicas.keys() {
+        let there = load(work, &in_region(primary, region), primary.name())?;
+        if let Some(mut replica) = there.filter(|found| is_replica_of(found, primary)) {
+            replica.record.rotated_ms = primary.record.rotated_ms;
+            follow_labels(primary, &mut replica);
+            replica.save(work)?;
+        }
+    }
+    Ok(())
+}
+
+fn follow_labels(primary: &Secret, replica: &mut Secret) {
+    for (id, version) in &mut replica.record.versions {
+        let of = primary.record.versions.get(id);
+        version.stages = of.map(|version| version.stages.clone()).unwrap_or_default();
+    }
 }
 
 /// Gives a replica what its primary secret has and no key protects, and saves it.

@@ -6,6 +6,7 @@ use super::{TASKS, schedule::Window, task_record_key};
 use crate::arn::Scope;
 use crate::events::{self, Kind};
 use crate::secrets::change::insert_pending;
+use crate::secrets::replica::end_rotation;
 use crate::secrets::secret::{Secret, load, parts};
 use crate::secrets::{CURRENT, PENDING, SecretError};
 use crate::work::{Done, Due, Work};
@@ -303,6 +304,7 @@ pub fn complete(
                 }
                 super::schedule(work, &mut secret)?;
                 secret.save(work)?;
+                end_rotation(work, &secret)?;
                 Ok(Some(told(work, &secret, &events::ROTATION_SUCCEEDED, None)?))
             }
         },
