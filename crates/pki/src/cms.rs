@@ -1,9 +1,10 @@
-//! Detached CMS signatures (RFC 5652) with ML-DSA by RFC 9882.
+//! CMS signatures (RFC 5652) with ML-DSA by RFC 9882: detached ones over files, and those that contain what they sign.
 //!
 //! [`sign`] makes them, [`verify`] verifies those of any software. The size of the file does not matter: only its
 //! digest is needed here.
 
 pub mod embedded;
+pub(crate) mod ess;
 mod message;
 mod multiple;
 pub mod sign;

@@ -51,7 +51,7 @@ pub static PURPOSES: &[Purpose] = &[
     Purpose { name: "CLIENT_AUTH", oid: CLIENT_AUTH, aws: true },
     Purpose { name: "CODE_SIGNING", oid: CODE_SIGNING, aws: true },
     Purpose { name: "EMAIL_PROTECTION", oid: id::ID_KP_EMAIL_PROTECTION, aws: true },
-    Purpose { name: "TIME_STAMPING", oid: id::ID_KP_TIME_STAMPING, aws: true },
+    Purpose { name: "TIME_STAMPING", oid: TIME_STAMPING, aws: true },
     Purpose { name: "OCSP_SIGNING", oid: OCSP_SIGNING, aws: true },
     // szOID_KP_SMARTCARD_LOGON, szOID_KP_DOCUMENT_SIGNING: Microsoft's.
     Purpose { name: "SMART_CARD_LOGIN", oid: oid("1.3.6.1.4.1.311.20.2.2"), aws: true },
@@ -80,6 +80,8 @@ pub const SERVER_AUTH: ObjectIdentifier = id::ID_KP_SERVER_AUTH;
 pub const CLIENT_AUTH: ObjectIdentifier = id::ID_KP_CLIENT_AUTH;
 /// `id-kp-OCSPSigning`
 pub const OCSP_SIGNING: ObjectIdentifier = id::ID_KP_OCSP_SIGNING;
+/// `id-kp-timeStamping`
+pub const TIME_STAMPING: ObjectIdentifier = id::ID_KP_TIME_STAMPING;
 /// `id-kp-ipsecIKE`
 pub const IPSEC_IKE: ObjectIdentifier = oid("1.3.6.1.5.5.7.3.17");
 /// `id-ce-subjectAltName`

@@ -1,4 +1,5 @@
-//! DER in and out: X.509 certificates and requests, CRLs, OCSP, CMS signatures, path validation.
+//! DER in and out: X.509 certificates and requests, CRLs, OCSP, CMS signatures, timestamps, path
+//! validation.
 //!
 //! No socket, no file, no clock: bytes and times (seconds since 1970 in UTC) are arguments. Signing takes two steps
 //! everywhere, to-be-signed bytes out and the signature in, so that the private key can be anywhere.
@@ -25,6 +26,7 @@ pub mod signing_policy;
 pub mod strict_der;
 pub mod templates;
 pub mod time;
+pub mod timestamp;
 pub mod validate;
 pub mod whatif;
 

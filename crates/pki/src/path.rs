@@ -1,11 +1,12 @@
-//! The certificate path of a code signer: [`crate::validate`] for the path, and the leaf's own rules.
+//! The certificate path of a signer of code or times: [`crate::validate`] for the path, and the leaf's own rules.
 
 use const_oid::ObjectIdentifier;
+use x509_cert::ext::pkix::KeyUsages;
 
 use crate::certificate::Certificate;
 use crate::crl::Crl;
 use crate::ocsp::Response;
-use crate::templates::{CODE_SIGNING, SERVER_AUTH};
+use crate::templates::{CODE_SIGNING, SERVER_AUTH, TIME_STAMPING};
 use crate::time::rfc3339;
 use crate::validate::{
     Material, Options, Refusal, Revocation, Rule, SignatureTime, Standing, validate,
@@ -183,9 +184,12 @@ pub fn check_code_signing_leaf(leaf: &Certificate) -> Result<(), PathError> {
     check_leaf(leaf, CODE_SIGNING)
 }
 
-/// The same rules for another purpose than code signing.
+/// The same rules for another purpose than code signing. Time stamping has its own.
 pub fn check_leaf(leaf: &Certificate, purpose: ObjectIdentifier) -> Result<(), PathError> {
     let wrong = |text: &str| Err(unsuitable(purpose, text.to_owned()));
+    if purpose == TIME_STAMPING {
+        return time_stamping_fault(leaf).map_or(Ok(()), wrong);
+    }
     let Some((_, usage)) = leaf.key_usage() else {
         return wrong("it has no key usage");
     };
@@ -212,6 +216,35 @@ pub fn check_leaf(leaf: &Certificate, purpose: ObjectIdentifier) -> Result<(), P
     Ok(())
 }
 
+/// What is wrong with the certificate of a time-stamping authority (RFC 3161, section 2.3), if anything. As in `openssl
+/// ts -verify`, a key usage may be missing, and otherwise consists of digitalSignature and nonRepudiation.
+fn time_stamping_fault(leaf: &Certificate) -> Option<&'static str> {
+    if leaf.basic_constraints().is_some_and(|constraints| constraints.ca) {
+        return Some("it is a CA's certificate");
+    }
+    if let Some((_, usage)) = leaf.key_usage() {
+        if !usage.digital_signature() && !usage.non_repudiation() {
+            return Some("its key usage lacks digitalSignature");
+        }
+        let is_allowed =
+            |flag| matches!(flag, KeyUsages::DigitalSignature | KeyUsages::NonRepudiation);
+        if !usage.0.into_iter().all(is_allowed) {
+            return Some("its key usage allows other purposes than time stamping");
+        }
+    }
+    match leaf.extended_key_usage() {
+        None => Some("it has no extended key usage"),
+        Some((_, purposes)) if !purposes.contains(&TIME_STAMPING) => {
+            Some("its extended key usage lacks timeStamping")
+        }
+        Some((_, purposes)) if purposes.len() != 1 => {
+            Some("its extended key usage allows other purposes than time stamping")
+        }
+        Some((false, _)) => Some("its extended key usage is not critical"),
+        Some((true, _)) => None,
+    }
+}
+
 fn unsuitable(purpose: ObjectIdentifier, text: String) -> PathError {
     if purpose == CODE_SIGNING {
         return PathError::Purpose(text);
@@ -223,6 +256,9 @@ fn unsuitable(purpose: ObjectIdentifier, text: String) -> PathError {
 pub fn purpose_name(purpose: ObjectIdentifier) -> String {
     if purpose == CODE_SIGNING {
         return "codeSigning".into();
+    }
+    if purpose == TIME_STAMPING {
+        return "timeStamping".into();
     }
     crate::oid_name(purpose).map_or_else(|| purpose.to_string(), str::to_owned)
 }

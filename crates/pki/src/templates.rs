@@ -15,7 +15,8 @@ use crate::PkiError;
 use crate::certificate::key_identifier;
 use crate::extensions::{self, authority_key_identifier, subject_key_identifier};
 pub use crate::extensions::{
-    CLIENT_AUTH, CODE_SIGNING, IPSEC_IKE, OCSP_SIGNING, SERVER_AUTH, SUBJECT_ALT_NAME, key_usage,
+    CLIENT_AUTH, CODE_SIGNING, IPSEC_IKE, OCSP_SIGNING, SERVER_AUTH, SUBJECT_ALT_NAME,
+    TIME_STAMPING, key_usage,
 };
 use crate::public_key;
 

@@ -28,6 +28,8 @@ mod private_keys;
 mod requests;
 mod signing_policy;
 mod strict;
+mod timestamp;
+mod timestamp_attacks;
 mod validate;
 mod vectors;
 mod whatif;

@@ -12,6 +12,7 @@ use outlast_crypto::digests::Digest;
 use spki::AlgorithmIdentifierOwned;
 use x509_cert::attr::{Attribute, Attributes};
 
+use super::ess::EssCertIdV2;
 use super::message::SignerInfo;
 
 /// `id-aa-multipleSignatures`
@@ -41,14 +42,6 @@ struct AttributesHash {
     hash: OctetString,
 }
 
-/// RFC 5035, section 4. The hash is SHA-256 unless it says otherwise.
-#[derive(Clone, Debug, PartialEq, Eq, Sequence)]
-struct EssCertIdV2 {
-    algorithm: Option<AlgorithmIdentifierOwned>,
-    hash: OctetString,
-    issuer_serial: Option<Any>,
-}
-
 /// One of the signers of a message to be made.
 pub(super) struct Party<'a> {
     pub digest: &'static Digest,
@@ -76,11 +69,7 @@ pub(super) fn bound(parties: &[Party<'_>]) -> der::Result<Vec<Attributes>> {
                     algorithm: own.digest_algorithm.clone(),
                     hash: OctetString::new(hash(other)?)?,
                 },
-                certificate: Some(EssCertIdV2 {
-                    algorithm: None,
-                    hash: OctetString::new(sha256(party.certificate))?,
-                    issuer_serial: None,
-                }),
+                certificate: Some(EssCertIdV2::of(party.certificate)?),
             };
             values.insert(Any::from_der(&value.to_der()?)?)?;
         }
@@ -141,11 +130,7 @@ pub(super) fn check(signers: &[SignerInfo], certificates: &[Option<Vec<u8>>]) ->
 
 fn certificate_fits(value: &MultipleSignatures, certificate: Option<&[u8]>) -> bool {
     let (Some(id), Some(der)) = (&value.certificate, certificate) else { return true };
-    let digest = match &id.algorithm {
-        None => Digest::by_name("sha256"),
-        Some(algorithm) => Digest::by_oid(algorithm.oid),
-    };
-    digest.is_some_and(|digest| digest.digest(der) == id.hash.as_bytes())
+    id.has_digest_of(der)
 }
 
 fn values(signer: &SignerInfo) -> Result<Vec<MultipleSignatures>, Fault> {
@@ -177,8 +162,4 @@ fn without_hashes(signer: &SignerInfo) -> Result<Vec<u8>, Fault> {
         out.to_der()
     };
     build(values(signer)?).map_err(|_: der::Error| Fault::Malformed)
-}
-
-fn sha256(bytes: &[u8]) -> Vec<u8> {
-    Digest::by_name("sha256").map(|digest| digest.digest(bytes)).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Makes a detached signature in two steps: attributes out, signatures in.
+//! Makes a signature in two steps: attributes out, signatures in.
 
 use der::asn1::{Any, ObjectIdentifier, OctetString, OctetStringRef, SetOfVec};
 use der::{Decode, Encode};
@@ -42,12 +42,26 @@ pub struct Request<'a> {
 /// A message without its signatures.
 pub struct Unsigned {
     signers: Vec<Part>,
-    certificates: SetOfVec<Any>,
+    content_type: ObjectIdentifier,
+    content: Option<Vec<u8>>,
+    certificates: Option<SetOfVec<Any>>,
     revocation: Option<SetOfVec<Any>>,
     has_ocsp: bool,
     /// The bytes that each signer signs, in the order of the requests: the attributes as a plain DER SET OF (RFC 5652,
     /// section 5.4); less than 512 bytes, whatever the size of the file.
     pub to_be_signed: Vec<Vec<u8>>,
+}
+
+/// What a message contains, if it is not detached from its file.
+pub(crate) struct Content<'a> {
+    /// Type of the content.
+    pub content_type: ObjectIdentifier,
+    /// The content.
+    pub bytes: &'a [u8],
+    /// Further attributes that the signer signs.
+    pub attributes: Vec<Attribute>,
+    /// Whether the message contains certificates.
+    pub with_certificates: bool,
 }
 
 /// A signer without its signature.
@@ -62,7 +76,8 @@ impl Unsigned {
     /// Builds the signed attributes contentType, signingTime, messageDigest and CMSAlgorithmProtection of each signer;
     /// of several, each also names the others (RFC 5752).
     pub fn new(requests: &[Request<'_>]) -> Result<Self, PkiError> {
-        let mut parts = requests.iter().map(Part::new).collect::<Result<Vec<_>, _>>()?;
+        let part = |request| Part::new(request, ID_DATA, Vec::new());
+        let mut parts = requests.iter().map(part).collect::<Result<Vec<_>, _>>()?;
         let parties: Vec<_> = parts
             .iter()
             .zip(requests)
@@ -78,11 +93,40 @@ impl Unsigned {
         for (part, attributes) in parts.iter_mut().zip(bound) {
             part.attributes = attributes;
         }
+        let certificates = Some(certificates(requests).map_err(malformed)?);
+        Self::of(parts, (ID_DATA, None), certificates)
+    }
+
+    /// The same for one signer of a message that contains what is signed: `request` has its digest.
+    pub(crate) fn containing(
+        request: &Request<'_>,
+        content: Content<'_>,
+    ) -> Result<Self, PkiError> {
+        let part = Part::new(request, content.content_type, content.attributes)?;
+        let certificates = match content.with_certificates {
+            true => Some(certificates(&[*request]).map_err(malformed)?),
+            false => None,
+        };
+        let inside = (content.content_type, Some(content.bytes.to_vec()));
+        Self::of(vec![part], inside, certificates)
+    }
+
+    fn of(
+        signers: Vec<Part>,
+        (content_type, content): (ObjectIdentifier, Option<Vec<u8>>),
+        certificates: Option<SetOfVec<Any>>,
+    ) -> Result<Self, PkiError> {
         let to_be_signed =
-            parts.iter().map(|part| part.attributes.to_der()).collect::<der::Result<_>>();
-        let to_be_signed = to_be_signed.map_err(malformed)?;
-        let certificates = certificates(requests).map_err(malformed)?;
-        Ok(Self { signers: parts, certificates, revocation: None, has_ocsp: false, to_be_signed })
+            signers.iter().map(|part| part.attributes.to_der()).collect::<der::Result<_>>();
+        Ok(Self {
+            to_be_signed: to_be_signed.map_err(malformed)?,
+            signers,
+            content_type,
+            content,
+            certificates,
+            revocation: None,
+            has_ocsp: false,
+        })
     }
 
     /// Puts CRLs and OCSP responses (RFC 5940) into the message. No signature covers them, since each has its own.
@@ -118,14 +162,22 @@ impl Unsigned {
                 })?;
             }
             let signed_data = SignedData {
-                // RFC 5652, section 5.1: version 5 for other revocation information than CRLs.
-                version: if self.has_ocsp { 5 } else { 1 },
+                // RFC 5652, section 5.1: version 5 for other revocation information than CRLs, 3 for other content
+                // than data.
+                version: match (self.has_ocsp, self.content_type) {
+                    (true, _) => 5,
+                    (false, ID_DATA) => 1,
+                    (false, _) => 3,
+                },
                 digest_algorithms,
                 encap_content_info: EncapsulatedContentInfo {
-                    econtent_type: ID_DATA,
-                    econtent: None,
+                    econtent_type: self.content_type,
+                    econtent: match self.content {
+                        Some(bytes) => Some(Any::encode_from(&OctetString::new(bytes)?)?),
+                        None => None,
+                    },
                 },
-                certificates: Some(self.certificates),
+                certificates: self.certificates,
                 crls: self.revocation,
                 signer_infos,
             };
@@ -137,7 +189,11 @@ impl Unsigned {
 }
 
 impl Part {
-    fn new(request: &Request<'_>) -> Result<Self, PkiError> {
+    fn new(
+        request: &Request<'_>,
+        content_type: ObjectIdentifier,
+        further: Vec<Attribute>,
+    ) -> Result<Self, PkiError> {
         let signature_algorithm = algorithm_identifier(request.algorithm)?;
         // RFC 9882, section 3.3, and RFC 5754: parameters are absent.
         let digest_algorithm =
@@ -150,12 +206,14 @@ impl Part {
         let time = x509_time(request.signing_time)?;
         let build = || -> der::Result<_> {
             let digest = OctetStringRef::new(request.message_digest)?;
-            SetOfVec::try_from(vec![
-                attribute(CONTENT_TYPE, &ID_DATA)?,
+            let mut all = vec![
+                attribute(CONTENT_TYPE, &content_type)?,
                 attribute(SIGNING_TIME, &time)?,
                 attribute(MESSAGE_DIGEST, &digest)?,
                 attribute(CMS_ALGORITHM_PROTECTION, &protection)?,
-            ])
+            ];
+            all.extend(further);
+            SetOfVec::try_from(all)
         };
         Ok(Self {
             attributes: build().map_err(malformed)?,

@@ -1,4 +1,4 @@
-//! Parses a detached signature and verifies it against a file's digests and a trust store.
+//! Parses a signature and verifies it against a file's digests and a trust store.
 //!
 //! DER is read as it is. BER (indefinite lengths, as BouncyCastle and `openssl cms -stream` write them) is decoded by
 //! `rasn` and encoded again as DER, which is also the form that is signed (RFC 5652, section 5.4).
@@ -404,6 +404,26 @@ impl SignedMessage {
     /// The content, if it is inside the message.
     pub fn content(&self) -> Option<&[u8]> {
         self.content.as_deref()
+    }
+
+    /// Type of the content.
+    pub fn content_type(&self) -> ObjectIdentifier {
+        self.content_type
+    }
+
+    /// How many signers it has; at least one.
+    pub fn signers(&self) -> usize {
+        self.signers.len()
+    }
+
+    /// The value of an attribute that the signer at `index` signed, if there is one; `name` is for the error.
+    pub(crate) fn signed_attribute<T: DecodeOwned>(
+        &self,
+        index: usize,
+        oid: ObjectIdentifier,
+        name: &'static str,
+    ) -> Result<Option<T>, VerifyError> {
+        self.signers.get(index).map_or(Ok(None), |signer| signer.optional_attribute(oid, name))
     }
 }
 

@@ -5,7 +5,7 @@ use x509_cert::ext::pkix::KeyUsages;
 
 use super::{
     CA_KEY_USAGE, CLIENT_AUTH, CODE_SIGNING, IPSEC_IKE, Kind, OCSP_SIGNING, Passthrough,
-    SERVER_AUTH, Template,
+    SERVER_AUTH, TIME_STAMPING, Template,
 };
 
 /// All templates. The first row is AWS's default.
@@ -83,6 +83,10 @@ pub static TEMPLATES: &[Template] = &[
     csr("KeyEncapsulationCertificate_CSRPassthrough", ENCAPSULATION),
     api("KeyEncapsulationCertificate_APIPassthrough", ENCAPSULATION),
     both("KeyEncapsulationCertificate_APICSRPassthrough", ENCAPSULATION),
+    base("TimeStampingCertificate", TIME_STAMPER),
+    csr("TimeStampingCertificate_CSRPassthrough", TIME_STAMPER),
+    api("TimeStampingCertificate_APIPassthrough", TIME_STAMPER),
+    both("TimeStampingCertificate_APICSRPassthrough", TIME_STAMPER),
 ];
 
 const NONE: Template = Template {
@@ -118,6 +122,8 @@ const IPSEC: Template = Template {
 /// RFC 9935, section 5: keyEncipherment and nothing else.
 const ENCAPSULATION: Template =
     Template { aws: false, key_usage: &[KeyUsages::KeyEncipherment], ..NONE };
+/// RFC 3161, section 2.3: one extended key usage, and it is critical.
+const TIME_STAMPER: Template = Template { aws: false, ..signer(&[TIME_STAMPING]) };
 
 const fn tls(extended_key_usage: &'static [ObjectIdentifier]) -> Template {
     Template {
