@@ -26,14 +26,6 @@ use crate::settings::{self, Located};
 use crate::values::{self, ListenAddress};
 use crate::{files, reload, tls, trust};
 
-/// Files in which systems keep their trusted CAs.
-const SYSTEM_CAS: [&str; 4] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-];
-
 /// A settings file. Unknown keys are errors.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -508,7 +500,7 @@ impl Upstream {
         };
         let roots = match &self.backend_ca {
             Some(path) => trust::load(&folder.join(path))?,
-            None => system_roots()?,
+            None => trust::system_roots()?,
         };
         let identity = match (&self.backend_cert, &self.backend_key) {
             (Some(chain), Some(key)) => Some(identity(&folder.join(chain), &folder.join(key))?),
@@ -554,15 +546,6 @@ fn private_key(path: &Path) -> Result<Secret, Failure> {
         .ok_or_else(|| wrong(&"there is no unencrypted private key in it"))?;
     let key = PrivateKey::read(object).and_then(|key| key.to_pkcs8());
     key.map_err(|error| wrong(&error))
-}
-
-fn system_roots() -> Result<Vec<Vec<u8>>, Failure> {
-    let given = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
-    let usual = SYSTEM_CAS.iter().map(PathBuf::from).find(|path| path.exists());
-    let path = given.or(usual).ok_or_else(|| {
-        Failure::new("the system's trusted CAs were not found").hint("name them in a PEM file")
-    })?;
-    trust::load(&path)
 }
 
 fn nets(texts: &[String]) -> Result<Vec<IpNet>, Failure> {

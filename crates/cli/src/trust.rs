@@ -1,6 +1,6 @@
 //! Trust stores: a PEM or DER file, or a folder of them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use outlast_net::client::Connector;
 use outlast_net::policy::Policy;
@@ -13,6 +13,14 @@ use crate::files;
 
 /// Largest file that is read, in bytes.
 const MAX_FILE: usize = 16 << 20;
+
+/// Files in which systems keep their trusted CAs.
+const SYSTEM_CAS: [&str; 4] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
 
 /// The trust store of signatures: [`load`]ed, with a CA's certificate in it.
 pub(crate) fn authorities(path: &Path) -> Result<Vec<Vec<u8>>, Failure> {
@@ -54,6 +62,16 @@ pub(crate) fn load(path: &Path) -> Result<Vec<Vec<u8>>, Failure> {
             .hint("certificates are files that end in .pem, .crt, .cer or .der"));
     }
     Ok(out)
+}
+
+/// The CAs that this system trusts.
+pub(crate) fn system_roots() -> Result<Vec<Vec<u8>>, Failure> {
+    let given = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
+    let usual = SYSTEM_CAS.iter().map(PathBuf::from).find(|path| path.exists());
+    let path = given.or(usual).ok_or_else(|| {
+        Failure::new("the system's trusted CAs were not found").hint("name them in a PEM file")
+    })?;
+    load(&path)
 }
 
 /// A connector that trusts the certificates of a PEM file.

@@ -1,5 +1,5 @@
-//! Fetches CRLs, OCSP responses and issuers' certificates over plain HTTP. They are signed, so the transport need not
-//! be trusted. Times and sizes are limited; nothing is cached.
+//! Fetches CRLs, OCSP responses, timestamps and issuers' certificates over plain HTTP. They are signed, so the transport
+//! need not be trusted. Times and sizes are limited; nothing is cached.
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, LOCATION};
@@ -7,6 +7,7 @@ use http::response::Parts;
 use http::{Method, Uri};
 use tokio::time::timeout;
 
+use crate::client::Connector;
 use crate::exchange::{Broken, Origin};
 use crate::limits;
 
@@ -17,6 +18,9 @@ pub enum FetchError {
     /// Not a URL of plain HTTP.
     #[error("{0} is not a URL that begins with http://")]
     Url(String),
+    /// Not a URL of HTTP.
+    #[error("{0} is not a URL that begins with http:// or https://")]
+    AnyUrl(String),
     /// The connection failed or broke.
     #[error("{url}: {reason}")]
     Connection {
@@ -43,24 +47,44 @@ pub enum FetchError {
 
 /// The body at `url`.
 pub async fn get(url: &str) -> Result<Vec<u8>, FetchError> {
-    timeout(limits::FETCH, fetch(url, None))
+    timeout(limits::FETCH, fetch(url, None, None))
         .await
         .unwrap_or_else(|_| Err(FetchError::Timeout(url.to_owned())))
 }
 
 /// Posts a body of this content type to `url`; returns the body of the response.
 pub async fn post(url: &str, content_type: &str, body: Vec<u8>) -> Result<Vec<u8>, FetchError> {
-    timeout(limits::FETCH, fetch(url, Some((content_type, body))))
+    timeout(limits::FETCH, fetch(url, Some((content_type, body)), None))
         .await
         .unwrap_or_else(|_| Err(FetchError::Timeout(url.to_owned())))
 }
 
-async fn fetch(url: &str, body: Option<(&str, Vec<u8>)>) -> Result<Vec<u8>, FetchError> {
+/// The same over `https://`, too, by means of `tls`.
+pub async fn post_over(
+    url: &str,
+    content_type: &str,
+    body: Vec<u8>,
+    tls: &Connector,
+) -> Result<Vec<u8>, FetchError> {
+    timeout(limits::FETCH, fetch(url, Some((content_type, body)), Some(tls)))
+        .await
+        .unwrap_or_else(|_| Err(FetchError::Timeout(url.to_owned())))
+}
+
+async fn fetch(
+    url: &str,
+    body: Option<(&str, Vec<u8>)>,
+    tls: Option<&Connector>,
+) -> Result<Vec<u8>, FetchError> {
     let mut url = url.to_owned();
     for _ in 0..=limits::MAX_FETCH_REDIRECTS {
-        let wrong = || FetchError::Url(url.chars().take(200).collect());
+        let wrong = || {
+            let url = url.chars().take(200).collect();
+            if tls.is_some() { FetchError::AnyUrl(url) } else { FetchError::Url(url) }
+        };
         let uri: Uri = url.parse().map_err(|_| wrong())?;
-        let origin = Origin::of(&uri).filter(|origin| !origin.is_tls).ok_or_else(wrong)?;
+        let origin = Origin::of(&uri).filter(|origin| !origin.is_tls || tls.is_some());
+        let origin = origin.ok_or_else(wrong)?;
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         let request = match &body {
             Some((content_type, bytes)) => origin
@@ -70,7 +94,7 @@ async fn fetch(url: &str, body: Option<(&str, Vec<u8>)>) -> Result<Vec<u8>, Fetc
             None => origin.request(Method::GET, path).body(Bytes::new()),
         };
         let wanted = |head: &Parts| if head.status.is_success() { limits::MAX_FETCH } else { 0 };
-        let response = match origin.exchange(None, request.map_err(|_| wrong())?, wanted).await {
+        let response = match origin.exchange(tls, request.map_err(|_| wrong())?, wanted).await {
             Ok(response) => response,
             Err(Broken::TooLong(_)) => return Err(FetchError::TooLong(url)),
             Err(error) => {
