@@ -10,6 +10,7 @@ mod housekeeping;
 mod plain;
 mod publish;
 pub mod published;
+mod rates;
 pub mod readiness;
 mod revocation;
 mod rotation;
@@ -18,6 +19,7 @@ mod session;
 mod shared;
 mod strangers;
 mod trail;
+pub mod tsa;
 mod watched;
 
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -65,6 +67,7 @@ pub struct Service {
     revocation: plain::State,
     trail: trail::State,
     clock: clock::State,
+    timestamping: tsa::State,
 }
 
 /// A complete request, body included.
@@ -191,6 +194,7 @@ impl Service {
             revocation,
             trail,
             clock: clock::State::default(),
+            timestamping: tsa::State::default(),
         }
     }
 

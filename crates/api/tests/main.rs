@@ -84,3 +84,4 @@ mod secrets_rotation;
 mod spellings;
 mod sts;
 mod tags;
+mod timestamps;

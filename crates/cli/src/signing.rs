@@ -16,7 +16,7 @@ use outlast_crypto::keys::KeySpec;
 use outlast_crypto::signatures::{Family, SignatureAlgorithm};
 use outlast_net::server::system_clock;
 use outlast_pki::certificate::Certificate;
-use outlast_pki::cms::sign::{Request, Unsigned};
+use outlast_pki::cms::sign::{Request, Unsigned, suitable};
 use outlast_pki::crl::Crl;
 use outlast_pki::name::Name;
 use outlast_pki::ocsp::Response;
@@ -27,8 +27,8 @@ use crate::endpoint::{CallError, Endpoint};
 use crate::evidence::Evidence;
 use crate::failure::{Failure, USAGE};
 
-/// Tag of a KMS key that names its certificate, by which `outlast sign` finds it.
-pub(crate) const CERTIFICATE_TAG: &str = "outlast:certificate-arn";
+/// Tag of a KMS key that names its certificate, by which `outlast sign` and time-stamping authorities find it.
+pub(crate) use outlast_domain::tsa::CERTIFICATE_TAG;
 
 /// Tag of a KMS key that names the second key of a dual signature, by its ARN.
 pub(crate) const SECOND_KEY_TAG: &str = "outlast:second-key-arn";
@@ -381,18 +381,9 @@ fn choose(
 ) -> Result<(&'static SignatureAlgorithm, &'static Digest), Failure> {
     let spec = KeySpec::by_name(key_spec)
         .ok_or_else(|| Failure::new(format!("keys of type {key_spec} are not supported")))?;
-    let rows: Vec<_> = spec.signing.iter().copied().filter(|row| row.oid.is_some()).collect();
-    let wanted = digest.map(|digest| digest.name);
-    let suits = |row: &&&SignatureAlgorithm, name| row.cms_digests.contains(&name);
-    let found = match wanted {
-        Some(name) => rows.iter().find(|row| suits(row, name)).map(|row| (*row, name)),
-        None => rows
-            .iter()
-            .find(|row| suits(row, "sha512"))
-            .map(|row| (*row, "sha512"))
-            .or_else(|| rows.first().and_then(|row| Some((*row, *row.cms_digests.first()?)))),
-    };
-    found.and_then(|(row, name)| Some((row, Digest::by_name(name)?))).ok_or_else(|| {
+    suitable(spec, digest).ok_or_else(|| {
+        let rows: Vec<_> = spec.signing.iter().copied().filter(|row| row.oid.is_some()).collect();
+        let wanted = digest.map(|digest| digest.name);
         let possible: Vec<_> = rows.iter().flat_map(|row| row.cms_digests).copied().collect();
         let failure = Failure::new(match wanted {
             Some(name) => format!("the digest {name} does not suit a key of type {key_spec}"),

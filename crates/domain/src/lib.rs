@@ -30,6 +30,7 @@ pub mod seal;
 pub mod secrets;
 pub mod settings;
 pub mod tags;
+pub mod tsa;
 pub mod witness;
 pub mod work;
 

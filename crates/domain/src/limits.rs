@@ -152,7 +152,7 @@ pub const OCSP_SIGNINGS: Rate = Rate { at_once: 500, per_second: 100 };
 /// allows. Ours.
 pub const OCSP_SIGNINGS_OF_PEER: Rate = Rate { at_once: 100, per_second: 20 };
 /// Peers whose rate is remembered. Ours.
-pub const OCSP_PEERS_REMEMBERED: usize = 4096;
+pub const PEERS_REMEMBERED: usize = 4096;
 /// Such responses that one audit event announces: after a crash it is unknown how many of them were signed. Ours.
 pub const OCSP_ANNOUNCED: u64 = 1000;
 /// Time that one announcement and one sum cover, in milliseconds: a minute. Ours.
@@ -161,6 +161,12 @@ pub const OCSP_WINDOW_MS: i64 = 60_000;
 pub const OCSP_PEERS_NAMED: usize = 32;
 /// Sums that are written in one transaction. Ours.
 pub const OCSP_SUMS_AT_ONCE: usize = 100;
+/// Timestamps that a server makes for strangers, by default: each has an audit event of about 1.5 kB. Ours.
+pub const TIMESTAMPS: Rate = Rate { at_once: 500, per_second: 100 };
+/// The same for one peer. Ours.
+pub const TIMESTAMPS_OF_PEER: Rate = Rate { at_once: 50, per_second: 10 };
+/// How far the times of an authority with strict order may run ahead of the clock, in milliseconds. Ours.
+pub const TIMESTAMPS_AHEAD_MS: i64 = 1000;
 /// Bytes of OCSP responses in the cache. Ours.
 pub const MAX_KEPT_ANSWERS_BYTES: usize = 128 * 1024 * 1024;
 /// Bytes of request paths in that cache. Ours.

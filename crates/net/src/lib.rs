@@ -38,6 +38,7 @@ pub mod s3;
 pub mod server;
 mod slots;
 pub mod tickets;
+mod tsa;
 mod turns;
 pub mod watch;
 pub mod witness;

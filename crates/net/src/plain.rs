@@ -1,4 +1,4 @@
-//! Plain HTTP for objects that are signed and public: CRLs, OCSP responses, certificates of authorities. HTTP/1.1
+//! Plain HTTP for objects that are signed and public: CRLs, OCSP responses, certificates of authorities, timestamps. HTTP/1.1
 //! only; clients ask for one thing and leave, or keep the connection.
 //!
 //! Deliberately without TLS: to check a certificate, a client would first have to check the certificate of that TLS
@@ -163,6 +163,7 @@ impl PlainServer {
     ) -> Response<Bytes> {
         let (head, body) = request.into_parts();
         activity.touch();
+        let is_timestamp = crate::tsa::is_path(head.uri.path());
         let mut request = Plain {
             method: &head.method,
             path: head.uri.path(),
@@ -180,6 +181,10 @@ impl PlainServer {
             discard(body).await;
             Bytes::new()
         };
+        if is_timestamp {
+            let _busy = activity.begin();
+            return self.timestamp(&head, &body, peer.ip()).await;
+        }
         let reads = matches!(head.method, Method::GET | Method::HEAD);
         if reads && let Some(response) = self.service.plain_again(&request) {
             return response;
@@ -213,9 +218,19 @@ impl PlainServer {
         drive(self.service.store().as_ref(), sign, finish).await.unwrap_or_else(busy)
     }
 
+    /// The service.
+    pub(crate) fn service(&self) -> &Service {
+        &self.service
+    }
+
+    /// Milliseconds since 1970.
+    pub(crate) fn clock(&self) -> Clock {
+        self.clock
+    }
+
     /// Runs work that reads a store over the network away from this thread's requests, which move to another thread.
     /// Only [`limits::MAX_PLAIN_READS`] of them occupy a thread.
-    async fn off_thread<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub(crate) async fn off_thread<T>(&self, work: impl FnOnce() -> T) -> T {
         if self.service.store().is_remote() {
             let _turn = self.reads.acquire().await;
             tokio::task::block_in_place(work)

@@ -340,6 +340,9 @@ impl Connection {
         let answer = if outlast_api::acme::is_path(request.uri().path()) {
             asked.service = Some("acme");
             self.acme(request, &request_id).await
+        } else if crate::tsa::is_path(request.uri().path()) {
+            asked.service = Some("timestamp");
+            http_answer(self.timestamp(request, &request_id).await, &request_id)
         } else {
             let response = self.respond(request, &request_id, &mut asked).await;
             http_answer(response, &request_id)

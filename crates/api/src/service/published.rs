@@ -3,7 +3,8 @@
 
 use outlast_domain::arn::Scope;
 use outlast_domain::audit::{LogKey, cosigned, serve};
-use outlast_domain::identity::{self, Permit, action};
+use outlast_domain::identity::{self, Caller, Permit, action};
+use outlast_domain::work::Work;
 use outlast_domain::{Fault, ids};
 use outlast_store::driver::{Attempt, drive_and_wait};
 use outlast_store::{StoreError, Transaction};
@@ -16,7 +17,7 @@ use crate::wire::sigv4::Claim;
 
 /// Prefix of the log's paths.
 pub const PREFIX: &str = "/tlog/";
-/// Service name that requests for entries are signed for.
+/// Service name that requests to what is none of AWS's services are signed for.
 const SIGNING_NAME: &str = "outlast";
 
 /// Whether the log is published, and its readers.
@@ -97,31 +98,9 @@ impl Service {
     ) -> Result<(Transaction, Found), ApiError> {
         let mut work = self.work(request.now_ms);
         let key = LogKey::read(&mut work)?;
-        let claim = Claim::parse(&request.parts(), work.now())?;
-        let unknown = || {
-            ApiError::new(
-                "UnrecognizedClientException",
-                "The security token included in the request is invalid.",
-            )
-        };
-        if claim.service != SIGNING_NAME {
-            return Err(ApiError::new(
-                "InvalidSignatureException",
-                format!("Credential should be scoped to correct service: '{SIGNING_NAME}'."),
-            ));
-        }
-        let token = header_text(request.headers, "x-amz-security-token");
-        let token = request.headers.contains_key("x-amz-security-token").then_some(token);
-        let credential =
-            identity::find_credential(&mut work, &self.policies, &claim.access_key_id)?
-                .filter(|credential| credential.takes_token(token))
-                .ok_or_else(unknown)?;
-        claim.verify(&request.parts(), &credential.secret)?;
-        self.check_session(&mut work, &credential)?;
-        let caller = credential.caller;
+        let (caller, region) = self.signed_by(&mut work, request)?;
         let principal = caller.principal.role_arn().unwrap_or_else(|| caller.principal.arn());
-        let scope =
-            Scope { account: caller.principal.account.clone(), region: claim.region.clone() };
+        let scope = Scope { account: caller.principal.account.clone(), region };
         let keys = conditions(&caller, &scope, request);
         let arn = serve::arn(&caller.principal.account, &key.origin);
         // The log holds the events of all accounts, so an account's own policies do not suffice.
@@ -161,7 +140,39 @@ impl Service {
     }
 }
 
-fn text(status: u16, text: &str) -> Response {
+impl Service {
+    /// The caller who signed a request to what is none of AWS's services, and the Region that it signed for.
+    pub(super) fn signed_by(
+        &self,
+        work: &mut Work<'_>,
+        request: &Request<'_>,
+    ) -> Result<(Caller, String), ApiError> {
+        let claim = Claim::parse(&request.parts(), work.now())?;
+        let unknown = || {
+            ApiError::new(
+                "UnrecognizedClientException",
+                "The security token included in the request is invalid.",
+            )
+        };
+        if claim.service != SIGNING_NAME {
+            return Err(ApiError::new(
+                "InvalidSignatureException",
+                format!("Credential should be scoped to correct service: '{SIGNING_NAME}'."),
+            ));
+        }
+        let token = header_text(request.headers, "x-amz-security-token");
+        let token = request.headers.contains_key("x-amz-security-token").then_some(token);
+        let credential = identity::find_credential(work, &self.policies, &claim.access_key_id)?
+            .filter(|credential| credential.takes_token(token))
+            .ok_or_else(unknown)?;
+        claim.verify(&request.parts(), &credential.secret)?;
+        self.check_session(work, &credential)?;
+        Ok((credential.caller, claim.region))
+    }
+}
+
+/// A text.
+pub(super) fn text(status: u16, text: &str) -> Response {
     Response {
         status,
         content_type: "text/plain; charset=utf-8",

@@ -11,10 +11,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use std::num::NonZeroUsize;
 use std::sync::Mutex;
 
-use lru::LruCache;
 use outlast_domain::arn::Scope;
 use outlast_domain::work::Done;
 use outlast_domain::{Fault, ids, limits};
@@ -24,7 +22,7 @@ use outlast_store::Transaction;
 use serde_json::json;
 
 use super::Service;
-use super::bucket::Bucket;
+use super::rates::{Rates, prefix};
 use super::shared::lock;
 use crate::audit::service_event_with;
 use crate::ops::ACM_PCA;
@@ -36,8 +34,7 @@ const SUM: &str = "SumUpOCSPResponses";
 
 /// What strangers have had signed, and how much more they may.
 pub(super) struct Strangers {
-    all: Mutex<Bucket>,
-    peers: Mutex<LruCache<IpAddr, Bucket>>,
+    rates: Rates,
     windows: Mutex<Windows>,
 }
 
@@ -148,29 +145,20 @@ impl Window {
 
 impl Default for Strangers {
     fn default() -> Self {
-        let peers = NonZeroUsize::new(limits::OCSP_PEERS_REMEMBERED).unwrap_or(NonZeroUsize::MIN);
-        Self {
-            all: Mutex::new(Bucket::new(limits::OCSP_SIGNINGS)),
-            peers: Mutex::new(LruCache::new(peers)),
-            windows: Mutex::default(),
-        }
+        let rates = Rates::new(limits::OCSP_SIGNINGS, limits::OCSP_SIGNINGS_OF_PEER);
+        Self { rates, windows: Mutex::default() }
     }
 }
 
 impl Strangers {
     /// Whether another response may be signed for this peer now.
     pub(super) fn admit(&self, peer: IpAddr, now_ms: i64) -> bool {
-        let own = lock(&self.peers)
-            .get_or_insert_mut(prefix(peer), || Bucket::new(limits::OCSP_SIGNINGS_OF_PEER))
-            .take(now_ms);
-        // A peer that asks too much takes nothing away from the others.
-        own && lock(&self.all).take(now_ms)
+        self.rates.admit(peer, now_ms)
     }
 
     /// What [`Self::admit`] would answer now, without taking a token.
     pub(super) fn would_admit(&self, peer: IpAddr, now_ms: i64) -> bool {
-        let has_one = |bucket: &Bucket| bucket.has_one(now_ms);
-        lock(&self.peers).peek(&prefix(peer)).is_none_or(has_one) && has_one(&lock(&self.all))
+        self.rates.would_admit(peer, now_ms)
     }
 
     /// Counts a response, if an event on disk has announced it.
@@ -243,17 +231,6 @@ impl Service {
     }
 }
 
-/// Identifies a peer: an IPv4 address, or the /64 network of an IPv6 address.
-fn prefix(peer: IpAddr) -> IpAddr {
-    match peer.to_canonical() {
-        IpAddr::V6(v6) => {
-            let high = u128::from(v6) & !u128::from(u64::MAX);
-            IpAddr::V6(high.into())
-        }
-        v4 => v4,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -279,18 +256,5 @@ mod tests {
         assert_eq!(counts, [(limits::OCSP_ANNOUNCED + 2, 2)]);
         strangers.forget(&ended);
         assert!(strangers.ended(limits::OCSP_WINDOW_MS, true).is_empty());
-    }
-
-    #[test]
-    fn a_peer_is_a_host_and_not_each_of_its_addresses() {
-        let parse = |text: &str| text.parse::<IpAddr>().unwrap_or_else(|_| panic!("{text}"));
-        for (one, other, same) in [
-            ("192.0.2.1", "192.0.2.2", false),
-            ("192.0.2.1", "::ffff:192.0.2.1", true),
-            ("2001:db8::1", "2001:db8::ffff:1", true),
-            ("2001:db8::1", "2001:db8:0:1::1", false),
-        ] {
-            assert_eq!(prefix(parse(one)) == prefix(parse(other)), same, "{one} {other}");
-        }
     }
 }

@@ -37,6 +37,7 @@ macro_rules! actions {
 actions! {
     outlast = "outlast" {
         GetAuditEntries,
+        GetTimestamp,
     }
     kms = "kms" {
         CancelKeyDeletion,

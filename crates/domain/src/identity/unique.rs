@@ -142,9 +142,11 @@ pub fn is_service(name: &str) -> bool {
         && name.split('.').all(fits)
 }
 
-/// Whether it is the role of Certificate Manager that exists in each account without being made.
+/// Whether it is a role of this service that exists in each account without being made.
 fn is_service_linked(arn: &Arn) -> bool {
-    arn.service() == "iam" && arn.resource().strip_prefix("role/") == Some(crate::acm::SERVICE_ROLE)
+    let roles = [crate::acm::SERVICE_ROLE, crate::tsa::ROLE];
+    let name = arn.resource().strip_prefix("role/");
+    arn.service() == "iam" && name.is_some_and(|name| roles.contains(&name))
 }
 
 fn shorten(text: &str) -> String {

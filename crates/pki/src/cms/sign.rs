@@ -3,6 +3,7 @@
 use der::asn1::{Any, ObjectIdentifier, OctetString, OctetStringRef, SetOfVec};
 use der::{Decode, Encode};
 use outlast_crypto::digests::Digest;
+use outlast_crypto::keys::KeySpec;
 use outlast_crypto::signatures::SignatureAlgorithm;
 use spki::AlgorithmIdentifierOwned;
 use x509_cert::attr::{Attribute, Attributes};
@@ -37,6 +38,24 @@ pub struct Request<'a> {
     pub signer: &'a Certificate,
     /// Further certificates to include (DER): the chain without the root.
     pub chain: &'a [Vec<u8>],
+}
+
+/// The signature algorithm and digest for a type of key; RFC 9882 prefers SHA-512. `None` if `digest` does not suit it, or
+/// if it cannot sign CMS messages.
+pub fn suitable(
+    spec: &KeySpec,
+    digest: Option<&'static Digest>,
+) -> Option<(&'static SignatureAlgorithm, &'static Digest)> {
+    let rows = || spec.signing.iter().copied().filter(|row| row.oid.is_some());
+    let suiting = |name: &'static str| {
+        rows().find(|row| row.cms_digests.contains(&name)).map(|row| (row, name))
+    };
+    let found = match digest {
+        Some(digest) => suiting(digest.name),
+        None => suiting("sha512")
+            .or_else(|| rows().next().and_then(|row| Some((row, *row.cms_digests.first()?)))),
+    };
+    found.and_then(|(row, name)| Some((row, Digest::by_name(name)?)))
 }
 
 /// A message without its signatures.
