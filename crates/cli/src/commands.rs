@@ -23,4 +23,5 @@ pub(crate) mod server;
 pub(crate) mod settings;
 pub(crate) mod sign;
 pub(crate) mod store;
+pub(crate) mod tsa;
 pub(crate) mod verify;

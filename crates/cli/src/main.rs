@@ -45,6 +45,7 @@ mod signing_policy;
 mod tables;
 mod tls;
 mod trust;
+mod tsa_options;
 mod values;
 mod verifying;
 
@@ -131,6 +132,8 @@ enum Command {
     Sign(commands::sign::Arguments),
     /// Verify detached CMS signatures against a trust store, without a service.
     Verify(commands::verify::Arguments),
+    /// Make a time-stamping authority, ask one for a timestamp, and verify timestamps.
+    Tsa(commands::tsa::Arguments),
     /// Show what certificates, requests, CRLs, OCSP responses, keys and signatures contain.
     Inspect(commands::inspect::Arguments),
     /// Request, verify, lint and convert certificates and keys, and compute sizes of chains.
@@ -223,6 +226,7 @@ fn main() -> ExitCode {
         Command::Principal(arguments) => commands::principal::run(&arguments, output),
         Command::Sign(arguments) => commands::sign::run(&arguments, output),
         Command::Verify(arguments) => commands::verify::run(&arguments, output),
+        Command::Tsa(arguments) => commands::tsa::run(&arguments, output),
         Command::Inspect(arguments) => commands::inspect::run(&arguments, output),
         Command::Cert(arguments) => commands::cert::run(arguments, output),
         Command::Completions(arguments) => {

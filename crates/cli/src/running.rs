@@ -75,7 +75,7 @@ impl Listen {
     }
 }
 
-/// Settings for URLs in certificates, for the storage of CRLs and reports, and for what the services call.
+/// Settings for URLs in certificates, for the storage of CRLs and reports, for what the services call, and for timestamps.
 pub(crate) struct Revocation {
     pub(crate) listen: Listen,
     pub(crate) url: Option<String>,
@@ -91,6 +91,8 @@ pub(crate) struct Revocation {
     pub(crate) key_storage: Option<&'static KeyStorage>,
     /// Whether a revocation ends running sessions of Roles Anywhere, too.
     pub(crate) end_sessions: bool,
+    /// Time-stamping authorities.
+    pub(crate) timestamping: outlast_api::service::tsa::Settings,
 }
 
 impl Default for Revocation {
@@ -106,6 +108,7 @@ impl Default for Revocation {
             public_certificates: PublicCertificates::default(),
             key_storage: None,
             end_sessions: false,
+            timestamping: outlast_api::service::tsa::Settings::default(),
         }
     }
 }
@@ -198,6 +201,9 @@ impl Running {
             events: events.wanted(),
         });
         data.service.set_ocsp_validity(revocation.ocsp_validity);
+        data.service.set_timestamping(revocation.timestamping).map_err(|error| {
+            Failure::new(error).hint("leave ordering out").about("tsa.ordering")
+        })?;
         let sink = buckets::sink(revocation.buckets, data.folder())?;
         let validator = Validator::new(revocation.acme);
         let Tls { rules, shows, names, clients } = tls;

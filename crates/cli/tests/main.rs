@@ -67,5 +67,6 @@ mod sign_setup;
 mod signing;
 mod steady;
 mod tls_certificates;
+mod tsa;
 mod witness;
 mod witnessed;

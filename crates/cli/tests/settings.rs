@@ -203,12 +203,21 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("process.allow_dumps", "a", ""),
     ("events.targets", "a", ""),
     ("events.authority_days", "a", ""),
+    ("tsa.authorities", "a", ""),
+    ("tsa.default_authority", "a", ""),
+    ("tsa.accuracy_ms", "a", ""),
+    ("tsa.ordering", "a", ""),
+    ("tsa.synchronised_seconds", "a", ""),
+    ("tsa.per_second", "0", ""),
+    ("tsa.per_address", "0", ""),
 ];
 
 /// Settings for which the server accepts every value at the start.
 const NEVER_REFUSED: &[&str] = &[
     "tls_names",
     "audit.readers",
+    "tsa.callers",
+    "tsa.synchronised_file",
     "backup.folder",
     "buckets.folder",
     "buckets.region",

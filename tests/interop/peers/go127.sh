@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# go127.sh DEST: Go 1.27, which has ML-DSA, and its programs of certificates, connections and transparency logs:
+# go127.sh DEST: Go 1.27, which has ML-DSA, and its programs of certificates, connections, transparency logs and timestamps:
 #   DEST/bin/pki-check    of tests/interop/pki/go
 #   DEST/bin/endpoints    of tests/interop/endpoints/go
 #   DEST/bin/tlog-check   of tests/interop/tlog/go
+#   DEST/bin/tsp-check    of tests/interop/tsp/go
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 here=$(dirname "$(readlink -f "$0")")
@@ -10,7 +11,8 @@ here=$(dirname "$(readlink -f "$0")")
 pki=$(cd "$here/../pki/go" && pwd -P)
 endpoints=$(cd "$here/../endpoints/go" && pwd -P)
 tlog=$(cd "$here/../tlog/go" && pwd -P)
-mapfile -t sources < <(find "$pki" "$endpoints" "$tlog" -type f \( -name '*.go' -o -name 'go.*' \) | sort)
+tsp=$(cd "$here/../tsp/go" && pwd -P)
+mapfile -t sources < <(find "$pki" "$endpoints" "$tlog" "$tsp" -type f \( -name '*.go' -o -name 'go.*' \) | sort)
 
 begin "${1:-}" "$here/lib.sh" "$here/lib-go.sh" "${sources[@]}"
 
@@ -29,4 +31,5 @@ build() {
 build "$pki" pki-check
 build "$endpoints" endpoints
 build "$tlog" tlog-check
+build "$tsp" tsp-check
 finish

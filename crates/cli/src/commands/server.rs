@@ -19,7 +19,7 @@ use crate::settings::Settings;
 use crate::tls::Tls;
 use crate::{
     acme, audit_options, backup_schedule, dumps, ledger_options, limits_options, listeners,
-    metrics_options, output, public_certificates,
+    metrics_options, output, public_certificates, tsa_options,
 };
 
 /// Arguments of `server`.
@@ -75,6 +75,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             None => Functions::default(),
         },
         end_sessions: settings.roles_anywhere.end_sessions_on_revocation(),
+        timestamping: tsa_options::choose(settings.tsa)?,
         acme: acme::settings(settings.acme)?,
         public_certificates: public_certificates::choose(settings.acm)?,
     };

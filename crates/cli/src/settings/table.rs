@@ -263,6 +263,33 @@ settings! {
 }
 
 settings! {
+    /// The time-stamping authorities at /tsa.
+    file Tsa in "tsa" {
+        /// The authorities, by names of your choice that are their paths below /tsa/: { release = { key = "arn:aws:kms:...:alias/tsa",
+        /// policies = "1.3.6.1.4.1.99999.1" } }. See docs/guide/timestamps.md [default: none].
+        authorities: BTreeMap<String, BTreeMap<String, String>>;
+        /// Name of the authority at /tsa itself [default: the only one].
+        default_authority: String;
+        /// ARNs of the users and roles that may ask, with signed requests; each needs the permission outlast:GetTimestamp, too
+        /// [default: everybody].
+        callers: Vec<String>;
+        /// How far the clock may be off, in milliseconds, as tokens say [default: they say nothing].
+        accuracy_ms: u32;
+        /// Whether the times of an authority's tokens ascend strictly; not with several servers on one database [default: {}].
+        ordering: bool = false;
+        /// File that the time service touches whenever it has synchronised the clock, such as /run/systemd/timesync/synchronized.
+        /// Without a recent one there are no tokens [default: the clock is believed].
+        synchronised_file: PathBuf;
+        /// Age in seconds up to which that file is recent [default: {}].
+        synchronised_seconds: u32 = 7200;
+        /// Tokens a second for everybody together, if everybody may ask [default: 100].
+        per_second: u32;
+        /// Tokens a second for one address; five times as many at once [default: 10].
+        per_address: u32;
+    }
+}
+
+settings! {
     /// The server as a process.
     file Process in "process" {
         /// Whether a debugger of the same user may read the server's memory, and a crash may write it to a core dump: it
@@ -355,6 +382,7 @@ groups! {
     #[arg(skip)] rotation: Rotation,
     #[arg(skip)] events: Events,
     #[arg(skip)] roles_anywhere: RolesAnywhere,
+    #[arg(skip)] tsa: Tsa,
     #[arg(skip)] process: Process,
 }
 

@@ -1,19 +1,25 @@
-//! A key with its certificate, ready to sign: what `outlast sign setup` makes.
+//! A key with its certificate, ready to sign: what `outlast sign setup` and `outlast tsa setup` make.
 
+use std::path::PathBuf;
+
+use clap::ValueHint;
 use outlast_api::model::acm_pca::{CertificateAuthority, Validity};
 use outlast_api::model::kms::Tag;
 use outlast_api::ops::kms::{create_alias, create_key, describe_key, tag_resource};
 use outlast_crypto::keys::KeySpec;
 use outlast_crypto::signatures::Family;
+use outlast_net::policy::Policy;
 use outlast_net::server::system_clock;
 use outlast_pki::certificate::Certificate;
-use outlast_pki::name::Name;
+use outlast_pki::name::{self, Name};
 use outlast_pki::pem;
 
 use super::{CERTIFICATE_TAG, SECOND_KEY_TAG, certificate_request, issued_certificate, tags};
 use crate::authorities::{self, NewAuthority, Order};
 use crate::endpoint::{CallError, Endpoint};
 use crate::failure::{Failure, USAGE};
+use crate::files;
+use crate::profile::Connection;
 
 /// A kind of signing identity.
 #[derive(Debug)]
@@ -35,18 +41,129 @@ pub(crate) static ALGORITHMS: &[Algorithm] = &[
     Algorithm { name: "dual", keys: &["ML_DSA_65", "ECC_NIST_P384"] },
 ];
 
-/// What is asked for.
-pub(crate) struct Setup<'a> {
-    /// Name of the alias, without `alias/`.
-    pub(crate) name: &'a str,
-    pub(crate) algorithm: &'static Algorithm,
-    pub(crate) subject: Name,
-    /// ARNs of CAs to choose from; all, if there is none.
-    pub(crate) authorities: &'a [String],
-    /// Whether a missing CA is made.
-    pub(crate) create_authority: bool,
+impl Algorithm {
+    /// The row with this name.
+    pub(crate) fn by_name(name: &str) -> Result<&'static Self, Failure> {
+        let mut rows = ALGORITHMS.iter();
+        rows.find(|row| row.name == name)
+            .ok_or_else(|| Failure::new(format!("{name} is not an algorithm")).code(USAGE))
+    }
+
+    /// Whether one key signs, and not two together.
+    pub(crate) fn is_single(&self) -> bool {
+        self.keys.len() == 1
+    }
+}
+
+/// What a key is for.
+#[derive(Debug)]
+pub(crate) struct Purpose {
+    /// Template of the certificate.
+    template: &'static str,
+    /// What the names of its CAs say.
+    authority: &'static str,
+    /// What the key's description says.
+    key: &'static str,
+}
+
+/// Signs code.
+pub(crate) static CODE_SIGNING: Purpose = Purpose {
+    template: "CodeSigningCertificate",
+    authority: "Code Signing CA",
+    key: "Code signing key",
+};
+
+/// Makes timestamps.
+pub(crate) static TIME_STAMPING: Purpose = Purpose {
+    template: "TimeStampingCertificate",
+    authority: "Time Stamping CA",
+    key: "Time stamping key",
+};
+
+/// Most days for which a certificate is valid: ten years.
+const MAX_DAYS: i64 = 3650;
+
+/// The options that both commands have.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Name of the key: its alias is alias/NAME.
+    #[arg(long)]
+    pub(crate) name: String,
+    /// ARN of the CA that issues the certificate; for dual, of both [default: the only active CA that suits].
+    #[arg(long, value_name = "ARN", value_hint = ValueHint::Other)]
+    ca: Vec<String>,
+    /// Make a root and a CA below it if no CA suits.
+    #[arg(long, conflicts_with = "ca")]
+    create_ca: bool,
+    /// Subject of the certificate in the notation of RFC 4514 [default: CN=NAME].
+    #[arg(long, value_parser = subject)]
+    subject: Option<Name>,
     /// Days for which the certificate is valid.
-    pub(crate) days: i64,
+    #[arg(long, default_value_t = 365, value_parser = clap::value_parser!(i64).range(1..=MAX_DAYS))]
+    days: i64,
+    /// Write the root's certificate, for --trust of the verifying command, to this file [default: NAME-root.pem].
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Replace an --out file with another root.
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+fn subject(text: &str) -> Result<Name, String> {
+    name::parse(text).map_err(|error| error.to_string())
+}
+
+impl Options {
+    /// Makes everything, and writes the root. Returns what was done, and the file.
+    pub(crate) fn run(
+        &self,
+        algorithm: &'static Algorithm,
+        purpose: &'static Purpose,
+    ) -> Result<(Done, PathBuf), Failure> {
+        let subject = match &self.subject {
+            Some(subject) => subject.clone(),
+            None => name::common_name(&self.name)?,
+        };
+        let setup = Setup {
+            name: &self.name,
+            algorithm,
+            purpose,
+            subject,
+            authorities: &self.ca,
+            create_authority: self.create_ca,
+            days: self.days,
+        };
+        let runtime = crate::runtime::runtime()?;
+        let done = runtime.block_on(async {
+            let mut endpoint = Endpoint::new(self.connection.settings()?, &Policy::default())?;
+            setup.run(&mut endpoint).await
+        })?;
+        let default = || PathBuf::from(format!("{}-root.pem", self.name.replace('/', "-")));
+        let out = self.out.clone().unwrap_or_else(default);
+        let same = files::exists(&out)? && files::read(&out, 1 << 20)? == done.roots.as_bytes();
+        if !same {
+            let write = if self.force { files::write } else { files::write_absent };
+            write(&out, done.roots.as_bytes(), 0o644)?;
+        }
+        Ok((done, out))
+    }
+}
+
+/// What is asked for.
+struct Setup<'a> {
+    /// Name of the alias, without `alias/`.
+    name: &'a str,
+    algorithm: &'static Algorithm,
+    purpose: &'static Purpose,
+    subject: Name,
+    /// ARNs of CAs to choose from; all, if there is none.
+    authorities: &'a [String],
+    /// Whether a missing CA is made.
+    create_authority: bool,
+    /// Days for which the certificate is valid.
+    days: i64,
 }
 
 /// What was done.
@@ -58,11 +175,13 @@ pub(crate) struct Done {
     pub(crate) roots: String,
     /// ARNs of the certificates, the named key's first.
     pub(crate) certificates: Vec<String>,
+    /// ARNs of the keys, in the same order.
+    pub(crate) keys: Vec<String>,
 }
 
 impl Setup<'_> {
     /// Makes what is missing, and a new certificate for each key.
-    pub(crate) async fn run(&self, endpoint: &mut Endpoint) -> Result<Done, Failure> {
+    async fn run(&self, endpoint: &mut Endpoint) -> Result<Done, Failure> {
         let mut done = Done::default();
         let mut keys = Vec::new();
         for (index, spec) in self.algorithm.keys.iter().enumerate() {
@@ -77,7 +196,7 @@ impl Setup<'_> {
             let order = Order {
                 authority: &issuer.arn,
                 signing_algorithm: &issuer.signing_algorithm,
-                template: "CodeSigningCertificate",
+                template: self.purpose.template,
                 validity: Validity { value: self.days, kind: "DAYS".into() },
             };
             let request = pem::certificate_request(&request).into_bytes();
@@ -103,6 +222,7 @@ impl Setup<'_> {
         if let [first, second] = &keys[..] {
             tag(endpoint, first, SECOND_KEY_TAG, second).await?;
         }
+        done.keys = keys;
         Ok(done)
     }
 
@@ -150,7 +270,7 @@ impl Setup<'_> {
     ) -> Result<String, Failure> {
         let new = create_key::Input {
             policy: None,
-            description: Some(format!("Code signing key of {}", self.subject)),
+            description: Some(format!("{} of {}", self.purpose.key, self.subject)),
             key_usage: Some("SIGN_VERIFY".into()),
             customer_master_key_spec: None,
             key_spec: Some(spec.to_owned()),
@@ -255,7 +375,7 @@ impl Setup<'_> {
             revocation: true,
         };
         let root_arn = root.create(endpoint).await?;
-        let name = format!("{} Code Signing CA{kind}", self.name);
+        let name = format!("{} {}{kind}", self.name, self.purpose.authority);
         let below =
             NewAuthority { name: &name, parent: Some((&root_arn, signing_algorithm)), ..root };
         let arn = below.create(endpoint).await?;

@@ -12,6 +12,8 @@ public final class Main {
               cms sign --out DIR FILE
               cms verify --root ROOT.pem [--purpose codesign|timestampsign|any] SIGNATURE FILE
               cms chain --root ROOT.pem LEAF.pem [CERT.pem ...]
+              tsp query FILE REQUEST
+              tsp verify ROOT.pem FILE RESPONSE REQUEST
             """;
 
     private Main() {}
@@ -38,6 +40,8 @@ public final class Main {
             case "cms":
             case "BouncyCastleCms":
                 return BouncyCastleCms.run(rest);
+            case "tsp":
+                return BouncyCastleTsp.run(rest);
             case "help":
                 System.out.print(USAGE);
                 return 0;
