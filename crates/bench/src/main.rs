@@ -22,6 +22,7 @@ mod revocation;
 mod secrets;
 mod serve;
 mod statistics;
+mod timestamps;
 mod trail;
 mod verify;
 
@@ -50,6 +51,7 @@ const CASES: &[(&str, Case)] = &[
     ("proxy", proxy::measure),
     ("requests", requests::measure),
     ("revocation", revocation::measure),
+    ("timestamps", timestamps::measure),
     ("keys", keys::measure),
     ("secrets", secrets::measure),
     ("agent", agent::measure),

@@ -63,6 +63,20 @@ async fn prepare(
     session: &mut Session,
     count: usize,
 ) -> Result<(String, Certificate, Vec<Vec<u8>>), String> {
+    let (arn, root) = root(session).await?;
+    let malformed = |error: outlast_pki::PkiError| error.to_string();
+    let mut serials = Vec::with_capacity(count);
+    let leaf_csr = new_request("ML_DSA_65")?;
+    for _ in 0..count {
+        let made = issue(session, &arn, &leaf_csr, "EndEntityCertificate", 90).await?;
+        let leaf = Certificate::parse_one(made.pem.as_bytes()).map_err(malformed)?;
+        serials.push(leaf.serial().to_vec());
+    }
+    Ok((arn, Certificate::parse_one(root.as_bytes()).map_err(malformed)?, serials))
+}
+
+/// An ML-DSA root with CRLs and OCSP: its ARN and its certificate in PEM.
+pub(crate) async fn root(session: &mut Session) -> Result<(String, String), String> {
     let made = session
         .call::<create_certificate_authority::CreateCertificateAuthority>(json!({
             "CertificateAuthorityConfiguration": {
@@ -82,35 +96,33 @@ async fn prepare(
         .call::<get_certificate_authority_csr::GetCertificateAuthorityCsr>(authority)
         .await?
         .csr;
-    let root = issue(session, &arn, csr.as_bytes(), "RootCACertificate", 3650).await?;
+    let root = issue(session, &arn, csr.as_bytes(), "RootCACertificate", 3650).await?.pem;
     let import = json!({ "CertificateAuthorityArn": arn, "Certificate": blob(root.as_bytes()) });
     session
         .call::<import_certificate_authority_certificate::ImportCertificateAuthorityCertificate>(
             import,
         )
         .await?;
-    let malformed = |error: outlast_pki::PkiError| error.to_string();
-    let mut serials = Vec::with_capacity(count);
-    let leaf_csr = new_request("ML_DSA_65")?;
-    for _ in 0..count {
-        let pem = issue(session, &arn, &leaf_csr, "EndEntityCertificate", 90).await?;
-        let leaf = Certificate::parse_one(pem.as_bytes()).map_err(malformed)?;
-        serials.push(leaf.serial().to_vec());
-    }
-    Ok((arn, Certificate::parse_one(root.as_bytes()).map_err(malformed)?, serials))
+    Ok((arn, root))
 }
 
-fn blob(bytes: &[u8]) -> Value {
+pub(crate) fn blob(bytes: &[u8]) -> Value {
     serde_json::to_value(Blob(bytes.to_vec())).unwrap_or_default()
 }
 
-async fn issue(
+/// An issued certificate.
+pub(crate) struct Issued {
+    pub(crate) arn: String,
+    pub(crate) pem: String,
+}
+
+pub(crate) async fn issue(
     session: &mut Session,
     arn: &str,
     csr: &[u8],
     template: &str,
     days: i64,
-) -> Result<String, String> {
+) -> Result<Issued, String> {
     let made = session
         .call::<issue_certificate::IssueCertificate>(json!({
             "CertificateAuthorityArn": arn, "Csr": blob(csr), "SigningAlgorithm": "ML_DSA_65",
@@ -119,7 +131,8 @@ async fn issue(
         }))
         .await?;
     let get = json!({ "CertificateAuthorityArn": arn, "CertificateArn": made.certificate_arn });
-    Ok(session.call::<get_certificate::GetCertificate>(get).await?.certificate)
+    let pem = session.call::<get_certificate::GetCertificate>(get).await?.certificate;
+    Ok(Issued { arn: made.certificate_arn, pem })
 }
 
 /// Writes records of as many certificates and revocations as the figure names: issuing them all would take minutes.
@@ -273,13 +286,13 @@ async fn lists(
 }
 
 /// An HTTP/1.1 connection that reads responses as bytes: a fuller client would use up the cores.
-struct Client {
+pub(crate) struct Client {
     stream: TcpStream,
     buffer: Vec<u8>,
 }
 
 impl Client {
-    async fn connect(port: u16) -> Result<Self, String> {
+    pub(crate) async fn connect(port: u16) -> Result<Self, String> {
         let stream =
             TcpStream::connect(("127.0.0.1", port)).await.map_err(|error| error.to_string())?;
         stream.set_nodelay(true).map_err(|error| error.to_string())?;
@@ -287,7 +300,11 @@ impl Client {
     }
 
     /// Sends requests and reads as many responses; returns the body of the last.
-    async fn exchange(&mut self, requests: &[u8], count: usize) -> Result<Vec<u8>, String> {
+    pub(crate) async fn exchange(
+        &mut self,
+        requests: &[u8],
+        count: usize,
+    ) -> Result<Vec<u8>, String> {
         let failed = |error: std::io::Error| error.to_string();
         self.stream.write_all(requests).await.map_err(failed)?;
         self.buffer.clear();
