@@ -163,7 +163,7 @@ impl PlainServer {
     ) -> Response<Bytes> {
         let (head, body) = request.into_parts();
         activity.touch();
-        let is_timestamp = crate::tsa::is_path(head.uri.path());
+        let is_timestamp = outlast_api::service::tsa::is_path(head.uri.path());
         let mut request = Plain {
             method: &head.method,
             path: head.uri.path(),

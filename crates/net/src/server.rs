@@ -340,7 +340,7 @@ impl Connection {
         let answer = if outlast_api::acme::is_path(request.uri().path()) {
             asked.service = Some("acme");
             self.acme(request, &request_id).await
-        } else if crate::tsa::is_path(request.uri().path()) {
+        } else if outlast_api::service::tsa::is_path(request.uri().path()) {
             asked.service = Some("timestamp");
             http_answer(self.timestamp(request, &request_id).await, &request_id)
         } else {

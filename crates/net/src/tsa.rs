@@ -14,8 +14,6 @@ use outlast_store::driver::drive;
 use crate::plain::PlainServer;
 use crate::server::{Clock, Connection, Content, Unread, discard};
 
-pub(crate) use tsa::is_path;
-
 impl Connection {
     /// The answer to a request below `/tsa`.
     pub(crate) async fn timestamp(

@@ -2,6 +2,7 @@
 
 mod request;
 mod setup;
+mod shared;
 mod verify;
 
 use crate::failure::Failure;

@@ -263,7 +263,7 @@ impl Token {
     }
 
     /// Whether it is what `request` asked for: the same imprint and nonce, the policy, and certificates if they were
-    /// asked for. Whoever receives a token checks this first. It verifies no signature.
+    /// asked for. A client checks this first when it receives a token. It verifies no signature.
     pub fn answers(&self, request: &Request) -> Result<(), TimestampError> {
         self.is_for(&request.imprint)?;
         if self.nonce != request.nonce {

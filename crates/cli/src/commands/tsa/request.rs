@@ -13,7 +13,7 @@ use outlast_pki::cms::verify::CLOCK_SKEW_SECONDS;
 use outlast_pki::timestamp::{Imprint, Nonce, REQUEST_MEDIA_TYPE, Request, Response, Token};
 use serde_json::json;
 
-use super::verify::{instant, time_json};
+use super::shared::{instant, policy, token_path};
 use crate::failure::{Failure, USAGE};
 use crate::output::{self, Output};
 use crate::{digest, files, trust};
@@ -54,10 +54,6 @@ fn digest_row(name: &str) -> Result<&'static Digest, String> {
         let names: Vec<_> = DIGESTS.iter().map(|row| row.name).collect();
         format!("not a digest: use {}", names.join(", "))
     })
-}
-
-pub(super) fn policy(text: &str) -> Result<ObjectIdentifier, String> {
-    ObjectIdentifier::new(text).map_err(|_| "not an object identifier such as 1.2.3".to_owned())
 }
 
 /// Asks, checks the answer, and writes it.
@@ -119,7 +115,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             instant(token.time_ms())
         ));
     }
-    let out = arguments.out.clone().unwrap_or_else(|| super::verify::token_path(&arguments.file));
+    let out = arguments.out.clone().unwrap_or_else(|| token_path(&arguments.file));
     write(&out, &body, 0o644)?;
     let subject = signer.certificate.subject().to_string();
     let text = format!(
@@ -131,7 +127,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let value = json!({
         "file": arguments.file,
         "token": out,
-        "time": time_json(token.time_ms()),
+        "time": instant(token.time_ms()),
         "serial": hex::encode(token.serial()),
         "policy": token.policy().to_string(),
         "authority": subject,

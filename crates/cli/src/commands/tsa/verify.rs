@@ -12,6 +12,7 @@ use outlast_pki::timestamp::{
 use outlast_pki::validate::Revocation;
 use serde_json::{Value, json};
 
+use super::shared::{instant, policy, token_path};
 use crate::evidence::Evidence;
 use crate::failure::{Failure, REFUSED};
 use crate::output::{self, Output};
@@ -40,7 +41,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     query: Option<PathBuf>,
     /// Policy that is accepted, an object identifier; may be repeated [default: any].
-    #[arg(long, value_name = "OID", value_parser = super::request::policy, value_hint = ValueHint::Other)]
+    #[arg(long, value_name = "OID", value_parser = policy, value_hint = ValueHint::Other)]
     policy: Vec<ObjectIdentifier>,
     /// File with CRLs; may be repeated.
     #[arg(long, value_name = "FILE")]
@@ -48,13 +49,6 @@ pub(crate) struct Arguments {
     /// File with an OCSP response; may be repeated.
     #[arg(long, value_name = "FILE")]
     ocsp: Vec<PathBuf>,
-}
-
-/// Where the timestamp of a file is.
-pub(super) fn token_path(file: &Path) -> PathBuf {
-    let mut name = file.as_os_str().to_owned();
-    name.push(".tsr");
-    PathBuf::from(name)
 }
 
 /// Verifies it; prints what it says.
@@ -123,7 +117,7 @@ fn json(file: &Path, token: &Path, found: &Verified, checked: bool) -> Value {
         "file": file,
         "token": token,
         "verified": true,
-        "time": time_json(found.time_ms),
+        "time": instant(found.time_ms),
         "accuracy_us": found.accuracy.map(|accuracy| accuracy.micros),
         "serial": hex::encode(&found.serial),
         "policy": found.policy.to_string(),
@@ -144,14 +138,4 @@ fn hint(error: &TimestampError) -> &'static str {
         TimestampError::Malformed(_) => "name the response or token with --token FILE",
         _ => "--trust takes the root above the time-stamping authority",
     }
-}
-
-/// A time with milliseconds: `2026-11-24T16:12:34.056Z`.
-pub(super) fn instant(unix_ms: i64) -> String {
-    let seconds = outlast_pki::time::rfc3339(unix_ms.div_euclid(1000));
-    format!("{}.{:03}Z", seconds.trim_end_matches('Z'), unix_ms.rem_euclid(1000))
-}
-
-pub(super) fn time_json(unix_ms: i64) -> Value {
-    json!(instant(unix_ms))
 }
