@@ -47,6 +47,7 @@ const LONGEST: &[&str] = &[
     "outlast-api kms_import",
     "outlast-lab handshakes",
     "outlast rotation",
+    "outlast tsa",
     "outlast kms_sdks",
     "outlast secrets_sdks",
     "outlast crowd",
