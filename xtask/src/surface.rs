@@ -181,14 +181,17 @@ impl Model {
         found
     }
 
-    /// AWS's documentation page about it.
+    /// AWS's documentation page about it, as the end of a sentence.
     fn page(&self, name: &str) -> String {
+        if self.deviations.get("own").and_then(toml::Value::as_bool) == Some(true) {
+            return ", which AWS does not have".to_owned();
+        }
         let service = match self.module.as_str() {
             "acm_pca" => "privateca/latest/APIReference".to_owned(),
             "sts" => "STS/latest/APIReference".to_owned(),
             other => format!("{other}/latest/APIReference"),
         };
-        format!("<https://docs.aws.amazon.com/{service}/API_{name}.html>")
+        format!(": see <https://docs.aws.amazon.com/{service}/API_{name}.html>")
     }
 
     /// Generates structures and operations.
@@ -210,7 +213,7 @@ impl Model {
             let output = self.type_or_empty(value["output"].as_str());
             write!(
                 out,
-                "/// `{name}`: see {page}.\n\
+                "/// `{name}`{page}.\n\
                  #[derive(Debug, Clone, Copy)]\n\
                  pub struct {name};\n\n\
                  impl Operation for {name} {{\n\
@@ -331,7 +334,7 @@ impl Model {
             Some((operation, _)) => {
                 writeln!(out, "/// Response of [`{operation}`].").map_err(fail)?;
             }
-            None => writeln!(out, "/// `{name}`: see {}.", self.page(name)).map_err(fail)?,
+            None => writeln!(out, "/// `{name}`{}.", self.page(name)).map_err(fail)?,
         }
         let secret = self.is_secret(name);
         let is_plain = |shape: &str| {

@@ -1,10 +1,12 @@
 //! AWS's surface as its models say it: structures, operations, limits and errors of each service, and nothing that we do.
 //!
-//! The modules of the services are generated from `crates/api/models` by `cargo xtask gen`.
+//! The modules of the services are generated from `crates/api/models` by `cargo xtask gen`. One of them, [`outlast`], is ours: it
+//! has the same form (`docs/decisions/0037-an-own-service.md`).
 
 pub mod acm;
 pub mod acm_pca;
 pub mod kms;
+pub mod outlast;
 pub mod rolesanywhere;
 pub mod schema;
 pub mod secretsmanager;

@@ -7,6 +7,7 @@ pub mod acm_pca;
 pub mod acm_search;
 pub mod create_session;
 pub mod kms;
+pub mod outlast;
 pub mod rolesanywhere;
 pub mod secretsmanager;
 

@@ -4,6 +4,7 @@
 pub mod acm;
 pub mod acm_pca;
 pub mod kms;
+pub mod outlast;
 pub mod rolesanywhere;
 pub mod secretsmanager;
 pub mod sts;
@@ -32,6 +33,10 @@ pub static STS: ServiceRow = ServiceRow { model: &aws::sts::SERVICE, operations:
 pub static ROLES_ANYWHERE: ServiceRow =
     ServiceRow { model: &aws::rolesanywhere::SERVICE, operations: rolesanywhere::OPERATIONS };
 
+/// Outlast's own operations, which AWS does not have.
+pub static OUTLAST: ServiceRow =
+    ServiceRow { model: &aws::outlast::SERVICE, operations: outlast::OPERATIONS };
+
 /// Every service.
 pub static SERVICES: &[&ServiceRow] =
-    &[&KMS, &ACM_PCA, &ACM, &SECRETS_MANAGER, &STS, &ROLES_ANYWHERE];
+    &[&KMS, &ACM_PCA, &ACM, &SECRETS_MANAGER, &STS, &ROLES_ANYWHERE, &OUTLAST];

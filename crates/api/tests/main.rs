@@ -11,6 +11,7 @@
 #![recursion_limit = "512"]
 
 mod acme_support;
+mod approvals_support;
 mod causes_support;
 #[path = "common/certificates.rs"]
 mod certificates;
@@ -35,6 +36,7 @@ mod acme_access;
 mod acme_bad_input;
 mod acme_limits;
 mod answers;
+mod approvals;
 mod arns;
 mod cached;
 mod causes;

@@ -27,7 +27,9 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use outlast_api::aws::schema::{Kind, Shape};
-use outlast_api::ops::{ACM, ACM_PCA, KMS, ROLES_ANYWHERE, SECRETS_MANAGER, STS};
+use outlast_api::ops::{
+    ACM, ACM_PCA, KMS, OUTLAST, ROLES_ANYWHERE, SECRETS_MANAGER, SERVICES, STS,
+};
 use outlast_api::table::ServiceRow;
 use serde_json::Value;
 
@@ -42,6 +44,9 @@ static PARTS: &[(&str, &ServiceRow, Enumerations)] = &[
     ("sts", &STS, Vec::new),
     ("rolesanywhere", &ROLES_ANYWHERE, rolesanywhere::enumerations),
 ];
+
+/// Services that AWS does not have.
+static OWN: &[(&str, &ServiceRow)] = &[("outlast", &OUTLAST)];
 
 fn checkout() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -287,6 +292,27 @@ fn the_tables_are_up_to_date() {
         part.check_used(module);
         println!("{module}: {} operations compared", served.len());
     }
+    for (module, service) in OWN {
+        let part = Part::read(module);
+        assert_eq!(part.deviations.get("own"), Some(&toml::Value::Boolean(true)), "{module}");
+        let all = part.model["operations"].as_object().unwrap();
+        let rows: Vec<_> = service.operations.iter().map(|row| row.name).collect();
+        assert_eq!(all.keys().collect::<Vec<_>>(), rows, "{module}: operations");
+        let title = part.deviations["title"].as_str().unwrap();
+        let version = part.model["metadata"]["apiVersion"].as_str().unwrap();
+        let names: Vec<_> = rows.iter().map(|name| format!("`{name}`")).collect();
+        write!(
+            text,
+            "\n## {title}: our own, without comparison\n\n\
+             API version {version}. AWS has no such operations: {}. They are described by a model in the same form \
+             (decision [37](decisions/0037-an-own-service.md)).\n",
+            names.join(", ")
+        )
+        .unwrap();
+    }
+    let known: BTreeSet<_> =
+        PARTS.iter().map(|part| part.0).chain(OWN.iter().map(|own| own.0)).collect();
+    assert_eq!(known.len(), SERVICES.len(), "each service is compared, or our own");
     let path = checkout().join("docs/aws-parity.md");
     if std::env::var_os("OUTLAST_BLESS").is_some() {
         std::fs::write(&path, &text).unwrap();

@@ -9,6 +9,7 @@
     reason = "a test may fail and print"
 )]
 
+use crate::approvals_support::file;
 use crate::certificates;
 use crate::common;
 use crate::rolesanywhere_support;
@@ -413,6 +414,28 @@ fn subjects(fixture: &Fixture) -> Thing {
     }
 }
 
+fn signing_requests(fixture: &Fixture) -> Thing {
+    let there = Who::admin().at("us-west-2");
+    let spec = json!({ "KeySpec": "ECC_NIST_P256", "KeyUsage": "SIGN_VERIFY" });
+    let made = fixture.kms_as(&there, "CreateKey", spec.clone()).unwrap();
+    let (key, other) = (fixture.key(spec), made["KeyMetadata"]["KeyId"].clone());
+    let body = |key: &Value, number: usize| {
+        let file = file("a", format!("text {number}").as_bytes(), "ECDSA_SHA_256");
+        json!({ "KeyId": key, "Files": [file] })
+    };
+    let key = Value::from(key);
+    Thing {
+        refusal: "LimitExceededException",
+        make: Box::new(move |fixture, number| {
+            fixture.outlast("RequestSigningApproval", &body(&key, number))
+        }),
+        neighbour: Box::new(move |fixture| {
+            fixture.outlast_as(&there, "RequestSigningApproval", &body(&other, 0))
+        }),
+        remove: None,
+    }
+}
+
 #[test]
 fn every_quota_is_held_and_raised() {
     const MOST: usize = 3;
@@ -432,6 +455,7 @@ fn every_quota_is_held_and_raised() {
             "profiles" => profiles(&fixture),
             "crls_per_trust_anchor" => crls(&fixture),
             "subjects" => subjects(&fixture),
+            "signing_requests" => signing_requests(&fixture),
             name => panic!("the quota {name} has no test"),
         };
         let made: Vec<Value> = (0..MOST)

@@ -100,6 +100,10 @@ fn fill_kms(fixture: &Fixture) {
     let old = format!("kms/grant-to/{ACCOUNT}/{}/{key}/{digest}/{id}", common::REGION);
     fixture.directory(|work| work.put(&old, &pointer).unwrap());
     fixture.kms("CreateAlias", json!({ "AliasName": "alias/a/b", "TargetKeyId": key })).unwrap();
+    let signing = fixture.key_of("ECC_NIST_P256", "SIGN_VERIFY");
+    let files = [crate::approvals_support::file("a", b"text", "ECDSA_SHA_256")];
+    let asked = json!({ "KeyId": signing, "Files": files });
+    fixture.outlast("RequestSigningApproval", &asked).unwrap();
     let import = fixture.key(json!({ "Origin": "EXTERNAL" }));
     let parameters = json!({
         "KeyId": import, "WrappingAlgorithm": "RSAES_OAEP_SHA_256", "WrappingKeySpec": "RSA_2048",

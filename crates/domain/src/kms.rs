@@ -2,6 +2,7 @@
 
 mod access;
 mod alias;
+pub mod approval;
 mod asker;
 mod grant;
 mod import;

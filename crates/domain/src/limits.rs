@@ -52,6 +52,8 @@ pub const MAX_POLICIES: usize = 20;
 pub const MAX_SESSION_SECONDS: std::ops::RangeInclusive<i64> = 3600..=43_200;
 /// Shortest session of a role, in seconds.
 pub const MIN_SESSION_SECONDS: i64 = 900;
+/// How long a request for signatures can be approved and used by default, in minutes. Ours.
+pub const SIGNING_APPROVAL_MINUTES: i64 = 1440;
 /// Parsed certificates of authorities that are kept in memory. Ours.
 pub const MAX_READ_CERTIFICATES: usize = 256;
 /// Parsed policies that are kept in memory. Ours.

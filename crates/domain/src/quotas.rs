@@ -156,6 +156,17 @@ pub const SUBJECTS: Quota = Quota {
     kind: "rolesanywhere/subject/",
 };
 
+/// Requests for approval of signatures, including those that have ended in the last days.
+pub const SIGNING_REQUESTS: Quota = Quota {
+    name: "signing_requests",
+    default: 1000,
+    what: "requests for approval of signatures",
+    of: "of an account in a Region",
+    instead: "Try again when some are gone; they go a week after they have ended",
+    aws: "",
+    kind: "kms/signing-request/",
+};
+
 /// All quotas.
 pub const QUOTAS: &[Quota] = &[
     KMS_KEYS,
@@ -170,6 +181,7 @@ pub const QUOTAS: &[Quota] = &[
     PROFILES,
     CRLS_PER_TRUST_ANCHOR,
     SUBJECTS,
+    SIGNING_REQUESTS,
 ];
 
 /// Limits that the operator has set instead of the defaults.

@@ -1,8 +1,9 @@
 //! CMS signatures (RFC 5652) with ML-DSA by RFC 9882: detached ones over files, and those that contain what they sign.
 //!
-//! [`sign`] makes them, [`verify`] verifies those of any software. The size of the file does not matter: only its
+//! [`sign`] makes them, [`verify`] verifies those of any software; [`attributes`] reads what is to be signed. The size of the file does not matter: only its
 //! digest is needed here.
 
+pub mod attributes;
 pub mod embedded;
 pub(crate) mod ess;
 mod message;

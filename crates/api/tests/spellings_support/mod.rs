@@ -1,5 +1,6 @@
 //! A resource of every kind that a member can name, and the table of those members.
 
+mod outlast;
 mod rolesanywhere;
 pub mod spell;
 pub mod table;

@@ -87,6 +87,7 @@ pub fn cases(scene: &Scene) -> Vec<Case> {
     all.extend(acm(scene));
     all.extend(acme(scene));
     all.extend(super::rolesanywhere::cases(scene));
+    all.extend(super::outlast::cases(scene));
     all.extend(secrets(scene));
     all.push(Case {
         service: &STS,

@@ -38,6 +38,7 @@ actions! {
     outlast = "outlast" {
         GetAuditEntries,
         GetTimestamp,
+        RequestSigningApproval,
     }
     kms = "kms" {
         CancelKeyDeletion,

@@ -145,6 +145,11 @@ pub static KINDS: &[RecordKind] = &[
         .because("written by each use of a key, decides nothing, and names the audit event that proves it")
         .of(KEY, "its key is missing"),
     row("kms/material/", "account/region/key/material", Sealed, "the key material {material} of the key arn:{partition}:kms:{region}:{account}:key/{key}"),
+    row("kms/signing-message/", "account/region/key/principal/message", Ordered, "the index entry of a message that waits for approval, of the key arn:{partition}:kms:{region}:{account}:key/{key}")
+        .registered(),
+    row("kms/signing-request/", "account/region/id", Ordered, "the request for approval arn:{partition}:outlast:{region}:{account}:signing-request/{id}")
+        .registered()
+        .counted(2),
     row(CANARY, "", Sealed, "the record of how the store is protected"),
     row(ROOT, "", Ordered, "the record of the root keys"),
     row(WRAPPED, "id", Plain, "the wrapped root key {id}").because("wrapped for its place by the key-encryption key"),

@@ -1,0 +1,119 @@
+//! The files of a request, and the messages that a signature of each is made over.
+
+use outlast_crypto::digests::{self, Digest};
+use outlast_crypto::signatures::{Message, SignatureAlgorithm};
+use outlast_pki::cms::attributes::{NotAttributes, SignedAttributes};
+use serde::{Deserialize, Serialize};
+
+use crate::kms::KmsError;
+use crate::kms::record::Key;
+
+/// A file to be signed, as a requester describes it.
+#[derive(Debug, Clone)]
+pub struct NewFile {
+    /// Its name, for people.
+    pub name: String,
+    /// Algorithm of its digest, such as `sha512`.
+    pub digest_algorithm: String,
+    /// Its digest.
+    pub digest: Vec<u8>,
+    /// KMS `SigningAlgorithm`.
+    pub algorithm: String,
+    /// The bytes to be signed: CMS signed attributes with the digest, or the file itself if it is small.
+    pub message: Vec<u8>,
+}
+
+/// A file of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct File {
+    /// Its name, for people.
+    pub name: String,
+    /// Algorithm of its digest, such as `sha512`.
+    pub digest_algorithm: String,
+    /// Its digest.
+    #[serde(with = "in_hex")]
+    pub digest: Vec<u8>,
+    /// KMS `SigningAlgorithm`.
+    pub algorithm: String,
+    /// The bytes to be signed.
+    #[serde(with = "in_hex")]
+    pub message: Vec<u8>,
+    /// When it was signed, milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed_ms: Option<i64>,
+}
+
+impl File {
+    /// Checks that the message stands for the file: approvers see the file's digest, and must not approve anything else.
+    pub(super) fn check(key: &Key, new: NewFile) -> Result<Self, KmsError> {
+        let NewFile { name, digest_algorithm, digest, algorithm, message } = new;
+        let wrong = |why: &str| {
+            let shown: String = name.chars().take(256).collect();
+            Err(KmsError::Validation(format!(
+                "The message for {shown:?} cannot be approved: {why}."
+            )))
+        };
+        signing_algorithm(key, &algorithm)?;
+        let Some(row) = Digest::by_name(&digest_algorithm) else {
+            return wrong("its digest algorithm is not known");
+        };
+        if digest.len() != row.output_len {
+            return wrong("its digest has not the length of its algorithm");
+        }
+        if name.chars().any(char::is_control) {
+            return wrong("its name contains a control character");
+        }
+        match SignedAttributes::parse(&message) {
+            Ok(signed) => {
+                if signed.message_digest != digest
+                    || signed.digest.is_some_and(|one| one.oid != row.oid)
+                {
+                    return wrong("its messageDigest is not the digest of the file");
+                }
+            }
+            Err(NotAttributes::Other) => {
+                if row.digest(&message) != digest {
+                    return wrong(
+                        "it is neither the file, by the digest, nor CMS signed attributes with that digest",
+                    );
+                }
+            }
+            Err(NotAttributes::Invalid(why)) => return wrong(why),
+        }
+        Ok(Self { name, digest_algorithm, digest, algorithm, message, signed_ms: None })
+    }
+}
+
+fn signing_algorithm(key: &Key, name: &str) -> Result<&'static SignatureAlgorithm, KmsError> {
+    key.spec().signing_algorithm(name).ok_or_else(|| {
+        let spec = key.spec().name;
+        KmsError::InvalidKeyUsage(format!("Algorithm {name} is incompatible with key spec {spec}."))
+    })
+}
+
+/// Identifies what is signed, in hexadecimal: messages whose signatures are interchangeable have the same, such as a message and
+/// its digest for ECDSA.
+pub(super) fn message_id(row: &SignatureAlgorithm, message: Message<'_>) -> String {
+    let digest = row.digest.and_then(Digest::by_name);
+    let (form, bytes) = match (message, digest) {
+        (Message::Raw(bytes), Some(digest)) => ("digest", digest.digest(bytes)),
+        (Message::Raw(bytes), None) => ("raw", digests::sha256(bytes).to_vec()),
+        (Message::Digest(digest), _) => ("digest", digest.to_vec()),
+        (Message::ExternalMu(mu), _) => ("mu", mu.to_vec()),
+    };
+    let text = format!("{} {form} {}", row.kms_name, hex::encode(bytes));
+    hex::encode(digests::sha256(text.as_bytes()))
+}
+
+/// Bytes in hexadecimal, for records.
+mod in_hex {
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    pub fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&hex::encode(bytes))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
+        hex::decode(String::deserialize(from)?).map_err(de::Error::custom)
+    }
+}
