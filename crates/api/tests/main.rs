@@ -37,6 +37,8 @@ mod acme_bad_input;
 mod acme_limits;
 mod answers;
 mod approvals;
+mod approvals_attacks;
+mod approvals_paths;
 mod arns;
 mod cached;
 mod causes;

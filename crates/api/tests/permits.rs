@@ -550,6 +550,7 @@ fn a_permit_for_one_role_opens_no_other() {
         policy: None,
         tags: [("a".to_owned(), "b".to_owned())].into(),
         transitive: Default::default(),
+        started_by: None,
         source_identity: Some("somebody".into()),
         managed: Vec::new(),
         certificate: None,

@@ -9,7 +9,7 @@
     reason = "a test may fail and print"
 )]
 
-use crate::approvals_support::file;
+use crate::approvals_support::{file, rule, user_arn};
 use crate::certificates;
 use crate::common;
 use crate::rolesanywhere_support;
@@ -419,6 +419,11 @@ fn signing_requests(fixture: &Fixture) -> Thing {
     let spec = json!({ "KeySpec": "ECC_NIST_P256", "KeyUsage": "SIGN_VERIFY" });
     let made = fixture.kms_as(&there, "CreateKey", spec.clone()).unwrap();
     let (key, other) = (fixture.key(spec), made["KeyMetadata"]["KeyId"].clone());
+    let rule = rule(1, &[user_arn("admin")]);
+    for (who, key) in [(&Who::admin(), &json!(key)), (&there, &other)] {
+        let body = json!({ "KeyId": key, "Rule": rule });
+        fixture.outlast_as(who, "PutSigningApprovalRule", &body).unwrap();
+    }
     let body = |key: &Value, number: usize| {
         let file = file("a", format!("text {number}").as_bytes(), "ECDSA_SHA_256");
         json!({ "KeyId": key, "Files": [file] })

@@ -102,6 +102,9 @@ fn fill_kms(fixture: &Fixture) {
     fixture.kms("CreateAlias", json!({ "AliasName": "alias/a/b", "TargetKeyId": key })).unwrap();
     let signing = fixture.key_of("ECC_NIST_P256", "SIGN_VERIFY");
     let files = [crate::approvals_support::file("a", b"text", "ECDSA_SHA_256")];
+    let rule = crate::approvals_support::rule(1, &[ADMIN.to_owned()]);
+    let put = json!({ "KeyId": signing, "Rule": rule });
+    fixture.outlast("PutSigningApprovalRule", &put).unwrap();
     let asked = json!({ "KeyId": signing, "Files": files });
     fixture.outlast("RequestSigningApproval", &asked).unwrap();
     let import = fixture.key(json!({ "Origin": "EXTERNAL" }));

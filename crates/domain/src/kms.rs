@@ -35,9 +35,9 @@ pub use lifecycle::{
 };
 pub use managed::{Manager, SECRETS_MANAGER, managed_key};
 pub use operate::{
-    CiphertextRef, EncryptionContext, Plaintext, PlaintextRef, decapsulate, decrypt,
+    CiphertextRef, EncryptionContext, Plaintext, PlaintextRef, SignedMessage, decapsulate, decrypt,
     decryption_key, derive_shared_secret, encapsulate, encrypt, is_under, mac, public_key, sign,
-    verify, verify_mac,
+    sign_approved, verify, verify_mac,
 };
 pub use record::{Deletion, Import, Key, KeyState, Material, Origin, Regions, Rotation};
 pub use region::{NewReplica, member, replicate, update_primary};
@@ -109,6 +109,12 @@ pub enum KmsError {
          region, or you are not allowed to access."
     )]
     UnknownCiphertextKey,
+    /// `AccessDeniedException`: approvals are missing, or do not count.
+    #[error("{0}")]
+    NotApproved(String),
+    /// `DigestMismatchException` of ApproveSigning.
+    #[error("RequestDigest is not the digest of the request: look at the request again.")]
+    IncorrectDigest,
     /// `AccessDeniedException`
     #[error(transparent)]
     Denied(#[from] Denied),

@@ -14,6 +14,7 @@ use common::{Hierarchy, START, YEAR, hierarchy, issue};
 use outlast_crypto::digests::{DIGESTS, Digest};
 use outlast_crypto::keys::KEY_SPECS;
 use outlast_crypto::signatures::Message;
+use outlast_pki::cms::attributes::{NotAttributes, SignedAttributes};
 use outlast_pki::cms::sign::{Request, Unsigned};
 use outlast_pki::cms::verify::{SignedMessage, Time, TimeSource, Verifier, VerifyError};
 use outlast_pki::path::PathError;
@@ -104,6 +105,47 @@ fn the_attributes_of_an_ml_dsa_signature_take_183_bytes() {
         chain: &[],
     };
     assert_eq!(Unsigned::new(&[request]).unwrap().to_be_signed[0].len(), 183);
+}
+
+/// What is to be signed says which file it stands for, before there is a message; every change of a byte makes it another file, or
+/// nothing.
+#[test]
+fn signed_attributes_name_their_file() {
+    let h = hierarchy("ML_DSA_65");
+    let digest = Digest::by_name("sha512").unwrap();
+    let message_digest = digest.digest(FILE);
+    let request = Request {
+        message_digest: &message_digest,
+        digest,
+        algorithm: h.leaf.algorithm,
+        signing_time: START,
+        signer: &h.leaf.certificate,
+        chain: &[],
+    };
+    let message = Unsigned::new(&[request]).unwrap().to_be_signed.remove(0);
+    let read = SignedAttributes::parse(&message).unwrap();
+    assert_eq!((&read.message_digest, read.signing_time), (&message_digest, Some(START)));
+    assert_eq!(read.digest.unwrap().name, "sha512");
+    let end = message.len();
+    for at in 0..end {
+        let mut changed = message.clone();
+        changed[at] ^= 1;
+        if let Ok(other) = SignedAttributes::parse(&changed) {
+            let same = other.message_digest == message_digest
+                && other.signing_time == read.signing_time
+                && other.digest.map(|row| row.oid) == Some(digest.oid);
+            // The signature algorithm in CMSAlgorithmProtection is the signer's, and may be another.
+            assert!(!same || at > 20, "byte {at} of {end}");
+        }
+        assert!(SignedAttributes::parse(&message[..at]).is_err());
+    }
+    // The same attributes in another order are BER, and not what is signed.
+    let body = &message[3..];
+    let first = usize::from(body[1]) + 2;
+    let swapped = [&message[..3], &body[first..], &body[..first]].concat();
+    assert!(matches!(SignedAttributes::parse(&swapped), Err(NotAttributes::Invalid(_))));
+    let indefinite = [b"\x31\x80", body, b"\0\0"].concat();
+    assert!(matches!(SignedAttributes::parse(&indefinite), Err(NotAttributes::Invalid(_))));
 }
 
 #[test]

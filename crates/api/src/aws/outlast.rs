@@ -21,15 +21,110 @@ pub static SERVICE: ServiceModel = ServiceModel {
     max_body: 512 * 1024,
     errors: &[
         ("AlreadyExistsException", 400),
+        ("DigestMismatchException", 400),
         ("DisabledException", 400),
         ("InvalidArnException", 400),
         ("InvalidKeyUsageException", 400),
+        ("InvalidMarkerException", 400),
         ("KMSInternalException", 500),
+        ("KMSInvalidSignatureException", 400),
         ("KMSInvalidStateException", 400),
         ("LimitExceededException", 400),
         ("NotFoundException", 400),
+        ("UnsupportedOperationException", 400),
     ],
 };
+
+/// `ApproveSigning`, which AWS does not have.
+#[derive(Debug, Clone, Copy)]
+pub struct ApproveSigning;
+
+impl Operation for ApproveSigning {
+    const NAME: &'static str = "ApproveSigning";
+    const SERVICE: &'static ServiceModel = &SERVICE;
+    const INPUT: &'static super::schema::Shape = &schema::APPROVE_SIGNING_REQUEST;
+    const OUTPUT: &'static super::schema::Shape = &schema::APPROVE_SIGNING_RESPONSE;
+    type Input = ApproveSigningRequest;
+    type Output = ApproveSigningResponse;
+}
+
+/// `DeleteSigningApprovalRule`, which AWS does not have.
+#[derive(Debug, Clone, Copy)]
+pub struct DeleteSigningApprovalRule;
+
+impl Operation for DeleteSigningApprovalRule {
+    const NAME: &'static str = "DeleteSigningApprovalRule";
+    const SERVICE: &'static ServiceModel = &SERVICE;
+    const INPUT: &'static super::schema::Shape = &schema::DELETE_SIGNING_APPROVAL_RULE_REQUEST;
+    const OUTPUT: &'static super::schema::Shape = &schema::DELETE_SIGNING_APPROVAL_RULE_RESPONSE;
+    type Input = DeleteSigningApprovalRuleRequest;
+    type Output = DeleteSigningApprovalRuleResponse;
+}
+
+/// `DenySigning`, which AWS does not have.
+#[derive(Debug, Clone, Copy)]
+pub struct DenySigning;
+
+impl Operation for DenySigning {
+    const NAME: &'static str = "DenySigning";
+    const SERVICE: &'static ServiceModel = &SERVICE;
+    const INPUT: &'static super::schema::Shape = &schema::DENY_SIGNING_REQUEST;
+    const OUTPUT: &'static super::schema::Shape = &schema::DENY_SIGNING_RESPONSE;
+    type Input = DenySigningRequest;
+    type Output = DenySigningResponse;
+}
+
+/// `GetSigningApprovalRule`, which AWS does not have.
+#[derive(Debug, Clone, Copy)]
+pub struct GetSigningApprovalRule;
+
+impl Operation for GetSigningApprovalRule {
+    const NAME: &'static str = "GetSigningApprovalRule";
+    const SERVICE: &'static ServiceModel = &SERVICE;
+    const INPUT: &'static super::schema::Shape = &schema::GET_SIGNING_APPROVAL_RULE_REQUEST;
+    const OUTPUT: &'static super::schema::Shape = &schema::GET_SIGNING_APPROVAL_RULE_RESPONSE;
+    type Input = GetSigningApprovalRuleRequest;
+    type Output = GetSigningApprovalRuleResponse;
+}
+
+/// `GetSigningRequest`, which AWS does not have.
+#[derive(Debug, Clone, Copy)]
+pub struct GetSigningRequest;
+
+impl Operation for GetSigningRequest {
+    const NAME: &'static str = "GetSigningRequest";
+    const SERVICE: &'static ServiceModel = &SERVICE;
+    const INPUT: &'static super::schema::Shape = &schema::GET_SIGNING_REQUEST_REQUEST;
+    const OUTPUT: &'static super::schema::Shape = &schema::GET_SIGNING_REQUEST_RESPONSE;
+    type Input = GetSigningRequestRequest;
+    type Output = GetSigningRequestResponse;
+}
+
+/// `ListSigningRequests`, which AWS does not have.
+#[derive(Debug, Clone, Copy)]
+pub struct ListSigningRequests;
+
+impl Operation for ListSigningRequests {
+    const NAME: &'static str = "ListSigningRequests";
+    const SERVICE: &'static ServiceModel = &SERVICE;
+    const INPUT: &'static super::schema::Shape = &schema::LIST_SIGNING_REQUESTS_REQUEST;
+    const OUTPUT: &'static super::schema::Shape = &schema::LIST_SIGNING_REQUESTS_RESPONSE;
+    type Input = ListSigningRequestsRequest;
+    type Output = ListSigningRequestsResponse;
+}
+
+/// `PutSigningApprovalRule`, which AWS does not have.
+#[derive(Debug, Clone, Copy)]
+pub struct PutSigningApprovalRule;
+
+impl Operation for PutSigningApprovalRule {
+    const NAME: &'static str = "PutSigningApprovalRule";
+    const SERVICE: &'static ServiceModel = &SERVICE;
+    const INPUT: &'static super::schema::Shape = &schema::PUT_SIGNING_APPROVAL_RULE_REQUEST;
+    const OUTPUT: &'static super::schema::Shape = &schema::PUT_SIGNING_APPROVAL_RULE_RESPONSE;
+    type Input = PutSigningApprovalRuleRequest;
+    type Output = PutSigningApprovalRuleResponse;
+}
 
 /// `RequestSigningApproval`, which AWS does not have.
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +137,176 @@ impl Operation for RequestSigningApproval {
     const OUTPUT: &'static super::schema::Shape = &schema::REQUEST_SIGNING_APPROVAL_RESPONSE;
     type Input = RequestSigningApprovalRequest;
     type Output = RequestSigningApprovalResponse;
+}
+
+/// Request of [`ApproveSigning`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct ApproveSigningRequest {
+    /// `RequestIdType`: 36 characters.
+    pub request_id: String,
+    /// `HexDigestType`: 64 characters.
+    pub request_digest: String,
+    /// `SigningAlgorithmType`: 1 to 64 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signing_algorithm: Option<String>,
+    /// `BlobOfSignature`: 1 to 32768 bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<Blob>,
+}
+
+/// Response of [`ApproveSigning`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct ApproveSigningResponse {
+    /// `RequestIdType`: 36 characters.
+    pub request_id: String,
+    /// `SigningRequestStatus`: `PENDING`, `APPROVED`, `FINISHED`, `DENIED`, `EXPIRED`.
+    pub status: String,
+    /// `CountType`.
+    pub approvers_required: i64,
+    /// `CountType`.
+    pub approvals_counted: i64,
+}
+
+/// Request of [`DeleteSigningApprovalRule`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct DeleteSigningApprovalRuleRequest {
+    /// `KeyIdType`: 1 to 2048 characters.
+    pub key_id: String,
+    /// `ReasonType`: 1 to 1024 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Response of [`DeleteSigningApprovalRule`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct DeleteSigningApprovalRuleResponse {
+    /// `KeyIdType`: 1 to 2048 characters.
+    pub key_id: String,
+    /// `RuleChangeStatus`: `APPLIED`, `PENDING_APPROVAL`.
+    pub status: String,
+    /// `RequestIdType`: 36 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    /// `HexDigestType`: 64 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_digest: Option<String>,
+    /// `DateType`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+}
+
+/// Request of [`DenySigning`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct DenySigningRequest {
+    /// `RequestIdType`: 36 characters.
+    pub request_id: String,
+    /// `ReasonType`: 1 to 1024 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Response of [`DenySigning`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct DenySigningResponse {
+    /// `RequestIdType`: 36 characters.
+    pub request_id: String,
+    /// `SigningRequestStatus`: `PENDING`, `APPROVED`, `FINISHED`, `DENIED`, `EXPIRED`.
+    pub status: String,
+}
+
+/// Request of [`GetSigningApprovalRule`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct GetSigningApprovalRuleRequest {
+    /// `KeyIdType`: 1 to 2048 characters.
+    pub key_id: String,
+}
+
+/// Response of [`GetSigningApprovalRule`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct GetSigningApprovalRuleResponse {
+    /// `KeyIdType`: 1 to 2048 characters.
+    pub key_id: String,
+    /// `SigningApprovalRule`.
+    pub rule: SigningApprovalRule,
+}
+
+/// Request of [`GetSigningRequest`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct GetSigningRequestRequest {
+    /// `RequestIdType`: 36 characters.
+    pub request_id: String,
+}
+
+/// Response of [`GetSigningRequest`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct GetSigningRequestResponse {
+    /// `SigningRequest`.
+    pub request: SigningRequest,
+}
+
+/// Request of [`ListSigningRequests`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct ListSigningRequestsRequest {
+    /// `MaxResultsType`: 1 to 100.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_results: Option<i64>,
+    /// `MarkerType`: 1 to 1024 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_token: Option<String>,
+}
+
+/// Response of [`ListSigningRequests`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct ListSigningRequestsResponse {
+    /// `SigningRequestSummaryList`.
+    pub requests: Vec<SigningRequestSummary>,
+    /// `MarkerType`: 1 to 1024 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_token: Option<String>,
+}
+
+/// Request of [`PutSigningApprovalRule`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct PutSigningApprovalRuleRequest {
+    /// `KeyIdType`: 1 to 2048 characters.
+    pub key_id: String,
+    /// `SigningApprovalRule`.
+    pub rule: SigningApprovalRule,
+    /// `ReasonType`: 1 to 1024 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Response of [`PutSigningApprovalRule`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct PutSigningApprovalRuleResponse {
+    /// `KeyIdType`: 1 to 2048 characters.
+    pub key_id: String,
+    /// `RuleChangeStatus`: `APPLIED`, `PENDING_APPROVAL`.
+    pub status: String,
+    /// `RequestIdType`: 36 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    /// `HexDigestType`: 64 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_digest: Option<String>,
+    /// `DateType`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
 }
 
 /// Request of [`RequestSigningApproval`].
@@ -69,6 +334,69 @@ pub struct RequestSigningApprovalResponse {
     pub key_id: String,
     /// `DateType`.
     pub expires_at: Timestamp,
+    /// `CountType`.
+    pub approvers_required: i64,
+}
+
+/// `SigningApproval`, which AWS does not have.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct SigningApproval {
+    /// `ArnType`: 20 to 2048 characters.
+    pub principal_arn: String,
+    /// `DateType`.
+    pub approved_at: Timestamp,
+    /// `BooleanType`.
+    pub counts: bool,
+    /// `SigningAlgorithmType`: 1 to 64 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signing_algorithm: Option<String>,
+    /// `BlobOfSignature`: 1 to 32768 bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<Blob>,
+    /// `BlobOfPublicKey`: 1 to 8192 bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub public_key: Option<Blob>,
+}
+
+/// `SigningApprovalRule`, which AWS does not have.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct SigningApprovalRule {
+    /// `ApproversRequiredType`: 1 to 20.
+    pub approvers_required: i64,
+    /// `SigningApproverList`: 1 to 20 items.
+    pub approvers: Vec<SigningApprover>,
+    /// `ValidForMinutesType`: 1 to 43200.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_for_minutes: Option<i64>,
+    /// `BooleanType`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requester_may_approve: Option<bool>,
+}
+
+/// `SigningApprover`, which AWS does not have.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct SigningApprover {
+    /// `ArnType`: 20 to 2048 characters.
+    pub principal_arn: String,
+    /// `BlobOfPublicKey`: 1 to 8192 bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub public_key: Option<Blob>,
+}
+
+/// `SigningDenial`, which AWS does not have.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct SigningDenial {
+    /// `ArnType`: 20 to 2048 characters.
+    pub principal_arn: String,
+    /// `DateType`.
+    pub denied_at: Timestamp,
+    /// `ReasonType`: 1 to 1024 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// `SigningFile`, which AWS does not have.
@@ -85,4 +413,97 @@ pub struct SigningFile {
     pub signing_algorithm: String,
     /// `BlobOfMessage`: 1 to 4096 bytes.
     pub message: Blob,
+}
+
+/// `SigningRequest`, which AWS does not have.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct SigningRequest {
+    /// `RequestIdType`: 36 characters.
+    pub request_id: String,
+    /// `ArnType`: 20 to 2048 characters.
+    pub request_arn: String,
+    /// `HexDigestType`: 64 characters.
+    pub request_digest: String,
+    /// `KeyIdType`: 1 to 2048 characters.
+    pub key_id: String,
+    /// `ArnType`: 20 to 2048 characters.
+    pub requester_arn: String,
+    /// `ReasonType`: 1 to 1024 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// `DateType`.
+    pub created_at: Timestamp,
+    /// `DateType`.
+    pub expires_at: Timestamp,
+    /// `DateType`.
+    pub ends_at: Timestamp,
+    /// `SigningRequestStatus`: `PENDING`, `APPROVED`, `FINISHED`, `DENIED`, `EXPIRED`.
+    pub status: String,
+    /// `SigningApprovalRule`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<SigningApprovalRule>,
+    /// `CountType`.
+    pub approvals_counted: i64,
+    /// `SigningRequestFileList`.
+    pub files: Vec<SigningRequestFile>,
+    /// `SigningApprovalRule`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub new_rule: Option<SigningApprovalRule>,
+    /// `BooleanType`.
+    pub removes_rule: bool,
+    /// `SigningApprovalList`.
+    pub approvals: Vec<SigningApproval>,
+    /// `SigningDenial`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub denial: Option<SigningDenial>,
+}
+
+/// `SigningRequestFile`, which AWS does not have.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct SigningRequestFile {
+    /// `FileNameType`: 1 to 512 characters.
+    pub name: String,
+    /// `DigestAlgorithmType`: `sha512`, `shake256`, `sha384`, `sha256`, `sha3-512`, `sha3-384`, `sha3-256`, `shake128`.
+    pub digest_algorithm: String,
+    /// `BlobOfDigest`: 20 to 64 bytes.
+    pub digest: Blob,
+    /// `SigningAlgorithmType`: 1 to 64 characters.
+    pub signing_algorithm: String,
+    /// `BlobOfMessage`: 1 to 4096 bytes.
+    pub message: Blob,
+    /// `DateType`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signed_at: Option<Timestamp>,
+}
+
+/// `SigningRequestSummary`, which AWS does not have.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct SigningRequestSummary {
+    /// `RequestIdType`: 36 characters.
+    pub request_id: String,
+    /// `KeyIdType`: 1 to 2048 characters.
+    pub key_id: String,
+    /// `ArnType`: 20 to 2048 characters.
+    pub requester_arn: String,
+    /// `ReasonType`: 1 to 1024 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// `DateType`.
+    pub created_at: Timestamp,
+    /// `DateType`.
+    pub ends_at: Timestamp,
+    /// `SigningRequestStatus`: `PENDING`, `APPROVED`, `FINISHED`, `DENIED`, `EXPIRED`.
+    pub status: String,
+    /// `CountType`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approvers_required: Option<i64>,
+    /// `CountType`.
+    pub approvals_counted: i64,
+    /// `CountType`.
+    pub file_count: i64,
+    /// `BooleanType`.
+    pub changes_rule: bool,
 }

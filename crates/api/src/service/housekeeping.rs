@@ -5,7 +5,7 @@ use outlast_domain::{Fault, acm, acme, ca, events, identity, kms, limits, rolesa
 
 use super::Service;
 use super::alone::Did;
-use crate::ops::{ACM, ACM_PCA, KMS, ROLES_ANYWHERE, SECRETS_MANAGER, STS};
+use crate::ops::{ACM, ACM_PCA, KMS, OUTLAST, ROLES_ANYWHERE, SECRETS_MANAGER, STS};
 use crate::table::ServiceRow;
 
 /// The sweeps, and their services.
@@ -30,6 +30,7 @@ static SWEEPS: &[(&ServiceRow, Sweep)] = &[
     (&ACM, acm::FORGET_TOKENS),
     (&ACM, acm::TELL),
     (&ROLES_ANYWHERE, rolesanywhere::TELL),
+    (&OUTLAST, kms::approval::FORGET_ENDED),
     // Records of no service.
     (&ACM, events::outbox::FORGET),
     (&ACM, events::FORGET),

@@ -98,6 +98,7 @@ impl Service {
                 policy: None,
                 tags: Default::default(),
                 transitive: Default::default(),
+                started_by: None,
                 source_identity: None,
                 managed: Vec::new(),
                 certificate: None,

@@ -99,7 +99,10 @@ impl From<KmsError> for ApiError {
             KmsError::Tag(_) => "TagException",
             KmsError::Validation(_) => "ValidationException",
             KmsError::InvalidMac => "KMSInvalidMacException",
-            KmsError::UnknownCiphertextKey | KmsError::Denied(_) => "AccessDeniedException",
+            KmsError::UnknownCiphertextKey | KmsError::Denied(_) | KmsError::NotApproved(_) => {
+                "AccessDeniedException"
+            }
+            KmsError::IncorrectDigest => "DigestMismatchException",
             KmsError::MalformedPolicy(_) => "MalformedPolicyDocumentException",
             KmsError::InvalidGrantToken(_) => "InvalidGrantTokenException",
             KmsError::InvalidGrantId(_) => "InvalidGrantIdException",

@@ -40,6 +40,9 @@ pub struct Scene {
     pub mallory: Who,
     pub symmetric: Key,
     pub signing: Key,
+    /// A key that signs what Eve has approved, and a request to her: id and digest.
+    pub approved: Key,
+    pub request: (String, String),
     pub mac: Key,
     pub agreement: Key,
     pub kem: Key,
@@ -165,6 +168,8 @@ impl Scene {
         };
         let symmetric = of("SYMMETRIC_DEFAULT", "ENCRYPT_DECRYPT", "symmetric");
         let signing = of("ECC_NIST_P256", "SIGN_VERIFY", "signing");
+        let approved = of("ECC_NIST_P256", "SIGN_VERIFY", "approved");
+        let request = outlast::request(fixture, &approved);
         let mac = of("HMAC_256", "GENERATE_VERIFY_MAC", "mac");
         let agreement = of("ECC_NIST_P256", "KEY_AGREEMENT", "agreement");
         let kem = of("ML_KEM_768", "ENCAPSULATE_DECAPSULATE", "kem");
@@ -345,6 +350,8 @@ impl Scene {
             crl_data,
             symmetric,
             signing,
+            approved,
+            request,
             mac,
             agreement,
             kem,
@@ -383,6 +390,11 @@ impl Scene {
             mallory,
             world,
         }
+    }
+
+    /// A key as the resource of its approvals.
+    pub fn approval_arn(key: &Key) -> String {
+        format!("arn:aws:outlast:{REGION}:{ACCOUNT}:key/{}", key.id)
     }
 
     /// The ARN of an alias.

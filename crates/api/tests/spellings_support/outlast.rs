@@ -6,12 +6,41 @@ use serde_json::{Value, json};
 use super::spell::Form;
 use super::table::{Case, pointer};
 use super::{Key, Scene};
-use crate::approvals_support::file;
+use crate::approvals_support::{file, rule, user_arn};
+use crate::common::{ACCOUNT, Fixture, REGION, text};
 
 /// The rows.
 pub fn cases(s: &Scene) -> Vec<Case> {
     let files = json!({ "Files": [file("a", b"message", "ECDSA_SHA_256")] });
-    vec![key_case("RequestSigningApproval", &s.signing, "Sign", &files)]
+    let rule = json!({ "Rule": rule(1, &[user_arn("eve")]) });
+    let mut all = vec![
+        key_case("RequestSigningApproval", &s.approved, "Sign", &files),
+        key_case("PutSigningApprovalRule", &s.signing, "PutKeyPolicy", &rule),
+        key_case("DeleteSigningApprovalRule", &s.approved, "PutKeyPolicy", &json!({})),
+    ];
+    let of = Scene::approval_arn(&s.approved);
+    let case = key_case("GetSigningApprovalRule", &s.approved, "", &json!({}));
+    let deny = json!({ "Action": "outlast:GetSigningApprovalRule", "Resource": of });
+    all.push(Case { deny, has_policy: false, ..case });
+    let request = format!("arn:aws:outlast:{REGION}:{ACCOUNT}:signing-request/{}", s.request.0);
+    for (operation, more) in [
+        ("GetSigningRequest", json!({})),
+        ("DenySigning", json!({})),
+        ("ApproveSigning", json!({ "RequestDigest": s.request.1 })),
+    ] {
+        all.push(Case {
+            service: &OUTLAST,
+            operation,
+            member: "/RequestId",
+            body: pointer(&more, "/RequestId"),
+            names: vec![(s.request.0.clone(), Form::Word)],
+            deny: json!({ "Action": format!("outlast:{operation}"), "Resource": request }),
+            has_policy: false,
+            names_others: false,
+            fails: false,
+        });
+    }
+    all
 }
 
 fn key_case(operation: &'static str, key: &Key, action: &str, more: &Value) -> Case {
@@ -32,4 +61,13 @@ fn key_case(operation: &'static str, key: &Key, action: &str, more: &Value) -> C
         names_others: false,
         fails: false,
     }
+}
+
+/// Gives the key a rule that Eve approves, and asks her: id and digest of the request.
+pub fn request(fixture: &Fixture, key: &Key) -> (String, String) {
+    let put = json!({ "KeyId": key.id, "Rule": rule(1, &[user_arn("eve")]) });
+    fixture.outlast("PutSigningApprovalRule", &put).unwrap();
+    let asked = json!({ "KeyId": key.id, "Files": [file("b", b"another", "ECDSA_SHA_256")] });
+    let made = fixture.outlast("RequestSigningApproval", &asked).unwrap();
+    (text(&made["RequestId"]).to_owned(), text(&made["RequestDigest"]).to_owned())
 }

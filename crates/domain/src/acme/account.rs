@@ -350,6 +350,7 @@ pub fn find_caller(
     Ok(Caller {
         principal: principal_of(account),
         tags: role.tags,
+        started_by: None,
         source_identity: Some(source_identity),
         transitive_tags: BTreeMap::new(),
         policies,

@@ -47,13 +47,14 @@ use crate::{Fault, limits};
 /// let forged: Permit<action::kms::Sign> = Permit {
 ///     resource: "*".to_owned(),
 ///     by_grant: false,
+///     holder: None,
 ///     action: std::marker::PhantomData,
 /// };
 /// ```
 ///
 /// ```compile_fail,E0624
 /// # use outlast_domain::identity::{Permit, action};
-/// let forged = Permit::<action::kms::Sign>::new("*", false);
+/// let forged = Permit::<action::kms::Sign>::new("*", false, None);
 /// ```
 ///
 /// ```compile_fail,E0599
@@ -75,13 +76,15 @@ use crate::{Fault, limits};
 pub struct Permit<A: Action> {
     resource: String,
     by_grant: bool,
+    /// Unique id of the user or role that it was given to; `None` if it was given to a service.
+    holder: Option<String>,
     action: PhantomData<A>,
 }
 
 impl<A: Action> Permit<A> {
     /// The only function that makes a permit: called below, where decisions are made.
-    fn new(resource: &str, by_grant: bool) -> Self {
-        Self { resource: resource.to_owned(), by_grant, action: PhantomData }
+    fn new(resource: &str, by_grant: bool, holder: Option<String>) -> Self {
+        Self { resource: resource.to_owned(), by_grant, holder, action: PhantomData }
     }
 
     /// Checks that this is the permit for `resource`. If it is not, this program has a bug; the caller is not to
@@ -96,6 +99,11 @@ impl<A: Action> Permit<A> {
     /// Checks that `A` on `resource`, which the operation implies, was permitted as well.
     pub fn required(permit: Option<&Self>, resource: &str) -> Result<(), Fault> {
         permit.ok_or(Fault::Misused(A::NAME))?.opens(resource)
+    }
+
+    /// Unique id of the user or role that it was given to; `None` if it was given to a service.
+    pub(crate) fn holder(&self) -> Option<&str> {
+        self.holder.as_deref()
     }
 
     /// Whether a grant allowed what policies did not.
@@ -168,6 +176,8 @@ pub struct Caller {
     pub tags: BTreeMap<String, String>,
     /// Source identity of the session, which sessions that it starts inherit.
     pub source_identity: Option<String>,
+    /// Unique id of the user or role that began the chain of sessions, if a principal of this service did.
+    pub started_by: Option<String>,
     /// Session tags that sessions that it starts inherit.
     pub transitive_tags: BTreeMap<String, String>,
     /// Policies of the user or role.
@@ -195,10 +205,16 @@ impl Caller {
             principal: Principal { account, access_key_id, identity },
             tags: BTreeMap::new(),
             source_identity: None,
+            started_by: None,
             transitive_tags: BTreeMap::new(),
             policies: vec![policies.parse(Kind::Identity, policy, role)?],
             session: Vec::new(),
         })
+    }
+
+    /// Unique id of the user or role that began the chain of sessions, or of the caller itself.
+    pub fn origin(&self) -> &str {
+        self.started_by.as_deref().unwrap_or_else(|| self.principal.principal_id())
     }
 
     /// Whether any of its policies has a condition on this key, which is given in lower case.
@@ -218,7 +234,7 @@ impl Caller {
         resource: &str,
     ) -> Result<Permit<A>, Denied> {
         self.judge(resource_policy, account, granted, keys, A::NAME, resource)?;
-        Ok(Permit::new(resource, granted))
+        Ok(Permit::new(resource, granted, Some(self.principal.principal_id().to_owned())))
     }
 
     /// What [`Self::decide`] would decide, without a permit.
@@ -343,7 +359,7 @@ impl ServicePermits<'_> {
         };
         let question = Question { caller, action: A::NAME, resource: self.role, keys: self.keys };
         let allows = matches!(self.trust.evaluate(&question), policy::Grant::Allow { .. });
-        allows.then(|| Permit::new(self.role, false))
+        allows.then(|| Permit::new(self.role, false, None))
     }
 }
 
@@ -356,7 +372,7 @@ pub(crate) fn by_permission<A: Action>(
     _: A,
 ) -> Result<Option<Permit<A>>, CaError> {
     let holds = permission::holds(work, authority, service, account, A::OPERATION)?;
-    Ok(holds.then(|| Permit::new(&authority.arn(), false)))
+    Ok(holds.then(|| Permit::new(&authority.arn(), false, None)))
 }
 
 /// Authorizes the revocation of a certificate by the holder of the key `signer` (a DER `SubjectPublicKeyInfo`), who
@@ -366,7 +382,7 @@ pub(crate) fn by_certificate_key(
     signer: &[u8],
 ) -> Result<Option<Permit<action::acm::RevokeCertificate>>, Fault> {
     let is_own = certificate.public_key()? == signer;
-    Ok(is_own.then(|| Permit::new(certificate.arn(), false)))
+    Ok(is_own.then(|| Permit::new(certificate.arn(), false, None)))
 }
 
 /// Authorizes Certificate Manager to have a certificate of ACME revoked at its authority, on behalf of a principal
@@ -380,5 +396,5 @@ pub(crate) fn at_issuing_authority(
     if certificate.authority() != authority.arn() {
         return Err(Fault::Misused(action::acm_pca::RevokeCertificate::NAME));
     }
-    Ok(Permit::new(&authority.arn(), false))
+    Ok(Permit::new(&authority.arn(), false, None))
 }

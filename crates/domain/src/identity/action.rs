@@ -36,8 +36,15 @@ macro_rules! actions {
 
 actions! {
     outlast = "outlast" {
+        ApproveSigning,
+        DeleteSigningApprovalRule,
+        DenySigning,
         GetAuditEntries,
+        GetSigningApprovalRule,
+        GetSigningRequest,
         GetTimestamp,
+        ListSigningRequests,
+        PutSigningApprovalRule,
         RequestSigningApproval,
     }
     kms = "kms" {
@@ -254,6 +261,8 @@ any_of! {
         kms::GenerateDataKeyWithoutPlaintext,
         kms::GenerateDataKeyPair,
         kms::GenerateDataKeyPairWithoutPlaintext,;
+    /// Actions that change who must approve what a key signs.
+    ChangesApprovalRule: outlast::PutSigningApprovalRule, outlast::DeleteSigningApprovalRule,;
     /// What decrypts with a key.
     Decrypts: kms::Decrypt, kms::ReEncryptFrom,;
     /// Actions that end a grant.

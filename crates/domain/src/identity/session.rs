@@ -30,6 +30,9 @@ struct Session {
     tags: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     source_identity: Option<String>,
+    /// Unique id of the user or role that began the chain of sessions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    started_by: Option<String>,
     /// Keys of those `tags` that further sessions inherit.
     #[serde(default)]
     transitive: BTreeSet<String>,
@@ -76,6 +79,8 @@ pub struct NewSession {
     pub transitive: BTreeSet<String>,
     /// Source identity, if one was given.
     pub source_identity: Option<String>,
+    /// Unique id of the user or role that began the chain of sessions, if a principal of this service did.
+    pub started_by: Option<String>,
     /// Names of managed policies that limit it together with the session policy.
     pub managed: Vec<String>,
     /// The certificate that it begins with, if it does with one.
@@ -273,6 +278,7 @@ pub fn assume(
         policy: new.policy,
         tags: new.tags,
         source_identity: new.source_identity,
+        started_by: new.started_by,
         transitive: new.transitive,
         managed: new.managed,
         certificate: new.certificate,
@@ -339,6 +345,7 @@ fn long_term(
         principal,
         tags,
         source_identity: None,
+        started_by: None,
         transitive_tags: BTreeMap::new(),
         policies,
         session: Vec::new(),
@@ -387,6 +394,7 @@ fn temporary(
         principal,
         tags,
         source_identity: session.source_identity,
+        started_by: session.started_by,
         transitive_tags,
         policies,
         session: limits,

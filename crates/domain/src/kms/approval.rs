@@ -2,14 +2,24 @@
 //!
 //! The rule is part of the key's record ([`rule`]), so that no path to the key leads around it: [`super::sign`] asks
 //! [`take`] before each signature. A request ([`request`]) holds the exact messages to be signed and the files that they stand
-//! for. Approvers judge its digest ([`statement`]). Each message of an approved request is signed once.
+//! for, or a change of the rule itself. Approvers judge its digest ([`statement`]), and may have to sign that
+//! ([`decide`]). Each message of an approved request is signed once, and a change is made once.
 
+mod change;
+mod decide;
 mod files;
 mod request;
-mod rule;
+pub(super) mod rule;
 mod statement;
+mod take;
 
+pub use change::{Changed, NewApprover, NewRule, change_rule};
+pub use decide::{NewApproval, approve, deny};
 pub use files::{File, NewFile};
-pub use request::{Request, approval_arn, request_approval, request_arn};
+pub use request::{
+    Approval, Denial, FORGET_ENDED, Request, State, Subject, Verdict, approval_arn, judge,
+    request_approval, request_arn, requests, rule_of, shown,
+};
 pub use rule::{Approver, Rule};
-pub use statement::Statement;
+pub use statement::{StatedFile, Statement, approval_message};
+pub(super) use take::take;

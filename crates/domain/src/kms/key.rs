@@ -65,6 +65,7 @@ pub fn create(
         policy: new.policy,
         rotation: None,
         regions,
+        approval_rule: None,
         after_replicas_days: None,
         manager: None,
     };

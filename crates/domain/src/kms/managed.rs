@@ -84,6 +84,7 @@ fn make(
             next_ms: work.now_ms() + YEAR_DAYS * 86_400_000,
         }),
         regions: None,
+        approval_rule: None,
         after_replicas_days: None,
         manager: Some(manager.service.to_owned()),
     };

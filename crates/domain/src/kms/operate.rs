@@ -8,8 +8,8 @@ use outlast_crypto::wrap::WrappingAlgorithm;
 use outlast_crypto::{CryptoError, Secret};
 
 use super::KmsError;
-use super::key;
 use super::record::Key;
+use super::{approval, key};
 use crate::arn::Scope;
 use crate::identity::{Permit, action};
 use crate::keyring::KeyRing;
@@ -39,7 +39,8 @@ pub fn public_key(
     Ok(spki.to_vec())
 }
 
-/// Signs `message` with the KMS `SigningAlgorithm` `algorithm`.
+/// Signs `message` with the KMS `SigningAlgorithm` `algorithm`. If the key has a rule of approvals, they must be there, and are
+/// used up.
 pub fn sign(
     work: &mut Work<'_>,
     ring: &KeyRing,
@@ -48,10 +49,31 @@ pub fn sign(
     message: Message<'_>,
     permit: &Permit<action::kms::Sign>,
 ) -> Result<Vec<u8>, KmsError> {
+    sign_approved(work, ring, key, algorithm, message, permit).map(|signed| signed.signature)
+}
+
+/// A signature.
+pub struct SignedMessage {
+    /// The bytes.
+    pub signature: Vec<u8>,
+    /// Id of the request whose approvals were used, if the key has a rule of approvals.
+    pub request: Option<String>,
+}
+
+/// The same as [`sign`]; says by which request it was approved.
+pub fn sign_approved(
+    work: &mut Work<'_>,
+    ring: &KeyRing,
+    key: &Key,
+    algorithm: &str,
+    message: Message<'_>,
+    permit: &Permit<action::kms::Sign>,
+) -> Result<SignedMessage, KmsError> {
     permit.opens(&key.arn())?;
     let row = signing_row(key, "Sign", algorithm, message)?;
+    let request = approval::take(work, key, row, message, permit)?;
     let loaded = load(work, ring, key, key.material_id())?;
-    Ok(loaded.sign(row, as_signed(row, message))?)
+    Ok(SignedMessage { signature: loaded.sign(row, as_signed(row, message))?, request })
 }
 
 /// Verifies a signature; an invalid one is [`KmsError::InvalidSignature`].

@@ -7,6 +7,7 @@ use outlast_crypto::keys::{KeySpec, KeyUsage};
 use serde::{Deserialize, Serialize};
 
 use super::KmsError;
+use super::approval::rule::Rule;
 use crate::Fault;
 use crate::arn::Scope;
 use crate::events::{self, Fact, Kind};
@@ -45,6 +46,9 @@ pub(super) struct Record {
     /// Waiting period of a primary key whose replicas must be deleted first, in days.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) after_replicas_days: Option<i64>,
+    /// Who must approve what it signs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) approval_rule: Option<Rule>,
     /// The service that made it for the account, such as `secretsmanager`; `None` for a customer's key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) manager: Option<String>,
@@ -284,6 +288,11 @@ impl Key {
     /// Automatic rotation, if it is enabled.
     pub fn rotation(&self) -> Option<Rotation> {
         self.record.rotation
+    }
+
+    /// Who must approve what it signs, if anybody must.
+    pub fn approval_rule(&self) -> Option<&Rule> {
+        self.record.approval_rule.as_ref()
     }
 
     /// Regions, if it is a multi-Region key.

@@ -175,6 +175,17 @@ pub(super) fn replica_is_gone(work: &mut Work<'_>, gone: &Key) -> Result<(), Fau
     Ok(())
 }
 
+/// Copies the rule of approvals of a primary key to its replicas: they have the same material.
+pub(super) fn spread_approval_rule(work: &mut Work<'_>, key: &Key) -> Result<(), Fault> {
+    let Some(regions) = key.regions() else { return Ok(()) };
+    for region in &regions.replicas {
+        let Some(mut replica) = sibling(work, key, region)? else { continue };
+        replica.record.approval_rule.clone_from(&key.record.approval_rule);
+        replica.save(work)?;
+    }
+    Ok(())
+}
+
 /// Copies a key's materials to its replicas, and which one is current.
 pub(super) fn spread_materials(work: &mut Work<'_>, key: &Key) -> Result<(), Fault> {
     let Some(regions) = key.regions() else { return Ok(()) };

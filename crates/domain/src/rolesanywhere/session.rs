@@ -181,6 +181,7 @@ pub fn begin(
         managed,
         tags,
         transitive: std::collections::BTreeSet::new(),
+        started_by: None,
         source_identity: Some(source_identity.clone()),
         certificate: Some(SessionCertificate {
             trust_anchor: trusted.anchor.arn(),

@@ -8,14 +8,87 @@ static REQUEST_ID_TYPE_PATTERN: Pattern =
     Pattern::new(r#"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"#);
 static SIGNING_ALGORITHM_TYPE_PATTERN: Pattern = Pattern::new(r#"[A-Z0-9_]+"#);
 
+/// `ApproveSigningRequest`
+pub static APPROVE_SIGNING_REQUEST: Shape = Shape::structure(
+    "ApproveSigningRequest",
+    &[
+        Member::required("RequestId", &REQUEST_ID_TYPE),
+        Member::required("RequestDigest", &HEX_DIGEST_TYPE),
+        Member::optional("SigningAlgorithm", &SIGNING_ALGORITHM_TYPE),
+        Member::optional("Signature", &BLOB_OF_SIGNATURE),
+    ],
+);
+
+/// `ApproveSigningResponse`
+pub static APPROVE_SIGNING_RESPONSE: Shape = Shape::structure(
+    "ApproveSigningResponse",
+    &[
+        Member::required("RequestId", &REQUEST_ID_TYPE),
+        Member::required("Status", &SIGNING_REQUEST_STATUS),
+        Member::required("ApproversRequired", &COUNT_TYPE),
+        Member::required("ApprovalsCounted", &COUNT_TYPE),
+    ],
+);
+
+/// `ApproversRequiredType`
+pub static APPROVERS_REQUIRED_TYPE: Shape = Shape::integer().min(1).max(20);
+
+/// `ArnType`
+pub static ARN_TYPE: Shape = Shape::string().min(20).max(2048);
+
 /// `BlobOfDigest`
 pub static BLOB_OF_DIGEST: Shape = Shape::blob().min(20).max(64);
 
 /// `BlobOfMessage`
 pub static BLOB_OF_MESSAGE: Shape = Shape::blob().min(1).max(4096);
 
+/// `BlobOfPublicKey`
+pub static BLOB_OF_PUBLIC_KEY: Shape = Shape::blob().min(1).max(8192);
+
+/// `BlobOfSignature`
+pub static BLOB_OF_SIGNATURE: Shape = Shape::blob().min(1).max(32768);
+
+/// `BooleanType`
+pub static BOOLEAN_TYPE: Shape = Shape::boolean();
+
+/// `CountType`
+pub static COUNT_TYPE: Shape = Shape::integer();
+
 /// `DateType`
 pub static DATE_TYPE: Shape = Shape::timestamp();
+
+/// `DeleteSigningApprovalRuleRequest`
+pub static DELETE_SIGNING_APPROVAL_RULE_REQUEST: Shape = Shape::structure(
+    "DeleteSigningApprovalRuleRequest",
+    &[Member::required("KeyId", &KEY_ID_TYPE), Member::optional("Reason", &REASON_TYPE)],
+);
+
+/// `DeleteSigningApprovalRuleResponse`
+pub static DELETE_SIGNING_APPROVAL_RULE_RESPONSE: Shape = Shape::structure(
+    "DeleteSigningApprovalRuleResponse",
+    &[
+        Member::required("KeyId", &KEY_ID_TYPE),
+        Member::required("Status", &RULE_CHANGE_STATUS),
+        Member::optional("RequestId", &REQUEST_ID_TYPE),
+        Member::optional("RequestDigest", &HEX_DIGEST_TYPE),
+        Member::optional("ExpiresAt", &DATE_TYPE),
+    ],
+);
+
+/// `DenySigningRequest`
+pub static DENY_SIGNING_REQUEST: Shape = Shape::structure(
+    "DenySigningRequest",
+    &[Member::required("RequestId", &REQUEST_ID_TYPE), Member::optional("Reason", &REASON_TYPE)],
+);
+
+/// `DenySigningResponse`
+pub static DENY_SIGNING_RESPONSE: Shape = Shape::structure(
+    "DenySigningResponse",
+    &[
+        Member::required("RequestId", &REQUEST_ID_TYPE),
+        Member::required("Status", &SIGNING_REQUEST_STATUS),
+    ],
+);
 
 /// `DigestAlgorithmType`
 pub static DIGEST_ALGORITHM_TYPE: Shape = Shape::string().one_of(&[
@@ -25,12 +98,78 @@ pub static DIGEST_ALGORITHM_TYPE: Shape = Shape::string().one_of(&[
 /// `FileNameType`
 pub static FILE_NAME_TYPE: Shape = Shape::string().min(1).max(512);
 
+/// `GetSigningApprovalRuleRequest`
+pub static GET_SIGNING_APPROVAL_RULE_REQUEST: Shape =
+    Shape::structure("GetSigningApprovalRuleRequest", &[Member::required("KeyId", &KEY_ID_TYPE)]);
+
+/// `GetSigningApprovalRuleResponse`
+pub static GET_SIGNING_APPROVAL_RULE_RESPONSE: Shape = Shape::structure(
+    "GetSigningApprovalRuleResponse",
+    &[Member::required("KeyId", &KEY_ID_TYPE), Member::required("Rule", &SIGNING_APPROVAL_RULE)],
+);
+
+/// `GetSigningRequestRequest`
+pub static GET_SIGNING_REQUEST_REQUEST: Shape = Shape::structure(
+    "GetSigningRequestRequest",
+    &[Member::required("RequestId", &REQUEST_ID_TYPE)],
+);
+
+/// `GetSigningRequestResponse`
+pub static GET_SIGNING_REQUEST_RESPONSE: Shape =
+    Shape::structure("GetSigningRequestResponse", &[Member::required("Request", &SIGNING_REQUEST)]);
+
 /// `HexDigestType`
 pub static HEX_DIGEST_TYPE: Shape =
     Shape::string().min(64).max(64).pattern(&HEX_DIGEST_TYPE_PATTERN);
 
 /// `KeyIdType`
 pub static KEY_ID_TYPE: Shape = Shape::string().min(1).max(2048);
+
+/// `ListSigningRequestsRequest`
+pub static LIST_SIGNING_REQUESTS_REQUEST: Shape = Shape::structure(
+    "ListSigningRequestsRequest",
+    &[
+        Member::optional("MaxResults", &MAX_RESULTS_TYPE),
+        Member::optional("NextToken", &MARKER_TYPE),
+    ],
+);
+
+/// `ListSigningRequestsResponse`
+pub static LIST_SIGNING_REQUESTS_RESPONSE: Shape = Shape::structure(
+    "ListSigningRequestsResponse",
+    &[
+        Member::required("Requests", &SIGNING_REQUEST_SUMMARY_LIST),
+        Member::optional("NextToken", &MARKER_TYPE),
+    ],
+);
+
+/// `MarkerType`
+pub static MARKER_TYPE: Shape = Shape::string().min(1).max(1024);
+
+/// `MaxResultsType`
+pub static MAX_RESULTS_TYPE: Shape = Shape::integer().min(1).max(100);
+
+/// `PutSigningApprovalRuleRequest`
+pub static PUT_SIGNING_APPROVAL_RULE_REQUEST: Shape = Shape::structure(
+    "PutSigningApprovalRuleRequest",
+    &[
+        Member::required("KeyId", &KEY_ID_TYPE),
+        Member::required("Rule", &SIGNING_APPROVAL_RULE),
+        Member::optional("Reason", &REASON_TYPE),
+    ],
+);
+
+/// `PutSigningApprovalRuleResponse`
+pub static PUT_SIGNING_APPROVAL_RULE_RESPONSE: Shape = Shape::structure(
+    "PutSigningApprovalRuleResponse",
+    &[
+        Member::required("KeyId", &KEY_ID_TYPE),
+        Member::required("Status", &RULE_CHANGE_STATUS),
+        Member::optional("RequestId", &REQUEST_ID_TYPE),
+        Member::optional("RequestDigest", &HEX_DIGEST_TYPE),
+        Member::optional("ExpiresAt", &DATE_TYPE),
+    ],
+);
 
 /// `ReasonType`
 pub static REASON_TYPE: Shape = Shape::string().min(1).max(1024);
@@ -57,12 +196,65 @@ pub static REQUEST_SIGNING_APPROVAL_RESPONSE: Shape = Shape::structure(
         Member::required("RequestDigest", &HEX_DIGEST_TYPE),
         Member::required("KeyId", &KEY_ID_TYPE),
         Member::required("ExpiresAt", &DATE_TYPE),
+        Member::required("ApproversRequired", &COUNT_TYPE),
     ],
 );
+
+/// `RuleChangeStatus`
+pub static RULE_CHANGE_STATUS: Shape = Shape::string().one_of(&["APPLIED", "PENDING_APPROVAL"]);
 
 /// `SigningAlgorithmType`
 pub static SIGNING_ALGORITHM_TYPE: Shape =
     Shape::string().min(1).max(64).pattern(&SIGNING_ALGORITHM_TYPE_PATTERN);
+
+/// `SigningApproval`
+pub static SIGNING_APPROVAL: Shape = Shape::structure(
+    "SigningApproval",
+    &[
+        Member::required("PrincipalArn", &ARN_TYPE),
+        Member::required("ApprovedAt", &DATE_TYPE),
+        Member::required("Counts", &BOOLEAN_TYPE),
+        Member::optional("SigningAlgorithm", &SIGNING_ALGORITHM_TYPE),
+        Member::optional("Signature", &BLOB_OF_SIGNATURE),
+        Member::optional("PublicKey", &BLOB_OF_PUBLIC_KEY),
+    ],
+);
+
+/// `SigningApprovalList`
+pub static SIGNING_APPROVAL_LIST: Shape = Shape::list(&SIGNING_APPROVAL);
+
+/// `SigningApprovalRule`
+pub static SIGNING_APPROVAL_RULE: Shape = Shape::structure(
+    "SigningApprovalRule",
+    &[
+        Member::required("ApproversRequired", &APPROVERS_REQUIRED_TYPE),
+        Member::required("Approvers", &SIGNING_APPROVER_LIST),
+        Member::optional("ValidForMinutes", &VALID_FOR_MINUTES_TYPE),
+        Member::optional("RequesterMayApprove", &BOOLEAN_TYPE),
+    ],
+);
+
+/// `SigningApprover`
+pub static SIGNING_APPROVER: Shape = Shape::structure(
+    "SigningApprover",
+    &[
+        Member::required("PrincipalArn", &ARN_TYPE),
+        Member::optional("PublicKey", &BLOB_OF_PUBLIC_KEY),
+    ],
+);
+
+/// `SigningApproverList`
+pub static SIGNING_APPROVER_LIST: Shape = Shape::list(&SIGNING_APPROVER).min(1).max(20);
+
+/// `SigningDenial`
+pub static SIGNING_DENIAL: Shape = Shape::structure(
+    "SigningDenial",
+    &[
+        Member::required("PrincipalArn", &ARN_TYPE),
+        Member::required("DeniedAt", &DATE_TYPE),
+        Member::optional("Reason", &REASON_TYPE),
+    ],
+);
 
 /// `SigningFile`
 pub static SIGNING_FILE: Shape = Shape::structure(
@@ -78,3 +270,71 @@ pub static SIGNING_FILE: Shape = Shape::structure(
 
 /// `SigningFileList`
 pub static SIGNING_FILE_LIST: Shape = Shape::list(&SIGNING_FILE).min(1).max(50);
+
+/// `SigningRequest`
+pub static SIGNING_REQUEST: Shape = Shape::structure(
+    "SigningRequest",
+    &[
+        Member::required("RequestId", &REQUEST_ID_TYPE),
+        Member::required("RequestArn", &ARN_TYPE),
+        Member::required("RequestDigest", &HEX_DIGEST_TYPE),
+        Member::required("KeyId", &KEY_ID_TYPE),
+        Member::required("RequesterArn", &ARN_TYPE),
+        Member::optional("Reason", &REASON_TYPE),
+        Member::required("CreatedAt", &DATE_TYPE),
+        Member::required("ExpiresAt", &DATE_TYPE),
+        Member::required("EndsAt", &DATE_TYPE),
+        Member::required("Status", &SIGNING_REQUEST_STATUS),
+        Member::optional("Rule", &SIGNING_APPROVAL_RULE),
+        Member::required("ApprovalsCounted", &COUNT_TYPE),
+        Member::required("Files", &SIGNING_REQUEST_FILE_LIST),
+        Member::optional("NewRule", &SIGNING_APPROVAL_RULE),
+        Member::required("RemovesRule", &BOOLEAN_TYPE),
+        Member::required("Approvals", &SIGNING_APPROVAL_LIST),
+        Member::optional("Denial", &SIGNING_DENIAL),
+    ],
+);
+
+/// `SigningRequestFile`
+pub static SIGNING_REQUEST_FILE: Shape = Shape::structure(
+    "SigningRequestFile",
+    &[
+        Member::required("Name", &FILE_NAME_TYPE),
+        Member::required("DigestAlgorithm", &DIGEST_ALGORITHM_TYPE),
+        Member::required("Digest", &BLOB_OF_DIGEST),
+        Member::required("SigningAlgorithm", &SIGNING_ALGORITHM_TYPE),
+        Member::required("Message", &BLOB_OF_MESSAGE),
+        Member::optional("SignedAt", &DATE_TYPE),
+    ],
+);
+
+/// `SigningRequestFileList`
+pub static SIGNING_REQUEST_FILE_LIST: Shape = Shape::list(&SIGNING_REQUEST_FILE);
+
+/// `SigningRequestStatus`
+pub static SIGNING_REQUEST_STATUS: Shape =
+    Shape::string().one_of(&["PENDING", "APPROVED", "FINISHED", "DENIED", "EXPIRED"]);
+
+/// `SigningRequestSummary`
+pub static SIGNING_REQUEST_SUMMARY: Shape = Shape::structure(
+    "SigningRequestSummary",
+    &[
+        Member::required("RequestId", &REQUEST_ID_TYPE),
+        Member::required("KeyId", &KEY_ID_TYPE),
+        Member::required("RequesterArn", &ARN_TYPE),
+        Member::optional("Reason", &REASON_TYPE),
+        Member::required("CreatedAt", &DATE_TYPE),
+        Member::required("EndsAt", &DATE_TYPE),
+        Member::required("Status", &SIGNING_REQUEST_STATUS),
+        Member::optional("ApproversRequired", &COUNT_TYPE),
+        Member::required("ApprovalsCounted", &COUNT_TYPE),
+        Member::required("FileCount", &COUNT_TYPE),
+        Member::required("ChangesRule", &BOOLEAN_TYPE),
+    ],
+);
+
+/// `SigningRequestSummaryList`
+pub static SIGNING_REQUEST_SUMMARY_LIST: Shape = Shape::list(&SIGNING_REQUEST_SUMMARY);
+
+/// `ValidForMinutesType`
+pub static VALID_FOR_MINUTES_TYPE: Shape = Shape::integer().min(1).max(43200);

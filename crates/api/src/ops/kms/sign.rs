@@ -20,13 +20,18 @@ impl Run for Sign {
         let key = find_key(call, &input.key_id)?;
         let allowed = call.authorize_key(action::kms::Sign, &key, None)?;
         let algorithm = &input.signing_algorithm;
-        let signature = kms::sign(&mut call.work, call.ring, &key, algorithm, message, &allowed)?;
+        let signed =
+            kms::sign_approved(&mut call.work, call.ring, &key, algorithm, message, &allowed)?;
         dry_run(input.dry_run)?;
+        if let Some(request) = signed.request {
+            // CloudTrail has no member for approvals.
+            call.notes.additional("signingRequestId", request);
+        }
         let key_id = key.arn();
         call.used.push(key);
         Ok(Output {
             key_id,
-            signature: Blob(signature),
+            signature: Blob(signed.signature),
             signing_algorithm: input.signing_algorithm,
         })
     }

@@ -8,7 +8,7 @@ pub use crate::aws::outlast::{
     RequestSigningApprovalResponse as Output,
 };
 use crate::call::{Call, Run};
-use crate::model::outlast::{note_files, own_key};
+use crate::model::outlast::{count, note_files, note_request, own_key};
 use crate::wire::{ApiError, Timestamp};
 
 impl Run for RequestSigningApproval {
@@ -31,19 +31,19 @@ impl Run for RequestSigningApproval {
         }
         let files = input.files.into_iter().map(Into::into).collect();
         let reason = input.reason.unwrap_or_default();
-        let requester = call.caller.principal.clone();
+        if !reason.is_empty() {
+            call.notes.parameter("reason", reason.as_str());
+        }
+        let (work, access) = call.split();
         let request =
-            approval::request_approval(&mut call.work, &key, &requester, files, reason, &allowed)?;
-        let digest = request.digest(key.scope());
-        call.notes
-            .resource(approval::request_arn(key.scope(), &request.id), "Outlast::SigningRequest");
-        call.notes.response("signingRequestId", request.id.as_str());
-        call.notes.response("requestDigest", digest.as_str());
+            approval::request_approval(work, &key, access.caller, files, reason, &allowed)?;
+        let digest = note_request(call, key.scope(), &request);
         Ok(Output {
             request_id: request.id,
             request_digest: digest,
             key_id: request.key,
             expires_at: Timestamp::from_ms(request.expires_ms),
+            approvers_required: count(key.approval_rule().map_or(0, |rule| rule.required)),
         })
     }
 }

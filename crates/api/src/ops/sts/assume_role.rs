@@ -79,6 +79,7 @@ impl Run for AssumeRole {
             tags,
             transitive,
             source_identity: source_identity.clone(),
+            started_by: Some(call.caller.origin().to_owned()),
             managed: Vec::new(),
             // What ends with a certificate cannot be prolonged by another session.
             certificate: call.certificate.clone(),

@@ -5,6 +5,7 @@ use outlast_crypto::signatures::{Message, SignatureAlgorithm};
 use outlast_pki::cms::attributes::{NotAttributes, SignedAttributes};
 use serde::{Deserialize, Serialize};
 
+use super::statement::StatedFile;
 use crate::kms::KmsError;
 use crate::kms::record::Key;
 
@@ -38,12 +39,25 @@ pub struct File {
     /// The bytes to be signed.
     #[serde(with = "in_hex")]
     pub message: Vec<u8>,
+    /// Identifies the message ([`message_id`]).
+    pub(super) id: String,
     /// When it was signed, milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signed_ms: Option<i64>,
 }
 
 impl File {
+    /// As statements have it.
+    pub(super) fn stated(&self) -> StatedFile<'_> {
+        StatedFile {
+            name: &self.name,
+            digest_algorithm: &self.digest_algorithm,
+            digest: &self.digest,
+            algorithm: &self.algorithm,
+            message: &self.message,
+        }
+    }
+
     /// Checks that the message stands for the file: approvers see the file's digest, and must not approve anything else.
     pub(super) fn check(key: &Key, new: NewFile) -> Result<Self, KmsError> {
         let NewFile { name, digest_algorithm, digest, algorithm, message } = new;
@@ -53,7 +67,8 @@ impl File {
                 "The message for {shown:?} cannot be approved: {why}."
             )))
         };
-        signing_algorithm(key, &algorithm)?;
+        let row = signing_algorithm(key, &algorithm)?;
+        let id = message_id(row, Message::Raw(&message));
         let Some(row) = Digest::by_name(&digest_algorithm) else {
             return wrong("its digest algorithm is not known");
         };
@@ -80,7 +95,7 @@ impl File {
             }
             Err(NotAttributes::Invalid(why)) => return wrong(why),
         }
-        Ok(Self { name, digest_algorithm, digest, algorithm, message, signed_ms: None })
+        Ok(Self { name, digest_algorithm, digest, algorithm, message, id, signed_ms: None })
     }
 }
 

@@ -1,18 +1,20 @@
-//! Requests for approval: made, found, and gone some time after they have ended.
+//! Requests for approval: made, found, judged, and gone some time after they have ended.
 
 use std::collections::BTreeSet;
 
-use outlast_crypto::signatures::Message;
 use serde::{Deserialize, Serialize};
 
-use super::files::{File, NewFile, message_id};
+use super::files::{File, NewFile};
+use super::rule::Rule;
 use super::statement::Statement;
 use crate::arn::Scope;
-use crate::identity::{Permit, Principal, action};
-use crate::kms::KmsError;
+use crate::identity::unique::unique_id;
+use crate::identity::{Caller, Permit, action};
 use crate::kms::record::Key;
-use crate::work::Work;
-use crate::{Fault, ids, limits, quotas};
+use crate::kms::{KmsError, key};
+use crate::quotas;
+use crate::work::{Page, Sweep, Swept, Work};
+use crate::{Fault, ids, limits};
 
 /// A request for approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,22 +25,132 @@ pub struct Request {
     pub key: String,
     /// ARN of the user or session that made it.
     pub requester: String,
-    /// Unique id of that user, or of the session's role.
-    pub requester_id: String,
+    /// Unique ids of that user or of the session's role, and of the user who began the chain of sessions.
+    requester_ids: Vec<String>,
     /// The requester's reason; empty if there is none.
     pub reason: String,
     /// Milliseconds since 1970.
     pub created_ms: i64,
-    /// When it ends, milliseconds since 1970.
+    /// When it ends at the latest, milliseconds since 1970: a rule that has become shorter ends it earlier.
     pub expires_ms: i64,
-    /// The files to be signed.
-    pub files: Vec<File>,
+    /// What is asked for.
+    pub subject: Subject,
+    /// The approvals, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approvals: Vec<Approval>,
+    /// The refusal that has ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub denial: Option<Denial>,
+}
+
+/// What a request asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Subject {
+    /// Signatures.
+    Files(Vec<File>),
+    /// A new rule for the key, or none.
+    Rule {
+        /// The rule.
+        rule: Option<Rule>,
+        /// When the change was made, milliseconds since 1970.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        done_ms: Option<i64>,
+    },
+}
+
+/// An approval.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approval {
+    /// ARN of the user or session.
+    pub principal: String,
+    /// Unique ids of that user or of the session's role, and of the user who began the chain of sessions.
+    pub(super) ids: Vec<String>,
+    /// Milliseconds since 1970.
+    pub at_ms: i64,
+    /// The approver's signature, if the rule named a key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed: Option<Signed>,
+}
+
+/// An approver's signature over [`approval_message`](super::approval_message), which was verified.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Signed {
+    /// KMS `SigningAlgorithm`.
+    pub algorithm: String,
+    /// In hexadecimal.
+    pub signature: String,
+    /// DER `SubjectPublicKeyInfo` in hexadecimal.
+    pub public_key: String,
+}
+
+/// A refusal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Denial {
+    /// ARN of the user or session.
+    pub principal: String,
+    /// Milliseconds since 1970.
+    pub at_ms: i64,
+    /// Its reason; empty if there is none.
+    pub reason: String,
+}
+
+/// State of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Waits for approvals.
+    Pending,
+    /// Enough approvals count.
+    Approved,
+    /// Everything is signed, or the change is made.
+    Finished,
+    /// Denied, or withdrawn.
+    Denied,
+    /// Its time is over, or its key has no rule any more.
+    Expired,
+}
+
+impl State {
+    /// Name in answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "PENDING",
+            Self::Approved => "APPROVED",
+            Self::Finished => "FINISHED",
+            Self::Denied => "DENIED",
+            Self::Expired => "EXPIRED",
+        }
+    }
+}
+
+/// A request as its key's present rule sees it.
+#[derive(Debug, Clone)]
+pub struct Verdict {
+    /// The state.
+    pub state: State,
+    /// When it ends, milliseconds since 1970.
+    pub ends_ms: i64,
+    /// For each approval, whether it counts.
+    pub counts: Vec<bool>,
+    /// The key's rule, if it has one.
+    pub rule: Option<Rule>,
+}
+
+impl Verdict {
+    /// Number of approvals that count.
+    pub fn counted(&self) -> usize {
+        self.counts.iter().filter(|counts| **counts).count()
+    }
 }
 
 impl Request {
     /// What approvers approve: SHA-256 of the request's [`Statement`] in hexadecimal.
     pub fn digest(&self, scope: &Scope) -> String {
-        let lines: Vec<_> = self.files.iter().map(Statement::file).collect();
+        let lines = match &self.subject {
+            Subject::Files(files) => {
+                files.iter().map(|file| Statement::file(file.stated())).collect()
+            }
+            Subject::Rule { rule, .. } => vec![Statement::rule(rule.as_ref())],
+        };
         Statement {
             request: &request_arn(scope, &self.id),
             key: &self.key,
@@ -49,9 +161,43 @@ impl Request {
         }
         .digest()
     }
+
+    /// Whether the user or role made it.
+    pub(super) fn is_by(&self, principal_id: &str) -> bool {
+        self.requester_ids.first().is_some_and(|id| id == principal_id)
+    }
+
+    fn is_finished(&self) -> bool {
+        match &self.subject {
+            Subject::Files(files) => files.iter().all(|file| file.signed_ms.is_some()),
+            Subject::Rule { done_ms, .. } => done_ms.is_some(),
+        }
+    }
+
+    pub(super) fn save(&self, work: &mut Work<'_>, scope: &Scope) -> Result<(), Fault> {
+        work.put(&request_record_key(scope, &self.id), self)
+    }
+
+    /// Keys of the index entries of what it asks for.
+    fn index_keys(&self, scope: &Scope) -> Vec<String> {
+        let key = self.key.rsplit('/').next().unwrap_or_default();
+        let requester = self.requester_ids.first().map_or("", String::as_str);
+        let of = |id: &str| index_key(scope, key, requester, id);
+        match &self.subject {
+            Subject::Files(files) => files.iter().map(|file| of(&file.id)).collect(),
+            Subject::Rule { rule, .. } => vec![of(&super::rule::change_id(rule.as_ref()))],
+        }
+    }
 }
 
-/// Which request a message of a key is part of.
+/// The unique ids that a caller counts as.
+pub(super) fn ids_of(caller: &Caller) -> Vec<String> {
+    let mut ids = vec![caller.principal.principal_id().to_owned()];
+    ids.extend(caller.started_by.clone().filter(|id| !ids.contains(id)));
+    ids
+}
+
+/// Which request something is part of.
 #[derive(Debug, Serialize, Deserialize)]
 struct Asked {
     request: String,
@@ -62,11 +208,16 @@ pub fn request_arn(scope: &Scope, id: &str) -> String {
     scope.arn("outlast", &format!("signing-request/{id}"))
 }
 
+/// The key as the resource of what concerns its approvals.
+pub fn approval_arn(key: &Key) -> String {
+    key.scope().arn("outlast", &format!("key/{}", key.id()))
+}
+
 /// Asks the approvers of a key for signatures of these files.
 pub fn request_approval(
     work: &mut Work<'_>,
     key: &Key,
-    requester: &Principal,
+    caller: &Caller,
     files: Vec<NewFile>,
     reason: String,
     permit: &Permit<action::outlast::RequestSigningApproval>,
@@ -75,55 +226,228 @@ pub fn request_approval(
     key.require_enabled()?;
     let files =
         files.into_iter().map(|new| File::check(key, new)).collect::<Result<Vec<_>, _>>()?;
+    let mut seen = BTreeSet::new();
+    if !files.iter().all(|file| seen.insert(file.id.as_str())) {
+        return Err(KmsError::Validation("Two files of the request have the same message.".into()));
+    }
+    create(work, key, caller, Subject::Files(files), reason)
+}
+
+/// Makes a request. What it asks for must not be part of another one that the same principal has made and that can still be
+/// used.
+pub(super) fn create(
+    work: &mut Work<'_>,
+    key: &Key,
+    caller: &Caller,
+    subject: Subject,
+    reason: String,
+) -> Result<Request, KmsError> {
+    let rule = key.approval_rule().ok_or_else(|| no_rule(key))?;
     let scope = key.scope();
     work.admit::<KmsError>(&quotas::SIGNING_REQUESTS, &[&scope.account, &scope.region])?;
     let now_ms = work.now_ms();
     let request = Request {
         id: ids::uuid()?,
         key: key.arn(),
-        requester: requester.arn(),
-        requester_id: requester.principal_id().to_owned(),
+        requester: caller.principal.arn(),
+        requester_ids: ids_of(caller),
         reason,
         created_ms: now_ms,
-        expires_ms: now_ms + limits::SIGNING_APPROVAL_MINUTES * 60_000,
-        files,
+        expires_ms: now_ms + rule.valid_minutes * 60_000,
+        subject,
+        approvals: Vec::new(),
+        denial: None,
     };
-    let mut seen = BTreeSet::new();
-    for file in &request.files {
-        let row = key.spec().signing_algorithm(&file.algorithm);
-        let row = row.ok_or_else(|| Fault::Damaged(key.arn()))?;
-        let id = message_id(row, Message::Raw(&file.message));
-        let record_key = message_record_key(key, &request.requester_id, &id);
-        if !seen.insert(id) {
-            return Err(KmsError::Validation(
-                "Two files of the request have the same message.".into(),
-            ));
-        }
+    for record_key in request.index_keys(scope) {
         if let Some(asked) = work.get::<Asked>(&record_key)? {
             let known = work.get::<Request>(&request_record_key(scope, &asked.request))?;
-            if known.is_some_and(|known| known.expires_ms > now_ms) {
+            if let Some(known) = known
+                && is_open(judge_with(work, Some(rule), &known)?.state)
+            {
                 return Err(KmsError::AlreadyExists(format!(
-                    "The request {} is for the same message.",
-                    asked.request
+                    "The request {} is for the same.",
+                    known.id
                 )));
             }
         }
         work.put(&record_key, &Asked { request: request.id.clone() })?;
     }
-    work.put(&request_record_key(scope, &request.id), &request)?;
+    request.save(work, scope)?;
     Ok(request)
 }
 
-/// The key as the resource of what concerns its approvals.
-pub fn approval_arn(key: &Key) -> String {
-    key.scope().arn("outlast", &format!("key/{}", key.id()))
+fn no_rule(key: &Key) -> KmsError {
+    KmsError::InvalidState(format!(
+        "{} has no rule of approvals: it signs without them.",
+        key.arn()
+    ))
+}
+
+fn is_open(state: State) -> bool {
+    matches!(state, State::Pending | State::Approved)
+}
+
+/// Finds a request by its id.
+pub(super) fn find(work: &mut Work<'_>, scope: &Scope, id: &str) -> Result<Request, KmsError> {
+    let found =
+        ids::uuid_bytes(id).map(|_| work.get(&request_record_key(scope, id))).transpose()?;
+    found.flatten().ok_or_else(|| {
+        KmsError::NotFound(format!("The request '{}' does not exist.", request_arn(scope, id)))
+    })
+}
+
+/// Finds a request by its id, for a caller who may read it.
+pub fn shown(
+    work: &mut Work<'_>,
+    scope: &Scope,
+    id: &str,
+    permit: &Permit<action::outlast::GetSigningRequest>,
+) -> Result<Request, KmsError> {
+    permit.opens(&request_arn(scope, id))?;
+    find(work, scope, id)
+}
+
+/// The rule of a key, for a caller who may read it.
+pub fn rule_of<'a>(
+    key: &'a Key,
+    permit: &Permit<action::outlast::GetSigningApprovalRule>,
+) -> Result<Option<&'a Rule>, Fault> {
+    permit.opens(&approval_arn(key))?;
+    Ok(key.approval_rule())
+}
+
+/// The request of a principal that something is part of.
+pub(super) fn find_by(
+    work: &mut Work<'_>,
+    key: &Key,
+    principal_id: &str,
+    id: &str,
+) -> Result<Option<Request>, Fault> {
+    let record_key = index_key(key.scope(), key.id(), principal_id, id);
+    let Some(asked) = work.get::<Asked>(&record_key)? else { return Ok(None) };
+    work.get(&request_record_key(key.scope(), &asked.request))
+}
+
+/// A page of the requests of an account and Region, in order of their ids.
+pub fn requests(
+    work: &Work<'_>,
+    scope: &Scope,
+    after: Option<&str>,
+    limit: usize,
+    permit: &Permit<action::outlast::ListSigningRequests>,
+) -> Result<Page<Request>, KmsError> {
+    permit.opens(&request_arn(scope, "*"))?;
+    Ok(work.page(&request_record_key(scope, ""), after, limit)?)
+}
+
+/// What the present rule of the request's key makes of a request.
+pub fn judge(work: &mut Work<'_>, scope: &Scope, request: &Request) -> Result<Verdict, KmsError> {
+    let rule = match key::find(work, scope, &request.key) {
+        Ok(key) => key.approval_rule().cloned(),
+        Err(KmsError::NotFound(_)) => None,
+        Err(error) => return Err(error),
+    };
+    Ok(judge_with(work, rule.as_ref(), request)?)
+}
+
+pub(super) fn judge_with(
+    work: &mut Work<'_>,
+    rule: Option<&Rule>,
+    request: &Request,
+) -> Result<Verdict, Fault> {
+    let Some(rule) = rule else {
+        let counts = vec![false; request.approvals.len()];
+        let state = match &request.denial {
+            _ if request.is_finished() => State::Finished,
+            Some(_) => State::Denied,
+            None => State::Expired,
+        };
+        return Ok(Verdict { state, ends_ms: request.expires_ms, counts, rule: None });
+    };
+    let ends_ms = request.expires_ms.min(request.created_ms + rule.valid_minutes * 60_000);
+    let counts = counts(work, rule, request)?;
+    let counted = counts.iter().filter(|counts| **counts).count();
+    let state = if request.is_finished() {
+        State::Finished
+    } else if request.denial.is_some() {
+        State::Denied
+    } else if work.now_ms() >= ends_ms {
+        State::Expired
+    } else if counted >= rule.required {
+        State::Approved
+    } else {
+        State::Pending
+    };
+    Ok(Verdict { state, ends_ms, counts, rule: Some(rule.clone()) })
+}
+
+/// Which approvals count: of a present approver that still exists, with the signature that the rule asks for, and not of a
+/// person whose approval is counted already or who must not be counted.
+fn counts(work: &mut Work<'_>, rule: &Rule, request: &Request) -> Result<Vec<bool>, Fault> {
+    let mut seen: BTreeSet<&str> = BTreeSet::new();
+    if !rule.requester_may_approve {
+        seen.extend(request.requester_ids.iter().map(String::as_str));
+    }
+    let mut all = Vec::with_capacity(request.approvals.len());
+    for approval in &request.approvals {
+        let approver = approval.ids.first().and_then(|id| rule.approver(id));
+        let is_one = match approver {
+            None => false,
+            Some(approver) => {
+                let key = approval.signed.as_ref().map(|signed| &signed.public_key);
+                // Deleted, or deleted and made again under the same name: another principal.
+                (approver.public_key.is_none() || approver.public_key.as_ref() == key)
+                    && unique_id(work, &approver.principal)?.as_ref() == Some(&approver.id)
+            }
+        };
+        let is_new = !approval.ids.iter().any(|id| seen.contains(id.as_str()));
+        if is_one && is_new {
+            seen.extend(approval.ids.iter().map(String::as_str));
+        }
+        all.push(is_one && is_new);
+    }
+    Ok(all)
+}
+
+/// Forgets requests a week after they have ended at the latest. The audit log keeps what was asked, approved and signed.
+pub const FORGET_ENDED: Sweep = Sweep {
+    find: |work, after, limit| {
+        work.due("kms/signing-request/", after, limit, |request: &Request, now_ms| {
+            is_over(request, now_ms)
+        })
+    },
+    handle: forget,
+};
+
+fn is_over(request: &Request, now_ms: i64) -> bool {
+    request.expires_ms + limits::SIGNING_REQUEST_KEPT_MS <= now_ms
+}
+
+fn forget(work: &mut Work<'_>, record_key: &str, swept: &mut Swept) -> Result<(), Fault> {
+    let Some(request) = work.get::<Request>(record_key)? else { return Ok(()) };
+    if !is_over(&request, work.now_ms()) {
+        return Ok(());
+    }
+    let parts: Vec<_> = record_key.split('/').collect();
+    let [_, _, account, region, _] = parts.as_slice() else {
+        return Err(Fault::Damaged(record_key.to_owned()));
+    };
+    let scope = Scope { account: (*account).to_owned(), region: (*region).to_owned() };
+    for entry in request.index_keys(&scope) {
+        // A later request may have taken the entry over.
+        if work.get::<Asked>(&entry)?.is_some_and(|asked| asked.request == request.id) {
+            work.delete(&entry);
+        }
+    }
+    work.delete(record_key);
+    swept.done(&scope, request_arn(&scope, &request.id), "DeleteSigningRequest");
+    Ok(())
 }
 
 fn request_record_key(scope: &Scope, id: &str) -> String {
     format!("kms/signing-request/{}/{}/{id}", scope.account, scope.region)
 }
 
-fn message_record_key(key: &Key, requester: &str, id: &str) -> String {
-    let scope = key.scope();
-    format!("kms/signing-message/{}/{}/{}/{requester}/{id}", scope.account, scope.region, key.id())
+fn index_key(scope: &Scope, key: &str, requester: &str, id: &str) -> String {
+    format!("kms/signing-message/{}/{}/{key}/{requester}/{id}", scope.account, scope.region)
 }

@@ -4,7 +4,7 @@
 
 use outlast_crypto::digests;
 
-use super::files::File;
+use super::rule::Rule;
 
 /// Everything that approvers judge.
 #[derive(Debug, Clone, Copy)]
@@ -19,22 +19,43 @@ pub struct Statement<'a> {
     pub expires: i64,
     /// The requester's reason; empty if there is none.
     pub reason: &'a str,
-    /// What is to be done: a line for each file ([`Statement::file`]).
+    /// What is to be done: a line for each file ([`Statement::file`]), or the one of a change ([`Statement::rule`]).
     pub lines: &'a [String],
 }
 
+/// A file in a statement.
+#[derive(Debug, Clone, Copy)]
+pub struct StatedFile<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Algorithm of its digest, such as `sha512`.
+    pub digest_algorithm: &'a str,
+    /// Its digest.
+    pub digest: &'a [u8],
+    /// KMS `SigningAlgorithm`.
+    pub algorithm: &'a str,
+    /// The bytes to be signed.
+    pub message: &'a [u8],
+}
+
 impl Statement<'_> {
-    /// The line for a file. The name is quoted as JSON quotes it, so that it cannot contain a line.
-    pub fn file(file: &File) -> String {
-        let name = serde_json::Value::from(file.name.as_str());
+    /// The line for a file.
+    pub fn file(file: StatedFile<'_>) -> String {
+        // Quoted as JSON quotes it, so that it cannot contain a line.
+        let name = serde_json::Value::from(file.name);
         format!(
             "sign {} sha256:{} as {} {}:{}",
             file.algorithm,
-            hex::encode(digests::sha256(&file.message)),
+            hex::encode(digests::sha256(file.message)),
             name,
             file.digest_algorithm,
-            hex::encode(&file.digest),
+            hex::encode(file.digest),
         )
+    }
+
+    /// The line for a new rule, or for none.
+    pub fn rule(rule: Option<&Rule>) -> String {
+        rule.map_or_else(|| "remove the rule".to_owned(), Rule::line)
     }
 
     /// The text.
@@ -55,4 +76,11 @@ impl Statement<'_> {
     pub fn digest(&self) -> String {
         hex::encode(digests::sha256(self.text().as_bytes()))
     }
+}
+
+/// The message that an approver signs, if the rule names a key for that approver: the request's ARN, and the digest of its
+/// statement.
+pub fn approval_message(request: &str, digest: &str) -> Vec<u8> {
+    format!("outlast signing approval, version 1\nrequest {request}\ndigest {digest}\n")
+        .into_bytes()
 }
