@@ -44,6 +44,9 @@ impl From<CallError> for Failure {
                         Some("check the secret access key and this machine's clock")
                     }
                     "UnrecognizedClientException" => Some("check the access key id"),
+                    "AccessDeniedException" if error.message.contains("have approved") => {
+                        Some("ask for approval: outlast sign request FILE --key KEY")
+                    }
                     "NotFoundException" => Some("check the key's name, account and region"),
                     _ => None,
                 };

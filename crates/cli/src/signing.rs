@@ -1,5 +1,6 @@
 //! Signs files, for the commands and the quickstart: keys with their certificates, alone or together.
 
+pub(crate) mod approval;
 pub(crate) mod check;
 pub(crate) mod jobs;
 pub(crate) mod setup;
@@ -135,6 +136,25 @@ impl SigningIdentity {
     /// The digest of files.
     pub(crate) fn digest(&self) -> &'static Digest {
         self.digest
+    }
+
+    /// ARN of the key.
+    pub(crate) fn key_arn(&self) -> &str {
+        &self.key_arn
+    }
+
+    /// The algorithm of its signatures.
+    pub(crate) fn algorithm(&self) -> &'static SignatureAlgorithm {
+        self.algorithm
+    }
+
+    /// Signs a message.
+    pub(crate) async fn sign(
+        &self,
+        endpoint: &mut Endpoint,
+        message: Vec<u8>,
+    ) -> Result<Vec<u8>, Failure> {
+        Ok(endpoint.call::<sign::Sign>(&self.order(message)).await?.signature.0)
     }
 
     /// Whether a quantum computer could forge its signatures.
@@ -319,7 +339,21 @@ impl Signers {
         rows: &[&'static Digest],
         digests: &[Vec<u8>],
     ) -> Result<Vec<u8>, Failure> {
-        let signing_time = system_clock().div_euclid(1000);
+        let unsigned = self.unsigned(rows, digests, system_clock().div_euclid(1000))?;
+        let mut signatures = Vec::with_capacity(self.identities.len());
+        for (identity, message) in self.identities.iter().zip(&unsigned.to_be_signed) {
+            signatures.push(identity.sign(endpoint, message.clone()).await?);
+        }
+        Ok(unsigned.assemble(&signatures)?)
+    }
+
+    /// The message without its signatures, given the file's digests and the claimed time of signing in seconds since 1970.
+    pub(crate) fn unsigned(
+        &self,
+        rows: &[&'static Digest],
+        digests: &[Vec<u8>],
+        signing_time: i64,
+    ) -> Result<Unsigned, Failure> {
         let missing = || Failure::new("a digest of the file is missing");
         let request = |identity: &'_ SigningIdentity| {
             let at = rows.iter().position(|row| row.oid == identity.digest.oid);
@@ -339,14 +373,29 @@ impl Signers {
                 chain: &identity.chain,
             })
             .collect();
-        let unsigned = Unsigned::new(&requests)?.with_revocation(&self.crls, &self.ocsp)?;
-        let mut signatures = Vec::with_capacity(requests.len());
-        for (identity, message) in self.identities.iter().zip(&unsigned.to_be_signed) {
-            let signed = endpoint.call::<sign::Sign>(&identity.order(message.clone())).await?;
-            signatures.push(signed.signature.0);
-        }
-        Ok(unsigned.assemble(&signatures)?)
+        Ok(Unsigned::new(&requests)?.with_revocation(&self.crls, &self.ocsp)?)
     }
+}
+
+/// Signs a message with any key: the KMS `SigningAlgorithm`, and the signature.
+pub(crate) async fn sign_message(
+    endpoint: &mut Endpoint,
+    key: &str,
+    message: Vec<u8>,
+) -> Result<(String, Vec<u8>), Failure> {
+    let asked = get_public_key::Input { key_id: key.to_owned(), grant_tokens: None };
+    let found = endpoint.call::<get_public_key::GetPublicKey>(&asked).await?;
+    let (algorithm, _) = choose(&found.key_spec, None)?;
+    let input = sign::Input {
+        key_id: key.to_owned(),
+        message: Blob(message),
+        message_type: None,
+        grant_tokens: None,
+        signing_algorithm: algorithm.kms_name.to_owned(),
+        dry_run: None,
+    };
+    let signed = endpoint.call::<sign::Sign>(&input).await?;
+    Ok((algorithm.kms_name.to_owned(), signed.signature.0))
 }
 
 /// A certificate request in DER for a key of the service, which signs it.

@@ -19,6 +19,7 @@ const PAGES: &[&str] = &[
     "docs/guide/secrets.md",
     "docs/guide/signing.md",
     "docs/guide/signing-start.md",
+    "docs/guide/approvals.md",
     "docs/guide/operations.md",
 ];
 

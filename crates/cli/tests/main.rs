@@ -21,6 +21,7 @@ mod acme_clients;
 mod agent;
 mod agent_roles;
 mod agent_service;
+mod approvals;
 mod audit;
 mod aws_agent;
 mod backup;

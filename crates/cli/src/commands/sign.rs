@@ -1,5 +1,9 @@
-//! `outlast sign`: signs files with a KMS key; `outlast sign setup` makes the key and its certificate.
+//! `outlast sign`: signs files with a KMS key; `outlast sign setup` makes the key and its certificate. Its other subcommands are for
+//! keys that sign only what was approved.
 
+mod approve;
+mod request;
+mod rule;
 mod setup;
 
 use std::path::{Path, PathBuf};
@@ -97,6 +101,35 @@ pub(crate) struct Arguments {
 enum Command {
     /// Make a signing key with its certificate, or renew the certificate.
     Setup(Box<setup::Arguments>),
+    /// Ask for approval of signatures.
+    Request(Box<request::RequestArguments>),
+    /// List the requests for approval.
+    Requests(request::RequestsArguments),
+    /// Show a request, with the files and their digests.
+    Show(approve::ShowArguments),
+    /// Approve a request.
+    Approve(approve::ApproveArguments),
+    /// Deny a request, or withdraw your own.
+    Deny(approve::DenyArguments),
+    /// Make the signatures of an approved request.
+    Finish(request::FinishArguments),
+    /// Say who must approve what a key signs.
+    Rule(rule::Arguments),
+}
+
+impl Command {
+    fn run(&self, output: Output) -> Result<(), Failure> {
+        match self {
+            Self::Setup(arguments) => setup::run(arguments, output),
+            Self::Request(arguments) => request::request(arguments, output),
+            Self::Requests(arguments) => request::requests(arguments, output),
+            Self::Show(arguments) => approve::show(arguments, output),
+            Self::Approve(arguments) => approve::approve(arguments, output),
+            Self::Deny(arguments) => approve::deny(arguments, output),
+            Self::Finish(arguments) => request::finish(arguments, output),
+            Self::Rule(arguments) => rule::run(arguments, output),
+        }
+    }
 }
 
 fn digest_row(name: &str) -> Result<&'static Digest, String> {
@@ -108,8 +141,8 @@ fn digest_row(name: &str) -> Result<&'static Digest, String> {
 
 /// Signs all files; a file that cannot be signed does not stop the others.
 pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
-    if let Some(Command::Setup(setup)) = &arguments.command {
-        return setup::run(setup, output);
+    if let Some(command) = &arguments.command {
+        return command.run(output);
     }
     let wanted = arguments.digest;
     let given = arguments.certificate.iter().map(|path| certificates(path));
