@@ -258,8 +258,8 @@ fn a_rule_that_cannot_work_is_refused() {
     let key = fixture.key_of("ECC_NIST_P256", "SIGN_VERIFY");
     let body = json!({ "KeyId": key, "Rule": rule(1, &[user_arn("alice")]) });
     let some = allow(&["outlast:*"]);
-    let only_outlast = fixture.user(ACCOUNT, "only-outlast", &[some]);
-    let only_kms = fixture.user(ACCOUNT, "only-kms", &[allow(&["kms:*"])]);
+    let only_outlast = fixture.user(ACCOUNT, "onlyoutlast", &[some]);
+    let only_kms = fixture.user(ACCOUNT, "onlykms", &[allow(&["kms:*"])]);
     for who in [&only_outlast, &only_kms] {
         let refused = fixture.outlast_as(who, "PutSigningApprovalRule", &body);
         assert_eq!(common::code(refused), "AccessDeniedException");

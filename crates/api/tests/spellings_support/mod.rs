@@ -169,7 +169,7 @@ impl Scene {
         let symmetric = of("SYMMETRIC_DEFAULT", "ENCRYPT_DECRYPT", "symmetric");
         let signing = of("ECC_NIST_P256", "SIGN_VERIFY", "signing");
         let approved = of("ECC_NIST_P256", "SIGN_VERIFY", "approved");
-        let request = outlast::request(fixture, &approved);
+        let waiting = outlast::request(fixture, &approved);
         let mac = of("HMAC_256", "GENERATE_VERIFY_MAC", "mac");
         let agreement = of("ECC_NIST_P256", "KEY_AGREEMENT", "agreement");
         let kem = of("ML_KEM_768", "ENCAPSULATE_DECAPSULATE", "kem");
@@ -351,7 +351,7 @@ impl Scene {
             symmetric,
             signing,
             approved,
-            request,
+            request: waiting,
             mac,
             agreement,
             kem,
