@@ -24,6 +24,7 @@ use outlast_pki::timestamp::{
 use outlast_pki::{csr, name, pem};
 use serde_json::{Value, json};
 
+use crate::approvals_support::{rule, user_arn};
 use crate::common::authorities::{Issue, get, input, issue, root};
 use crate::common::{ACCOUNT, Fixture, HOST, REGION};
 
@@ -258,6 +259,18 @@ fn requests_are_refused_with_their_reason() {
     assert_eq!(world.events(), before);
     world.fixture.service.set_timestamping(Settings::default()).unwrap();
     assert_eq!(world.send("/tsa", &good).status, 404);
+}
+
+/// A timestamping authority asks nobody for approvals, so a key with a rule signs no tokens.
+#[test]
+fn a_key_with_approvals_signs_no_tokens() {
+    let world = World::new();
+    let (key, _) = &world.keys[0];
+    world.verify(&query(), &world.ask("/tsa", &query()));
+    let rule = rule(1, &[user_arn("admin")]);
+    let put = json!({ "KeyId": key, "Rule": rule });
+    world.fixture.outlast("PutSigningApprovalRule", &put).unwrap();
+    assert_eq!(world.failure("/tsa", &query()), Failure::SystemFailure);
 }
 
 #[test]
