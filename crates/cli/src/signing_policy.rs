@@ -7,6 +7,7 @@ use outlast_pki::signing_policy::builtin;
 use outlast_pki::signing_policy::file::{self, FileError, MAX_LEN};
 use outlast_pki::signing_policy::names::FileName;
 use outlast_pki::signing_policy::rule::{Policy, Rule};
+use outlast_pki::trusted_time::Authority;
 
 use crate::failure::{Failure, REFUSED, USAGE};
 use crate::{files, shell, trust};
@@ -42,6 +43,11 @@ pub(crate) fn load(argument: &str) -> Result<Loaded, Failure> {
                 failure.prefixed(&format!("{argument}: rule \"{}\"", rule.name))
             })?;
             rule.roots.extend(found);
+        }
+        for root in &rule.timestamps.trust {
+            let found = trust::authorities(&folder.join(root))
+                .map_err(|failure| failure.prefixed(&format!("{argument}: [timestamp]")))?;
+            rule.timestamps.authorities.push(Authority::Roots(found));
         }
     }
     Ok(Loaded { policy, argument: argument.to_owned() })

@@ -7,14 +7,18 @@ use outlast_pki::certificate::Certificate;
 use outlast_pki::cms::verify::{self, SignedMessage, Signer, Time, VerifyError};
 use outlast_pki::path::PathError;
 use outlast_pki::signing_policy::judge::{Context, Judged, Verdict};
-use outlast_pki::signing_policy::rule::Rule;
+use outlast_pki::signing_policy::rule::{Need, Rule};
 use outlast_pki::time::rfc3339;
+use outlast_pki::trusted_time::{self, Authority, Timed, Trust};
 use outlast_pki::validate::{Proof, Standing};
 use serde_json::{Value, json};
 
+use self::time::Record;
 use crate::digest;
 use crate::evidence::{Check, Evidence};
 use crate::failure::{Failure, REFUSED};
+
+pub(crate) mod time;
 
 /// What files are verified with.
 pub(crate) struct Verifier {
@@ -31,6 +35,25 @@ pub(crate) struct Verifier {
     /// Whether CRLs and OCSP responses are fetched.
     pub(crate) fetch: bool,
     pub(crate) evidence: Evidence,
+    /// Roots of time-stamping authorities, DER.
+    pub(crate) timestamp_roots: Vec<Vec<u8>>,
+}
+
+/// A signature with what belongs to it.
+#[derive(Clone, Copy)]
+pub(crate) struct Subject<'a> {
+    /// The file.
+    pub(crate) file: &'a Path,
+    /// Its signature.
+    pub(crate) signature: &'a [u8],
+    /// Its evidence record (RFC 4998), if there is one.
+    pub(crate) record: Option<&'a Record>,
+}
+
+/// What was found about a file: the signers, and what became of its evidence record.
+pub(crate) struct Found<T> {
+    pub(crate) signers: T,
+    pub(crate) record: Option<time::Outcome>,
 }
 
 impl Verifier {
@@ -44,17 +67,18 @@ impl Verifier {
             revocation: Some(Check::Off),
             fetch: false,
             evidence: Evidence::default(),
+            timestamp_roots: roots.to_vec(),
         }
     }
 
     /// Verifies a detached signature of a file. A refusal has exit code 3.
     pub(crate) fn file(
         &mut self,
-        path: &Path,
-        signature: &[u8],
+        subject: &Subject<'_>,
         progress: &ProgressBar,
-    ) -> Result<Vec<Signer>, Failure> {
-        let (message, values) = self.message(path, signature, progress)?;
+    ) -> Result<Found<Vec<Timed<Signer>>>, Failure> {
+        let path = subject.file;
+        let (message, values) = self.message(path, subject.signature, progress)?;
         let verifier = verify::Verifier {
             roots: &self.roots,
             purpose: None,
@@ -65,7 +89,24 @@ impl Verifier {
             crls: &self.evidence.crls,
             ocsp: &self.evidence.ocsp,
         };
-        message.verify(&values, &verifier).map_err(|error| refused(path, error))
+        let authorities = [Authority::Roots(self.timestamp_roots.clone())];
+        let trust = Trust {
+            authorities: &authorities,
+            least: 1,
+            policies: &[],
+            certificates: &self.extra,
+            now: self.now,
+            holds_at: self.now,
+            revocation: verifier.revocation,
+            crls: &self.evidence.crls,
+            ocsp: &self.evidence.ocsp,
+            suits: &|_, _| None,
+        };
+        let record = time::judge(subject, &trust, progress)?;
+        let evidence = record.as_ref().and_then(time::Outcome::evidence);
+        let signers = trusted_time::verify(&message, &values, &verifier, &trust, evidence)
+            .map_err(|error| refused(path, error))?;
+        Ok(Found { signers, record })
     }
 
     /// Judges the signers of a file by a rule, as of a date. Only a message that is wrong in itself is a failure.
@@ -73,12 +114,12 @@ impl Verifier {
         &mut self,
         rule: &Rule,
         as_of: i64,
-        path: &Path,
-        signature: &[u8],
+        subject: &Subject<'_>,
         progress: &ProgressBar,
-    ) -> Result<Verdict, Failure> {
-        let (message, values) = self.message(path, signature, progress)?;
-        let context = Context {
+    ) -> Result<Found<Verdict>, Failure> {
+        let path = subject.file;
+        let (message, values) = self.message(path, subject.signature, progress)?;
+        let mut context = Context {
             roots: &self.roots,
             certificates: &self.extra,
             now: self.now,
@@ -87,8 +128,21 @@ impl Verifier {
             revocation: self.revocation.map(Check::rule),
             crls: &self.evidence.crls,
             ocsp: &self.evidence.ocsp,
+            timestamp_roots: &self.timestamp_roots,
+            evidence: None,
         };
-        rule.judge(&message, &values, &context).map_err(|error| refused(path, error))
+        let authorities = rule.authorities(&context);
+        let suits = |at, chain: &[Certificate]| rule.unsuited(at, chain);
+        let record = match rule.timestamp {
+            Need::Off => None,
+            Need::IfAvailable | Need::Required => {
+                time::judge(subject, &rule.trust(&authorities, &suits, &context), progress)?
+            }
+        };
+        context.evidence = record.as_ref().and_then(time::Outcome::evidence);
+        let verdict = rule.judge(&message, &values, &context);
+        let signers = verdict.map_err(|error| refused(path, error))?;
+        Ok(Found { signers, record })
     }
 
     /// The message, and the digests of the file that it needs. Fetches evidence if it is asked to.
@@ -176,6 +230,7 @@ impl Verifier {
             members.insert("counts".into(), json!(judged.counts()));
             members.insert("against".into(), json!(judged.against));
             members.insert("warnings".into(), json!(judged.warnings));
+            members.insert("timestamps".into(), time::tokens_json(&judged.tokens));
         }
         value
     }

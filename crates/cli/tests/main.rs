@@ -65,6 +65,7 @@ mod sign_dual;
 mod sign_policy;
 mod sign_revocation;
 mod sign_setup;
+mod sign_time;
 mod signing;
 mod steady;
 mod tls_certificates;

@@ -133,7 +133,7 @@ fn a_name_or_a_mistake_gets_around_no_rule() {
     for (text, reason, hint) in [
         ("algorithm = \"any\"", "has no key algorithm", "did you mean algorithms?"),
         ("algorithms = \"ml-dsa-66\"", "is no algorithm", "did you mean ml-dsa-65?"),
-        ("timestamp = \"required\"", "timestamps are not offered yet", "leave timestamp out"),
+        ("timestamp = \"yes\"", "is not known", "there are: required, if-available, off"),
         ("revocation = \"require\"", "is not known", "did you mean required?"),
     ] {
         let said = fail(&mut verify(&scene, &rule(text), "release.bin"), 1);
@@ -210,8 +210,7 @@ fn built_in_policies_have_dates_and_dry_runs_refuse_nothing() {
 
 #[test]
 fn json_is_as_its_schema_says() {
-    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas/verify.json");
-    let schema: Value = serde_json::from_slice(&std::fs::read(schema).unwrap()).unwrap();
+    let schema = schema();
     let scene = scene();
     let changed = scene.folder.write("changed.bin", b"other");
     std::fs::copy(scene.folder.path("release.bin.p7s"), scene.folder.path("changed.bin.p7s"))
@@ -254,6 +253,17 @@ fn json_is_as_its_schema_says() {
     wrong = outcomes[2].0.clone();
     wrong[0]["more"] = 1.into();
     assert!(conforms(&schema, &schema, &wrong, "$").is_err());
+}
+
+fn schema() -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas/verify.json");
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+/// Asserts that what `verify` prints is as its schema says.
+pub fn conforms_to_schema(value: &Value) {
+    let schema = schema();
+    conforms(&schema, &schema, value, "$").unwrap_or_else(|fault| panic!("{fault}\n{value:#}"));
 }
 
 /// Checks a value by the keywords of JSON Schema that the schemas use; any other keyword is a fault.

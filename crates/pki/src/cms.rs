@@ -4,6 +4,7 @@
 //! digest is needed here.
 
 pub mod attributes;
+pub mod attach;
 pub mod embedded;
 pub(crate) mod ess;
 mod message;

@@ -10,6 +10,7 @@ pub mod crl;
 pub mod csr;
 pub mod describe;
 mod error;
+pub mod evidence_record;
 pub mod extension;
 pub mod extensions;
 pub mod general_name;
@@ -27,6 +28,7 @@ pub mod strict_der;
 pub mod templates;
 pub mod time;
 pub mod timestamp;
+pub mod trusted_time;
 pub mod validate;
 pub mod whatif;
 

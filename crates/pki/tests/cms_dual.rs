@@ -20,10 +20,17 @@ pub struct World {
     pub roots: Vec<Vec<u8>>,
     pub subordinates: Vec<Vec<u8>>,
     pub signers: Vec<Party>,
+    /// The CAs of the signers.
+    pub authorities: Vec<Party>,
 }
 
 pub fn world(specs: &[&str]) -> World {
-    let mut out = World { roots: Vec::new(), subordinates: Vec::new(), signers: Vec::new() };
+    let mut out = World {
+        roots: Vec::new(),
+        subordinates: Vec::new(),
+        signers: Vec::new(),
+        authorities: Vec::new(),
+    };
     for (index, spec) in specs.iter().enumerate() {
         let root = issue(spec, &format!("Root {index}"), "RootCACertificate", 10, None);
         let row = "SubordinateCACertificate_PathLen0";
@@ -32,6 +39,7 @@ pub fn world(specs: &[&str]) -> World {
         out.signers.push(issue(spec, &format!("Signer {index}"), row, 1, Some(&sub)));
         out.roots.push(root.certificate.der().to_vec());
         out.subordinates.push(sub.certificate.der().to_vec());
+        out.authorities.push(sub);
     }
     out
 }
@@ -154,6 +162,7 @@ fn each_signer_needs_its_own_chain() {
             roots: vec![world.roots[root].clone()],
             subordinates: Vec::new(),
             signers: Vec::new(),
+            authorities: Vec::new(),
         };
         let outcome = other.verify(&p7s);
         let is_unknown = matches!(outcome, Err(VerifyError::Path(PathError::UnknownIssuer { .. })));

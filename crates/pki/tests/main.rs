@@ -30,6 +30,8 @@ mod signing_policy;
 mod strict;
 mod timestamp;
 mod timestamp_attacks;
+mod trusted_time;
+mod trusted_time_attacks;
 mod validate;
 mod vectors;
 mod whatif;

@@ -42,8 +42,7 @@ fn context<'a>() -> Context<'a> {
         as_of: NOW,
         trusted: None,
         revocation: None,
-        crls: &[],
-        ocsp: &[],
+        ..Context::default()
     }
 }
 
@@ -244,6 +243,7 @@ fn an_algorithm_counts_with_its_authorities() {
         roots: vec![root.certificate.der().to_vec()],
         subordinates: vec![sub.certificate.der().to_vec()],
         signers: vec![leaf],
+        authorities: Vec::new(),
     };
     let p7s = mixed.sign(&["sha512"], SIGNED);
     check(

@@ -1,10 +1,12 @@
-//! `outlast sign`: signs files with a KMS key; `outlast sign setup` makes the key and its certificate. Its other subcommands are for
-//! keys that sign only what was approved.
+//! `outlast sign`: signs files with a KMS key. `outlast sign setup` makes the key and its certificate, `sign timestamp` and
+//! `sign renew` add evidence of the time. Its other subcommands are for keys that sign only what was approved.
 
 mod approve;
+mod renew;
 mod request;
 mod rule;
 mod setup;
+mod timestamp;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,6 +31,7 @@ use crate::profile::Connection;
 use crate::signing::Signers;
 use crate::signing::check::before_signing;
 use crate::signing::jobs::{Job, Wanted};
+use crate::timestamping::{self, Client, Taken};
 
 /// Files that are signed at the same time; each takes a few MiB and one connection.
 const MAX_PARALLEL: usize = 4;
@@ -83,6 +86,12 @@ pub(crate) struct Arguments {
     /// Put the CRLs and OCSP responses into the signature, so that it can be verified later without the CA.
     #[arg(long)]
     embed_revocation: bool,
+    /// Put a timestamp of this time-stamping authority (RFC 3161), http:// or https://, into each signature; given several
+    /// times, one of each.
+    #[arg(long, value_name = "URL")]
+    timestamp: Vec<String>,
+    #[command(flatten)]
+    timestamps: timestamping::Options,
     /// Replace signatures that exist already.
     #[arg(long)]
     force: bool,
@@ -101,6 +110,10 @@ pub(crate) struct Arguments {
 enum Command {
     /// Make a signing key with its certificate, or renew the certificate.
     Setup(Box<setup::Arguments>),
+    /// Add timestamps to signatures that exist, by any software.
+    Timestamp(timestamp::Arguments),
+    /// Renew the evidence of signatures before a certificate or an algorithm ends.
+    Renew(renew::Arguments),
     /// Ask for approval of signatures.
     Request(Box<request::RequestArguments>),
     /// List the requests for approval.
@@ -121,6 +134,8 @@ impl Command {
     fn run(&self, output: Output) -> Result<(), Failure> {
         match self {
             Self::Setup(arguments) => setup::run(arguments, output),
+            Self::Timestamp(arguments) => timestamp::run(arguments, output),
+            Self::Renew(arguments) => renew::run(arguments, output),
             Self::Request(arguments) => request::request(arguments, output),
             Self::Requests(arguments) => request::requests(arguments, output),
             Self::Show(arguments) => approve::show(arguments, output),
@@ -189,6 +204,13 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         if arguments.embed_revocation {
             signers.embed(evidence)?;
         }
+        let stamper = match arguments.timestamp.as_slice() {
+            [] => None,
+            urls => {
+                let ca_bundle = arguments.connection.reach()?.ca_bundle;
+                Some(Client::new(urls, &arguments.timestamps, Some(&ca_bundle))?)
+            }
+        };
         if arguments.dry_run {
             signers.may_sign(&mut endpoint).await?;
             return Ok(jobs.iter().map(|job| readable(&job.file)).collect());
@@ -199,13 +221,14 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
                     .map_err(|error| files::io_failure(folder, &error))?;
             }
         }
-        sign_all(arguments, &jobs, Arc::new((signers, classical)), endpoint, early, &progress).await
+        let makers = Arc::new(Makers { all: signers, classical, stamper });
+        sign_all(arguments, &jobs, makers, endpoint, early, &progress).await
     });
     progress.finish_and_clear();
     // A digest that is no longer needed must not keep the program waiting.
     runtime.shutdown_background();
     let outcomes = outcomes?;
-    report(arguments.dry_run, &jobs, outcomes, output)
+    report(arguments, &jobs, outcomes, output)
 }
 
 fn certificates(path: &Path) -> Result<Vec<Vec<u8>>, Failure> {
@@ -219,7 +242,7 @@ fn certificates(path: &Path) -> Result<Vec<Vec<u8>>, Failure> {
 /// Whether a file could be signed.
 fn readable(path: &Path) -> Outcome {
     if path.as_os_str() == crate::signing::jobs::DASH {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let opened = std::fs::File::open(path).and_then(|file| file.metadata());
     let found = opened.map_err(|error| files::io_failure(path, &error))?;
@@ -228,10 +251,29 @@ fn readable(path: &Path) -> Outcome {
             Failure::file(path, &"it is a folder").hint("sign what is in it: --recursive DIR")
         );
     }
-    Ok(())
+    Ok(Vec::new())
 }
 
-type Outcome = Result<(), Failure>;
+/// The timestamps of a signature that was made.
+type Outcome = Result<Vec<Taken>, Failure>;
+
+/// Who makes signatures.
+struct Makers {
+    all: Signers,
+    /// The classical keys alone, for the copy.
+    classical: Option<Signers>,
+    stamper: Option<Client>,
+}
+
+impl Makers {
+    /// The message, with its timestamps if they are wanted.
+    async fn stamped(&self, message: Vec<u8>) -> Result<(Vec<u8>, Vec<Taken>), Failure> {
+        match &self.stamper {
+            Some(client) => client.stamp(&message).await,
+            None => Ok((message, Vec::new())),
+        }
+    }
+}
 
 /// The first file's digest, started before it is certain that its algorithm is the right one.
 struct EarlyDigest {
@@ -242,7 +284,7 @@ struct EarlyDigest {
 async fn sign_all(
     arguments: &Arguments,
     jobs: &Arc<Vec<Job>>,
-    signers: Arc<(Signers, Option<Signers>)>,
+    makers: Arc<Makers>,
     first: Endpoint,
     early: Option<EarlyDigest>,
     progress: &ProgressBar,
@@ -250,7 +292,7 @@ async fn sign_all(
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = MAX_PARALLEL.min(cores).min(jobs.len()).max(1);
     let next = Arc::new(AtomicUsize::new(0));
-    let rows = Arc::new(signers.0.digests());
+    let rows = Arc::new(makers.all.digests());
     let is_all = |early: &EarlyDigest| matches!(&rows[..], [only] if only.oid == early.row.oid);
     let early = early.filter(is_all);
     let early = Arc::new(tokio::sync::Mutex::new(early));
@@ -261,8 +303,7 @@ async fn sign_all(
     let force = arguments.force;
     let mut tasks = Vec::new();
     for mut endpoint in endpoints {
-        let (jobs, next, signers, rows) =
-            (jobs.clone(), next.clone(), signers.clone(), rows.clone());
+        let (jobs, next, makers, rows) = (jobs.clone(), next.clone(), makers.clone(), rows.clone());
         let (early, progress) = (early.clone(), progress.clone());
         tasks.push(tokio::spawn(async move {
             let mut done = Vec::new();
@@ -282,18 +323,21 @@ async fn sign_all(
                         }
                         None => digests_of(job, &rows, &progress)?,
                     };
-                    let (all, classical) = &*signers;
-                    // Both signatures are made before either is written.
-                    let signature = all.sign_digests(&mut endpoint, &rows, &digests).await?;
-                    if let (Some(classical), Some(path)) = (classical, &job.classical) {
+                    // Both signatures and all timestamps are made before anything is written.
+                    let signature = makers.all.sign_digests(&mut endpoint, &rows, &digests).await?;
+                    let (signature, mut taken) = makers.stamped(signature).await?;
+                    if let (Some(classical), Some(path)) = (&makers.classical, &job.classical) {
                         let copy = classical.sign_digests(&mut endpoint, &rows, &digests).await?;
+                        let (copy, of_copy) = makers.stamped(copy).await?;
+                        taken.extend(of_copy);
                         write(path, &copy, force)?;
                     }
                     if job.is_stdout() {
                         output::data(&signature);
-                        return Ok(());
+                    } else {
+                        write(&job.target, &signature, force)?;
                     }
-                    write(&job.target, &signature, force)
+                    Ok(taken)
                 };
                 done.push((index, outcome.await));
             }
@@ -321,7 +365,7 @@ fn digests_of(
     })
 }
 
-fn write(path: &Path, signature: &[u8], force: bool) -> Outcome {
+fn write(path: &Path, signature: &[u8], force: bool) -> Result<(), Failure> {
     match force {
         true => files::write(path, signature, 0o644),
         // Something may have been written there since all targets were checked.
@@ -330,23 +374,33 @@ fn write(path: &Path, signature: &[u8], force: bool) -> Outcome {
 }
 
 fn report(
-    is_dry: bool,
+    arguments: &Arguments,
     jobs: &[Job],
     outcomes: Vec<Outcome>,
     output: Output,
 ) -> Result<(), Failure> {
+    let is_dry = arguments.dry_run;
     let (word, done) = if is_dry { ("would sign", "would-sign") } else { ("signed", "signed") };
     let mut text = String::new();
     let mut list = Vec::new();
     let mut failures = Vec::new();
     for (Job { file, target, classical }, outcome) in jobs.iter().zip(outcomes) {
         match outcome {
-            Ok(()) => {
+            Ok(taken) => {
                 text.push_str(&format!("{word} {}: {}\n", file.display(), target.display()));
                 let mut value = json!({ "file": file, "outcome": done, "signature": target });
                 if let Some(path) = classical {
                     text.push_str(&format!("{word} {}: {}\n", file.display(), path.display()));
                     value["classical_signature"] = json!(path);
+                }
+                for url in arguments.timestamp.iter().filter(|_| is_dry) {
+                    text.push_str(&format!("would ask {url} for a timestamp of each signer\n"));
+                }
+                for one in &taken {
+                    text.push_str(&format!("{}: {}\n", file.display(), one.text()));
+                }
+                if !taken.is_empty() {
+                    value["timestamps"] = taken.iter().map(Taken::json).collect();
                 }
                 list.push(value);
             }

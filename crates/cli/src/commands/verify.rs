@@ -14,13 +14,15 @@ use outlast_pki::signing_policy::words::explain;
 use serde_json::{Map, Value, json};
 
 use self::ruling::Ruling;
-use self::words::{describe, worst};
+use self::words::{describe, warn_of, worst};
 use crate::evidence::{Check, Evidence};
 use crate::failure::{Failure, PARTIAL, REFUSED};
 use crate::output::{self, Output};
+use crate::renewing::record_path;
 use crate::signing::{jobs, signature_path};
 use crate::signing_policy::{self, Loaded};
-use crate::verifying::{Verifier, claimed_json};
+use crate::verifying::time::{self, Record};
+use crate::verifying::{Subject, Verifier, claimed_json};
 use crate::{files, sarif, shell, trust, values};
 
 /// Shown at the end of the help, and in the manual page.
@@ -60,11 +62,17 @@ pub(crate) struct Arguments {
     /// Signature, for a single file [default: FILE.p7s].
     #[arg(long)]
     signature: Option<PathBuf>,
+    /// Evidence record (RFC 4998), for a single file; a bad one is refused [default: FILE.ers, if it is there].
+    #[arg(long, value_name = "FILE", conflicts_with = "recursive")]
+    evidence: Option<PathBuf>,
+    /// Trusted roots of time-stamping authorities: a PEM or DER file, or a folder of them [default: those of --trust].
+    #[arg(long, value_name = "PEM")]
+    timestamp_trust: Option<PathBuf>,
     /// More certificates, if the signature lacks some: a file or a folder.
     #[arg(long)]
     certificates: Option<PathBuf>,
-    /// Time at which the certificates must be valid: signing-time (as the signer claims), now, or a time such as
-    /// 2026-11-21T12:00:00Z.
+    /// Time at which the certificates must be valid: signing-time (as timestamps prove, or else as the signer claims), now, or
+    /// a time such as 2026-11-21T12:00:00Z.
     #[arg(long, default_value = "signing-time", value_parser = At::parse,
           value_hint = ValueHint::Other)]
     at: At,
@@ -90,6 +98,11 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             .hint("keep the signature of each FILE in FILE.p7s")
             .code(2));
     }
+    if arguments.evidence.is_some() && arguments.files.len() > 1 {
+        return Err(Failure::new("--evidence is for a single file")
+            .hint("keep the evidence of each FILE in FILE.ers")
+            .code(2));
+    }
     let policy = arguments.policy.as_deref().map(signing_policy::load).transpose()?;
     if let (true, Some(loaded)) = (arguments.explain, &policy) {
         let text = explain(&loaded.policy);
@@ -103,8 +116,13 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let mut evidence = Evidence::default();
     evidence.read(arguments.crl.iter().chain(&arguments.ocsp))?;
     let roots = arguments.trust.as_deref().map(trust::authorities).transpose()?;
+    let roots = roots.unwrap_or_default();
     let verifier = Verifier {
-        roots: roots.unwrap_or_default(),
+        timestamp_roots: match &arguments.timestamp_trust {
+            Some(path) => trust::authorities(path)?,
+            None => roots.clone(),
+        },
+        roots,
         extra: match &arguments.certificates {
             Some(path) => trust::load(path)?,
             None => Vec::new(),
@@ -210,21 +228,54 @@ impl Run<'_> {
             entry.members.insert("rule".into(), json!(rule.name));
             let bytes = read_signature(path, &signature, named.is_some())?;
             entry.members.insert("signers".into(), json!(claimed_json(&bytes)));
-            let judged = self.verifier.judge(rule, self.as_of, path, &bytes, &self.progress);
-            let ruling = Ruling { path, loaded, rule, verdict: &judged?, verifier: &self.verifier };
+            let record = self.record(&signature)?;
+            let subject = Subject { file: path, signature: &bytes, record: record.as_ref() };
+            let found = self.verifier.judge(rule, self.as_of, &subject, &self.progress)?;
+            let record = self.about(found.record, entry)?;
+            let verdict = &found.signers;
+            let ruling = Ruling { path, loaded, rule, verdict, verifier: &self.verifier };
             entry.members.extend(ruling.members());
-            entry.text = ruling.text(verb)?;
+            entry.text = ruling.text(verb)? + &record;
             return Ok(());
         }
         let bytes = read_signature(path, &signature, named.is_some())?;
         entry.members.insert("signers".into(), json!(claimed_json(&bytes)));
-        let signers = self.verifier.file(path, &bytes, &self.progress)?;
-        entry.text = describe(verb, path, &signers, &self.verifier);
-        let signers_json: Vec<_> =
-            signers.iter().map(|signer| self.verifier.signer_json(signer)).collect();
+        let record = self.record(&signature)?;
+        let subject = Subject { file: path, signature: &bytes, record: record.as_ref() };
+        let found = self.verifier.file(&subject, &self.progress)?;
+        let record = self.about(found.record, entry)?;
+        let timed = found.signers;
+        let signers: Vec<_> = timed.iter().map(|one| one.signer.clone()).collect();
+        for one in &timed {
+            warn_of(path, &one.signer.certificate.subject().to_string(), &one.tokens);
+        }
+        entry.text = describe(verb, path, &signers, &self.verifier) + &record;
+        let signers_json: Vec<_> = timed
+            .iter()
+            .map(|one| {
+                let mut value = self.verifier.signer_json(&one.signer);
+                value["timestamps"] = time::tokens_json(&one.tokens);
+                value
+            })
+            .collect();
         entry.members.insert("revocation".into(), json!(worst(&signers)));
         entry.members.insert("signers".into(), json!(signers_json));
         Ok(())
+    }
+
+    /// The evidence record of a signature: the one that is named, or the one beside it, if it is there.
+    fn record(&self, signature: &Path) -> Result<Option<Record>, Failure> {
+        match &self.arguments.evidence {
+            Some(path) => Record::read(path, true),
+            None => Record::read(&record_path(signature), false),
+        }
+    }
+
+    /// Says what an evidence record proves. A bad one proves nothing, and is refused if it was named.
+    fn about(&self, outcome: Option<time::Outcome>, entry: &mut Entry) -> Result<String, Failure> {
+        let Some(outcome) = outcome else { return Ok(String::new()) };
+        entry.members.insert("evidence".into(), outcome.json());
+        outcome.text(self.arguments.evidence.is_some())
     }
 }
 

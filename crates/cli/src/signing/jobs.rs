@@ -149,6 +149,32 @@ fn distinct(jobs: &[Job]) -> Result<(), Failure> {
 /// The files below a folder that match one of the patterns, or all but signatures; sorted. Links to folders are not
 /// followed, because they may lead in a circle.
 pub(crate) fn found(folder: &Path, include: &[Pattern]) -> Result<Vec<PathBuf>, Failure> {
+    let wanted = |path: &Path, below: &str| {
+        let matches = || include.iter().any(|pattern| pattern.matches(below));
+        !is_kind(path, "p7s") && !is_kind(path, "ers") && (include.is_empty() || matches())
+    };
+    walk(
+        folder,
+        wanted,
+        "signatures (.p7s) and evidence (.ers) are left out, and what --include does not match",
+    )
+}
+
+/// The signatures below a folder, sorted.
+pub(crate) fn signatures(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    walk(folder, |path, _| is_kind(path, "p7s"), "signatures are named FILE.p7s")
+}
+
+fn is_kind(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|kind| kind == extension)
+}
+
+/// The files below a folder that are wanted, by their path and the part of it below the folder.
+fn walk(
+    folder: &Path,
+    wanted: impl Fn(&Path, &str) -> bool,
+    hint: &str,
+) -> Result<Vec<PathBuf>, Failure> {
     let mut out = Vec::new();
     let mut waiting = vec![folder.to_path_buf()];
     let mut count = 0_usize;
@@ -172,17 +198,13 @@ pub(crate) fn found(folder: &Path, include: &[Pattern]) -> Result<Vec<PathBuf>, 
                 continue;
             }
             let below = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().into_owned();
-            let is_signature = path.extension().is_some_and(|kind| kind == "p7s");
-            let wanted =
-                include.is_empty() || include.iter().any(|pattern| pattern.matches(&below));
-            if wanted && !is_signature && path.is_file() {
+            if wanted(&path, &below) && path.is_file() {
                 out.push(path);
             }
         }
     }
     if out.is_empty() {
-        return Err(Failure::file(folder, &"there is no such file in it")
-            .hint("signatures (.p7s) are left out, and what --include does not match"));
+        return Err(Failure::file(folder, &"there is no such file in it").hint(hint));
     }
     out.sort();
     Ok(out)

@@ -20,6 +20,7 @@ pub mod dns;
 pub mod peers;
 pub mod pki;
 pub mod stub;
+pub mod tsa;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

@@ -69,6 +69,27 @@ pub struct SignerInfo {
     pub unsigned_attributes: Option<Attributes>,
 }
 
+/// `id-aa-timeStampToken` (RFC 3161, appendix A).
+pub const TIMESTAMP_TOKEN: ObjectIdentifier =
+    ObjectIdentifier::new_unwrap("1.2.840.113549.1.9.16.2.14");
+
+/// Most timestamps of one signer that are read.
+const MAX_TOKENS: usize = 16;
+
+impl SignerInfo {
+    /// The timestamps of the signature, in DER: the values of one unsigned attribute, or of several (RFC 5126, section
+    /// 6.1.1).
+    pub fn tokens(&self) -> Vec<Vec<u8>> {
+        let attributes = self.unsigned_attributes.iter().flat_map(|set| set.iter());
+        attributes
+            .filter(|attribute| attribute.oid == TIMESTAMP_TOKEN)
+            .flat_map(|attribute| attribute.values.iter())
+            .filter_map(|value| value.to_der().ok())
+            .take(MAX_TOKENS)
+            .collect()
+    }
+}
+
 /// BER decoded and encoded again as DER, and how many bytes follow it; `None` if it is not CMS SignedData.
 pub fn der_from_ber(ber: &[u8]) -> Option<(Vec<u8>, usize)> {
     let (outer, rest): (rasn_cms::ContentInfo, _) = rasn::ber::decode_with_remainder(ber).ok()?;

@@ -98,6 +98,9 @@ pub enum VerifyError {
     /// A time of signing in the future.
     #[error("the signing time {0} is in the future")]
     FutureSigningTime(String),
+    /// A timestamp that states a time in the future.
+    #[error("the signature has a timestamp of {0}, which is in the future")]
+    FutureTimestamp(String),
     /// The certificate chain is not valid.
     #[error(transparent)]
     Path(#[from] PathError),
@@ -120,6 +123,10 @@ pub enum TimeSource {
     Signer,
     /// The verifier, who knows that the signature existed then, for instance because it is here now.
     Verifier,
+    /// A time-stamping authority, in a token in the message (RFC 3161).
+    Timestamp,
+    /// A time-stamping authority, in an evidence record (RFC 4998).
+    EvidenceRecord,
 }
 
 impl TimeSource {
@@ -133,6 +140,8 @@ impl TimeSource {
         match self {
             Self::Signer => "signer's claim",
             Self::Verifier => "verifier",
+            Self::Timestamp => "timestamp",
+            Self::EvidenceRecord => "evidence record",
         }
     }
 }
@@ -208,6 +217,10 @@ pub struct Authentic {
     pub digest: &'static Digest,
     /// Claimed time of signing, seconds since 1970.
     pub signing_time: Option<i64>,
+    /// The signature, which timestamps are over.
+    pub signature: Vec<u8>,
+    /// Timestamps of the signature (RFC 3161, appendix A), in DER; not verified.
+    pub tokens: Vec<Vec<u8>>,
 }
 
 /// A parsed CMS message, not verified yet.
@@ -332,7 +345,14 @@ impl SignedMessage {
             let certificate = signer.certificate_among(&certificates)?;
             let (algorithm, signing_time) =
                 signer.verify(&certificate, self.content_type, digest, file_digest)?;
-            out.push(Authentic { certificate, algorithm, digest, signing_time });
+            out.push(Authentic {
+                certificate,
+                algorithm,
+                digest,
+                signing_time,
+                signature: signer.signature.as_bytes().to_vec(),
+                tokens: signer.tokens(),
+            });
         }
         Ok(out)
     }
@@ -343,7 +363,7 @@ impl SignedMessage {
         signer: &Authentic,
         verifier: &Verifier<'_>,
     ) -> Result<Signer, VerifyError> {
-        let Authentic { certificate, algorithm, digest, signing_time } = signer.clone();
+        let Authentic { certificate, algorithm, digest, signing_time, .. } = signer.clone();
         let certificates: Vec<_> =
             self.certificates.iter().chain(verifier.certificates).cloned().collect();
         let time = verifier.time_of(signing_time)?;
@@ -392,6 +412,8 @@ impl SignedMessage {
                 digest: signer.digest_algorithm.oid,
                 signature: signer.signature_algorithm.oid,
                 signature_len: signer.signature.as_bytes().len(),
+                value: signer.signature.as_bytes().to_vec(),
+                tokens: signer.tokens(),
                 signing_time: signer.signing_time().ok().flatten(),
                 message_digest: signer
                     .attribute::<OctetString>(MESSAGE_DIGEST, "messageDigest")
@@ -452,6 +474,10 @@ pub struct Claim {
     pub signature: ObjectIdentifier,
     /// Length of the signature in bytes.
     pub signature_len: usize,
+    /// The signature, which timestamps are over.
+    pub value: Vec<u8>,
+    /// Timestamps of the signature, in DER.
+    pub tokens: Vec<Vec<u8>>,
     /// Claimed time of signing, seconds since 1970.
     pub signing_time: Option<i64>,
     /// Digest of the content.

@@ -9,10 +9,13 @@
 //!   2024), table 2: signatures by ECDSA and RSA with 112 bits of security are deprecated after 2030, and all
 //!   signatures by ECDSA, EdDSA and RSA are disallowed after 2035.
 //!
+//! A signature with a timestamp is judged by the date of the timestamp, whose own algorithm must count at the date until which
+//! it has to hold: so renewed evidence keeps an old signature.
+//!
 //! "After 2030" begins on 2031-01-01, "by 2030" has ended on 2030-01-01.
 
 use super::algorithms::AnyOf;
-use super::rule::{Phase, Policy, Rule, Validity};
+use super::rule::{Need, Phase, Policy, Rule, Timestamps, Validity};
 use crate::pattern::Pattern;
 use crate::templates::CODE_SIGNING;
 
@@ -23,8 +26,8 @@ pub const PREFIX: &str = "builtin:";
 const IN_2030: i64 = 1_893_456_000;
 /// 2031-01-01T00:00:00Z
 const AFTER_2030: i64 = 1_924_992_000;
-/// 2036-01-01T00:00:00Z
-const AFTER_2035: i64 = 2_082_758_400;
+/// 2036-01-01T00:00:00Z: NIST IR 8547 disallows classical signatures from here on.
+pub const AFTER_2035: i64 = 2_082_758_400;
 
 const PREFER: &str = "CNSA 2.0 prefers ML-DSA-87 now and allows nothing else from 2030 on";
 const DEPRECATED: &str = "NIST IR 8547 deprecates this strength after 2030: it still counts, at the risk of who relies on it";
@@ -135,6 +138,8 @@ pub fn find(name: &str) -> Option<Policy> {
         phases: row.stages.iter().map(phase).collect::<Option<_>>()?,
         revocation: None,
         validity: Validity::SigningTime,
+        timestamp: Need::IfAvailable,
+        timestamps: Timestamps { by_phases: true, ..Timestamps::default() },
         not_before: None,
         until: None,
     };

@@ -5,10 +5,11 @@ use toml::{Table, Value};
 
 use super::algorithms::{AnyOf, vocabulary};
 use super::names::{NamePattern, SubjectPattern};
-use super::rule::{Phase, Policy, Rule, VALIDITIES, Validity};
+use super::rule::{NEEDS, Phase, Policy, Rule, Timestamps, VALIDITIES, Validity};
 use crate::pattern::Pattern;
 use crate::templates::CODE_SIGNING;
 use crate::time::from_rfc3339;
+use crate::trusted_time::Authority;
 use crate::validate::Revocation;
 
 /// Longest policy, in bytes.
@@ -17,11 +18,17 @@ pub const MAX_LEN: usize = 1 << 20;
 pub const MAX_RULES: usize = 256;
 /// Most values of one key.
 pub const MAX_VALUES: usize = 256;
+/// Most time-stamping authorities that a policy can ask for together.
+pub const MAX_AUTHORITIES: usize = 8;
 /// Most signers that a rule can ask for together.
 pub const MAX_TOGETHER: usize = 4;
 
 /// Keys of a policy.
-const KEYS: &[&str] = &["rule"];
+const KEYS: &[&str] = &["rule", "timestamp"];
+
+/// Keys of `[timestamp]`.
+const TIMESTAMP_KEYS: &[&str] =
+    &["trust", "certificates", "public_keys", "policies", "algorithms", "least"];
 
 /// Keys of a rule.
 const RULE_KEYS: &[&str] = &[
@@ -104,10 +111,12 @@ pub fn parse(name: &str, text: &str) -> Result<Policy, FileError> {
     if rules.len() > MAX_RULES {
         return Err(FileError::new(format!("it has more than {MAX_RULES} rules")));
     }
+    let timestamps = timestamps(table.get("timestamp"))?;
     let mut out: Vec<Rule> = Vec::new();
     for (index, value) in rules.iter().enumerate() {
         let table = value.as_table().ok_or_else(no_rule)?;
-        let rule = rule(index, table)?;
+        let mut rule = rule(index, table)?;
+        rule.timestamps.clone_from(&timestamps);
         if out.iter().any(|known| known.name == rule.name) {
             return Err(FileError::new(format!("two rules have the name \"{}\"", rule.name)));
         }
@@ -125,10 +134,49 @@ fn known(table: &Table, keys: &[&'static str], what: &str) -> Result<(), FileErr
     }
 }
 
-/// A rule that is being read.
+/// A table that is being read; its name is for errors.
 struct Reader<'a> {
     table: &'a Table,
     name: String,
+}
+
+/// `[timestamp]`: whose timestamps count, for all rules.
+fn timestamps(value: Option<&Value>) -> Result<Timestamps, FileError> {
+    let Some(value) = value else { return Ok(Timestamps::default()) };
+    let name = "[timestamp]";
+    let table =
+        value.as_table().ok_or_else(|| FileError::new("timestamp is a table [timestamp]"))?;
+    known(table, TIMESTAMP_KEYS, name)?;
+    let reader = Reader { table, name: name.to_owned() };
+    let trust = reader.texts("trust")?;
+    let certificates =
+        reader.parsed("certificates", sha256)?.into_iter().map(Authority::Certificate);
+    let keys = reader.parsed("public_keys", sha256)?.into_iter().map(Authority::PublicKey);
+    let authorities: Vec<_> = certificates.chain(keys).collect();
+    let policy =
+        |text: &str| ObjectIdentifier::new(text).map_err(|_| "it is not an OID".to_owned());
+    let named = trust.len() + authorities.len();
+    let least = match table.get("least") {
+        None => 1,
+        Some(value) => value
+            .as_integer()
+            .and_then(|count| usize::try_from(count).ok())
+            .filter(|count| (1..=MAX_AUTHORITIES).contains(count))
+            .ok_or_else(|| reader.wrong("least", "it is a number from 1 to 8"))?,
+    };
+    if least > named.max(1) {
+        return Err(reader
+            .wrong("least", &format!("{least} authorities are needed, and {named} are named"))
+            .hint("each entry of trust, certificates and public_keys is one authority"));
+    }
+    Ok(Timestamps {
+        policies: reader.parsed("policies", policy)?,
+        algorithms: reader.one_of("algorithms")?,
+        by_phases: false,
+        trust,
+        authorities,
+        least,
+    })
 }
 
 fn rule(index: usize, table: &Table) -> Result<Rule, FileError> {
@@ -137,9 +185,8 @@ fn rule(index: usize, table: &Table) -> Result<Rule, FileError> {
         Some(Value::String(text)) if !text.is_empty() && text.len() <= 128 => text.clone(),
         Some(_) => return Err(FileError::new("the name of a rule is a text of 1 to 128 bytes")),
     };
-    let reader = Reader { table, name: name.clone() };
-    known(table, RULE_KEYS, &format!("rule \"{name}\""))?;
-    reader.no_timestamp()?;
+    let reader = Reader { table, name: format!("rule \"{name}\"") };
+    known(table, RULE_KEYS, &reader.name)?;
     let files = reader.parsed("files", Pattern::parse)?;
     if files.is_empty() {
         return Err(reader
@@ -164,6 +211,8 @@ fn rule(index: usize, table: &Table) -> Result<Rule, FileError> {
         }],
         revocation: reader.word("revocation", REVOCATIONS)?,
         validity: reader.word("validity", VALIDITIES)?.unwrap_or(Validity::SigningTime),
+        timestamp: reader.word("timestamp", NEEDS)?.unwrap_or_default(),
+        timestamps: Timestamps::default(),
         not_before: reader.date("not_before", "T00:00:00Z")?,
         until: reader.date("until", "T23:59:59Z")?,
         name,
@@ -184,7 +233,7 @@ fn rule(index: usize, table: &Table) -> Result<Rule, FileError> {
 
 impl Reader<'_> {
     fn wrong(&self, key: &str, reason: &str) -> FileError {
-        FileError::new(format!("rule \"{}\": {key}: {reason}", self.name))
+        FileError::new(format!("{}: {key}: {reason}", self.name))
     }
 
     /// A text or a list of texts.
@@ -232,17 +281,6 @@ impl Reader<'_> {
         Ok(self.word("eku", PURPOSES)?.unwrap_or(CODE_SIGNING))
     }
 
-    /// No tokens exist yet: a rule that asks for one would refuse everything, or worse, nothing.
-    fn no_timestamp(&self) -> Result<(), FileError> {
-        let words = [("required", true), ("off", false)];
-        match self.word("timestamp", &words)? {
-            Some(true) => Err(self
-                .wrong("timestamp", "timestamps are not offered yet: no signature has a token that proves its time")
-                .hint("leave timestamp out, and use validity = \"trusted-time\" with --at TIME if you know a time")),
-            Some(false) | None => Ok(()),
-        }
-    }
-
     fn terms(&self, key: &str, value: &Value) -> Result<AnyOf, FileError> {
         let list = texts(value).ok_or_else(|| {
             self.wrong(
@@ -266,7 +304,7 @@ impl Reader<'_> {
         let Some(Value::Table(table)) = self.table.get(key) else {
             return Ok(vec![self.one_of(key)?.unwrap_or_else(AnyOf::any)]);
         };
-        known(table, &["all_of"], &format!("rule \"{}\": {key}", self.name))?;
+        known(table, &["all_of"], &format!("{}: {key}", self.name))?;
         match table.get("all_of") {
             Some(Value::Array(list)) if (1..=MAX_TOGETHER).contains(&list.len()) => {
                 list.iter().map(|value| self.terms(key, value)).collect()
@@ -374,7 +412,15 @@ mod tests {
             (in_rule("eku = \"server\""), "is not known", Some("server")),
             (in_rule("certificates = \"sha256:00\""), "64 hexadecimal digits", None),
             (in_rule("public_keys = \"00\""), "64 hexadecimal digits", None),
-            (in_rule("timestamp = \"required\""), "timestamps are not offered yet", None),
+            ("timestamp = 1\n[[rule]]\nfiles = \"*\"\n".into(), "is a table [timestamp]", None),
+            (in_rule("[timestamp]\nroots = \"a\""), "[timestamp] has no key roots", Some("roots")),
+            (in_rule("[timestamp]\npolicies = \"x\""), "it is not an OID", None),
+            (in_rule("[timestamp]\nleast = 9"), "it is a number from 1 to 8", None),
+            (
+                in_rule("[timestamp]\ntrust = \"a\"\nleast = 2"),
+                "2 authorities are needed, and 1 are named",
+                None,
+            ),
             (in_rule("timestamp = \"maybe\""), "is not known", Some("maybe")),
             (in_rule("until = 2026-13-01"), "TOML parse error", None),
             (in_rule("until = 2026-12-31T00:00:00"), "neither a date", None),

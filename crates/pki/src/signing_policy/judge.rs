@@ -2,8 +2,8 @@
 
 use outlast_crypto::digests::Digest;
 
-use super::algorithms::Algorithm;
-use super::rule::{Phase, Rule, Validity};
+use super::algorithms::{Algorithm, AnyOf};
+use super::rule::{Need, Phase, Rule, Validity};
 use crate::certificate::Certificate;
 use crate::cms::verify::{
     Authentic, SignedMessage, Signer, Time, TimeSource, Verifier, VerifyError,
@@ -12,10 +12,11 @@ use crate::crl::Crl;
 use crate::ocsp::Response;
 use crate::path::{PathError, check_leaf};
 use crate::time::rfc3339;
+use crate::trusted_time::{Authority, Evidence, Outcome, Timed, Trust};
 use crate::validate::Revocation;
 
 /// What a verifier has besides the policy.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Context<'a> {
     /// Roots for rules that name none, in DER.
     pub roots: &'a [Vec<u8>],
@@ -33,6 +34,10 @@ pub struct Context<'a> {
     pub crls: &'a [Crl],
     /// OCSP responses.
     pub ocsp: &'a [Response],
+    /// Roots of time-stamping authorities for rules that name none, in DER.
+    pub timestamp_roots: &'a [Vec<u8>],
+    /// What an evidence record proves about the file and the message; [`Rule::trust`] verifies it.
+    pub evidence: Option<&'a Evidence>,
 }
 
 /// A signer and whether it counts.
@@ -46,6 +51,8 @@ pub struct Judged {
     pub against: Vec<String>,
     /// What to think about, although it counts.
     pub warnings: Vec<String>,
+    /// All timestamps of its signature; none if the rule ignores them.
+    pub tokens: Vec<Outcome>,
     /// For which of the phase's requirements.
     serves: Vec<usize>,
 }
@@ -85,30 +92,120 @@ impl Rule {
         file_digests: &[Vec<u8>],
         context: &Context<'_>,
     ) -> Result<Verdict, VerifyError> {
-        let Some(phase) = self.phase(context.as_of) else {
+        let authorities = self.authorities(context);
+        let suits = |at, chain: &[Certificate]| self.unsuited(at, chain);
+        let trust = self.trust(&authorities, &suits, context);
+        let timed: Vec<_> = message
+            .authenticate(file_digests, context.certificates)?
+            .into_iter()
+            .map(|signer| match self.timestamp {
+                Need::Off => Ok(Timed { signer, tokens: Vec::new(), proven: None }),
+                Need::IfAvailable | Need::Required => trust.timed(signer, context.evidence),
+            })
+            .collect::<Result<_, _>>()?;
+        let Some(phase) = self.phase(self.date(&timed, context)) else {
             return Ok(Verdict {
                 signers: Vec::new(),
                 missing: vec!["a rule with algorithms".into()],
             });
         };
-        let signers: Vec<_> = message
-            .authenticate(file_digests, context.certificates)?
-            .into_iter()
-            .map(|signer| self.signer(message, signer, phase, context))
-            .collect();
+        let signers: Vec<_> =
+            timed.into_iter().map(|signer| self.signer(message, signer, phase, context)).collect();
         let missing = missing(phase, &signers);
         Ok(Verdict { signers, missing })
+    }
+
+    /// The time-stamping authorities that count.
+    pub fn authorities(&self, context: &Context<'_>) -> Vec<Authority> {
+        match self.timestamps.needs_roots() {
+            true => vec![Authority::Roots(context.timestamp_roots.to_vec())],
+            false => self.timestamps.authorities.clone(),
+        }
+    }
+
+    /// Whose timestamps count: those of `authorities`, if their keys suit.
+    pub fn trust<'a>(
+        &'a self,
+        authorities: &'a [Authority],
+        suits: crate::trusted_time::Suits<'a>,
+        context: &Context<'a>,
+    ) -> Trust<'a> {
+        Trust {
+            authorities,
+            least: self.timestamps.least.max(1),
+            policies: &self.timestamps.policies,
+            certificates: context.certificates,
+            now: context.now,
+            holds_at: context.as_of.max(context.now),
+            revocation: strictest(self.revocation, context.revocation),
+            crls: context.crls,
+            ocsp: context.ocsp,
+            suits,
+        }
+    }
+
+    /// Why a time-stamping authority with this chain does not count at a time in seconds since 1970.
+    pub fn unsuited(&self, at: i64, chain: &[Certificate]) -> Option<String> {
+        let (leaf, above) = chain.split_first()?;
+        let row = |found: &Certificate| found.public_key().ok().and_then(|key| Algorithm::of(&key));
+        let name = |found: &Certificate| row(found).map_or("unknown", |found| found.name);
+        let weak = |wanted: &AnyOf, authorities: Option<&AnyOf>| {
+            if !row(leaf).is_some_and(|found| wanted.accepts(found)) {
+                return Some(format!(
+                    "the algorithm of its authority, {}, is not {wanted}",
+                    name(leaf)
+                ));
+            }
+            let is_enough = |found: &Algorithm| match authorities {
+                Some(allowed) => allowed.accepts(found),
+                None => wanted.suits_authority(found),
+            };
+            let weak = above.iter().find(|one| !row(one).is_some_and(is_enough))?;
+            Some(format!(
+                "the key of its CA \"{}\", {}, is not good enough",
+                weak.subject(),
+                name(weak)
+            ))
+        };
+        if let Some(reason) =
+            self.timestamps.algorithms.as_ref().and_then(|wanted| weak(wanted, None))
+        {
+            return Some(reason);
+        }
+        let phase = self.phase(at).filter(|_| self.timestamps.by_phases)?;
+        let reasons: Vec<_> =
+            phase.all_of.iter().map(|wanted| weak(wanted, phase.authorities.as_ref())).collect();
+        if reasons.iter().any(Option::is_none) {
+            return None;
+        }
+        let reason = reasons.into_iter().flatten().next()?;
+        Some(format!("{reason} at {}", rfc3339(at)))
+    }
+
+    /// The date by which the algorithms of the signers are judged: that of the newest signature, as far as timestamps prove
+    /// one.
+    fn date(&self, timed: &[Timed<Authentic>], context: &Context<'_>) -> i64 {
+        if self.validity == Validity::Now {
+            return context.as_of;
+        }
+        let of_one =
+            |one: &Timed<Authentic>| one.proven.as_ref().map_or(context.as_of, |time| time.at);
+        timed.iter().map(of_one).max().unwrap_or(context.as_of).min(context.as_of)
     }
 
     /// Judges one signer: everything that the rule asks is asked of it.
     fn signer(
         &self,
         message: &SignedMessage,
-        signer: Authentic,
+        timed: Timed<Authentic>,
         phase: &Phase,
         context: &Context<'_>,
     ) -> Judged {
+        let Timed { signer, tokens, proven } = timed;
         let mut against = Vec::new();
+        if self.timestamp == Need::Required && proven.is_none() {
+            against.push(self.no_timestamp(&tokens, context));
+        }
         let certificate = &signer.certificate;
         if self.has_pins() && !self.is_pinned(certificate) {
             against.push("the rule names neither its certificate nor its public key".to_owned());
@@ -124,7 +221,7 @@ impl Rule {
         if !phase.digests.is_empty() && !phase.digests.contains(&signer.digest.name) {
             against.push(format!("the digest {} is not allowed", signer.digest.name));
         }
-        let verified = match self.trusted(message, &signer, context) {
+        let verified = match self.trusted(message, &signer, proven, context) {
             Ok(verified) => {
                 against.extend(self.out_of_dates(&verified.time));
                 Some(verified)
@@ -175,7 +272,24 @@ impl Rule {
                 .collect()
         };
         let warnings = algorithm.as_ref().map(weak).unwrap_or_default();
-        Judged { signer, verified, against, warnings, serves }
+        Judged { signer, verified, against, warnings, tokens, serves }
+    }
+
+    /// Why there are not enough timestamps.
+    fn no_timestamp(&self, tokens: &[Outcome], context: &Context<'_>) -> String {
+        let reasons: Vec<_> =
+            tokens.iter().filter_map(|token| token.result.as_ref().err().cloned()).collect();
+        let least = self.timestamps.least.max(1);
+        let count = tokens.len() + usize::from(context.evidence.is_some());
+        match (count, reasons.as_slice()) {
+            (0, _) => "it has no timestamp, and the rule asks for one".to_owned(),
+            (_, []) => format!("its timestamps are not by {least} different authorities"),
+            (_, reasons) if least == 1 => format!("no timestamp counts: {}", reasons.join("; ")),
+            (_, reasons) => format!(
+                "its timestamps are not by {least} different authorities: {}",
+                reasons.join("; ")
+            ),
+        }
     }
 
     fn is_pinned(&self, certificate: &Certificate) -> bool {
@@ -192,18 +306,17 @@ impl Rule {
         &self,
         message: &SignedMessage,
         signer: &Authentic,
+        proven: Option<Time>,
         context: &Context<'_>,
     ) -> Result<Signer, String> {
-        let known = |at| Some(Time { at, source: TimeSource::Verifier });
+        let known = |at| Time { at, source: TimeSource::Verifier };
+        let trusted = context.trusted.map(known).or(proven);
         let time = match self.validity {
-            Validity::SigningTime => context.trusted.and_then(known),
-            Validity::Now => known(context.as_of),
-            Validity::TrustedTime => {
-                let at = context.trusted.ok_or(
-                    "only the signer says when it was made, and the rule asks for a trusted time",
-                )?;
-                known(at)
-            }
+            Validity::SigningTime => trusted,
+            Validity::Now => Some(known(context.as_of)),
+            Validity::TrustedTime => Some(trusted.ok_or(
+                "only the signer says when it was made, and the rule asks for a trusted time",
+            )?),
         };
         let revocation = strictest(self.revocation, context.revocation);
         let verifier = Verifier {
@@ -231,7 +344,7 @@ impl Rule {
 
     /// A pinned certificate without a chain: its own rules alone.
     fn alone(&self, signer: &Authentic, verifier: &Verifier<'_>) -> Result<Signer, VerifyError> {
-        let Authentic { certificate, algorithm, digest, signing_time } = signer.clone();
+        let Authentic { certificate, algorithm, digest, signing_time, .. } = signer.clone();
         check_leaf(&certificate, self.purpose)?;
         let time = verifier.time_of(signing_time)?;
         let subject = certificate.subject().to_string();

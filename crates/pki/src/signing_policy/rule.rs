@@ -5,6 +5,7 @@ use const_oid::ObjectIdentifier;
 use super::algorithms::AnyOf;
 use super::names::{FileName, NamePattern, SubjectPattern};
 use crate::pattern::Pattern;
+use crate::trusted_time::Authority;
 use crate::validate::Revocation;
 
 /// A policy: the first rule that matches a file decides.
@@ -23,7 +24,7 @@ pub enum Validity {
     SigningTime,
     /// At the time of verification.
     Now,
-    /// At a time that the verifier knows; without one no signer counts.
+    /// At a time that the verifier knows or timestamps prove; without one no signer counts.
     TrustedTime,
 }
 
@@ -33,6 +34,47 @@ pub const VALIDITIES: &[(&str, Validity)] = &[
     ("now", Validity::Now),
     ("trusted-time", Validity::TrustedTime),
 ];
+
+/// What timestamps mean for a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Need {
+    /// They are ignored.
+    Off,
+    /// They tell the time if they hold.
+    #[default]
+    IfAvailable,
+    /// Without enough of them no signer counts.
+    Required,
+}
+
+/// Names of needs.
+pub const NEEDS: &[(&str, Need)] =
+    &[("required", Need::Required), ("if-available", Need::IfAvailable), ("off", Need::Off)];
+
+/// Whose timestamps count.
+#[derive(Debug, Clone, Default)]
+pub struct Timestamps {
+    /// Files with roots of time-stamping authorities, as the policy names them: each stands for one authority. The caller
+    /// reads them into `authorities`.
+    pub trust: Vec<String>,
+    /// The authorities; the verifier's own if there are none.
+    pub authorities: Vec<Authority>,
+    /// Policies of tokens that are accepted; any if there are none.
+    pub policies: Vec<ObjectIdentifier>,
+    /// What their keys, and those of the CAs above them, must be.
+    pub algorithms: Option<AnyOf>,
+    /// Whether the rule's own algorithms are asked of them, by the date until which a timestamp has to hold.
+    pub by_phases: bool,
+    /// How many different authorities are needed; 0 is as good as 1.
+    pub least: usize,
+}
+
+impl Timestamps {
+    /// Whether the verifier's own authorities count, because the policy names none.
+    pub fn needs_roots(&self) -> bool {
+        self.trust.is_empty() && self.authorities.is_empty()
+    }
+}
 
 /// Algorithms from a date on.
 #[derive(Debug, Clone)]
@@ -76,6 +118,10 @@ pub struct Rule {
     pub revocation: Option<Revocation>,
     /// When the certificate must be valid.
     pub validity: Validity,
+    /// Whether timestamps are needed.
+    pub timestamp: Need,
+    /// Whose.
+    pub timestamps: Timestamps,
     /// First second in which a signature may have been made, since 1970.
     pub not_before: Option<i64>,
     /// Last second.

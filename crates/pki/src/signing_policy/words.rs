@@ -2,10 +2,11 @@
 
 use std::fmt::Display;
 
-use super::rule::{Phase, Policy, Rule, Validity};
+use super::rule::{Need, Phase, Policy, Rule, Timestamps, Validity};
 use crate::path::purpose_name;
 use crate::pattern::Pattern;
 use crate::time::rfc3339;
+use crate::trusted_time::Authority;
 use crate::validate::Revocation;
 
 /// One paragraph for each rule, in the order in which they are tried.
@@ -45,10 +46,12 @@ fn lines(rule: &Rule) -> Vec<String> {
     out.push(
         match rule.validity {
             Validity::SigningTime => {
-                "the certificate was valid when the signer claims to have signed, or at --at"
+                "the certificate was valid at --at, when timestamps prove, or when the signer claims to have signed"
             }
             Validity::Now => "the certificate is valid when it is verified",
-            Validity::TrustedTime => "the certificate was valid at the time that --at gives",
+            Validity::TrustedTime => {
+                "the certificate was valid at the time that --at gives or timestamps prove"
+            }
         }
         .to_owned(),
     );
@@ -61,6 +64,7 @@ fn lines(rule: &Rule) -> Vec<String> {
         }
         .to_owned(),
     );
+    out.extend(timestamps(rule));
     out.push(match (rule.not_before, rule.until) {
         (None, None) => "without an end".to_owned(),
         (Some(first), None) => format!("for signatures from {} on", rfc3339(first)),
@@ -69,6 +73,46 @@ fn lines(rule: &Rule) -> Vec<String> {
             format!("for signatures from {} until {}", rfc3339(first), rfc3339(last))
         }
     });
+    out
+}
+
+fn timestamps(rule: &Rule) -> Vec<String> {
+    let Timestamps { trust, authorities, policies, algorithms, by_phases, least } =
+        &rule.timestamps;
+    if rule.timestamp == Need::Off {
+        return vec!["timestamps are ignored".to_owned()];
+    }
+    let pins = authorities.iter().filter(|one| !matches!(one, Authority::Roots(_))).count();
+    let whose = match (trust.is_empty(), pins) {
+        (true, 0) => "below a root in --timestamp-trust, or else in --trust".to_owned(),
+        (false, 0) => format!("below a root in {}", listed(trust)),
+        (true, _) => format!("with one of {pins} certificates and keys that the policy names"),
+        (false, _) => format!(
+            "below a root in {}, or with one of {pins} certificates and keys that the policy names",
+            listed(trust)
+        ),
+    };
+    let count = match (rule.timestamp, least) {
+        (Need::Required, 0 | 1) => "a timestamp is needed from an authority".to_owned(),
+        (Need::Required, count) => {
+            format!("timestamps are needed from {count} different authorities")
+        }
+        (_, 0 | 1) => "a timestamp counts if it is from an authority".to_owned(),
+        (_, count) => format!("timestamps count if they are from {count} different authorities"),
+    };
+    let mut out = vec![format!("{count} {whose}")];
+    if !policies.is_empty() {
+        out.push(format!("the policy of a timestamp is {}", listed(policies)));
+    }
+    if let Some(algorithms) = algorithms {
+        out.push(format!("the algorithm of a time-stamping authority is {algorithms}"));
+    }
+    if *by_phases {
+        out.push(
+            "signatures are judged by the date of their timestamp, timestamps by the date until which they have to hold"
+                .to_owned(),
+        );
+    }
     out
 }
 

@@ -242,6 +242,11 @@ impl Token {
         self.time_ms
     }
 
+    /// How far its time may be off. Not verified.
+    pub fn accuracy(&self) -> Option<Accuracy> {
+        self.accuracy
+    }
+
     /// Its policy. Not verified.
     pub fn policy(&self) -> ObjectIdentifier {
         self.policy

@@ -6,7 +6,7 @@ use outlast_pki::signing_policy::judge::{Judged, Verdict};
 use outlast_pki::signing_policy::rule::Rule;
 use serde_json::{Map, Value, json};
 
-use super::words::{describe, worst};
+use super::words::{describe, warn_of, worst};
 use crate::failure::{Failure, REFUSED};
 use crate::output;
 use crate::signing_policy::Loaded;
@@ -39,6 +39,9 @@ impl Ruling<'_> {
 
     /// One line for each signer. A refusal, with exit code 3, names them all, too.
     pub(super) fn text(&self, verb: &str) -> Result<String, Failure> {
+        for one in &self.verdict.signers {
+            warn_of(self.path, &one.signer.certificate.subject().to_string(), &one.tokens);
+        }
         if !self.verdict.is_accepted() {
             return Err(self.refusal());
         }

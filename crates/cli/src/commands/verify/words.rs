@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use outlast_pki::cms::verify::Signer;
+use outlast_pki::cms::verify::{Signer, TimeSource};
 use outlast_pki::time::rfc3339;
+use outlast_pki::trusted_time::Outcome;
 
 use crate::output;
 use crate::verifying::{NOT_CHECKED, Verifier, summary};
@@ -24,10 +25,7 @@ pub(super) fn describe(verb: &str, path: &Path, signers: &[Signer], verifier: &V
             path.display(),
             signer.algorithm,
             signer.certificate.subject(),
-            match signer.signing_time {
-                Some(time) => format!("signed {} (as the signer claims)", rfc3339(time)),
-                None => "without a signing time".to_owned(),
-            },
+            when(signer),
             verifier.revocation_text(signer),
         ));
         if signer.certificate.not_after() < verifier.now && !signer.time.source.is_trusted() {
@@ -40,4 +38,28 @@ pub(super) fn describe(verb: &str, path: &Path, signers: &[Signer], verifier: &V
         }
     }
     text
+}
+
+/// When it was signed, and who says so.
+fn when(signer: &Signer) -> String {
+    let at = rfc3339(signer.time.at);
+    match (&signer.time.source, signer.signing_time) {
+        (TimeSource::Timestamp, _) => format!("signed before {at} (by a timestamp)"),
+        (TimeSource::EvidenceRecord, _) => format!("signed before {at} (by an evidence record)"),
+        (_, Some(time)) => format!("signed {} (as the signer claims)", rfc3339(time)),
+        (_, None) => "without a signing time".to_owned(),
+    }
+}
+
+/// Warns of the timestamps of a signer that do not count.
+pub(super) fn warn_of(path: &Path, signer: &str, tokens: &[Outcome]) {
+    for token in tokens {
+        let Err(reason) = &token.result else { continue };
+        let of = token.states.map(|at| format!(" of {}", rfc3339(at))).unwrap_or_default();
+        let by = token.authority.as_ref().map(|name| format!(" by \"{name}\"")).unwrap_or_default();
+        output::warning(&format!(
+            "{}: a timestamp{of}{by} on the signature by \"{signer}\" does not count: {reason}",
+            path.display()
+        ));
+    }
 }

@@ -1,0 +1,489 @@
+//! When a signature was made, by others than its signer: timestamps in the message (RFC 3161) and evidence records (RFC
+//! 4998).
+//!
+//! A token proves a time for as long as its own certificates hold. So it is judged twice: at the time that it states, where
+//! its authority must have been entitled to state it, and at the last moment at which its signature could be relied on:
+//! now, or when a later token proves that it existed already. An authority whose certificate was superseded or that ceased
+//! keeps its earlier tokens; one whose key was compromised loses all that nothing later covers (RFC 3161, section 4).
+//!
+//! A token that does not hold is reported, and otherwise as if it were not there.
+
+pub mod due;
+
+use const_oid::ObjectIdentifier;
+use outlast_crypto::digests::sha256;
+use outlast_crypto::signatures::SignatureAlgorithm;
+
+use crate::certificate::Certificate;
+use crate::cms::verify::{
+    Authentic, CLOCK_SKEW_SECONDS, SignedMessage, Signer, Time, TimeSource, Verifier, VerifyError,
+};
+use crate::crl::Crl;
+use crate::evidence_record::EvidenceRecord;
+use crate::ocsp::Response;
+use crate::path::{PathError, check_leaf};
+use crate::templates::TIME_STAMPING;
+use crate::time::rfc3339;
+use crate::timestamp::{self, Imprint, TimestampError, Token};
+use crate::validate::Revocation;
+
+/// A time-stamping authority that is trusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Authority {
+    /// Every authority below one of these roots, in DER.
+    Roots(Vec<Vec<u8>>),
+    /// The certificate with this SHA-256.
+    Certificate(Vec<u8>),
+    /// The public key whose `SubjectPublicKeyInfo` has this SHA-256.
+    PublicKey(Vec<u8>),
+}
+
+/// Says why the certificates of a token's chain (signer first) are not good enough at a time in seconds since 1970.
+pub type Suits<'a> = &'a dyn Fn(i64, &[Certificate]) -> Option<String>;
+
+/// Whose timestamps count.
+#[derive(Clone, Copy)]
+pub struct Trust<'a> {
+    /// The authorities.
+    pub authorities: &'a [Authority],
+    /// How many of them must agree that a signature existed; at least 1.
+    pub least: usize,
+    /// Policies of tokens that are accepted; any if there are none.
+    pub policies: &'a [ObjectIdentifier],
+    /// Certificates that tokens may lack, in DER.
+    pub certificates: &'a [Vec<u8>],
+    /// The clock, seconds since 1970.
+    pub now: i64,
+    /// The time at which the newest tokens must hold; `now`, unless the future is asked for.
+    pub holds_at: i64,
+    /// Whether revocation is checked.
+    pub revocation: Revocation,
+    /// CRLs.
+    pub crls: &'a [Crl],
+    /// OCSP responses.
+    pub ocsp: &'a [Response],
+    /// What is asked of the authorities' algorithms.
+    pub suits: Suits<'a>,
+}
+
+/// A token that holds.
+#[derive(Debug, Clone)]
+pub struct Stamp {
+    /// The time that it proves, in whole seconds since 1970, rounded up.
+    pub at: i64,
+    /// How far the authority's clock may be off.
+    pub accuracy: Option<timestamp::Accuracy>,
+    /// Serial number, big-endian.
+    pub serial: Vec<u8>,
+    /// Policy of the authority.
+    pub policy: ObjectIdentifier,
+    /// Algorithm of the signature.
+    pub algorithm: &'static SignatureAlgorithm,
+    /// From the authority's certificate to the root; the certificate alone if it is trusted without one.
+    pub chain: Vec<Certificate>,
+    /// Which of [`Trust::authorities`] it is by.
+    authorities: Vec<usize>,
+}
+
+/// What is known of a token.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// The time that it states, seconds since 1970; `None` if it cannot be read.
+    pub states: Option<i64>,
+    /// Subject of the certificate that it is by, as far as it is in the token.
+    pub authority: Option<String>,
+    /// Whether it is a token of this signature that states a time in the future.
+    pub is_future: bool,
+    /// The token, or why it does not count.
+    pub result: Result<Stamp, String>,
+}
+
+/// What an evidence record proves.
+#[derive(Debug, Clone)]
+pub struct Evidence {
+    /// Its tokens, oldest first; at least one.
+    pub stamps: Vec<Stamp>,
+}
+
+/// A verified signer, and how its time is known.
+#[derive(Debug, Clone)]
+pub struct Timed<T> {
+    /// The signer, or what is wrong with it.
+    pub signer: T,
+    /// All tokens of its signature.
+    pub tokens: Vec<Outcome>,
+    /// The time that enough authorities agree on, whether or not it was used.
+    pub proven: Option<Time>,
+}
+
+/// Why a token does not count for an authority.
+struct Fault {
+    /// Whether the token is simply not by it.
+    is_stranger: bool,
+    reason: String,
+}
+
+impl Fault {
+    /// Of a token by the authority.
+    fn known(reason: String) -> Self {
+        Self { is_stranger: false, reason }
+    }
+
+    fn of(error: &TimestampError) -> Self {
+        let is_stranger = matches!(
+            error,
+            TimestampError::Message(VerifyError::Path(PathError::UnknownIssuer { .. }))
+        );
+        Self { is_stranger, reason: error.to_string() }
+    }
+}
+
+/// The last moment at which a token could be relied on.
+#[derive(Debug, Clone, Copy)]
+enum Until {
+    /// It has to hold still.
+    Now,
+    /// A later token proves that it existed then, seconds since 1970.
+    Covered(i64),
+}
+
+impl Stamp {
+    /// When its certificates end, unless something covers it before: seconds since 1970.
+    pub fn ends(&self) -> i64 {
+        self.chain.iter().map(Certificate::not_after).min().unwrap_or(self.at)
+    }
+
+    /// Subject of the authority's certificate.
+    pub fn authority(&self) -> String {
+        self.chain.first().map(|found| found.subject().to_string()).unwrap_or_default()
+    }
+
+    fn key(&self) -> Option<Vec<u8>> {
+        self.chain.first().and_then(|found| found.public_key().ok())
+    }
+}
+
+impl Evidence {
+    /// When the data existed, seconds since 1970.
+    pub fn at(&self) -> i64 {
+        self.stamps.first().map_or(i64::MAX, |stamp| stamp.at)
+    }
+}
+
+impl Trust<'_> {
+    /// Judges the tokens of a signature, which `evidence` covers if it is there.
+    pub fn tokens(&self, signer: &Authentic, evidence: Option<&Evidence>) -> Vec<Outcome> {
+        let until = evidence.map_or(Until::Now, |evidence| Until::Covered(evidence.at()));
+        let one = |der: &Vec<u8>| {
+            let token = match Token::parse(der) {
+                Ok(token) => token,
+                Err(error) => {
+                    let result = Err(error.to_string());
+                    return Outcome { states: None, authority: None, is_future: false, result };
+                }
+            };
+            let imprint = Imprint::of(token.imprint().digest, &signer.signature);
+            let states = token.time_ms().div_euclid(1000);
+            let is_future = states > self.now.saturating_add(CLOCK_SKEW_SECONDS)
+                && token.authenticate(&imprint, self.certificates).is_ok();
+            Outcome {
+                states: Some(states),
+                authority: authority_of(&token),
+                is_future,
+                result: self.judge(&token, &[imprint], until),
+            }
+        };
+        signer.tokens.iter().map(one).collect()
+    }
+
+    /// Verifies an evidence record: its hashes, and each token at the time of the next one, the last one now. `objects` are
+    /// the digests of the data: see [`EvidenceRecord::links`]. The error says what is wrong.
+    pub fn evidence(
+        &self,
+        record: &EvidenceRecord,
+        objects: &[Vec<Vec<u8>>],
+    ) -> Result<Evidence, String> {
+        let links = record.links(objects).map_err(|error| error.to_string())?;
+        let count = links.len();
+        let mut until = Until::Now;
+        let mut stamps = Vec::with_capacity(count);
+        for (index, link) in links.iter().enumerate().rev() {
+            let failed =
+                |reason: String| format!("timestamp {} of {count} in it: {reason}", index + 1);
+            let token = Token::parse(&link.token).map_err(|error| failed(error.to_string()))?;
+            let imprints = link.imprints.iter().map(|value| Imprint::new(link.digest, value));
+            let imprints = imprints.collect::<Result<Vec<_>, _>>();
+            let imprints = imprints.map_err(|error| failed(error.to_string()))?;
+            let stamp = self.judge(&token, &imprints, until).map_err(failed)?;
+            until = Until::Covered(stamp.at);
+            stamps.push(stamp);
+        }
+        stamps.reverse();
+        match stamps.is_empty() {
+            true => Err("it has no timestamp".to_owned()),
+            false => Ok(Evidence { stamps }),
+        }
+    }
+
+    /// The time that enough of the authorities agree on: the latest of the earliest ones. The evidence record's first
+    /// token is one of them, since it covers the signature, too.
+    fn agreed(&self, tokens: &[Outcome], evidence: Option<&Evidence>) -> Option<Time> {
+        let own = tokens.iter().filter_map(|token| token.result.as_ref().ok());
+        let mut stamps: Vec<_> = own.map(|stamp| (stamp, TimeSource::Timestamp)).collect();
+        let record = evidence.and_then(|evidence| evidence.stamps.first());
+        stamps.extend(record.map(|stamp| (stamp, TimeSource::EvidenceRecord)));
+        stamps.sort_by_key(|(stamp, _)| stamp.at);
+        let enough = |count: &usize| {
+            let first: Vec<_> = stamps.iter().take(*count).map(|(stamp, _)| *stamp).collect();
+            distinct(&first, self.least)
+        };
+        let count = (self.least.max(1)..=stamps.len()).find(enough)?;
+        let (stamp, source) = stamps.get(count - 1)?;
+        Some(Time { at: stamp.at, source: source.clone() })
+    }
+
+    fn judge(&self, token: &Token, imprints: &[Imprint], until: Until) -> Result<Stamp, String> {
+        let fits = imprints.iter().find(|imprint| *imprint == token.imprint());
+        let imprint = fits.or(imprints.first()).ok_or("it is over nothing")?;
+        let signer =
+            token.authenticate(imprint, self.certificates).map_err(|error| error.to_string())?;
+        let mut found: Option<Stamp> = None;
+        let mut fault: Option<Fault> = None;
+        for (index, authority) in self.authorities.iter().enumerate() {
+            let chain = match authority {
+                Authority::Roots(roots) => self.by_roots(token, imprint, roots, until),
+                Authority::Certificate(pin) => {
+                    let is_it = sha256(signer.certificate.der())[..] == pin[..];
+                    self.pinned(token, &signer, is_it, until)
+                }
+                Authority::PublicKey(pin) => {
+                    let spki = signer.certificate.public_key().unwrap_or_default();
+                    self.pinned(token, &signer, sha256(&spki)[..] == pin[..], until)
+                }
+            };
+            let chain = chain.and_then(|chain| {
+                let at = self.relied_on(until);
+                (self.suits)(at, &chain).map_or(Ok(chain), |reason| Err(Fault::known(reason)))
+            });
+            match (chain, &mut found) {
+                (Ok(_), Some(stamp)) => stamp.authorities.push(index),
+                (Ok(chain), None) => {
+                    let verified = self.facts(token, signer.algorithm, chain, index);
+                    found = Some(verified);
+                }
+                // What is wrong with a trusted authority says more than that others do not know it.
+                (Err(new), _) if fault.as_ref().is_none_or(|old| old.is_stranger) => {
+                    fault = Some(new);
+                }
+                (Err(_), _) => {}
+            }
+        }
+        found.ok_or_else(|| match fault {
+            Some(fault) => fault.reason,
+            None => "no time-stamping authority is trusted".to_owned(),
+        })
+    }
+
+    fn facts(
+        &self,
+        token: &Token,
+        algorithm: &'static SignatureAlgorithm,
+        chain: Vec<Certificate>,
+        authority: usize,
+    ) -> Stamp {
+        Stamp {
+            at: whole_seconds(token.time_ms()),
+            accuracy: token.accuracy(),
+            serial: token.serial().to_vec(),
+            policy: token.policy(),
+            algorithm,
+            chain,
+            authorities: vec![authority],
+        }
+    }
+
+    fn relied_on(&self, until: Until) -> i64 {
+        match until {
+            Until::Now => self.holds_at,
+            Until::Covered(at) => at,
+        }
+    }
+
+    /// The chain to one of these roots, by what was known at both times.
+    fn by_roots(
+        &self,
+        token: &Token,
+        imprint: &Imprint,
+        roots: &[Vec<u8>],
+        until: Until,
+    ) -> Result<Vec<Certificate>, Fault> {
+        let trust = |existed_at, revocation| timestamp::Trust {
+            roots,
+            certificates: self.certificates,
+            now: self.now,
+            existed_at,
+            policies: self.policies,
+            nonce: None,
+            revocation,
+            crls: self.crls,
+            ocsp: self.ocsp,
+        };
+        let verify = |existed_at, revocation| token.verify(imprint, &trust(existed_at, revocation));
+        // By what its authority says itself: its certificates at that time, and no compromise ever since.
+        let by_itself = verify(None, self.revocation);
+        // Its certificates at the time until which it has to hold.
+        let held = verify(Some(self.relied_on(until)), Revocation::Off)
+            .map_err(|error| self.ended(token, &error, until))?;
+        let outcome = match (by_itself, until) {
+            // What came after a later token does not matter.
+            (Err(_), Until::Covered(at)) => {
+                verify(None, Revocation::Off).and_then(|_| verify(Some(at), self.revocation))
+            }
+            (outcome, _) => outcome,
+        };
+        outcome.map(|_| held.chain).map_err(|error| Fault::of(&error))
+    }
+
+    fn ended(&self, token: &Token, error: &TimestampError, until: Until) -> Fault {
+        let is_expired =
+            matches!(error, TimestampError::Message(VerifyError::Path(PathError::Expired { .. })));
+        match until {
+            Until::Now if is_expired => Fault::known(format!(
+                "{error}: what it says of {} was not renewed before",
+                rfc3339(token.time_ms().div_euclid(1000))
+            )),
+            Until::Covered(at) if is_expired => {
+                Fault::known(format!("{error}: it was renewed too late, at {}", rfc3339(at)))
+            }
+            _ => Fault::of(error),
+        }
+    }
+
+    /// A certificate that is trusted without a chain: its own rules alone.
+    fn pinned(
+        &self,
+        token: &Token,
+        signer: &Authentic,
+        is_it: bool,
+        until: Until,
+    ) -> Result<Vec<Certificate>, Fault> {
+        let certificate = &signer.certificate;
+        if !is_it {
+            let reason = "its authority is none of those that are trusted".to_owned();
+            return Err(Fault { is_stranger: true, reason });
+        }
+        self.alone(token, certificate, until).map_err(Fault::known)?;
+        Ok(vec![certificate.clone()])
+    }
+
+    fn alone(&self, token: &Token, certificate: &Certificate, until: Until) -> Result<(), String> {
+        if self.revocation == Revocation::Required {
+            return Err(
+                "the revocation of its authority cannot be known: no root is trusted for it".into(),
+            );
+        }
+        check_leaf(certificate, TIME_STAMPING).map_err(|error| error.to_string())?;
+        if !self.policies.is_empty() && !self.policies.contains(&token.policy()) {
+            return Err(TimestampError::Policy(token.policy()).to_string());
+        }
+        let states = token.time_ms().div_euclid(1000);
+        let until = self.relied_on(until);
+        if states > self.now.saturating_add(CLOCK_SKEW_SECONDS) {
+            return Err(TimestampError::Future(rfc3339(states)).to_string());
+        }
+        if states > until.saturating_add(CLOCK_SKEW_SECONDS) {
+            return Err(TimestampError::Late(rfc3339(states)).to_string());
+        }
+        for at in [states, until] {
+            if at < certificate.not_before() || at > certificate.not_after() {
+                return Err(format!(
+                    "the certificate \"{}\" is valid from {} to {}, not at {}",
+                    certificate.subject(),
+                    rfc3339(certificate.not_before()),
+                    rfc3339(certificate.not_after()),
+                    rfc3339(at)
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether so many of the stamps are by different authorities, with different keys.
+fn distinct(stamps: &[&Stamp], least: usize) -> bool {
+    fn assign(stamps: &[&Stamp], used: &mut Vec<(usize, Option<Vec<u8>>)>, least: usize) -> bool {
+        if used.len() >= least {
+            return true;
+        }
+        let Some((first, rest)) = stamps.split_first() else { return false };
+        if stamps.len() + used.len() < least {
+            return false;
+        }
+        let key = first.key();
+        for authority in &first.authorities {
+            if used.iter().any(|(other, known)| other == authority || *known == key) {
+                continue;
+            }
+            used.push((*authority, key.clone()));
+            if assign(rest, used, least) {
+                return true;
+            }
+            used.pop();
+        }
+        assign(rest, used, least)
+    }
+    assign(stamps, &mut Vec::new(), least.max(1))
+}
+
+impl Trust<'_> {
+    /// Reads the tokens of a signer, and the time on which enough authorities agree.
+    ///
+    /// # Errors
+    ///
+    /// A token states a time in the future.
+    pub fn timed(
+        &self,
+        signer: Authentic,
+        evidence: Option<&Evidence>,
+    ) -> Result<Timed<Authentic>, VerifyError> {
+        let tokens = self.tokens(&signer, evidence);
+        if let Some(at) =
+            tokens.iter().filter(|token| token.is_future).find_map(|token| token.states)
+        {
+            return Err(VerifyError::FutureTimestamp(rfc3339(at)));
+        }
+        let proven = self.agreed(&tokens, evidence);
+        Ok(Timed { signer, tokens, proven })
+    }
+}
+
+/// Verifies every signer of a message like [`SignedMessage::verify`], at the time that its tokens or an evidence record
+/// prove, unless the verifier knows the time.
+pub fn verify(
+    message: &SignedMessage,
+    file_digests: &[Vec<u8>],
+    verifier: &Verifier<'_>,
+    trust: &Trust<'_>,
+    evidence: Option<&Evidence>,
+) -> Result<Vec<Timed<Signer>>, VerifyError> {
+    let authentic = message.authenticate(file_digests, verifier.certificates)?;
+    let one = |signer: Authentic| {
+        let Timed { signer, tokens, proven } = trust.timed(signer, evidence)?;
+        let time = verifier.time.clone().or_else(|| proven.clone());
+        let signer = message.trust(&signer, &Verifier { time, ..verifier.clone() })?;
+        Ok(Timed { signer, tokens, proven })
+    };
+    authentic.into_iter().map(one).collect()
+}
+
+fn authority_of(token: &Token) -> Option<String> {
+    let own = token.certificates().iter().filter_map(|der| Certificate::parse(der).ok());
+    let mut stampers = own.filter(|found| {
+        found.extended_key_usage().is_some_and(|(_, purposes)| purposes.contains(&TIME_STAMPING))
+    });
+    stampers.next().map(|found| found.subject().to_string())
+}
+
+fn whole_seconds(ms: i64) -> i64 {
+    ms.saturating_add(999).div_euclid(1000)
+}
