@@ -14,6 +14,8 @@ public final class Main {
               cms chain --root ROOT.pem LEAF.pem [CERT.pem ...]
               tsp query FILE REQUEST
               tsp verify ROOT.pem FILE RESPONSE REQUEST
+              ers verify FILE SIGNATURE RECORD.ers ...
+              ers make DIR FILE SIGNATURE
             """;
 
     private Main() {}
@@ -42,6 +44,8 @@ public final class Main {
                 return BouncyCastleCms.run(rest);
             case "tsp":
                 return BouncyCastleTsp.run(rest);
+            case "ers":
+                return BouncyCastleErs.run(rest);
             case "help":
                 System.out.print(USAGE);
                 return 0;
