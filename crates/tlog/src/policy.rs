@@ -7,8 +7,10 @@ use crate::proof::ProofError;
 use crate::proof_file::ProofFile;
 
 mod parse;
+mod text;
 
 pub use parse::{MAX_LINES, MAX_POLICY, PolicyError, Problem};
+pub use text::text;
 
 /// A policy.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,6 +3,8 @@
 //! DER is read as it is. BER (indefinite lengths, as BouncyCastle and `openssl cms -stream` write them) is decoded by
 //! `rasn` and encoded again as DER, which is also the form that is signed (RFC 5652, section 5.4).
 
+mod alone;
+
 use std::borrow::Cow;
 
 use der::asn1::{ObjectIdentifier, OctetString, OctetStringRef};
@@ -319,16 +321,7 @@ impl SignedMessage {
     ) -> Result<Vec<Authentic>, VerifyError> {
         let algorithms = self.digests()?;
         let certificates: Vec<_> = self.certificates.iter().chain(certificates).cloned().collect();
-        let own = |signer: &SignerInfo| {
-            signer.certificate_among(&certificates).ok().map(|found| found.der().to_vec())
-        };
-        let own: Vec<_> = self.signers.iter().map(own).collect();
-        multiple::check(&self.signers, &own).map_err(|fault| match fault {
-            Fault::Malformed => VerifyError::Attribute("multipleSignatures"),
-            Fault::Missing(oid) => {
-                VerifyError::SignerMissing { algorithm: crate::describe::algorithm_name(oid) }
-            }
-        })?;
+        self.none_is_missing(&certificates)?;
         let mut out = Vec::with_capacity(self.signers.len());
         for signer in &self.signers {
             let digest = digest_row(&signer.digest_algorithm)?;
@@ -355,6 +348,21 @@ impl SignedMessage {
             });
         }
         Ok(out)
+    }
+
+    /// Refuses a message in which a signer names another one that is not there. `certificates` are those of the signers,
+    /// among others, in DER.
+    fn none_is_missing(&self, certificates: &[Vec<u8>]) -> Result<(), VerifyError> {
+        let own = |signer: &SignerInfo| {
+            signer.certificate_among(certificates).ok().map(|found| found.der().to_vec())
+        };
+        let own: Vec<_> = self.signers.iter().map(own).collect();
+        multiple::check(&self.signers, &own).map_err(|fault| match fault {
+            Fault::Malformed => VerifyError::Attribute("multipleSignatures"),
+            Fault::Missing(oid) => {
+                VerifyError::SignerMissing { algorithm: crate::describe::algorithm_name(oid) }
+            }
+        })
     }
 
     /// The other part: the signer's chain, its revocation, and what its certificate is for.
@@ -414,6 +422,7 @@ impl SignedMessage {
                 signature_len: signer.signature.as_bytes().len(),
                 value: signer.signature.as_bytes().to_vec(),
                 tokens: signer.tokens(),
+                signature_value: signer.signature.as_bytes().to_vec(),
                 signing_time: signer.signing_time().ok().flatten(),
                 message_digest: signer
                     .attribute::<OctetString>(MESSAGE_DIGEST, "messageDigest")
@@ -478,6 +487,8 @@ pub struct Claim {
     pub value: Vec<u8>,
     /// Timestamps of the signature, in DER.
     pub tokens: Vec<Vec<u8>>,
+    /// The signature.
+    pub signature_value: Vec<u8>,
     /// Claimed time of signing, seconds since 1970.
     pub signing_time: Option<i64>,
     /// Digest of the content.

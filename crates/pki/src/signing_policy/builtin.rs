@@ -140,6 +140,7 @@ pub fn find(name: &str) -> Option<Policy> {
         validity: Validity::SigningTime,
         timestamp: Need::IfAvailable,
         timestamps: Timestamps { by_phases: true, ..Timestamps::default() },
+        log: None,
         not_before: None,
         until: None,
     };

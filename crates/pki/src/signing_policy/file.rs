@@ -45,6 +45,7 @@ const RULE_KEYS: &[&str] = &[
     "revocation",
     "validity",
     "timestamp",
+    "log",
     "not_before",
     "until",
 ];
@@ -213,6 +214,7 @@ fn rule(index: usize, table: &Table) -> Result<Rule, FileError> {
         validity: reader.word("validity", VALIDITIES)?.unwrap_or(Validity::SigningTime),
         timestamp: reader.word("timestamp", NEEDS)?.unwrap_or_default(),
         timestamps: Timestamps::default(),
+        log: reader.file("log")?,
         not_before: reader.date("not_before", "T00:00:00Z")?,
         until: reader.date("until", "T23:59:59Z")?,
         name,
@@ -254,6 +256,15 @@ impl Reader<'_> {
             parse(text).map_err(|reason| self.wrong(key, &format!("\"{}\": {reason}", short(text))))
         };
         self.texts(key)?.iter().map(one).collect()
+    }
+
+    /// The name of one file.
+    fn file(&self, key: &str) -> Result<Option<String>, FileError> {
+        match self.table.get(key) {
+            None => Ok(None),
+            Some(Value::String(name)) if !name.is_empty() => Ok(Some(name.clone())),
+            Some(_) => Err(self.wrong(key, "it is the name of a file")),
+        }
     }
 
     fn word<T: Copy>(
@@ -376,7 +387,7 @@ mod tests {
              certificates = [\"sha256:{pin}\"]\npublic_keys = \"sha256:AB:{}\"\nsubject = \"CN=Release*\"\n\
              san = \"dns:*.example.com\"\neku = \"document-signing\"\n\
              algorithms = {{ all_of = [\"classical\", [\"ml-dsa-65\", \"ml-dsa-87\"]] }}\nca_algorithms = \"any\"\n\
-             revocation = \"required\"\nvalidity = \"now\"\ntimestamp = \"off\"\nnot_before = 2026-01-01\n\
+             revocation = \"required\"\nvalidity = \"now\"\ntimestamp = \"off\"\nlog = \"log.policy\"\nnot_before = 2026-01-01\n\
              until = \"2026-12-31\"\n[[rule]]\nfiles = \"*\"\ntrust = \"other\"\n",
             "ab".repeat(31)
         );
@@ -385,6 +396,7 @@ mod tests {
         assert_eq!((one.name.as_str(), two.name.as_str()), ("releases", "rule 2"));
         assert_eq!(one.certificates, [vec![0xab; 32]]);
         assert_eq!(one.public_keys, one.certificates);
+        assert_eq!((one.log.as_deref(), two.log.as_deref()), (Some("log.policy"), None));
         assert_eq!((one.not_before, one.until), (Some(1_767_225_600), Some(1_798_761_599)));
         assert_eq!(one.phases[0].all_of.len(), 2);
         assert_eq!(one.phases[0].all_of[1].to_string(), "ml-dsa-65, or ml-dsa-87");
@@ -422,6 +434,8 @@ mod tests {
                 None,
             ),
             (in_rule("timestamp = \"maybe\""), "is not known", Some("maybe")),
+            (in_rule("log = true"), "it is the name of a file", None),
+            (in_rule("log = \"\""), "it is the name of a file", None),
             (in_rule("until = 2026-13-01"), "TOML parse error", None),
             (in_rule("until = 2026-12-31T00:00:00"), "neither a date", None),
             (in_rule("until = 5"), "neither a date", None),

@@ -122,6 +122,9 @@ pub struct Rule {
     pub timestamp: Need,
     /// Whose.
     pub timestamps: Timestamps,
+    /// File with the log that must have the signature, and with the witnesses that must have cosigned the log (C2SP
+    /// tlog-policy), as the policy names it. The caller verifies the proof.
+    pub log: Option<String>,
     /// First second in which a signature may have been made, since 1970.
     pub not_before: Option<i64>,
     /// Last second.

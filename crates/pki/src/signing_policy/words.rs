@@ -65,6 +65,11 @@ fn lines(rule: &Rule) -> Vec<String> {
         .to_owned(),
     );
     out.extend(timestamps(rule));
+    if let Some(log) = &rule.log {
+        out.push(format!(
+            "a proof shows that the signature is in the log of {log}, with its witnesses"
+        ));
+    }
     out.push(match (rule.not_before, rule.until) {
         (None, None) => "without an end".to_owned(),
         (Some(first), None) => format!("for signatures from {} on", rfc3339(first)),
