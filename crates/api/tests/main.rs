@@ -40,6 +40,7 @@ mod approvals;
 mod approvals_attacks;
 mod approvals_paths;
 mod arns;
+mod artifact_log;
 mod cached;
 mod causes;
 mod clock;

@@ -107,6 +107,9 @@ fn fill_kms(fixture: &Fixture) {
     fixture.outlast("PutSigningApprovalRule", &put).unwrap();
     let asked = json!({ "KeyId": signing, "Files": files });
     fixture.outlast("RequestSigningApproval", &asked).unwrap();
+    let message = crate::artifact_log::Signer::new(fixture).sign(fixture, b"file");
+    let entries = json!({ "Entries": [crate::artifact_log::new_entry(&message)] });
+    fixture.outlast("AddLogEntries", &entries).unwrap();
     let import = fixture.key(json!({ "Origin": "EXTERNAL" }));
     let parameters = json!({
         "KeyId": import, "WrappingAlgorithm": "RSAES_OAEP_SHA_256", "WrappingKeySpec": "RSA_2048",

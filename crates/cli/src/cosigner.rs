@@ -1,12 +1,14 @@
-//! Asks the witnesses of the settings to cosign each head of the log, in the background: no call waits for it.
+//! Asks the witnesses of the settings to cosign each head of a log, in the background: no call waits for it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_domain::audit::{self, LogKey, cosigned, prove};
+use outlast_domain::work::Work;
+use outlast_domain::{Fault, artifacts};
 use outlast_net::server::system_clock;
 use outlast_net::witness::{Witness, WitnessError, cosign};
-use outlast_tlog::{NoteSignature, SignedCheckpoint, VerifierKey};
+use outlast_tlog::{Hash, NoteSignature, SignedCheckpoint, VerifierKey};
 use tokio::task::JoinSet;
 
 use crate::data::Data;
@@ -16,8 +18,56 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// Most checks that a failing witness is skipped for: about a minute.
 const MAX_WAIT: u32 = 32;
 
+/// A log of this service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OwnLog {
+    /// The audit trail.
+    Audit,
+    /// The log of signatures.
+    Artifacts,
+}
+
+impl OwnLog {
+    /// The last head; `None` if the log has not begun.
+    fn signed(self, work: &mut Work<'_>) -> Result<Option<SignedCheckpoint>, Fault> {
+        match self {
+            Self::Audit => {
+                let key = LogKey::read(work)?;
+                audit::signed_head(work, &key).map(Some)
+            }
+            Self::Artifacts => Ok(artifacts::read(work)?.map(|log| log.signed)),
+        }
+    }
+
+    fn consistency(
+        self,
+        work: &mut Work<'_>,
+        old_size: u64,
+        signed: &SignedCheckpoint,
+    ) -> Result<Vec<Hash>, Fault> {
+        match self {
+            Self::Audit => prove::consistency(work, old_size, signed),
+            Self::Artifacts => artifacts::Log::consistency(work, old_size, signed),
+        }
+    }
+
+    fn keep(
+        self,
+        work: &mut Work<'_>,
+        signed: &SignedCheckpoint,
+        signatures: &[NoteSignature],
+        keys: &[VerifierKey],
+    ) -> Result<usize, Fault> {
+        match self {
+            Self::Audit => cosigned::keep(work, signed, signatures, keys),
+            Self::Artifacts => artifacts::keep(work, signed, signatures, keys),
+        }
+    }
+}
+
 /// Asks witnesses to cosign each head.
 pub(crate) struct Cosigner {
+    log: OwnLog,
     witnesses: Vec<(Arc<Witness>, Opinion)>,
     keys: Vec<VerifierKey>,
     quorum: usize,
@@ -60,10 +110,15 @@ impl Opinion {
 
 impl Cosigner {
     /// Takes the keys that verify the witnesses' signatures, and the number of witnesses that verifiers require.
-    pub(crate) fn new(witnesses: Vec<Arc<Witness>>, keys: Vec<VerifierKey>, quorum: usize) -> Self {
+    pub(crate) fn new(
+        log: OwnLog,
+        witnesses: Vec<Arc<Witness>>,
+        keys: Vec<VerifierKey>,
+        quorum: usize,
+    ) -> Self {
         let witnesses =
             witnesses.into_iter().map(|witness| (witness, Opinion::default())).collect();
-        Self { witnesses, keys, quorum }
+        Self { log, witnesses, keys, quorum }
     }
 
     /// Never ends.
@@ -75,12 +130,11 @@ impl Cosigner {
                 continue;
             }
             let signed = tokio::task::block_in_place(|| {
-                let mut work = data.service.work(system_clock());
-                let key = LogKey::read(&mut work)?;
-                audit::signed_head(&mut work, &key)
+                self.log.signed(&mut data.service.work(system_clock()))
             });
             let signed = match signed {
-                Ok(signed) => Arc::new(signed),
+                Ok(Some(signed)) => Arc::new(signed),
+                Ok(None) => continue,
                 Err(fault) => {
                     tracing::warn!(%fault, "there is no head to cosign");
                     continue;
@@ -101,7 +155,7 @@ impl Cosigner {
             }
             let signatures: Vec<_> =
                 self.witnesses.iter().flat_map(|(_, found)| found.signatures.clone()).collect();
-            if let Err(fault) = keep(&data, &signed, &signatures, &self.keys) {
+            if let Err(fault) = self.keep(&data, &signed, &signatures) {
                 tracing::error!(%fault, "cosignatures could not be stored");
                 // So that they are asked for again.
                 newest = None;
@@ -112,6 +166,7 @@ impl Cosigner {
     /// Asks the witnesses that are due; returns whether there are new signatures.
     async fn ask(&mut self, data: &Arc<Data>, signed: &Arc<SignedCheckpoint>) -> bool {
         let mut asked = JoinSet::new();
+        let log = self.log;
         for (number, (witness, opinion)) in self.witnesses.iter_mut().enumerate() {
             if !opinion.is_due() {
                 continue;
@@ -120,7 +175,7 @@ impl Cosigner {
             asked.spawn(async move {
                 let prove = |old| {
                     tokio::task::block_in_place(|| {
-                        prove::consistency(&mut data.service.work(system_clock()), old, &signed)
+                        log.consistency(&mut data.service.work(system_clock()), old, &signed)
                     })
                 };
                 (number, cosign(&witness, &signed, prove).await)
@@ -156,6 +211,20 @@ impl Cosigner {
         }
         is_new
     }
+
+    /// Stores cosignatures.
+    fn keep(
+        &self,
+        data: &Data,
+        signed: &SignedCheckpoint,
+        signatures: &[NoteSignature],
+    ) -> Result<usize, Fault> {
+        tokio::task::block_in_place(|| {
+            data.change(|work| {
+                Ok((self.log.keep(work, signed, signatures, &self.keys)?, Vec::new()))
+            })
+        })
+    }
 }
 
 fn report(witness: &str, error: &WitnessError) {
@@ -164,18 +233,6 @@ fn report(witness: &str, error: &WitnessError) {
     } else {
         tracing::warn!(witness, %error, "a head was not cosigned; the server tries again");
     }
-}
-
-/// Stores cosignatures.
-fn keep(
-    data: &Data,
-    signed: &SignedCheckpoint,
-    signatures: &[NoteSignature],
-    keys: &[VerifierKey],
-) -> Result<usize, outlast_domain::Fault> {
-    tokio::task::block_in_place(|| {
-        data.change(|work| Ok((cosigned::keep(work, signed, signatures, keys)?, Vec::new())))
-    })
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 mod acme;
 mod agent;
 mod anywhere;
+mod artifact_log_options;
 mod audit_options;
 mod audit_retention;
 mod authorities;
@@ -28,6 +29,7 @@ mod ledger_options;
 mod limits_options;
 mod listeners;
 mod location;
+mod log_witnesses;
 mod metrics_options;
 mod objects;
 mod program;

@@ -19,6 +19,7 @@ use outlast_net::tickets::Tickets;
 
 use crate::backup_schedule::Schedule;
 use crate::client_ca::Clients;
+use crate::cosigner::OwnLog;
 use crate::data::Data;
 use crate::events::{self, Configured};
 use crate::failure::Failure;
@@ -28,7 +29,9 @@ use crate::listeners::{listen_at, listen_both};
 use crate::rotation::{self, Functions};
 use crate::settings::{self as said, Buckets};
 use crate::tls::{Shows, Tls, default_names};
-use crate::{audit_options, buckets, ledger_options, metrics_options, reload, values};
+use crate::{
+    artifact_log_options, audit_options, buckets, ledger_options, metrics_options, reload, values,
+};
 
 /// Interval between sweeps that erase expired keys and check the certificate.
 const CHORES: Duration = Duration::from_secs(3600);
@@ -121,10 +124,11 @@ pub(crate) struct Network {
     pub(crate) connections_per_peer: Option<usize>,
 }
 
-/// Background work for the audit log, for backups and for events.
+/// Background work for the two logs, for backups and for events.
 #[derive(Default)]
 pub(crate) struct Upkeep {
     pub(crate) audit: audit_options::Settings,
+    pub(crate) artifact_log: artifact_log_options::Settings,
     pub(crate) backups: Option<Schedule>,
     /// Where events go.
     pub(crate) events: Configured,
@@ -166,7 +170,7 @@ impl Running {
         ledger: ledger_options::Settings,
         upkeep: Upkeep,
     ) -> Result<Self, Failure> {
-        let Upkeep { audit, backups, events } = upkeep;
+        let Upkeep { audit, artifact_log, backups, events } = upkeep;
         data.service.publish_log(audit.publish, audit.readers.clone());
         let Network { listen, http3, connections_per_peer } = network;
         let (listener, address, udp) = listen_both(listen, http3)?;
@@ -199,6 +203,7 @@ impl Running {
             end_sessions_on_revocation: revocation.end_sessions,
             public_certificates: revocation.public_certificates,
             events: events.wanted(),
+            artifact_log: artifact_log.of_service(),
         });
         data.service.set_ocsp_validity(revocation.ocsp_validity);
         data.service.set_timestamping(revocation.timestamping).map_err(|error| {
@@ -291,7 +296,12 @@ impl Running {
         let chores =
             tokio::spawn(chores(data.clone(), server.clone(), shows.clone(), names.clone()));
         let checkpoints = tokio::spawn(checkpoints(data.clone()));
-        let cosigning = audit.cosigner()?.map(|cosigner| tokio::spawn(cosigner.run(data.clone())));
+        let own = [(&audit.witnesses, OwnLog::Audit), (&artifact_log.witnesses, OwnLog::Artifacts)];
+        let mut cosigning = Vec::new();
+        for (witnesses, log) in own {
+            let cosigner = witnesses.cosigner(log)?;
+            cosigning.extend(cosigner.map(|cosigner| tokio::spawn(cosigner.run(data.clone()))));
+        }
         let retention = audit.retention.map(|kept| tokio::spawn(kept.run(data.clone())));
         let backups = backups.map(|schedule| tokio::spawn(schedule.run(data.clone())));
         let revocation = tokio::spawn(revocation_chores(data.clone()));
@@ -324,7 +334,7 @@ impl Running {
                 // The next server starts those attempts again.
                 validating.abort();
             }
-            for other in [cosigning, retention, backups].into_iter().flatten() {
+            for other in [retention, backups].into_iter().flatten().chain(cosigning) {
                 other.abort();
                 let _ = other.await;
             }

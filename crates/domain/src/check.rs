@@ -3,6 +3,7 @@
 //! Reads the records themselves, not through the operations that use them: those stop at the first fault, and this is
 //! to find them all.
 
+mod artifacts;
 mod authorities;
 mod certificates;
 mod counts;
@@ -27,6 +28,7 @@ use crate::records::{self, Protection};
 use crate::register::Register;
 use crate::seal::{self, RootKey, migration};
 use crate::work::Work;
+use artifacts::Artifacts;
 use certificates::Certificates;
 use trail::Trail;
 use trial::{certificate_key, fitting, same_key, try_out};
@@ -194,6 +196,7 @@ struct Look<'a> {
     /// Records that the store counts, by the prefix of their keys.
     counts: BTreeMap<String, u64>,
     trail: Trail,
+    artifacts: Artifacts,
     register: Register,
     certificates: Certificates,
     values: Values,
@@ -230,6 +233,7 @@ impl<'a> Look<'a> {
             wanted_shares: BTreeSet::new(),
             shares: BTreeSet::new(),
             trail: Trail::default(),
+            artifacts: Artifacts::default(),
             register: Register::default(),
             certificates: Certificates::default(),
             values: Values::default(),
@@ -395,9 +399,10 @@ impl<'a> Look<'a> {
             }
         } else if self.of_authorities(record_key, value)
             || self.trail.record(record_key, value)
+            || self.artifacts.record(record_key, value)
             || self.certificates.record(record_key, value)
         {
-            // It is checked together with the events.
+            // It is checked together with the others of its kind.
         } else if let Some(problem) = self.values.record(record_key, value) {
             if let Some(problem) = problem {
                 self.problem(record_key, problem);
@@ -419,6 +424,7 @@ impl<'a> Look<'a> {
     fn secret(&mut self, record_key: &str, secret: &Secret) {
         if self.register.secret(record_key, secret)
             || self.trail.secret(record_key, secret)
+            || self.artifacts.secret(record_key, secret)
             || self.certificates.secret(record_key, secret)
         {
             return;

@@ -7,6 +7,7 @@
 pub mod acm;
 pub mod acme;
 pub mod arn;
+pub mod artifacts;
 pub mod audit;
 pub mod backup;
 pub mod ca;

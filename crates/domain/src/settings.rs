@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use outlast_tlog::VerifierKey;
+
 use crate::arn::Scope;
 use crate::limits;
 
@@ -98,6 +100,17 @@ impl EventTarget {
     }
 }
 
+/// How the artifact log is cosigned and published.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ArtifactLog {
+    /// Whether everybody may read it.
+    pub is_published: bool,
+    /// Its witnesses, with their URLs.
+    pub witnesses: Vec<(VerifierKey, String)>,
+    /// How many of them must cosign a head.
+    pub quorum: usize,
+}
+
 /// Where clients reach this server, and which standard it may claim.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
@@ -119,6 +132,8 @@ pub struct Settings {
     pub public_certificates: PublicCertificates,
     /// Events for programs outside.
     pub events: Events,
+    /// The log of signatures.
+    pub artifact_log: ArtifactLog,
 }
 
 #[cfg(test)]

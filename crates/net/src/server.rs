@@ -16,7 +16,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use outlast_api::audit::TlsDetails;
-use outlast_api::service::published::PREFIX;
+use outlast_api::service::published::is_log_path;
 use outlast_api::service::{Prepared, Request, Response, Route, Service, Step};
 use outlast_crypto::pace;
 use outlast_domain::ids;
@@ -366,7 +366,7 @@ impl Connection {
             discard(body).await;
             return self.health(path == "/readyz").await;
         }
-        if head.method == Method::GET && path.starts_with(PREFIX) {
+        if head.method == Method::GET && is_log_path(path) {
             discard(body).await;
             let _use = self.activity.begin();
             return self.log_resource(&head, request_id).await;
@@ -478,7 +478,7 @@ impl Connection {
         }
     }
 
-    /// A GET of the audit log; its body is ignored.
+    /// A GET of a log's resource; its body is ignored.
     async fn log_resource(&self, head: &http::request::Parts, request_id: &str) -> Response {
         let authority = head.uri.authority().map(http::uri::Authority::as_str);
         let host = head.headers.get(HOST).and_then(|value| value.to_str().ok()).or(authority);

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Operation, ServiceModel};
+use super::{Empty, Operation, ServiceModel};
 use crate::wire::{Blob, Protocol, Timestamp};
 
 pub mod schema;
@@ -25,6 +25,7 @@ pub static SERVICE: ServiceModel = ServiceModel {
         ("DisabledException", 400),
         ("InvalidArnException", 400),
         ("InvalidKeyUsageException", 400),
+        ("InvalidLogEntryException", 400),
         ("InvalidMarkerException", 400),
         ("KMSInternalException", 500),
         ("KMSInvalidSignatureException", 400),
@@ -34,6 +35,19 @@ pub static SERVICE: ServiceModel = ServiceModel {
         ("UnsupportedOperationException", 400),
     ],
 };
+
+/// `AddLogEntries`, which AWS does not have.
+#[derive(Debug, Clone, Copy)]
+pub struct AddLogEntries;
+
+impl Operation for AddLogEntries {
+    const NAME: &'static str = "AddLogEntries";
+    const SERVICE: &'static ServiceModel = &SERVICE;
+    const INPUT: &'static super::schema::Shape = &schema::ADD_LOG_ENTRIES_REQUEST;
+    const OUTPUT: &'static super::schema::Shape = &schema::ADD_LOG_ENTRIES_RESPONSE;
+    type Input = AddLogEntriesRequest;
+    type Output = AddLogEntriesResponse;
+}
 
 /// `ApproveSigning`, which AWS does not have.
 #[derive(Debug, Clone, Copy)]
@@ -74,6 +88,45 @@ impl Operation for DenySigning {
     type Output = DenySigningResponse;
 }
 
+/// `GetLogCheckpoint`, which AWS does not have.
+#[derive(Debug, Clone, Copy)]
+pub struct GetLogCheckpoint;
+
+impl Operation for GetLogCheckpoint {
+    const NAME: &'static str = "GetLogCheckpoint";
+    const SERVICE: &'static ServiceModel = &SERVICE;
+    const INPUT: &'static super::schema::Shape = &schema::GET_LOG_CHECKPOINT_REQUEST;
+    const OUTPUT: &'static super::schema::Shape = &schema::GET_LOG_CHECKPOINT_RESPONSE;
+    type Input = Empty;
+    type Output = GetLogCheckpointResponse;
+}
+
+/// `GetLogEntries`, which AWS does not have.
+#[derive(Debug, Clone, Copy)]
+pub struct GetLogEntries;
+
+impl Operation for GetLogEntries {
+    const NAME: &'static str = "GetLogEntries";
+    const SERVICE: &'static ServiceModel = &SERVICE;
+    const INPUT: &'static super::schema::Shape = &schema::GET_LOG_ENTRIES_REQUEST;
+    const OUTPUT: &'static super::schema::Shape = &schema::GET_LOG_ENTRIES_RESPONSE;
+    type Input = GetLogEntriesRequest;
+    type Output = GetLogEntriesResponse;
+}
+
+/// `GetLogProof`, which AWS does not have.
+#[derive(Debug, Clone, Copy)]
+pub struct GetLogProof;
+
+impl Operation for GetLogProof {
+    const NAME: &'static str = "GetLogProof";
+    const SERVICE: &'static ServiceModel = &SERVICE;
+    const INPUT: &'static super::schema::Shape = &schema::GET_LOG_PROOF_REQUEST;
+    const OUTPUT: &'static super::schema::Shape = &schema::GET_LOG_PROOF_RESPONSE;
+    type Input = GetLogProofRequest;
+    type Output = GetLogProofResponse;
+}
+
 /// `GetSigningApprovalRule`, which AWS does not have.
 #[derive(Debug, Clone, Copy)]
 pub struct GetSigningApprovalRule;
@@ -98,6 +151,19 @@ impl Operation for GetSigningRequest {
     const OUTPUT: &'static super::schema::Shape = &schema::GET_SIGNING_REQUEST_RESPONSE;
     type Input = GetSigningRequestRequest;
     type Output = GetSigningRequestResponse;
+}
+
+/// `ListKeySignatures`, which AWS does not have.
+#[derive(Debug, Clone, Copy)]
+pub struct ListKeySignatures;
+
+impl Operation for ListKeySignatures {
+    const NAME: &'static str = "ListKeySignatures";
+    const SERVICE: &'static ServiceModel = &SERVICE;
+    const INPUT: &'static super::schema::Shape = &schema::LIST_KEY_SIGNATURES_REQUEST;
+    const OUTPUT: &'static super::schema::Shape = &schema::LIST_KEY_SIGNATURES_RESPONSE;
+    type Input = ListKeySignaturesRequest;
+    type Output = ListKeySignaturesResponse;
 }
 
 /// `ListSigningRequests`, which AWS does not have.
@@ -137,6 +203,34 @@ impl Operation for RequestSigningApproval {
     const OUTPUT: &'static super::schema::Shape = &schema::REQUEST_SIGNING_APPROVAL_RESPONSE;
     type Input = RequestSigningApprovalRequest;
     type Output = RequestSigningApprovalResponse;
+}
+
+/// Request of [`AddLogEntries`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct AddLogEntriesRequest {
+    /// `NewLogEntryList`: 1 to 16 items.
+    pub entries: Vec<NewLogEntry>,
+}
+
+/// Response of [`AddLogEntries`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct AddLogEntriesResponse {
+    /// `AddedLogEntryList`.
+    pub entries: Vec<AddedLogEntry>,
+    /// `BooleanType`.
+    pub is_cosigned: bool,
+}
+
+/// `AddedLogEntry`, which AWS does not have.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct AddedLogEntry {
+    /// `LogIndexType`.
+    pub index: i64,
+    /// `LogTextType`: 1 characters at least.
+    pub proof: String,
 }
 
 /// Request of [`ApproveSigning`].
@@ -220,6 +314,58 @@ pub struct DenySigningResponse {
     pub status: String,
 }
 
+/// Response of [`GetLogCheckpoint`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct GetLogCheckpointResponse {
+    /// `LogTextType`: 1 characters at least.
+    pub checkpoint: String,
+    /// `LogTextList`.
+    pub verifier_keys: Vec<String>,
+    /// `LogTextType`: 1 characters at least.
+    pub policy: String,
+}
+
+/// Request of [`GetLogEntries`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct GetLogEntriesRequest {
+    /// `LogIndexType`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_index: Option<i64>,
+    /// `LogEntriesLimitType`: 1 to 256.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_results: Option<i64>,
+}
+
+/// Response of [`GetLogEntries`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct GetLogEntriesResponse {
+    /// `LogTextList`.
+    pub entries: Vec<String>,
+    /// `LogIndexType`.
+    pub log_size: i64,
+}
+
+/// Request of [`GetLogProof`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct GetLogProofRequest {
+    /// `LogIndexType`.
+    pub index: i64,
+}
+
+/// Response of [`GetLogProof`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct GetLogProofResponse {
+    /// `LogTextType`: 1 characters at least.
+    pub proof: String,
+    /// `BooleanType`.
+    pub is_cosigned: bool,
+}
+
 /// Request of [`GetSigningApprovalRule`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
@@ -254,6 +400,58 @@ pub struct GetSigningRequestResponse {
     pub request: SigningRequest,
 }
 
+/// `KeySignature`, which AWS does not have.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct KeySignature {
+    /// `LogIndexType`.
+    pub event_index: i64,
+    /// `LogTextType`: 1 characters at least.
+    pub event_id: String,
+    /// `DateType`.
+    pub event_time: Timestamp,
+    /// `HexDigestType`: 64 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature_sha256: Option<String>,
+    /// `LogTextType`: 1 characters at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signing_algorithm: Option<String>,
+    /// `LogTextType`: 1 characters at least.
+    pub principal_arn: String,
+    /// `LogTextType`: 1 characters at least.
+    pub source_ip_address: String,
+}
+
+/// Request of [`ListKeySignatures`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct ListKeySignaturesRequest {
+    /// `KeyIdType`: 1 to 2048 characters.
+    pub key_id: String,
+    /// `LogIndexType`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_index: Option<i64>,
+    /// `SignaturesLimitType`: 1 to 1000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_results: Option<i64>,
+}
+
+/// Response of [`ListKeySignatures`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct ListKeySignaturesResponse {
+    /// `KeyIdType`: 1 to 2048 characters.
+    pub key_id: String,
+    /// `KeySignatureList`.
+    pub signatures: Vec<KeySignature>,
+    /// `LogIndexType`.
+    pub first_index: i64,
+    /// `LogIndexType`.
+    pub next_index: i64,
+    /// `LogIndexType`.
+    pub end_index: i64,
+}
+
 /// Request of [`ListSigningRequests`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
@@ -275,6 +473,17 @@ pub struct ListSigningRequestsResponse {
     /// `MarkerType`: 1 to 1024 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_token: Option<String>,
+}
+
+/// `NewLogEntry`, which AWS does not have.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct NewLogEntry {
+    /// `LogMessageList`: 1 to 2 items.
+    pub messages: Vec<Blob>,
+    /// `LogFileNameType`: 1 to 255 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_name: Option<String>,
 }
 
 /// Request of [`PutSigningApprovalRule`].

@@ -204,7 +204,7 @@ pub fn own_key<A: Action>(call: &mut Call<'_>, _: A, name: &str) -> Result<Key, 
     Err(ApiError::new(
         "AccessDeniedException",
         format!(
-            "User: {} is not authorized to perform: {} on resource: {} because approvals do not work across accounts",
+            "User: {} is not authorized to perform: {} on resource: {} because the operation does not work across accounts",
             call.caller.principal.arn(),
             A::NAME,
             key.arn()

@@ -1,11 +1,12 @@
-//! The audit log for readers, below `/tlog/` (C2SP tlog-tiles): the signed head and the tiles of hashes for anybody,
-//! the entries for principals that the operator names.
+//! The logs for readers (C2SP tlog-tiles). The audit log is below `/tlog/`: the signed head and the tiles of hashes for
+//! anybody, the entries for principals that the operator names. The artifact log is below `/log/`, all of it for
+//! anybody. Neither is there unless the operator wants it.
 
 use outlast_domain::arn::Scope;
 use outlast_domain::audit::{LogKey, cosigned, serve};
 use outlast_domain::identity::{self, Caller, Permit, action};
 use outlast_domain::work::Work;
-use outlast_domain::{Fault, ids};
+use outlast_domain::{Fault, artifacts, ids};
 use outlast_store::driver::{Attempt, drive_and_wait};
 use outlast_store::{StoreError, Transaction};
 use outlast_tlog::tile::Resource;
@@ -15,8 +16,10 @@ use crate::audit::{Event, Notes};
 use crate::wire::ApiError;
 use crate::wire::sigv4::Claim;
 
-/// Prefix of the log's paths.
+/// Prefix of the audit log's paths.
 pub const PREFIX: &str = "/tlog/";
+/// Prefix of the artifact log's paths.
+pub const ARTIFACTS: &str = "/log/";
 /// Service name that requests to what is none of AWS's services are signed for.
 const SIGNING_NAME: &str = "outlast";
 
@@ -31,6 +34,11 @@ pub(super) struct Published {
 /// A tile, if it exists, or why its reader may not have it.
 type Found = Result<Option<Vec<u8>>, ApiError>;
 
+/// Whether a path is that of a log's resource.
+pub fn is_log_path(path: &str) -> bool {
+    path.starts_with(PREFIX) || path.starts_with(ARTIFACTS)
+}
+
 impl Service {
     /// Sets whether the log is published, and who may read its entries.
     pub fn publish_log(&self, is_on: bool, readers: Vec<String>) {
@@ -39,8 +47,11 @@ impl Service {
         *published = Published { is_on, readers };
     }
 
-    /// The answer to a GET below [`PREFIX`].
+    /// The answer to a GET of a log's resource: see [`is_log_path`].
     pub fn log_resource(&self, request: &Request<'_>) -> Response {
+        if let Some(path) = request.path.strip_prefix(ARTIFACTS) {
+            return answered(self.artifact_resource(path, request.now_ms));
+        }
         let published =
             self.trail.published.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         let Some(path) = request.path.strip_prefix(PREFIX).filter(|_| published.is_on) else {
@@ -69,16 +80,23 @@ impl Service {
             }
             Err(_) => Ok(None),
         };
-        match answer {
-            Ok(Some(response)) => response,
-            Ok(None) => text(404, "not found\n"),
-            Err(error) => {
-                if let Some(fault) = &error.fault {
-                    tracing::error!(%fault, "the audit log could not be served");
-                }
-                text(error.status, &format!("{}: {}\n", error.code, error.message))
-            }
+        answered(answer)
+    }
+
+    /// A resource of the artifact log, whose entries tell nothing that its signers did not want to be public.
+    fn artifact_resource(&self, path: &str, now_ms: i64) -> Result<Option<Response>, ApiError> {
+        if !self.settings().artifact_log.is_published {
+            return Ok(None);
         }
+        let mut work = self.work(now_ms);
+        Ok(match path.parse::<Resource>() {
+            _ if path == "checkpoint" => {
+                artifacts::serve::head(&mut work)?.map(|head| text(200, &head))
+            }
+            Ok(Resource::Tile(id)) => artifacts::serve::tile(&mut work, id)?.map(octets),
+            Ok(Resource::Entries(id)) => artifacts::serve::entries(&mut work, id)?.map(octets),
+            Err(_) => None,
+        })
     }
 
     fn published_head(&self, now_ms: i64) -> Result<Option<Response>, ApiError> {
@@ -168,6 +186,19 @@ impl Service {
         claim.verify(&request.parts(), &credential.secret)?;
         self.check_session(work, &credential)?;
         Ok((credential.caller, claim.region))
+    }
+}
+
+fn answered(answer: Result<Option<Response>, ApiError>) -> Response {
+    match answer {
+        Ok(Some(response)) => response,
+        Ok(None) => text(404, "not found\n"),
+        Err(error) => {
+            if let Some(fault) = &error.fault {
+                tracing::error!(%fault, "a log could not be served");
+            }
+            text(error.status, &format!("{}: {}\n", error.code, error.message))
+        }
     }
 }
 

@@ -16,6 +16,7 @@ pub fn cases(s: &Scene) -> Vec<Case> {
     let mut all = vec![
         key_case("RequestSigningApproval", &s.approved, "Sign", &files),
         key_case("PutSigningApprovalRule", &s.signing, "PutKeyPolicy", &rule),
+        key_case("ListKeySignatures", &s.signing, "DescribeKey", &json!({})),
         key_case("DeleteSigningApprovalRule", &s.approved, "PutKeyPolicy", &json!({})),
     ];
     let of = Scene::approval_arn(&s.approved);

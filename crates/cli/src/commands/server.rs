@@ -18,8 +18,8 @@ use crate::running::{Listen, Network, Revocation, Running, Upkeep};
 use crate::settings::Settings;
 use crate::tls::Tls;
 use crate::{
-    acme, audit_options, backup_schedule, dumps, ledger_options, limits_options, listeners,
-    metrics_options, output, public_certificates, tsa_options,
+    acme, artifact_log_options, audit_options, backup_schedule, dumps, ledger_options,
+    limits_options, listeners, metrics_options, output, public_certificates, tsa_options,
 };
 
 /// Arguments of `server`.
@@ -93,6 +93,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         [format!("policy {} in mode {}", tls.rules.policy.name, tls.rules.mode), ledger.told()];
     let upkeep = Upkeep {
         audit: audit_options::choose(settings.audit)?,
+        artifact_log: artifact_log_options::choose(settings.artifact_log)?,
         backups: backup_schedule::choose(settings.backup)?,
         events: Configured::choose(settings.events)?,
     };

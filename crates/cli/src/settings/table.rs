@@ -199,6 +199,20 @@ settings! {
 }
 
 settings! {
+    /// Witnesses of the artifact log, and who may read it.
+    file ArtifactLog in "artifact_log" {
+        /// Witnesses that cosign the log's heads, each a verifier key and a URL, separated by a space.
+        witnesses: Vec<String>;
+        /// Number of them that must cosign a head for verifiers to accept it [default: all].
+        quorum: usize;
+        /// PEM file with the roots of witnesses at https://.
+        witness_ca: PathBuf;
+        /// Whether to serve the log to everyone, below /log/ [default: {}].
+        publish: bool = false;
+    }
+}
+
+settings! {
     /// Backups that the server makes regularly.
     file Backup in "backup" {
         /// Folder for the backups; it must exist.
@@ -377,6 +391,7 @@ groups! {
     #[arg(skip)] acm: Acm,
     #[arg(skip)] key_storage: KeyStorage,
     #[arg(skip)] audit: Audit,
+    #[arg(skip)] artifact_log: ArtifactLog,
     #[arg(skip)] backup: Backup,
     #[arg(skip)] buckets: Buckets,
     #[arg(skip)] rotation: Rotation,

@@ -31,6 +31,17 @@ pub fn keep(
     signatures: &[NoteSignature],
     witnesses: &[VerifierKey],
 ) -> Result<usize, Fault> {
+    keep_in(work, COSIGNED, signed, signatures, witnesses)
+}
+
+/// The same for a log whose cosigned head is the record `record_key`.
+pub(crate) fn keep_in(
+    work: &mut Work<'_>,
+    record_key: &str,
+    signed: &SignedCheckpoint,
+    signatures: &[NoteSignature],
+    witnesses: &[VerifierKey],
+) -> Result<usize, Fault> {
     let mut head = signed.clone();
     let text = signed.note().text();
     let mut count = 0;
@@ -42,7 +53,7 @@ pub fn keep(
             count += 1;
         }
     }
-    let before = work.get::<Cosigned>(COSIGNED)?;
+    let before = work.get::<Cosigned>(record_key)?;
     let size_before = before.as_ref().and_then(|found| {
         Some(SignedCheckpoint::parse(found.head.as_bytes()).ok()?.checkpoint().size())
     });
@@ -52,7 +63,7 @@ pub fn keep(
                 && size_before.is_none_or(|size| size <= head.checkpoint().size()))
     });
     if count > 0 && is_better {
-        work.put(COSIGNED, &Cosigned { head: head.to_string(), count })?;
+        work.put(record_key, &Cosigned { head: head.to_string(), count })?;
     }
     Ok(count)
 }
@@ -65,8 +76,19 @@ pub fn best_head(
     size: u64,
 ) -> Result<Result<SignedCheckpoint, u64>, Fault> {
     let signed = signed_head(work, key)?;
+    best_of(work, COSIGNED, key, signed, size)
+}
+
+/// The same for a log whose cosigned head is the record `record_key`, and whose last head is `signed`.
+pub(crate) fn best_of(
+    work: &mut Work<'_>,
+    record_key: &str,
+    key: &LogKey,
+    signed: SignedCheckpoint,
+    size: u64,
+) -> Result<Result<SignedCheckpoint, u64>, Fault> {
     let cosigned = work
-        .get::<Cosigned>(COSIGNED)?
+        .get::<Cosigned>(record_key)?
         .and_then(|found| SignedCheckpoint::parse(found.head.as_bytes()).ok())
         .filter(|head| {
             head.checkpoint().size() >= size && head.verify_log(&key.verifiers()).is_ok()

@@ -27,7 +27,7 @@ pub struct Head {
 
 impl Head {
     /// The head of a log that consists of `range`.
-    pub(super) fn new(range: &CompactRange, at_ms: i64, pruned: u64) -> Self {
+    pub(crate) fn new(range: &CompactRange, at_ms: i64, pruned: u64) -> Self {
         let subtrees = range.hashes().iter().map(hex::encode).collect();
         Self { size: range.end(), at_ms, pruned, subtrees }
     }

@@ -1,4 +1,4 @@
-//! The keys that sign the log's heads: ML-DSA-44, and Ed25519 for verifiers that know no other.
+//! The keys that sign a log's heads: ML-DSA-44, and Ed25519 for verifiers that know no other.
 
 use outlast_crypto::Secret;
 use outlast_tlog::key::{ED25519_LOG, KeyError, ML_DSA_44};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::Fault;
 use crate::work::Work;
 
-/// Key of the sealed record with the keys and the origin; every store has one from the beginning.
+/// Key of the sealed record with the audit log's keys and origin; every store has one from the beginning.
 pub const LOG_KEY: &str = "audit/log-key";
 
 /// The keys of a log, and its name.
@@ -45,7 +45,7 @@ impl LogKey {
         Self::parse(Secret::new(bytes))
     }
 
-    /// Reads the keys of a store.
+    /// Reads the audit log's keys of a store.
     ///
     /// # Errors
     /// [`Fault::Audit`] if they do not exist or cannot be unsealed.
@@ -73,7 +73,12 @@ impl LogKey {
     }
 
     pub(super) fn write(&self, work: &mut Work<'_>) -> Result<(), Fault> {
-        work.put_secret(LOG_KEY, &self.stored)
+        self.write_to(work, LOG_KEY)
+    }
+
+    /// Writes the keys into the sealed record of their log.
+    pub(crate) fn write_to(&self, work: &mut Work<'_>, record_key: &str) -> Result<(), Fault> {
+        work.put_secret(record_key, &self.stored)
     }
 
     /// The public keys, ML-DSA-44 first.
@@ -82,7 +87,7 @@ impl LogKey {
     }
 
     /// Signs a head at `now`, seconds since 1970.
-    pub(super) fn sign(&self, head: Checkpoint, now: i64) -> Result<SignedCheckpoint, Fault> {
+    pub(crate) fn sign(&self, head: Checkpoint, now: i64) -> Result<SignedCheckpoint, Fault> {
         let signers = self.signers.each_ref();
         SignedCheckpoint::sign(head, &signers, now.unsigned_abs()).map_err(fault)
     }

@@ -135,7 +135,7 @@ pub fn adopt(
     }
     let key = LogKey::generate(origin)?;
     key.write(work)?;
-    edge.write(work)?;
+    edge.write(work, super::tiles::TILES)?;
     log::sign(work, &key, &range, 0)?;
     forget(work)?;
     Ok(found)

@@ -13,7 +13,7 @@ use super::SIGNED;
 use super::guard::{Advance, Guard};
 use super::head::Head;
 use super::key::LogKey;
-use super::tiles::Edge;
+use super::tiles::{Edge, TILES};
 use crate::Fault;
 use crate::work::Work;
 
@@ -129,7 +129,7 @@ impl<'a> Extension<'a> {
             self.require_own()?;
         }
         let key = LogKey::read(work)?;
-        self.edge.write(work)?;
+        self.edge.write(work, TILES)?;
         sign(work, &key, &self.range, self.head.pruned)?;
         let advance = Advance { range: self.range, covered: self.covered };
         Ok(Step { advance: Some(advance), more })

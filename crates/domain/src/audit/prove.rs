@@ -159,7 +159,7 @@ fn time_of(id: &str) -> Option<u64> {
     Some(bytes[..6].iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
 }
 
-pub(super) fn fault(error: TileError<Fault>) -> Fault {
+pub(crate) fn fault(error: TileError<Fault>) -> Fault {
     match error {
         TileError::Read(fault) => fault,
         other => Fault::Audit(other.to_string()),

@@ -17,7 +17,7 @@ pub fn arn(account: &str, origin: &str) -> String {
 
 /// A tile of hashes, 32 bytes each; `None` if it lies beyond the signed head or its events were pruned.
 pub fn tile(work: &mut Work<'_>, id: TileId) -> Result<Option<Vec<u8>>, Fault> {
-    if !is_signed(&Head::read(work)?, id) {
+    if !covers(Head::read(work)?.size, id) {
         return Ok(None);
     }
     let found = StoredTiles::new(work).tile(id.level(), id.index(), id.width());
@@ -36,7 +36,7 @@ pub fn entries(
     permit: &Permit<action::outlast::GetAuditEntries>,
 ) -> Result<Option<Vec<u8>>, Fault> {
     permit.opens(arn)?;
-    if !is_signed(&Head::read(work)?, id) {
+    if !covers(Head::read(work)?.size, id) {
         return Ok(None);
     }
     let first = id.index() * super::tiles::WIDTH;
@@ -50,12 +50,39 @@ pub fn entries(
         .ok_or_else(|| Fault::Encoding("an entry is too long for a bundle".into()))
 }
 
-/// Whether the signed head covers the whole tile.
-fn is_signed(head: &Head, id: TileId) -> bool {
+/// Whether a log of this size has the whole tile.
+pub(crate) fn covers(size: u64, id: TileId) -> bool {
     let shift = 8 * u32::from(id.level());
-    let count = head.size.checked_shr(shift).unwrap_or(0);
+    let count = size.checked_shr(shift).unwrap_or(0);
     id.index()
         .checked_mul(super::tiles::WIDTH)
         .and_then(|first| first.checked_add(u64::from(id.width())))
         .is_some_and(|end| end <= count)
+}
+
+/// Events, and where they begin and end.
+pub struct Events {
+    /// The events.
+    pub events: Vec<outlast_store::Event>,
+    /// Index of the first event that was not pruned.
+    pub first: u64,
+    /// Number of events.
+    pub end: u64,
+}
+
+/// Up to `limit` events from index `from` on, for somebody who may know of the signatures of a key, with the ARN
+/// [`crate::artifacts::signatures_arn`]: the caller takes what is about that key, and nothing else.
+pub fn events_of(
+    work: &Work<'_>,
+    arn: &str,
+    from: u64,
+    limit: usize,
+    permit: &Permit<action::outlast::ListKeySignatures>,
+) -> Result<Events, Fault> {
+    permit.opens(arn)?;
+    let end = work.store().last_event()?;
+    let found = work.store().events(0, 1)?;
+    let first = found.first().map_or(end, |event| event.sequence - 1);
+    let events = work.store().events(from.max(first), limit)?;
+    Ok(Events { events, first, end })
 }

@@ -1,8 +1,8 @@
-//! The log's tiles: 256 hashes each (C2SP tlog-tiles).
+//! The tiles of a log: 256 hashes each (C2SP tlog-tiles).
 //!
-//! The tiles of level 0 are the leaf hashes that are stored with the events; those above are records. A record at the
-//! right edge grows until it is full. No tile is trusted: its hashes are compared with the sealed head before they
-//! count.
+//! The tiles of level 0 of the audit log are the leaf hashes that are stored with the events; those above are records.
+//! All tiles of the artifact log are records. A record at the right edge grows until it is full. No tile is trusted:
+//! its hashes are compared with the log's head before they count.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::Fault;
 use crate::work::Work;
 
-/// Prefix of the records of tiles of level 1 and above: level in 2 digits, index in 16.
+/// Prefix of the records of the audit log's tiles of level 1 and above: level in 2 digits, index in 16.
 pub const TILES: &str = "audit/tile/";
 /// Hashes in a full tile.
 pub const WIDTH: u64 = 256;
@@ -25,15 +25,16 @@ struct Tile {
     hashes: String,
 }
 
-fn record_key(level: u8, index: u64) -> String {
-    format!("{TILES}{level:02}/{index:016}")
+/// The record key of a tile below the prefix of its log's tiles.
+pub(crate) fn record_key(prefix: &str, level: u8, index: u64) -> String {
+    format!("{prefix}{level:02}/{index:016}")
 }
 
 /// Level and index in a record key.
-pub(crate) fn at(record_key: &str) -> Option<(u8, u64)> {
-    let (level, index) = record_key.strip_prefix(TILES)?.split_once('/')?;
+pub(crate) fn at(prefix: &str, record_key: &str) -> Option<(u8, u64)> {
+    let (level, index) = record_key.strip_prefix(prefix)?.split_once('/')?;
     let found = (level.parse().ok()?, index.parse().ok()?);
-    (self::record_key(found.0, found.1) == record_key).then_some(found)
+    (self::record_key(prefix, found.0, found.1) == record_key).then_some(found)
 }
 
 /// The hashes of a stored tile.
@@ -43,9 +44,19 @@ pub(crate) fn hashes(value: &serde_json::Value) -> Option<Vec<Hash>> {
     rest.is_empty().then(|| hashes.to_vec())
 }
 
-fn read(work: &mut Work<'_>, level: u8, index: u64, width: usize) -> Result<Vec<Hash>, Fault> {
-    let wrong = || Fault::Audit(format!("tile {index} of level {level} is missing or damaged"));
-    let found = match work.get::<serde_json::Value>(&record_key(level, index)) {
+fn read(
+    work: &mut Work<'_>,
+    prefix: &str,
+    level: u8,
+    index: u64,
+    width: usize,
+) -> Result<Vec<Hash>, Fault> {
+    let wrong = || match prefix {
+        TILES => Fault::Audit(format!("tile {index} of level {level} is missing or damaged")),
+        // Another log: that is no reason to stop the audit trail.
+        other => Fault::Damaged(record_key(other, level, index)),
+    };
+    let found = match work.get::<serde_json::Value>(&record_key(prefix, level, index)) {
         Ok(found) => found.as_ref().and_then(hashes),
         Err(Fault::Store(error)) => return Err(error.into()),
         Err(_) => None,
@@ -58,16 +69,38 @@ fn read(work: &mut Work<'_>, level: u8, index: u64, width: usize) -> Result<Vec<
 /// The tiles at the right edge of a log, where entries are appended.
 pub(crate) struct Edge {
     size: u64,
+    /// Whether the tiles of level 0 are records, too.
+    keeps_leaves: bool,
     /// The hashes of each level's last tile, which has fewer than 256.
     levels: Vec<Vec<Hash>>,
-    /// Tiles of level 1 and above that have changed.
+    /// Tiles that have changed and are records.
     grown: BTreeMap<(u8, u64), Vec<Hash>>,
 }
 
 impl Edge {
     /// The edge of an empty log.
     pub(crate) fn empty() -> Self {
-        Self { size: 0, levels: vec![Vec::new()], grown: BTreeMap::new() }
+        Self { size: 0, keeps_leaves: false, levels: vec![Vec::new()], grown: BTreeMap::new() }
+    }
+
+    /// The edge of an empty log all of whose tiles are records.
+    pub(crate) fn of_records() -> Self {
+        Self { keeps_leaves: true, ..Self::empty() }
+    }
+
+    /// Reads the edge of a log as of `size`, all of whose tiles are records below `prefix`.
+    pub(crate) fn load_records(
+        work: &mut Work<'_>,
+        prefix: &str,
+        size: u64,
+    ) -> Result<Self, Fault> {
+        let mut edge = Self { size, ..Self::of_records() };
+        let width = usize::try_from(size % WIDTH).unwrap_or(0);
+        if width > 0 {
+            edge.levels = vec![read(work, prefix, 0, size / WIDTH, width)?];
+        }
+        edge.fill(|level, index, width| read(work, prefix, level, index, width))?;
+        Ok(edge)
     }
 
     /// Reads the edge of the log as of `size`.
@@ -85,7 +118,7 @@ impl Edge {
         if page.len() as u64 != partial {
             return Err(Fault::Audit(format!("events up to {size} were signed and are missing")));
         }
-        edge.fill(|level, index, width| read(work, level, index, width))?;
+        edge.fill(|level, index, width| read(work, TILES, level, index, width))?;
         Ok(edge)
     }
 
@@ -139,7 +172,7 @@ impl Edge {
             }
             let hashes = &mut self.levels[at];
             hashes.push(next);
-            if level > 0 {
+            if level > 0 || self.keeps_leaves {
                 let count = self.size >> (8 * u32::from(level));
                 self.grown.insert((level, (count - 1) / WIDTH), hashes.clone());
             }
@@ -167,16 +200,38 @@ impl Edge {
             .map_err(|error| Fault::Audit(format!("the tiles do not make a log: {error}")))
     }
 
-    /// Writes the tiles that have changed.
-    pub(super) fn write(self, work: &mut Work<'_>) -> Result<(), Fault> {
+    /// Writes the tiles that have changed, below the prefix of their log.
+    pub(crate) fn write(self, work: &mut Work<'_>, prefix: &str) -> Result<(), Fault> {
         for ((level, index), hashes) in self.grown {
-            work.put(&record_key(level, index), &Tile { hashes: hex::encode(hashes.concat()) })?;
+            let tile = Tile { hashes: hex::encode(hashes.concat()) };
+            work.put(&record_key(prefix, level, index), &tile)?;
         }
         Ok(())
     }
 }
 
-/// Tiles of a store, for proofs. Those of level 0 are the events' stored leaf hashes, unless they are given.
+/// Tiles of a log all of whose tiles are records, for proofs.
+pub(crate) struct RecordTiles<'a, 'b> {
+    work: RefCell<&'a mut Work<'b>>,
+    prefix: &'static str,
+}
+
+impl<'a, 'b> RecordTiles<'a, 'b> {
+    /// Tiles below `prefix`, read through `work`.
+    pub(crate) fn new(work: &'a mut Work<'b>, prefix: &'static str) -> Self {
+        Self { work: RefCell::new(work), prefix }
+    }
+}
+
+impl outlast_tlog::tile::Tiles for RecordTiles<'_, '_> {
+    type Error = Fault;
+
+    fn tile(&self, level: u8, index: u64, width: u16) -> Result<Vec<Hash>, Fault> {
+        read(&mut self.work.borrow_mut(), self.prefix, level, index, width.into())
+    }
+}
+
+/// Tiles of the audit log, for proofs. Those of level 0 are the events' stored leaf hashes, unless they are given.
 pub struct StoredTiles<'a, 'b> {
     work: RefCell<&'a mut Work<'b>>,
     /// The leaf hashes of one tile of level 0, by its index, computed from the events themselves.
@@ -202,7 +257,7 @@ impl outlast_tlog::tile::Tiles for StoredTiles<'_, '_> {
         let width = usize::from(width);
         let mut work = self.work.borrow_mut();
         if level > 0 {
-            return read(&mut work, level, index, width);
+            return read(&mut work, TILES, level, index, width);
         }
         if let Some((_, hashes)) = self.computed.as_ref().filter(|(at, _)| *at == index) {
             return Ok(hashes.iter().take(width).copied().collect());

@@ -72,6 +72,7 @@ impl Look<'_> {
         self.authority_relations(&mut found);
         found.extend(self.register.end(self.has_register));
         let mut trail = self.trail.end();
+        trail.extend(self.artifacts.end());
         trail.extend(self.certificates.end());
         trail.extend(self.values.end());
         for (record_key, what) in

@@ -38,7 +38,7 @@ impl Trail {
     /// Takes a plain record, if it belongs to the log.
     pub(super) fn record(&mut self, record_key: &str, value: &Value) -> bool {
         if record_key.starts_with(TILES) {
-            match (tiles::at(record_key), tiles::hashes(value)) {
+            match (tiles::at(TILES, record_key), tiles::hashes(value)) {
                 (Some(at), Some(hashes)) => {
                     self.tiles.insert(at, hashes);
                 }
@@ -185,7 +185,7 @@ impl Trail {
             let stored = self.tiles.get(&(*level, *index)).and_then(|hashes| hashes.get(..width));
             if width > 0 && stored != computed.get(..width) {
                 wrong.push((
-                    format!("{TILES}{level:02}/{index:016}"),
+                    tiles::record_key(TILES, *level, *index),
                     "it is missing, or not the tile of the events",
                 ));
             }

@@ -36,13 +36,18 @@ macro_rules! actions {
 
 actions! {
     outlast = "outlast" {
+        AddLogEntries,
         ApproveSigning,
         DeleteSigningApprovalRule,
         DenySigning,
         GetAuditEntries,
+        GetLogCheckpoint,
+        GetLogEntries,
+        GetLogProof,
         GetSigningApprovalRule,
         GetSigningRequest,
         GetTimestamp,
+        ListKeySignatures,
         ListSigningRequests,
         PutSigningApprovalRule,
         RequestSigningApproval,

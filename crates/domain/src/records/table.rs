@@ -53,6 +53,12 @@ pub static KINDS: &[RecordKind] = &[
     row("acme/token/", "account/region/operation/digest", Ordered, "an idempotency token of {operation} of account {account} in {region}"),
     row("acme/validation-of/", "endpoint/domain", Ordered, "the index entry of {domain} of the ACME endpoint {endpoint}"),
     row("acme/validation/", "endpoint/id", Ordered, "the validation {id} of the ACME endpoint {endpoint}"),
+    row("artifacts/cosigned-head", "", Ordered, "the artifact log's head with its cosignatures")
+        .is("artifacts/cosigned-head", r#"{"head":"","count":0}"#),
+    row("artifacts/entry/", "index", Ordered, "the entry {index} of the artifact log"),
+    row("artifacts/head", "", Ordered, "the artifact log's head").registered(),
+    row("artifacts/key", "", Sealed, "the keys that sign the artifact log"),
+    row("artifacts/tile/", "level/index", Ordered, "tile {index} of level {level} of the artifact log"),
     row("audit/alarm", "", Sealed, "the alarm of the audit log").is("audit/alarm", "a sample"),
     row("audit/checkpoint/", "sequence", Ordered, "the signature over the audit events up to {sequence}, of an earlier version")
         .is("audit/checkpoint/00000000000000000001", r#"{"sequence":1,"chain":"","at_ms":0,"key_id":"","signature":""}"#),

@@ -82,6 +82,11 @@ impl Stamps {
         seen.is_complete && seen.newest(self.hasher.hash_one(record_key)).is_none()
     }
 
+    /// Whether a stamp of this record was seen, so that the record exists or was deleted.
+    pub(crate) fn is_known(&self, record_key: &str) -> bool {
+        self.seen().newest(self.hasher.hash_one(record_key)).is_some()
+    }
+
     /// Whether a newer stamp of this record was seen.
     pub(crate) fn is_older(&self, record_key: &str, stamp: u64) -> bool {
         self.seen().newest(self.hasher.hash_one(record_key)).is_some_and(|newest| stamp < newest)

@@ -8,6 +8,28 @@ static REQUEST_ID_TYPE_PATTERN: Pattern =
     Pattern::new(r#"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"#);
 static SIGNING_ALGORITHM_TYPE_PATTERN: Pattern = Pattern::new(r#"[A-Z0-9_]+"#);
 
+/// `AddLogEntriesRequest`
+pub static ADD_LOG_ENTRIES_REQUEST: Shape =
+    Shape::structure("AddLogEntriesRequest", &[Member::required("Entries", &NEW_LOG_ENTRY_LIST)]);
+
+/// `AddLogEntriesResponse`
+pub static ADD_LOG_ENTRIES_RESPONSE: Shape = Shape::structure(
+    "AddLogEntriesResponse",
+    &[
+        Member::required("Entries", &ADDED_LOG_ENTRY_LIST),
+        Member::required("IsCosigned", &BOOLEAN_TYPE),
+    ],
+);
+
+/// `AddedLogEntry`
+pub static ADDED_LOG_ENTRY: Shape = Shape::structure(
+    "AddedLogEntry",
+    &[Member::required("Index", &LOG_INDEX_TYPE), Member::required("Proof", &LOG_TEXT_TYPE)],
+);
+
+/// `AddedLogEntryList`
+pub static ADDED_LOG_ENTRY_LIST: Shape = Shape::list(&ADDED_LOG_ENTRY);
+
 /// `ApproveSigningRequest`
 pub static APPROVE_SIGNING_REQUEST: Shape = Shape::structure(
     "ApproveSigningRequest",
@@ -38,6 +60,9 @@ pub static ARN_TYPE: Shape = Shape::string().min(20).max(2048);
 
 /// `BlobOfDigest`
 pub static BLOB_OF_DIGEST: Shape = Shape::blob().min(20).max(64);
+
+/// `BlobOfLogMessage`
+pub static BLOB_OF_LOG_MESSAGE: Shape = Shape::blob().min(1).max(131072);
 
 /// `BlobOfMessage`
 pub static BLOB_OF_MESSAGE: Shape = Shape::blob().min(1).max(4096);
@@ -98,6 +123,44 @@ pub static DIGEST_ALGORITHM_TYPE: Shape = Shape::string().one_of(&[
 /// `FileNameType`
 pub static FILE_NAME_TYPE: Shape = Shape::string().min(1).max(512);
 
+/// `GetLogCheckpointRequest`
+pub static GET_LOG_CHECKPOINT_REQUEST: Shape = Shape::structure("GetLogCheckpointRequest", &[]);
+
+/// `GetLogCheckpointResponse`
+pub static GET_LOG_CHECKPOINT_RESPONSE: Shape = Shape::structure(
+    "GetLogCheckpointResponse",
+    &[
+        Member::required("Checkpoint", &LOG_TEXT_TYPE),
+        Member::required("VerifierKeys", &LOG_TEXT_LIST),
+        Member::required("Policy", &LOG_TEXT_TYPE),
+    ],
+);
+
+/// `GetLogEntriesRequest`
+pub static GET_LOG_ENTRIES_REQUEST: Shape = Shape::structure(
+    "GetLogEntriesRequest",
+    &[
+        Member::optional("StartIndex", &LOG_INDEX_TYPE),
+        Member::optional("MaxResults", &LOG_ENTRIES_LIMIT_TYPE),
+    ],
+);
+
+/// `GetLogEntriesResponse`
+pub static GET_LOG_ENTRIES_RESPONSE: Shape = Shape::structure(
+    "GetLogEntriesResponse",
+    &[Member::required("Entries", &LOG_TEXT_LIST), Member::required("LogSize", &LOG_INDEX_TYPE)],
+);
+
+/// `GetLogProofRequest`
+pub static GET_LOG_PROOF_REQUEST: Shape =
+    Shape::structure("GetLogProofRequest", &[Member::required("Index", &LOG_INDEX_TYPE)]);
+
+/// `GetLogProofResponse`
+pub static GET_LOG_PROOF_RESPONSE: Shape = Shape::structure(
+    "GetLogProofResponse",
+    &[Member::required("Proof", &LOG_TEXT_TYPE), Member::required("IsCosigned", &BOOLEAN_TYPE)],
+);
+
 /// `GetSigningApprovalRuleRequest`
 pub static GET_SIGNING_APPROVAL_RULE_REQUEST: Shape =
     Shape::structure("GetSigningApprovalRuleRequest", &[Member::required("KeyId", &KEY_ID_TYPE)]);
@@ -125,6 +188,45 @@ pub static HEX_DIGEST_TYPE: Shape =
 /// `KeyIdType`
 pub static KEY_ID_TYPE: Shape = Shape::string().min(1).max(2048);
 
+/// `KeySignature`
+pub static KEY_SIGNATURE: Shape = Shape::structure(
+    "KeySignature",
+    &[
+        Member::required("EventIndex", &LOG_INDEX_TYPE),
+        Member::required("EventId", &LOG_TEXT_TYPE),
+        Member::required("EventTime", &DATE_TYPE),
+        Member::optional("SignatureSha256", &HEX_DIGEST_TYPE),
+        Member::optional("SigningAlgorithm", &LOG_TEXT_TYPE),
+        Member::required("PrincipalArn", &LOG_TEXT_TYPE),
+        Member::required("SourceIpAddress", &LOG_TEXT_TYPE),
+    ],
+);
+
+/// `KeySignatureList`
+pub static KEY_SIGNATURE_LIST: Shape = Shape::list(&KEY_SIGNATURE);
+
+/// `ListKeySignaturesRequest`
+pub static LIST_KEY_SIGNATURES_REQUEST: Shape = Shape::structure(
+    "ListKeySignaturesRequest",
+    &[
+        Member::required("KeyId", &KEY_ID_TYPE),
+        Member::optional("StartIndex", &LOG_INDEX_TYPE),
+        Member::optional("MaxResults", &SIGNATURES_LIMIT_TYPE),
+    ],
+);
+
+/// `ListKeySignaturesResponse`
+pub static LIST_KEY_SIGNATURES_RESPONSE: Shape = Shape::structure(
+    "ListKeySignaturesResponse",
+    &[
+        Member::required("KeyId", &KEY_ID_TYPE),
+        Member::required("Signatures", &KEY_SIGNATURE_LIST),
+        Member::required("FirstIndex", &LOG_INDEX_TYPE),
+        Member::required("NextIndex", &LOG_INDEX_TYPE),
+        Member::required("EndIndex", &LOG_INDEX_TYPE),
+    ],
+);
+
 /// `ListSigningRequestsRequest`
 pub static LIST_SIGNING_REQUESTS_REQUEST: Shape = Shape::structure(
     "ListSigningRequestsRequest",
@@ -143,11 +245,41 @@ pub static LIST_SIGNING_REQUESTS_RESPONSE: Shape = Shape::structure(
     ],
 );
 
+/// `LogEntriesLimitType`
+pub static LOG_ENTRIES_LIMIT_TYPE: Shape = Shape::integer().min(1).max(256);
+
+/// `LogFileNameType`
+pub static LOG_FILE_NAME_TYPE: Shape = Shape::string().min(1).max(255);
+
+/// `LogIndexType`
+pub static LOG_INDEX_TYPE: Shape = Shape::integer().min(0);
+
+/// `LogMessageList`
+pub static LOG_MESSAGE_LIST: Shape = Shape::list(&BLOB_OF_LOG_MESSAGE).min(1).max(2);
+
+/// `LogTextList`
+pub static LOG_TEXT_LIST: Shape = Shape::list(&LOG_TEXT_TYPE);
+
+/// `LogTextType`
+pub static LOG_TEXT_TYPE: Shape = Shape::string().min(1);
+
 /// `MarkerType`
 pub static MARKER_TYPE: Shape = Shape::string().min(1).max(1024);
 
 /// `MaxResultsType`
 pub static MAX_RESULTS_TYPE: Shape = Shape::integer().min(1).max(100);
+
+/// `NewLogEntry`
+pub static NEW_LOG_ENTRY: Shape = Shape::structure(
+    "NewLogEntry",
+    &[
+        Member::required("Messages", &LOG_MESSAGE_LIST),
+        Member::optional("FileName", &LOG_FILE_NAME_TYPE),
+    ],
+);
+
+/// `NewLogEntryList`
+pub static NEW_LOG_ENTRY_LIST: Shape = Shape::list(&NEW_LOG_ENTRY).min(1).max(16);
 
 /// `PutSigningApprovalRuleRequest`
 pub static PUT_SIGNING_APPROVAL_RULE_REQUEST: Shape = Shape::structure(
@@ -202,6 +334,9 @@ pub static REQUEST_SIGNING_APPROVAL_RESPONSE: Shape = Shape::structure(
 
 /// `RuleChangeStatus`
 pub static RULE_CHANGE_STATUS: Shape = Shape::string().one_of(&["APPLIED", "PENDING_APPROVAL"]);
+
+/// `SignaturesLimitType`
+pub static SIGNATURES_LIMIT_TYPE: Shape = Shape::integer().min(1).max(1000);
 
 /// `SigningAlgorithmType`
 pub static SIGNING_ALGORITHM_TYPE: Shape =

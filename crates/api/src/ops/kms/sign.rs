@@ -2,6 +2,7 @@
 //!
 //! <https://docs.aws.amazon.com/kms/latest/APIReference/API_Sign.html>
 
+use outlast_crypto::digests::sha256;
 use outlast_domain::identity::action;
 use outlast_domain::kms;
 
@@ -23,6 +24,8 @@ impl Run for Sign {
         let signed =
             kms::sign_approved(&mut call.work, call.ring, &key, algorithm, message, &allowed)?;
         dry_run(input.dry_run)?;
+        // By this the owner of a key finds each signature of it; it tells nothing about what was signed.
+        call.notes.additional("signatureSha256", hex::encode(sha256(&signed.signature)));
         if let Some(request) = signed.request {
             // CloudTrail has no member for approvals.
             call.notes.additional("signingRequestId", request);
