@@ -62,6 +62,7 @@ const LONGEST: &[&str] = &[
     "outlast agent",
     "outlast credentials",
     "outlast witness",
+    "outlast artifact_log",
     "outlast-net hostile",
     "outlast-net fetch",
     "outlast-api private_ca",

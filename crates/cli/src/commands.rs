@@ -11,6 +11,7 @@ pub(crate) mod init;
 pub(crate) mod inspect;
 pub(crate) mod lab;
 pub(crate) mod ledger;
+pub(crate) mod log;
 pub(crate) mod man;
 pub(crate) mod policy;
 pub(crate) mod principal;

@@ -5,6 +5,7 @@
 mod acme;
 mod agent;
 mod anywhere;
+mod artifact_log;
 mod artifact_log_options;
 mod audit_options;
 mod audit_retention;
@@ -118,6 +119,8 @@ enum Command {
     Quickstart(commands::quickstart::Arguments),
     /// Verify, prove, show and export the audit log.
     Audit(commands::audit::Arguments),
+    /// Read the artifact log, the log of signatures, and watch the signatures of a key.
+    Log(commands::log::Arguments),
     /// Show, compare and explain security policies, and what a client would get.
     Policy(commands::policy::Arguments),
     /// Report how clients connect, which lag behind, and which another policy would break.
@@ -222,6 +225,7 @@ fn main() -> ExitCode {
         Command::Store(arguments) => commands::store::run(&arguments, output),
         Command::Quickstart(arguments) => commands::quickstart::run(&arguments, output),
         Command::Audit(arguments) => commands::audit::run(&arguments, output),
+        Command::Log(arguments) => commands::log::run(&arguments, output),
         Command::Policy(arguments) => commands::policy::run(&arguments, output),
         Command::Ledger(arguments) => commands::ledger::run(&arguments, output),
         Command::Lab(arguments) => commands::lab::run(&[], &arguments, output),

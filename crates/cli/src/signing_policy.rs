@@ -1,5 +1,6 @@
 //! Signing policies of `outlast verify`: read from files, with the roots that they name.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use outlast_negotiate::names::nearest;
@@ -8,13 +9,16 @@ use outlast_pki::signing_policy::file::{self, FileError, MAX_LEN};
 use outlast_pki::signing_policy::names::FileName;
 use outlast_pki::signing_policy::rule::{Policy, Rule};
 use outlast_pki::trusted_time::Authority;
+use outlast_tlog::policy::Policy as LogPolicy;
 
 use crate::failure::{Failure, REFUSED, USAGE};
-use crate::{files, shell, trust};
+use crate::{artifact_log, files, shell, trust};
 
 /// A policy with its roots, and how users name it.
 pub(crate) struct Loaded {
     pub(crate) policy: Policy,
+    /// The logs and witnesses that rules ask for, by the name of their file.
+    logs: BTreeMap<String, LogPolicy>,
     argument: String,
 }
 
@@ -29,7 +33,7 @@ pub(crate) fn load(argument: &str) -> Result<Loaded, Failure> {
                 .hint(format!("{}there are: {}", meant.unwrap_or_default(), names.join(", ")))
                 .code(USAGE)
         })?;
-        return Ok(Loaded { policy, argument: argument.to_owned() });
+        return Ok(Loaded { policy, logs: BTreeMap::new(), argument: argument.to_owned() });
     }
     let path = Path::new(argument);
     let bytes = files::read(path, MAX_LEN)?;
@@ -37,6 +41,7 @@ pub(crate) fn load(argument: &str) -> Result<Loaded, Failure> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let mut policy = file::parse(&name, &text).map_err(|error| explain(path, &error))?;
     let folder = path.parent().unwrap_or(Path::new(""));
+    let mut logs = BTreeMap::new();
     for rule in &mut policy.rules {
         for root in &rule.trust {
             let found = trust::authorities(&folder.join(root)).map_err(|failure| {
@@ -49,8 +54,14 @@ pub(crate) fn load(argument: &str) -> Result<Loaded, Failure> {
                 .map_err(|failure| failure.prefixed(&format!("{argument}: [timestamp]")))?;
             rule.timestamps.authorities.push(Authority::Roots(found));
         }
+        if let Some(name) = &rule.log {
+            let log = artifact_log::read_policy(&folder.join(name)).map_err(|failure| {
+                failure.prefixed(&format!("{argument}: rule \"{}\"", rule.name))
+            })?;
+            logs.insert(name.clone(), log);
+        }
     }
-    Ok(Loaded { policy, argument: argument.to_owned() })
+    Ok(Loaded { policy, logs, argument: argument.to_owned() })
 }
 
 fn explain(path: &Path, error: &FileError) -> Failure {
@@ -92,6 +103,11 @@ impl Loaded {
             refused(&format!("no rule of {} is for this file", self.policy.name))
                 .hint(self.advice())
         })
+    }
+
+    /// The log and the witnesses that a rule asks for.
+    pub(crate) fn log_of(&self, rule: &Rule) -> Option<&LogPolicy> {
+        self.logs.get(rule.log.as_ref()?)
     }
 
     /// What to do about a refusal.

@@ -21,6 +21,7 @@ const PAGES: &[&str] = &[
     "docs/guide/signing-start.md",
     "docs/guide/approvals.md",
     "docs/guide/operations.md",
+    "docs/guide/log.md",
 ];
 
 /// What an example prints when its last step succeeds.

@@ -22,6 +22,7 @@ mod agent;
 mod agent_roles;
 mod agent_service;
 mod approvals;
+mod artifact_log;
 mod audit;
 mod aws_agent;
 mod backup;

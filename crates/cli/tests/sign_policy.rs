@@ -267,7 +267,7 @@ pub fn conforms_to_schema(value: &Value) {
 }
 
 /// Checks a value by the keywords of JSON Schema that the schemas use; any other keyword is a fault.
-fn conforms(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
+pub fn conforms(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
     for (keyword, wanted) in schema.as_object().unwrap() {
         match keyword.as_str() {
             "$schema" | "$defs" | "title" | "description" => {}
@@ -281,6 +281,7 @@ fn conforms(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<(),
                 let name = match value {
                     Value::Null => "null",
                     Value::Bool(_) => "boolean",
+                    Value::Number(number) if number.is_u64() => "integer",
                     Value::Number(_) => "number",
                     Value::String(_) => "string",
                     Value::Array(_) => "array",

@@ -11,6 +11,7 @@ mod timestamp;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use clap::ValueHint;
 use indicatif::ProgressBar;
@@ -21,17 +22,18 @@ use outlast_pki::pattern::Pattern;
 use outlast_pki::pem;
 use serde_json::json;
 
+use crate::artifact_log::{self, Waiting};
 use crate::digest;
 use crate::endpoint::Endpoint;
 use crate::evidence::{Check, Evidence};
 use crate::failure::{Failure, PARTIAL, USAGE};
-use crate::files;
 use crate::output::{self, Output};
 use crate::profile::Connection;
 use crate::signing::Signers;
 use crate::signing::check::before_signing;
 use crate::signing::jobs::{Job, Wanted};
 use crate::timestamping::{self, Client, Taken};
+use crate::{files, shell};
 
 /// Files that are signed at the same time; each takes a few MiB and one connection.
 const MAX_PARALLEL: usize = 4;
@@ -83,6 +85,16 @@ pub(crate) struct Arguments {
     /// algorithm that they do not know.
     #[arg(long)]
     classical_copy: bool,
+    /// Enter each signature in the service's artifact log, and write the proof to FILE.tlog-proof. The log gets digests,
+    /// nothing of the file.
+    #[arg(long)]
+    log: bool,
+    /// Enter the file's name, too; who can read the log can read it.
+    #[arg(long, requires = "log")]
+    log_name: bool,
+    /// Seconds to wait for the log's witnesses, if it has some, so that the proofs have their cosignatures.
+    #[arg(long, requires = "log", value_name = "SECONDS", default_value_t = 60)]
+    log_wait: u64,
     /// Put the CRLs and OCSP responses into the signature, so that it can be verified later without the CA.
     #[arg(long)]
     embed_revocation: bool,
@@ -169,6 +181,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         signature: arguments.signature.as_deref(),
         output_dir: arguments.output_dir.as_deref(),
         classical_copy: arguments.classical_copy,
+        log: arguments.log,
         force: arguments.force,
     }
     .jobs()?;
@@ -222,7 +235,11 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             }
         }
         let makers = Arc::new(Makers { all: signers, classical, stamper });
-        sign_all(arguments, &jobs, makers, endpoint, early, &progress).await
+        let waiting = Arc::new(Waiting::default());
+        let outcomes =
+            sign_all(arguments, &jobs, makers, endpoint, early, &waiting, &progress).await?;
+        cosigned(arguments, waiting).await;
+        Ok::<_, Failure>(outcomes)
     });
     progress.finish_and_clear();
     // A digest that is no longer needed must not keep the program waiting.
@@ -237,6 +254,30 @@ fn certificates(path: &Path) -> Result<Vec<Vec<u8>>, Failure> {
         Failure::file(path, &error)
             .hint("--certificate takes the signer's certificate, first, and the CAs above it")
     })
+}
+
+/// Waits for the cosignatures of proofs. Without them the proofs are there, and can be replaced later.
+async fn cosigned(arguments: &Arguments, waiting: Arc<Waiting>) {
+    let Some(waiting) = Arc::into_inner(waiting) else { return };
+    let complete = async {
+        let mut endpoint = Endpoint::new(arguments.connection.settings()?, &Policy::default())?;
+        waiting.complete(&mut endpoint, Duration::from_secs(arguments.log_wait)).await
+    };
+    match complete.await {
+        Ok(left) => {
+            for path in left {
+                output::warning(&format!(
+                    "{}: too few witnesses have cosigned the log yet; get a proof with their signatures later: outlast log \
+                     proof {}",
+                    path.display(),
+                    shell::quoted(&path)
+                ));
+            }
+        }
+        Err(failure) => {
+            output::warning(&format!("the proofs have no cosignatures: {}", failure.message()));
+        }
+    }
 }
 
 /// Whether a file could be signed.
@@ -287,6 +328,7 @@ async fn sign_all(
     makers: Arc<Makers>,
     first: Endpoint,
     early: Option<EarlyDigest>,
+    waiting: &Arc<Waiting>,
     progress: &ProgressBar,
 ) -> Result<Vec<Outcome>, Failure> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -305,6 +347,7 @@ async fn sign_all(
     for mut endpoint in endpoints {
         let (jobs, next, makers, rows) = (jobs.clone(), next.clone(), makers.clone(), rows.clone());
         let (early, progress) = (early.clone(), progress.clone());
+        let (waiting, with_name) = (waiting.clone(), arguments.log_name);
         tasks.push(tokio::spawn(async move {
             let mut done = Vec::new();
             loop {
@@ -323,13 +366,30 @@ async fn sign_all(
                         }
                         None => digests_of(job, &rows, &progress)?,
                     };
-                    // Both signatures and all timestamps are made before anything is written.
+                    // Both signatures and all timestamps are made, and are in the log, before anything is written.
                     let signature = makers.all.sign_digests(&mut endpoint, &rows, &digests).await?;
                     let (signature, mut taken) = makers.stamped(signature).await?;
+                    let mut copy = None;
                     if let (Some(classical), Some(path)) = (&makers.classical, &job.classical) {
-                        let copy = classical.sign_digests(&mut endpoint, &rows, &digests).await?;
-                        let (copy, of_copy) = makers.stamped(copy).await?;
+                        let made = classical.sign_digests(&mut endpoint, &rows, &digests).await?;
+                        let (made, of_copy) = makers.stamped(made).await?;
                         taken.extend(of_copy);
+                        copy = Some((path, made));
+                    }
+                    if let Some(proof) = &job.proof {
+                        let copy = copy.as_ref().map(|(_, copy)| copy);
+                        let made = std::iter::once(&signature).chain(copy).map(Vec::as_slice);
+                        let made: Vec<_> = made.collect();
+                        let name = with_name.then(|| file_name(job)).flatten();
+                        let entered = artifact_log::enter(&mut endpoint, &made, name).await;
+                        let entered = entered
+                            .map_err(|failure| failure.prefixed("the signature is not written"))?;
+                        write(proof, entered.proof.as_bytes(), force)?;
+                        if !entered.is_cosigned {
+                            waiting.add(proof, entered.index);
+                        }
+                    }
+                    if let Some((path, copy)) = copy {
                         write(path, &copy, force)?;
                     }
                     if job.is_stdout() {
@@ -350,6 +410,12 @@ async fn sign_all(
     }
     outcomes.sort_by_key(|(index, _)| *index);
     Ok(outcomes.into_iter().map(|(_, outcome)| outcome).collect())
+}
+
+/// Name of a job's file; standard input has none.
+fn file_name(job: &Job) -> Option<String> {
+    let name = job.file.file_name().filter(|_| !job.is_stdin())?;
+    Some(name.to_string_lossy().into_owned())
 }
 
 fn digests_of(
@@ -384,7 +450,7 @@ fn report(
     let mut text = String::new();
     let mut list = Vec::new();
     let mut failures = Vec::new();
-    for (Job { file, target, classical }, outcome) in jobs.iter().zip(outcomes) {
+    for (Job { file, target, classical, proof }, outcome) in jobs.iter().zip(outcomes) {
         match outcome {
             Ok(taken) => {
                 text.push_str(&format!("{word} {}: {}\n", file.display(), target.display()));
@@ -401,6 +467,9 @@ fn report(
                 }
                 if !taken.is_empty() {
                     value["timestamps"] = taken.iter().map(Taken::json).collect();
+                }
+                if let Some(path) = proof {
+                    value["log_proof"] = json!(path);
                 }
                 list.push(value);
             }

@@ -1,5 +1,6 @@
 //! `outlast verify`: verifies detached signatures without any service.
 
+mod logged;
 mod ruling;
 mod words;
 
@@ -13,6 +14,7 @@ use outlast_pki::cms::verify::{Time, TimeSource};
 use outlast_pki::signing_policy::words::explain;
 use serde_json::{Map, Value, json};
 
+use self::logged::Logs;
 use self::ruling::Ruling;
 use self::words::{describe, warn_of, worst};
 use crate::evidence::{Check, Evidence};
@@ -76,6 +78,13 @@ pub(crate) struct Arguments {
     #[arg(long, default_value = "signing-time", value_parser = At::parse,
           value_hint = ValueHint::Other)]
     at: At,
+    /// Log that must have the signature, and the witnesses that must have cosigned it: a file (C2SP tlog-policy), as
+    /// outlast log policy prints it. With --policy in addition to what a rule asks for.
+    #[arg(long, value_name = "FILE")]
+    log_policy: Option<PathBuf>,
+    /// Proof that the log has the signature, for a single file [default: FILE.tlog-proof].
+    #[arg(long, value_name = "FILE", conflicts_with = "recursive")]
+    log_proof: Option<PathBuf>,
     /// Whether revoked certificates are refused, by the CRLs and OCSP responses in the signature and by those that
     /// the next options give; the stricter of this and a rule counts [default: if-available].
     #[arg(long, value_enum)]
@@ -112,6 +121,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     if let Some(loaded) = &policy {
         loaded.check_roots(arguments.trust.is_some())?;
     }
+    let logs = Logs::choose(arguments)?;
     let now = system_clock().div_euclid(1000);
     let mut evidence = Evidence::default();
     evidence.read(arguments.crl.iter().chain(&arguments.ocsp))?;
@@ -139,7 +149,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     };
     let count = paths.len();
     let as_of = arguments.as_of.unwrap_or(now);
-    let mut run = Run { arguments, policy, as_of, verifier, progress: output::byte_bar(0) };
+    let mut run = Run { arguments, policy, logs, as_of, verifier, progress: output::byte_bar(0) };
     let mut list = Vec::new();
     let mut text = String::new();
     let mut failures = Vec::new();
@@ -208,6 +218,7 @@ struct Entry {
 struct Run<'a> {
     arguments: &'a Arguments,
     policy: Option<Loaded>,
+    logs: Logs,
     /// Seconds since 1970.
     as_of: i64,
     verifier: Verifier,
@@ -236,7 +247,8 @@ impl Run<'_> {
             let ruling = Ruling { path, loaded, rule, verdict, verifier: &self.verifier };
             entry.members.extend(ruling.members());
             entry.text = ruling.text(verb)? + &record;
-            return Ok(());
+            let asked = loaded.log_of(rule);
+            return self.logs.require(asked, path, &bytes, entry);
         }
         let bytes = read_signature(path, &signature, named.is_some())?;
         entry.members.insert("signers".into(), json!(claimed_json(&bytes)));
@@ -260,7 +272,7 @@ impl Run<'_> {
             .collect();
         entry.members.insert("revocation".into(), json!(worst(&signers)));
         entry.members.insert("signers".into(), json!(signers_json));
-        Ok(())
+        self.logs.require(None, path, &bytes, entry)
     }
 
     /// The evidence record of a signature: the one that is named, or the one beside it, if it is there.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use outlast_pki::pattern::Pattern;
 
 use super::signature_path;
+use crate::artifact_log::proof_path;
 use crate::failure::{Failure, USAGE};
 use crate::files;
 
@@ -24,6 +25,8 @@ pub(crate) struct Job {
     pub(crate) target: PathBuf,
     /// The signature by the classical keys alone.
     pub(crate) classical: Option<PathBuf>,
+    /// The proof that the log has the signatures.
+    pub(crate) proof: Option<PathBuf>,
 }
 
 impl Job {
@@ -46,13 +49,15 @@ pub(crate) struct Wanted<'a> {
     pub(crate) signature: Option<&'a Path>,
     pub(crate) output_dir: Option<&'a Path>,
     pub(crate) classical_copy: bool,
+    pub(crate) log: bool,
     pub(crate) force: bool,
 }
 
 impl Wanted<'_> {
     fn job(&self, file: PathBuf, target: PathBuf) -> Job {
         let classical = self.classical_copy.then(|| classical_path(&target));
-        Job { file, target, classical }
+        let proof = self.log.then(|| proof_path(&unsigned(&target)));
+        Job { file, target, classical, proof }
     }
 
     /// All signatures to make. Refuses what would overwrite something: all of it is checked before anything is
@@ -96,10 +101,15 @@ impl Wanted<'_> {
             return Err(usage("a classical copy needs a file beside the signature")
                 .hint("write the signature to a file: --signature FILE"));
         }
+        if self.log && jobs.iter().any(Job::is_stdout) {
+            return Err(usage("a proof needs a file beside the signature")
+                .hint("write the signature to a file: --signature FILE"));
+        }
         distinct(&jobs)?;
         if !self.force {
             let written = jobs.iter().filter(|job| !job.is_stdout()).map(|job| &job.target);
-            for target in written.chain(jobs.iter().filter_map(|job| job.classical.as_ref())) {
+            let beside = jobs.iter().flat_map(|job| [&job.classical, &job.proof]).flatten();
+            for target in written.chain(beside) {
                 if files::exists(target)? {
                     return Err(files::exists_already(target).prefixed("nothing is signed"));
                 }
@@ -111,11 +121,15 @@ impl Wanted<'_> {
 
 /// Path of the classical signature next to `FILE.p7s`: `FILE.classical.p7s`.
 fn classical_path(target: &Path) -> PathBuf {
-    let is_p7s = target.extension().is_some_and(|kind| kind == "p7s");
-    let base = if is_p7s { target.with_extension("") } else { target.to_path_buf() };
-    let mut name = base.into_os_string();
+    let mut name = unsigned(target).into_os_string();
     name.push(".classical.p7s");
     PathBuf::from(name)
+}
+
+/// The path of a signature without `.p7s`.
+fn unsigned(target: &Path) -> PathBuf {
+    let is_p7s = target.extension().is_some_and(|kind| kind == "p7s");
+    if is_p7s { target.with_extension("") } else { target.to_path_buf() }
 }
 
 fn beside(file: &Path, folder: Option<&Path>) -> PathBuf {
@@ -151,12 +165,13 @@ fn distinct(jobs: &[Job]) -> Result<(), Failure> {
 pub(crate) fn found(folder: &Path, include: &[Pattern]) -> Result<Vec<PathBuf>, Failure> {
     let wanted = |path: &Path, below: &str| {
         let matches = || include.iter().any(|pattern| pattern.matches(below));
-        !is_kind(path, "p7s") && !is_kind(path, "ers") && (include.is_empty() || matches())
+        let made = ["p7s", "ers", "tlog-proof"];
+        !made.iter().any(|kind| is_kind(path, kind)) && (include.is_empty() || matches())
     };
     walk(
         folder,
         wanted,
-        "signatures (.p7s) and evidence (.ers) are left out, and what --include does not match",
+        "signatures (.p7s), evidence (.ers) and proofs (.tlog-proof) are left out, and what --include does not match",
     )
 }
 
