@@ -70,7 +70,7 @@ static KINDS: &[Row] = &[
     },
     Row { kind: Kind::LegacyEncryptedKey, name: "encrypted private key", labels: &[] },
     Row { kind: Kind::OcspResponse, name: "OCSP response", labels: &["OCSP RESPONSE"] },
-    Row { kind: Kind::Cms, name: "CMS message", labels: &["CMS", "PKCS7"] },
+    Row { kind: Kind::Cms, name: "CMS message", labels: &["CMS", "PKCS7", "SIGNED MESSAGE"] },
 ];
 
 impl Kind {

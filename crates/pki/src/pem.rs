@@ -28,6 +28,11 @@ pub fn cms(der: &[u8]) -> String {
     encode("CMS", der)
 }
 
+/// A CMS message as PEM text with the label that `gpgsm` writes and git knows X.509 signatures by.
+pub fn signed_message(der: &[u8]) -> String {
+    encode("SIGNED MESSAGE", der)
+}
+
 /// Several certificates, one after the other.
 pub fn chain<'a>(certificates: impl IntoIterator<Item = &'a [u8]>) -> String {
     certificates.into_iter().map(certificate).collect()
@@ -92,7 +97,7 @@ pub fn read_certificate_request(bytes: &[u8]) -> Result<Vec<u8>, PkiError> {
     )
 }
 
-/// The CMS message in PEM text (labels CMS and PKCS7) or BER.
+/// The CMS message in PEM text (labels CMS, PKCS7 and SIGNED MESSAGE) or BER.
 pub(crate) fn read_cms(bytes: &[u8]) -> Result<Vec<u8>, PkiError> {
     if bytes.first() == Some(&0x30) {
         return Ok(bytes.to_vec());
@@ -107,7 +112,7 @@ pub(crate) fn read_cms(bytes: &[u8]) -> Result<Vec<u8>, PkiError> {
     }
     let (label, der) = der::pem::decode_vec(bytes).map_err(|error| malformed(error.to_string()))?;
     match label {
-        "CMS" | "PKCS7" => Ok(der),
+        "CMS" | "PKCS7" | "SIGNED MESSAGE" => Ok(der),
         other => Err(malformed(format!("the PEM label is {other}"))),
     }
 }

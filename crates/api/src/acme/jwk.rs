@@ -10,6 +10,7 @@ use der::{Encode, Sequence};
 use outlast_crypto::digests;
 use outlast_crypto::signatures::{self, Message, SignatureAlgorithm};
 use outlast_domain::acme::{AccountKey, AcmeError, Kind};
+use outlast_pki::jws::ecdsa_der;
 use outlast_pki::public_key;
 use serde_json::{Map, Value};
 use spki::{AlgorithmIdentifierRef, SubjectPublicKeyInfoRef};
@@ -308,21 +309,6 @@ fn rsa_spki(row: &KeyRow, jwk: &Map<String, Value>) -> Option<Vec<u8>> {
         exponent: UintRef::new(&exponent).ok()?,
     };
     info(row.oid, Some(AnyRef::NULL), &key.to_der().ok()?)
-}
-
-/// RFC 3279, section 2.2.3: `ECDSA-Sig-Value`. In a JWS both numbers stand side by side (RFC 7518, section 3.4).
-#[derive(Sequence)]
-struct EcdsaSignature<'a> {
-    r: UintRef<'a>,
-    s: UintRef<'a>,
-}
-
-fn ecdsa_der(signature: &[u8], len: usize) -> Option<Vec<u8>> {
-    if signature.len() != 2 * len {
-        return None;
-    }
-    let (r, s) = signature.split_at(len);
-    EcdsaSignature { r: UintRef::new(r).ok()?, s: UintRef::new(s).ok()? }.to_der().ok()
 }
 
 #[cfg(test)]

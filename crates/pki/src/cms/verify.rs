@@ -257,6 +257,18 @@ impl SignedMessage {
         }
     }
 
+    /// The certificates that come with signatures in another format, such as DSSE: a message without signers, which
+    /// serves [`SignedMessage::trust`].
+    pub fn of_certificates(certificates: Vec<Vec<u8>>) -> Self {
+        Self {
+            signers: Vec::new(),
+            certificates,
+            embedded: Embedded::read(None),
+            content: None,
+            content_type: super::ID_DATA,
+        }
+    }
+
     fn parse_der(bytes: &[u8]) -> Result<Self, VerifyError> {
         let not_cms = |error: der::Error| VerifyError::NotCms(error.to_string());
         let outer = ContentInfo::from_der(bytes).map_err(not_cms)?;

@@ -15,7 +15,7 @@
 //! "After 2030" begins on 2031-01-01, "by 2030" has ended on 2030-01-01.
 
 use super::algorithms::AnyOf;
-use super::rule::{Need, Phase, Policy, Rule, Timestamps, Validity};
+use super::rule::{Need, Phase, Policy, Rule, Scope, Timestamps, Validity};
 use crate::pattern::Pattern;
 use crate::templates::CODE_SIGNING;
 
@@ -128,6 +128,7 @@ pub fn find(name: &str) -> Option<Policy> {
     let rule = Rule {
         name: row.name.to_owned(),
         files: vec![Pattern::parse("**").ok()?],
+        scope: Scope::Everything,
         trust: Vec::new(),
         roots: Vec::new(),
         certificates: Vec::new(),

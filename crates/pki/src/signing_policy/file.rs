@@ -5,7 +5,8 @@ use toml::{Table, Value};
 
 use super::algorithms::{AnyOf, vocabulary};
 use super::names::{NamePattern, SubjectPattern};
-use super::rule::{NEEDS, Phase, Policy, Rule, Timestamps, VALIDITIES, Validity};
+use super::rule::{NEEDS, Phase, Policy, Rule, Scope, Timestamps, VALIDITIES, Validity};
+use crate::in_toto::{self, Attested};
 use crate::pattern::Pattern;
 use crate::templates::CODE_SIGNING;
 use crate::time::from_rfc3339;
@@ -48,6 +49,10 @@ const RULE_KEYS: &[&str] = &[
     "log",
     "not_before",
     "until",
+    "predicate_type",
+    "builder",
+    "source",
+    "build_type",
 ];
 
 const REVOCATIONS: &[(&str, Revocation)] = &[
@@ -196,6 +201,7 @@ fn rule(index: usize, table: &Table) -> Result<Rule, FileError> {
     }
     let rule = Rule {
         files,
+        scope: reader.scope()?,
         trust: reader.texts("trust")?,
         roots: Vec::new(),
         certificates: reader.parsed("certificates", sha256)?,
@@ -282,6 +288,29 @@ impl Reader<'_> {
                 Err(FileError::unknown(message, text, words))
             }
         }
+    }
+
+    /// A rule with `predicate_type` is for attestations, every other one for signatures.
+    fn scope(&self) -> Result<Scope, FileError> {
+        let known = |text: &str| in_toto::predicate_type(text).map(|_| text.to_owned());
+        let predicate_types = self.parsed("predicate_type", known)?;
+        let only = ["builder", "source", "build_type"];
+        if predicate_types.is_empty() {
+            return match only.into_iter().find(|key| self.table.contains_key(*key)) {
+                None => Ok(Scope::Signatures),
+                Some(key) => Err(self
+                    .wrong(key, "only attestations have one")
+                    .hint("a rule is for attestations if it names their type: predicate_type = \"slsa-provenance\"")),
+            };
+        }
+        let [builders, sources, build_types] = only.map(|key| self.parsed(key, Pattern::of_text));
+        let attested = Attested {
+            predicate_types,
+            builders: builders?,
+            sources: sources?,
+            build_types: build_types?,
+        };
+        Ok(Scope::Attestations(attested))
     }
 
     fn purpose(&self) -> Result<ObjectIdentifier, FileError> {
@@ -436,6 +465,8 @@ mod tests {
             (in_rule("timestamp = \"maybe\""), "is not known", Some("maybe")),
             (in_rule("log = true"), "it is the name of a file", None),
             (in_rule("log = \"\""), "it is the name of a file", None),
+            (in_rule("builder = \"https://ci.example\""), "only attestations have one", None),
+            (in_rule("predicate_type = \"slsa\""), "neither slsa-provenance, spdx", None),
             (in_rule("until = 2026-13-01"), "TOML parse error", None),
             (in_rule("until = 2026-12-31T00:00:00"), "neither a date", None),
             (in_rule("until = 5"), "neither a date", None),

@@ -92,11 +92,21 @@ impl Rule {
         file_digests: &[Vec<u8>],
         context: &Context<'_>,
     ) -> Result<Verdict, VerifyError> {
+        let authentic = message.authenticate(file_digests, context.certificates)?;
+        self.judge_authentic(message, authentic, context)
+    }
+
+    /// Judges signers whose signatures are right, of any format; `message` has the certificates that came with them.
+    pub fn judge_authentic(
+        &self,
+        message: &SignedMessage,
+        authentic: Vec<Authentic>,
+        context: &Context<'_>,
+    ) -> Result<Verdict, VerifyError> {
         let authorities = self.authorities(context);
         let suits = |at, chain: &[Certificate]| self.unsuited(at, chain);
         let trust = self.trust(&authorities, &suits, context);
-        let timed: Vec<_> = message
-            .authenticate(file_digests, context.certificates)?
+        let timed: Vec<_> = authentic
             .into_iter()
             .map(|signer| match self.timestamp {
                 Need::Off => Ok(Timed { signer, tokens: Vec::new(), proven: None }),

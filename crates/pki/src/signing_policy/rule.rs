@@ -4,6 +4,7 @@ use const_oid::ObjectIdentifier;
 
 use super::algorithms::AnyOf;
 use super::names::{FileName, NamePattern, SubjectPattern};
+use crate::in_toto::Attested;
 use crate::pattern::Pattern;
 use crate::trusted_time::Authority;
 use crate::validate::Revocation;
@@ -91,6 +92,17 @@ pub struct Phase {
     pub deprecated: Vec<(AnyOf, &'static str)>,
 }
 
+/// What a rule decides about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// Signatures of files, and attestations about them.
+    Everything,
+    /// Signatures of files.
+    Signatures,
+    /// Attestations about files.
+    Attestations(Attested),
+}
+
 /// Who may sign the files of some patterns.
 #[derive(Debug, Clone)]
 pub struct Rule {
@@ -98,6 +110,8 @@ pub struct Rule {
     pub name: String,
     /// Files that it is for.
     pub files: Vec<Pattern>,
+    /// What about them.
+    pub scope: Scope,
     /// Files with trusted roots, as the policy names them; the caller reads them into `roots`.
     pub trust: Vec<String>,
     /// Trusted roots, in DER.
@@ -132,14 +146,29 @@ pub struct Rule {
 }
 
 impl Policy {
-    /// The rule that decides about a file.
+    /// The rule that decides about the signature of a file.
     pub fn rule_for(&self, file: &FileName) -> Option<&Rule> {
-        let matches = |rule: &&Rule| rule.files.iter().any(|files| files.matches(file.as_str()));
-        self.rules.iter().find(matches)
+        let is_of_signatures = |rule: &&Rule| !matches!(rule.scope, Scope::Attestations(_));
+        self.rules.iter().filter(is_of_signatures).find(|rule| rule.is_for(file))
+    }
+
+    /// The rule that decides about an attestation of this predicate type about a file. A rule for signatures does not:
+    /// who may sign a file may not yet say how it was built.
+    pub fn attestation_rule_for(&self, file: &FileName, predicate_type: &str) -> Option<&Rule> {
+        let is_of_attestations = |rule: &&Rule| match &rule.scope {
+            Scope::Everything => true,
+            Scope::Signatures => false,
+            Scope::Attestations(wanted) => wanted.is_for(predicate_type),
+        };
+        self.rules.iter().filter(is_of_attestations).find(|rule| rule.is_for(file))
     }
 }
 
 impl Rule {
+    fn is_for(&self, file: &FileName) -> bool {
+        self.files.iter().any(|files| files.matches(file.as_str()))
+    }
+
     /// Whether it names signers by their certificates or keys.
     pub fn has_pins(&self) -> bool {
         !self.certificates.is_empty() || !self.public_keys.is_empty()

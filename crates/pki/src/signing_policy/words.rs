@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use super::rule::{Need, Phase, Policy, Rule, Timestamps, Validity};
+use super::rule::{Need, Phase, Policy, Rule, Scope, Timestamps, Validity};
 use crate::path::purpose_name;
 use crate::pattern::Pattern;
 use crate::time::rfc3339;
@@ -28,6 +28,18 @@ pub fn explain(policy: &Policy) -> String {
 
 fn lines(rule: &Rule) -> Vec<String> {
     let mut out = vec![trust(rule)];
+    if let Scope::Attestations(attested) = &rule.scope {
+        out.push(format!("for attestations of type {}", listed(&attested.predicate_types)));
+        for (what, patterns) in [
+            ("builder", &attested.builders),
+            ("source", &attested.sources),
+            ("build type", &attested.build_types),
+        ] {
+            if !patterns.is_empty() {
+                out.push(format!("the {what} is {}", listed(patterns.iter().map(Pattern::as_str))));
+            }
+        }
+    }
     if !rule.subjects.is_empty() {
         out.push(format!("the subject is {}", listed(&rule.subjects)));
     }
