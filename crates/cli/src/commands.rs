@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub(crate) mod agent;
+pub(crate) mod attest;
 pub(crate) mod audit;
 pub(crate) mod backup;
 pub(crate) mod cert;

@@ -9,7 +9,10 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("On the machines that use it", &["agent", "credentials"]),
     ("Administer", &["principal", "audit", "root-key", "backup", "restore", "store", "events"]),
     ("Endpoints: what is negotiated, and by whom", &["policy", "ledger"]),
-    ("Signatures and certificates", &["quickstart", "sign", "verify", "tsa", "log", "inspect", "cert"]),
+    (
+        "Signatures and certificates",
+        &["quickstart", "sign", "verify", "attest", "tsa", "log", "inspect", "cert"],
+    ),
     ("Measure", &["lab", "siege", "serve-echo"]),
     ("This program", &["completions", "man", "help"]),
 ];

@@ -7,6 +7,7 @@ mod agent;
 mod anywhere;
 mod artifact_log;
 mod artifact_log_options;
+mod attesting;
 mod audit_options;
 mod audit_retention;
 mod authorities;
@@ -141,6 +142,8 @@ enum Command {
     Verify(commands::verify::Arguments),
     /// Make a time-stamping authority, ask one for a timestamp, and verify timestamps.
     Tsa(commands::tsa::Arguments),
+    /// Make signed statements about files: provenance, bills of materials.
+    Attest(Box<commands::attest::Arguments>),
     /// Show what certificates, requests, CRLs, OCSP responses, keys and signatures contain.
     Inspect(commands::inspect::Arguments),
     /// Request, verify, lint and convert certificates and keys, and compute sizes of chains.
@@ -235,6 +238,7 @@ fn main() -> ExitCode {
         Command::Sign(arguments) => commands::sign::run(&arguments, output),
         Command::Verify(arguments) => commands::verify::run(&arguments, output),
         Command::Tsa(arguments) => commands::tsa::run(&arguments, output),
+        Command::Attest(arguments) => commands::attest::run(&arguments, output),
         Command::Inspect(arguments) => commands::inspect::run(&arguments, output),
         Command::Cert(arguments) => commands::cert::run(arguments, output),
         Command::Completions(arguments) => {

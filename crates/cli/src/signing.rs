@@ -14,6 +14,7 @@ use outlast_api::ops::kms::{describe_key, get_public_key, list_resource_tags, si
 use outlast_api::wire::Blob;
 use outlast_crypto::digests::Digest;
 use outlast_crypto::keys::KeySpec;
+use outlast_crypto::keys::ml_dsa::external_mu;
 use outlast_crypto::signatures::{Family, SignatureAlgorithm};
 use outlast_net::server::system_clock;
 use outlast_pki::certificate::Certificate;
@@ -33,6 +34,9 @@ pub(crate) use outlast_domain::tsa::CERTIFICATE_TAG;
 
 /// Tag of a KMS key that names the second key of a dual signature, by its ARN.
 pub(crate) const SECOND_KEY_TAG: &str = "outlast:second-key-arn";
+
+/// Longest message of a key that signs whole messages alone, in bytes: KMS's limit of `Message`.
+const MAX_RAW: usize = 4096;
 
 /// Digests that `outlast sign` prefers, in this order: RFC 9882 prefers SHA-512.
 const PREFERRED: &[&str] = &["sha512", "sha384", "sha256"];
@@ -131,6 +135,43 @@ impl SigningIdentity {
     /// The CAs that came with it, in no certain order.
     pub(crate) fn authorities(&self) -> &[Certificate] {
         &self.authorities
+    }
+
+    /// The CAs between its certificate and the root, in DER.
+    pub(crate) fn chain(&self) -> &[Vec<u8>] {
+        &self.chain
+    }
+
+    /// The algorithm of its signatures.
+    pub(crate) fn algorithm(&self) -> &'static SignatureAlgorithm {
+        self.algorithm
+    }
+
+    /// The signature of a message of any length: KMS gets a digest of it, or the representative of ML-DSA, because it
+    /// takes messages of at most 4,096 bytes.
+    pub(crate) async fn sign_bytes(
+        &self,
+        endpoint: &mut Endpoint,
+        message: &[u8],
+    ) -> Result<Vec<u8>, Failure> {
+        let own = self.algorithm.digest.and_then(Digest::by_name);
+        let (bytes, kind) = match (own, self.algorithm.family) {
+            (Some(row), _) => (row.digest(message), "DIGEST"),
+            (None, Family::MlDsa) => {
+                (external_mu(&self.certificate.public_key()?, message)?.to_vec(), "EXTERNAL_MU")
+            }
+            (None, _) if message.len() > MAX_RAW => {
+                return Err(Failure::new(format!(
+                    "a key of type {} signs at most {MAX_RAW} bytes, and these are {}",
+                    self.key_spec,
+                    message.len()
+                ))
+                .hint("use a key for ML-DSA, ECDSA or RSA"));
+            }
+            (None, _) => (message.to_vec(), "RAW"),
+        };
+        let order = sign::Input { message_type: Some(kind.to_owned()), ..self.order(bytes) };
+        Ok(endpoint.call::<sign::Sign>(&order).await?.signature.0)
     }
 
     /// The digest of files.

@@ -92,16 +92,27 @@ impl Loaded {
 
     /// The rule for a file. A refusal has exit code 3.
     pub(crate) fn rule_for(&self, file: &Path, name: &Path) -> Result<&Rule, Failure> {
-        let refused = |reason: &str| Failure::file(file, &reason).code(REFUSED);
-        let text = name.to_str().ok_or_else(|| {
-            refused("its name is not UTF-8, so that no rule can be for it").hint("rename the file")
-        })?;
-        let name = FileName::parse(text).map_err(|reason| {
-            refused(&reason).hint("change to the folder of the file, and name it from there")
-        })?;
+        let name = file_name(file, name)?;
         self.policy.rule_for(&name).ok_or_else(|| {
-            refused(&format!("no rule of {} is for this file", self.policy.name))
-                .hint(self.advice())
+            let reason = format!("no rule of {} is for this file", self.policy.name);
+            Failure::file(file, &reason).code(REFUSED).hint(self.advice())
+        })
+    }
+
+    /// The rule for an attestation of this type about a file. A refusal has exit code 3.
+    pub(crate) fn rule_about(
+        &self,
+        file: &Path,
+        name: &Path,
+        predicate_type: &str,
+    ) -> Result<&Rule, Failure> {
+        let name = file_name(file, name)?;
+        self.policy.attestation_rule_for(&name, predicate_type).ok_or_else(|| {
+            let reason = format!(
+                "no rule of {} is for attestations of type {predicate_type} about this file",
+                self.policy.name
+            );
+            Failure::file(file, &reason).code(REFUSED).hint(self.advice())
         })
     }
 
@@ -115,4 +126,15 @@ impl Loaded {
         let argument = shell::quoted(Path::new(&self.argument));
         format!("outlast verify --explain --policy {argument} says who may sign what")
     }
+}
+
+/// The name of a file as rules compare it.
+fn file_name(file: &Path, name: &Path) -> Result<FileName, Failure> {
+    let refused = |reason: &str| Failure::file(file, &reason).code(REFUSED);
+    let text = name.to_str().ok_or_else(|| {
+        refused("its name is not UTF-8, so that no rule can be for it").hint("rename the file")
+    })?;
+    FileName::parse(text).map_err(|reason| {
+        refused(&reason).hint("change to the folder of the file, and name it from there")
+    })
 }

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use indicatif::ProgressBar;
 use outlast_pki::certificate::Certificate;
-use outlast_pki::cms::verify::{self, SignedMessage, Signer, Time, VerifyError};
+use outlast_pki::cms::verify::{
+    self, Authentic, SignedMessage, Signer, Time, TimeSource, VerifyError,
+};
 use outlast_pki::path::PathError;
 use outlast_pki::signing_policy::judge::{Context, Judged, Verdict};
 use outlast_pki::signing_policy::rule::{Need, Rule};
@@ -19,6 +21,35 @@ use crate::evidence::{Check, Evidence};
 use crate::failure::{Failure, REFUSED};
 
 pub(crate) mod time;
+
+/// What is signed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Signed<'a> {
+    /// A file.
+    File(&'a Path),
+    /// Bytes in memory, with a name for messages.
+    Bytes {
+        /// The name.
+        name: &'a Path,
+        /// The bytes.
+        content: &'a [u8],
+    },
+}
+
+impl<'a> Signed<'a> {
+    fn name(self) -> &'a Path {
+        match self {
+            Self::File(path) | Self::Bytes { name: path, .. } => path,
+        }
+    }
+}
+
+/// Signers whose signatures are right, in any format.
+pub(crate) struct Bare {
+    pub(crate) signers: Vec<Authentic>,
+    /// The certificates that came with them.
+    pub(crate) message: SignedMessage,
+}
 
 /// What files are verified with.
 pub(crate) struct Verifier {
@@ -42,8 +73,8 @@ pub(crate) struct Verifier {
 /// A signature with what belongs to it.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject<'a> {
-    /// The file.
-    pub(crate) file: &'a Path,
+    /// The file, or what else is signed.
+    pub(crate) signed: Signed<'a>,
     /// Its signature.
     pub(crate) signature: &'a [u8],
     /// Its evidence record (RFC 4998), if there is one.
@@ -77,18 +108,9 @@ impl Verifier {
         subject: &Subject<'_>,
         progress: &ProgressBar,
     ) -> Result<Found<Vec<Timed<Signer>>>, Failure> {
-        let path = subject.file;
-        let (message, values) = self.message(path, subject.signature, progress)?;
-        let verifier = verify::Verifier {
-            roots: &self.roots,
-            purpose: None,
-            certificates: &self.extra,
-            now: self.now,
-            time: self.time.clone(),
-            revocation: self.revocation.unwrap_or(Check::IfAvailable).rule(),
-            crls: &self.evidence.crls,
-            ocsp: &self.evidence.ocsp,
-        };
+        let path = subject.signed.name();
+        let (message, values) = self.message(subject.signed, subject.signature, progress)?;
+        let verifier = self.material();
         let authorities = [Authority::Roots(self.timestamp_roots.clone())];
         let trust = Trust {
             authorities: &authorities,
@@ -109,6 +131,59 @@ impl Verifier {
         Ok(Found { signers, record })
     }
 
+    fn material(&self) -> verify::Verifier<'_> {
+        verify::Verifier {
+            roots: &self.roots,
+            purpose: None,
+            certificates: &self.extra,
+            now: self.now,
+            time: self.time.clone(),
+            revocation: self.revocation.unwrap_or(Check::IfAvailable).rule(),
+            crls: &self.evidence.crls,
+            ocsp: &self.evidence.ocsp,
+        }
+    }
+
+    /// Verifies the chains of signers. If their format has no time of signing, and the verifier knows none, the present
+    /// counts, because the signatures are here.
+    pub(crate) fn bare(&mut self, path: &Path, bare: &Bare) -> Result<Vec<Signer>, Failure> {
+        self.fetch_for(bare)?;
+        let time = self.time_of_bare(bare);
+        let verifier = verify::Verifier { time, ..self.material() };
+        let trust = |signer| bare.message.trust(signer, &verifier);
+        bare.signers
+            .iter()
+            .map(trust)
+            .collect::<Result<_, _>>()
+            .map_err(|error| refused(path, error))
+    }
+
+    /// Judges them by a rule.
+    pub(crate) fn judge_bare(
+        &mut self,
+        rule: &Rule,
+        as_of: i64,
+        path: &Path,
+        bare: &Bare,
+    ) -> Result<Verdict, Failure> {
+        self.fetch_for(bare)?;
+        let trusted = self.time_of_bare(bare).map(|time| time.at);
+        let context = Context { trusted, ..self.context(as_of) };
+        rule.judge_authentic(&bare.message, bare.signers.clone(), &context)
+            .map_err(|error| refused(path, error))
+    }
+
+    fn time_of_bare(&self, bare: &Bare) -> Option<Time> {
+        let has_times = bare.signers.iter().all(|signer| signer.signing_time.is_some());
+        let now = Time { at: self.now, source: TimeSource::Verifier };
+        self.time.clone().or((!has_times).then_some(now))
+    }
+
+    fn fetch_for(&mut self, bare: &Bare) -> Result<(), Failure> {
+        let leaves = bare.signers.iter().map(|signer| signer.certificate.clone()).collect();
+        if self.fetch { self.fetch(&bare.message, leaves) } else { Ok(()) }
+    }
+
     /// Judges the signers of a file by a rule, as of a date. Only a message that is wrong in itself is a failure.
     pub(crate) fn judge(
         &mut self,
@@ -117,20 +192,9 @@ impl Verifier {
         subject: &Subject<'_>,
         progress: &ProgressBar,
     ) -> Result<Found<Verdict>, Failure> {
-        let path = subject.file;
-        let (message, values) = self.message(path, subject.signature, progress)?;
-        let mut context = Context {
-            roots: &self.roots,
-            certificates: &self.extra,
-            now: self.now,
-            as_of,
-            trusted: self.time.as_ref().map(|time| time.at),
-            revocation: self.revocation.map(Check::rule),
-            crls: &self.evidence.crls,
-            ocsp: &self.evidence.ocsp,
-            timestamp_roots: &self.timestamp_roots,
-            evidence: None,
-        };
+        let path = subject.signed.name();
+        let (message, values) = self.message(subject.signed, subject.signature, progress)?;
+        let mut context = self.context(as_of);
         let authorities = rule.authorities(&context);
         let suits = |at, chain: &[Certificate]| rule.unsuited(at, chain);
         let record = match rule.timestamp {
@@ -145,30 +209,51 @@ impl Verifier {
         Ok(Found { signers, record })
     }
 
+    fn context(&self, as_of: i64) -> Context<'_> {
+        Context {
+            roots: &self.roots,
+            certificates: &self.extra,
+            now: self.now,
+            as_of,
+            trusted: self.time.as_ref().map(|time| time.at),
+            revocation: self.revocation.map(Check::rule),
+            crls: &self.evidence.crls,
+            ocsp: &self.evidence.ocsp,
+            timestamp_roots: &self.timestamp_roots,
+            evidence: None,
+        }
+    }
+
     /// The message, and the digests of the file that it needs. Fetches evidence if it is asked to.
     fn message(
         &mut self,
-        path: &Path,
+        signed: Signed<'_>,
         signature: &[u8],
         progress: &ProgressBar,
     ) -> Result<(SignedMessage, Vec<Vec<u8>>), Failure> {
+        let path = signed.name();
         let message = SignedMessage::parse(signature).map_err(|error| refused(path, error))?;
         let digests = message.digests().map_err(|error| refused(path, error))?;
-        let values = digest::file(path, &digests, progress)?;
+        let values = match signed {
+            Signed::File(path) => digest::file(path, &digests, progress)?,
+            Signed::Bytes { content, .. } => {
+                digests.iter().map(|row| row.digest(content)).collect()
+            }
+        };
         if self.fetch {
-            self.fetch(&message)?;
+            let claims = message.claims().into_iter();
+            let leaves = claims.filter_map(|claim| claim.certificate).collect();
+            self.fetch(&message, leaves)?;
         }
         Ok((message, values))
     }
 
     /// Fetches what the certificates of the signers and their CAs name.
-    fn fetch(&mut self, message: &SignedMessage) -> Result<(), Failure> {
+    fn fetch(&mut self, message: &SignedMessage, leaves: Vec<Certificate>) -> Result<(), Failure> {
         let parse = |der: &Vec<u8>| Certificate::parse(der).ok();
         let offered: Vec<_> =
             message.certificates.iter().chain(&self.extra).filter_map(parse).collect();
         let roots: Vec<_> = self.roots.iter().filter_map(parse).collect();
-        let leaves: Vec<_> =
-            message.claims().into_iter().filter_map(|claim| claim.certificate).collect();
         let runtime = crate::runtime::small()?;
         for leaf in leaves {
             let between: Vec<_> = offered

@@ -20,6 +20,7 @@ const PAGES: &[&str] = &[
     "docs/guide/signing.md",
     "docs/guide/signing-start.md",
     "docs/guide/approvals.md",
+    "docs/guide/attestations.md",
     "docs/guide/operations.md",
     "docs/guide/log.md",
 ];

@@ -266,6 +266,13 @@ pub fn conforms_to_schema(value: &Value) {
     conforms(&schema, &schema, value, "$").unwrap_or_else(|fault| panic!("{fault}\n{value:#}"));
 }
 
+/// Checks that what a command prints as JSON is as the schema of `outlast verify` says.
+pub fn check_schema(command: &mut Command) {
+    let said = stdout(&run(command.args(["--output", "json"])));
+    let value = serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"));
+    conforms_to_schema(&value);
+}
+
 /// Checks a value by the keywords of JSON Schema that the schemas use; any other keyword is a fault.
 pub fn conforms(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
     for (keyword, wanted) in schema.as_object().unwrap() {

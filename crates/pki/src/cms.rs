@@ -3,8 +3,8 @@
 //! [`sign`] makes them, [`verify`] verifies those of any software; [`attributes`] reads what is to be signed. The size of the file does not matter: only its
 //! digest is needed here.
 
-pub mod attributes;
 pub mod attach;
+pub mod attributes;
 pub mod embedded;
 pub(crate) mod ess;
 mod message;

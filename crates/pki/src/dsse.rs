@@ -203,8 +203,14 @@ impl Envelope {
                     // ML-DSA and SLH-DSA hash inside.
                     let name = algorithm.digest.unwrap_or("shake256");
                     let digest = Digest::by_name(name).ok_or(DsseError::Key(name))?;
-                    let signer = Authentic { certificate, algorithm, digest, signing_time: None };
-                    out.signers.push(signer);
+                    out.signers.push(Authentic {
+                        certificate,
+                        algorithm,
+                        digest,
+                        signing_time: None,
+                        signature: one.signature.clone(),
+                        tokens: Vec::new(),
+                    });
                 }
                 None => out.unknown += 1,
             }

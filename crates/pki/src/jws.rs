@@ -221,7 +221,14 @@ impl Jws {
         // ML-DSA and Ed25519 have no digest of their own: SHAKE256 and SHA-512 are inside.
         let inside = if kind.name == "Ed25519" { "sha512" } else { "shake256" };
         let digest = Digest::by_name(row.digest.unwrap_or(inside)).ok_or(JwsError::Signature)?;
-        Ok(Authentic { certificate, algorithm: row, digest, signing_time: None })
+        Ok(Authentic {
+            certificate,
+            algorithm: row,
+            digest,
+            signing_time: None,
+            signature,
+            tokens: Vec::new(),
+        })
     }
 }
 

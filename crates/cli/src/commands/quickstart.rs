@@ -35,7 +35,7 @@ use crate::signing::{
 };
 use crate::temporary::Pending;
 use crate::tls::default_names;
-use crate::verifying::{Subject, Verifier};
+use crate::verifying::{Signed, Subject, Verifier};
 
 const ROOT_NAME: &str = "Outlast Quickstart Root CA";
 const SUBORDINATE_NAME: &str = "Outlast Quickstart Code Signing CA";
@@ -177,7 +177,7 @@ fn verify(
 ) -> Result<(), Failure> {
     let now = system_clock().div_euclid(1000);
     let check = |file: &Path, signature: &[u8], root: &[u8]| {
-        let subject = Subject { file, signature, record: None };
+        let subject = Subject { signed: Signed::File(file), signature, record: None };
         Verifier::plain(&[root.to_vec()], now).file(&subject, progress)
     };
     check(file, signature, root)?;

@@ -2,6 +2,7 @@
 //! `sign renew` add evidence of the time. Its other subcommands are for keys that sign only what was approved.
 
 mod approve;
+mod jws;
 mod renew;
 mod request;
 mod rule;
@@ -75,6 +76,9 @@ pub(crate) struct Arguments {
     /// Digest of the file: sha512, shake256 or another that suits the key [default: sha512].
     #[arg(long, value_parser = digest_row, value_hint = ValueHint::Other)]
     digest: Option<&'static Digest>,
+    /// Form of the signature: CMS, or a detached JWS in FILE.jws.
+    #[arg(long, value_enum, default_value_t = Format::Cms)]
+    format: Format,
     /// Signature of a single file; - is standard output [default: FILE.p7s].
     #[arg(long, value_name = "FILE", conflicts_with = "output_dir")]
     signature: Option<PathBuf>,
@@ -116,6 +120,15 @@ pub(crate) struct Arguments {
     revocation: Check,
     #[command(flatten)]
     connection: Connection,
+}
+
+/// Form of a signature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// Cryptographic Message Syntax (RFC 5652).
+    Cms,
+    /// JSON Web Signature (RFC 7515, RFC 7797).
+    Jws,
 }
 
 #[derive(clap::Subcommand)]
@@ -170,6 +183,9 @@ fn digest_row(name: &str) -> Result<&'static Digest, String> {
 pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     if let Some(command) = &arguments.command {
         return command.run(output);
+    }
+    if arguments.format == Format::Jws {
+        return jws::run(arguments, output);
     }
     let wanted = arguments.digest;
     let given = arguments.certificate.iter().map(|path| certificates(path));

@@ -1,8 +1,10 @@
 //! `outlast verify`: verifies detached signatures without any service.
 
+mod attestation;
+mod jws;
 mod logged;
-mod ruling;
-mod words;
+pub(super) mod ruling;
+pub(super) mod words;
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +26,7 @@ use crate::renewing::record_path;
 use crate::signing::{jobs, signature_path};
 use crate::signing_policy::{self, Loaded};
 use crate::verifying::time::{self, Record};
-use crate::verifying::{Subject, Verifier, claimed_json};
+use crate::verifying::{Signed, Subject, Verifier, claimed_json};
 use crate::{files, sarif, shell, trust, values};
 
 /// Shown at the end of the help, and in the manual page.
@@ -38,7 +40,7 @@ verified; 130 interrupted.";
 #[command(after_help = EXIT_STATUS)]
 pub(crate) struct Arguments {
     /// Signed files, not their signatures.
-    #[arg(required_unless_present_any = ["explain", "recursive"])]
+    #[arg(required_unless_present_any = ["explain", "recursive", "attestation"])]
     files: Vec<PathBuf>,
     /// Trusted roots: a PEM or DER file, or a folder of them. With --policy for the rules that name none.
     #[arg(long, env = "OUTLAST_TRUST", required_unless_present = "policy")]
@@ -47,7 +49,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "POLICY")]
     policy: Option<String>,
     /// Say in words what the policy allows; verifies nothing.
-    #[arg(long, requires = "policy", conflicts_with_all = ["files", "recursive"])]
+    #[arg(long, requires = "policy", conflicts_with_all = ["files", "recursive", "attestation"])]
     explain: bool,
     /// Date by which the policy is read [default: now].
     #[arg(long, requires = "policy", value_name = "DATE", value_parser = date, value_hint = ValueHint::Other)]
@@ -61,7 +63,13 @@ pub(crate) struct Arguments {
     /// Write what is not verified into a file in SARIF 2.1.0, for CI; an existing file is replaced.
     #[arg(long, value_name = "FILE")]
     sarif: Option<PathBuf>,
-    /// Signature, for a single file [default: FILE.p7s].
+    /// Verify what an attestation says about the --subject files: one DSSE envelope with an in-toto Statement.
+    #[arg(long, value_name = "FILE", requires = "subject", conflicts_with_all = ["files", "signature", "recursive"])]
+    attestation: Option<PathBuf>,
+    /// File that the attestation must be about; may be repeated.
+    #[arg(long, value_name = "FILE", requires = "attestation")]
+    subject: Vec<PathBuf>,
+    /// Signature, for a single file: CMS, or JWS [default: FILE.p7s].
     #[arg(long)]
     signature: Option<PathBuf>,
     /// Evidence record (RFC 4998), for a single file; a bad one is refused [default: FILE.ers, if it is there].
@@ -145,6 +153,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     };
     let paths = match &arguments.recursive {
         Some(folder) => jobs::found(folder, &[])?,
+        None if arguments.attestation.is_some() => arguments.subject.clone(),
         None => arguments.files.clone(),
     };
     let count = paths.len();
@@ -228,8 +237,17 @@ struct Run<'a> {
 impl Run<'_> {
     /// Verifies a file. `entry` gets what is known about it, refused or not.
     fn file(&mut self, path: &Path, entry: &mut Entry) -> Result<(), Failure> {
+        if let Some(attestation) = &self.arguments.attestation {
+            return self.attested(path, attestation, entry);
+        }
         let named = self.arguments.signature.clone();
         let signature = named.clone().unwrap_or_else(|| signature_path(path));
+        if named.is_some() {
+            let bytes = read_signature(path, &signature, true)?;
+            if jws::is_jws(&bytes) {
+                return self.jws(path, &bytes, entry);
+            }
+        }
         let verb = if self.arguments.dry_run { "would accept" } else { "verified" };
         if let Some(loaded) = &self.policy {
             let folder = self.arguments.recursive.as_deref();
@@ -240,7 +258,8 @@ impl Run<'_> {
             let bytes = read_signature(path, &signature, named.is_some())?;
             entry.members.insert("signers".into(), json!(claimed_json(&bytes)));
             let record = self.record(&signature)?;
-            let subject = Subject { file: path, signature: &bytes, record: record.as_ref() };
+            let subject =
+                Subject { signed: Signed::File(path), signature: &bytes, record: record.as_ref() };
             let found = self.verifier.judge(rule, self.as_of, &subject, &self.progress)?;
             let record = self.about(found.record, entry)?;
             let verdict = &found.signers;
@@ -253,7 +272,8 @@ impl Run<'_> {
         let bytes = read_signature(path, &signature, named.is_some())?;
         entry.members.insert("signers".into(), json!(claimed_json(&bytes)));
         let record = self.record(&signature)?;
-        let subject = Subject { file: path, signature: &bytes, record: record.as_ref() };
+        let subject =
+            Subject { signed: Signed::File(path), signature: &bytes, record: record.as_ref() };
         let found = self.verifier.file(&subject, &self.progress)?;
         let record = self.about(found.record, entry)?;
         let timed = found.signers;

@@ -8,7 +8,7 @@ use outlast_pki::time::rfc3339;
 use outlast_pki::trusted_time::{self, Evidence, Stamp, Trust};
 use serde_json::{Value, json};
 
-use super::Subject;
+use super::{Signed, Subject};
 use crate::failure::{Failure, REFUSED};
 use crate::timestamping::accuracy;
 use crate::{files, output, renewing};
@@ -43,10 +43,13 @@ pub(crate) fn judge(
     trust: &Trust<'_>,
     progress: &ProgressBar,
 ) -> Result<Option<Outcome>, Failure> {
-    let Some(Record { path, record }) = subject.record else { return Ok(None) };
+    let (Some(Record { path, record }), Signed::File(file)) = (subject.record, subject.signed)
+    else {
+        return Ok(None);
+    };
     let result = match record {
         Ok(record) => {
-            let objects = renewing::objects(record, subject.file, subject.signature, progress)?;
+            let objects = renewing::objects(record, file, subject.signature, progress)?;
             trust.evidence(record, &objects)
         }
         Err(reason) => Err(reason.clone()),

@@ -434,7 +434,6 @@ impl SignedMessage {
                 signature_len: signer.signature.as_bytes().len(),
                 value: signer.signature.as_bytes().to_vec(),
                 tokens: signer.tokens(),
-                signature_value: signer.signature.as_bytes().to_vec(),
                 signing_time: signer.signing_time().ok().flatten(),
                 message_digest: signer
                     .attribute::<OctetString>(MESSAGE_DIGEST, "messageDigest")
@@ -499,8 +498,6 @@ pub struct Claim {
     pub value: Vec<u8>,
     /// Timestamps of the signature, in DER.
     pub tokens: Vec<Vec<u8>>,
-    /// The signature.
-    pub signature_value: Vec<u8>,
     /// Claimed time of signing, seconds since 1970.
     pub signing_time: Option<i64>,
     /// Digest of the content.

@@ -13,17 +13,17 @@ use crate::signing_policy::Loaded;
 use crate::verifying::Verifier;
 
 /// The verdict about a file.
-pub(super) struct Ruling<'a> {
-    pub(super) path: &'a Path,
-    pub(super) loaded: &'a Loaded,
-    pub(super) rule: &'a Rule,
-    pub(super) verdict: &'a Verdict,
-    pub(super) verifier: &'a Verifier,
+pub(in crate::commands) struct Ruling<'a> {
+    pub(in crate::commands) path: &'a Path,
+    pub(in crate::commands) loaded: &'a Loaded,
+    pub(in crate::commands) rule: &'a Rule,
+    pub(in crate::commands) verdict: &'a Verdict,
+    pub(in crate::commands) verifier: &'a Verifier,
 }
 
 impl Ruling<'_> {
     /// Members of the file's entry in JSON.
-    pub(super) fn members(&self) -> Map<String, Value> {
+    pub(in crate::commands) fn members(&self) -> Map<String, Value> {
         let all = &self.verdict.signers;
         let signers: Vec<_> = all.iter().map(|one| self.verifier.judged_json(one)).collect();
         let counting = all.iter().filter(|one| one.counts());
@@ -38,7 +38,7 @@ impl Ruling<'_> {
     }
 
     /// One line for each signer. A refusal, with exit code 3, names them all, too.
-    pub(super) fn text(&self, verb: &str) -> Result<String, Failure> {
+    pub(in crate::commands) fn text(&self, verb: &str) -> Result<String, Failure> {
         for one in &self.verdict.signers {
             warn_of(self.path, &one.signer.certificate.subject().to_string(), &one.tokens);
         }

@@ -10,14 +10,19 @@ use crate::output;
 use crate::verifying::{NOT_CHECKED, Verifier, summary};
 
 /// What is known about the revocation of all signers: the least that is known of one.
-pub(super) fn worst(signers: &[Signer]) -> &'static str {
+pub(in crate::commands) fn worst(signers: &[Signer]) -> &'static str {
     let order = [NOT_CHECKED, "unknown", "revoked later"];
     let found: Vec<_> = signers.iter().map(summary).collect();
     order.into_iter().find(|one| found.contains(one)).unwrap_or("good")
 }
 
 /// One line for each signer of a verified file. Warns of certificates that have expired since.
-pub(super) fn describe(verb: &str, path: &Path, signers: &[Signer], verifier: &Verifier) -> String {
+pub(in crate::commands) fn describe(
+    verb: &str,
+    path: &Path,
+    signers: &[Signer],
+    verifier: &Verifier,
+) -> String {
     let mut text = String::new();
     for signer in signers {
         text.push_str(&format!(

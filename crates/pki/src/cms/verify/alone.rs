@@ -20,7 +20,8 @@ impl SignedMessage {
             let certificate = signer.certificate_among(&self.certificates)?;
             let (algorithm, signing_time) =
                 signer.verify(&certificate, self.content_type, digest, said.as_bytes())?;
-            out.push(Authentic { certificate, algorithm, digest, signing_time });
+            let (signature, tokens) = (signer.signature.as_bytes().to_vec(), signer.tokens());
+            out.push(Authentic { certificate, algorithm, digest, signing_time, signature, tokens });
         }
         Ok(out)
     }
