@@ -31,7 +31,7 @@ const MAIN: &[&str] = &[
 
 /// Peers that take minutes to build or are a second implementation of a kind: installed only with all peers.
 const OTHERS: &[&str] =
-    &["rust", "certbot", "caddy", "moto", "aioquic", "quicgo", "pqmagic", "aws-agent"];
+    &["rust", "certbot", "caddy", "moto", "aioquic", "quicgo", "pqmagic", "aws-agent", "cosign"];
 
 /// A selection of peers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -34,6 +34,7 @@ mod location;
 mod log_witnesses;
 mod metrics_options;
 mod objects;
+mod oci;
 mod program;
 mod proxy_config;
 mod public_certificates;

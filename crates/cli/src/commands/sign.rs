@@ -3,6 +3,7 @@
 
 mod approve;
 mod jws;
+mod oci;
 mod renew;
 mod request;
 mod rule;
@@ -55,8 +56,11 @@ pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
     /// Files to sign, of any size; - is standard input.
-    #[arg(required_unless_present = "recursive")]
+    #[arg(required_unless_present_any = ["recursive", "oci"])]
     files: Vec<PathBuf>,
+    /// Sign the image of an OCI image layout; the signature is added to the layout, as an artifact that refers to the image.
+    #[arg(long, value_name = "DIR[:TAG]", conflicts_with_all = ["files", "recursive", "format", "signature", "output_dir", "classical_copy", "force"])]
+    oci: Option<String>,
     /// Sign the files below this folder.
     #[arg(long, value_name = "DIR")]
     recursive: Option<PathBuf>,
@@ -183,6 +187,9 @@ fn digest_row(name: &str) -> Result<&'static Digest, String> {
 pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
     if let Some(command) = &arguments.command {
         return command.run(output);
+    }
+    if let Some(reference) = &arguments.oci {
+        return oci::run(reference, arguments, output);
     }
     if arguments.format == Format::Jws {
         return jws::run(arguments, output);

@@ -3,6 +3,7 @@
 mod attestation;
 mod jws;
 mod logged;
+mod oci;
 pub(super) mod ruling;
 pub(super) mod words;
 
@@ -40,7 +41,7 @@ verified; 130 interrupted.";
 #[command(after_help = EXIT_STATUS)]
 pub(crate) struct Arguments {
     /// Signed files, not their signatures.
-    #[arg(required_unless_present_any = ["explain", "recursive", "attestation"])]
+    #[arg(required_unless_present_any = ["explain", "recursive", "attestation", "oci"])]
     files: Vec<PathBuf>,
     /// Trusted roots: a PEM or DER file, or a folder of them. With --policy for the rules that name none.
     #[arg(long, env = "OUTLAST_TRUST", required_unless_present = "policy")]
@@ -69,6 +70,9 @@ pub(crate) struct Arguments {
     /// File that the attestation must be about; may be repeated.
     #[arg(long, value_name = "FILE", requires = "attestation")]
     subject: Vec<PathBuf>,
+    /// Verify the image of an OCI image layout: its blobs, and the signatures that refer to it.
+    #[arg(long, value_name = "DIR[:TAG]", conflicts_with_all = ["files", "signature", "recursive", "attestation", "explain"])]
+    oci: Option<PathBuf>,
     /// Signature, for a single file: CMS, or JWS [default: FILE.p7s].
     #[arg(long)]
     signature: Option<PathBuf>,
@@ -153,6 +157,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     };
     let paths = match &arguments.recursive {
         Some(folder) => jobs::found(folder, &[])?,
+        None if arguments.oci.is_some() => arguments.oci.iter().cloned().collect(),
         None if arguments.attestation.is_some() => arguments.subject.clone(),
         None => arguments.files.clone(),
     };
@@ -239,6 +244,9 @@ impl Run<'_> {
     fn file(&mut self, path: &Path, entry: &mut Entry) -> Result<(), Failure> {
         if let Some(attestation) = &self.arguments.attestation {
             return self.attested(path, attestation, entry);
+        }
+        if self.arguments.oci.is_some() {
+            return self.oci(path, entry);
         }
         let named = self.arguments.signature.clone();
         let signature = named.clone().unwrap_or_else(|| signature_path(path));

@@ -169,7 +169,7 @@ impl LoggedSigner {
             digest_algorithm: Digest::by_oid(claim.digest)?.name.to_owned(),
             digest: hex::encode(claim.message_digest.as_ref()?),
             signature_algorithm: algorithm_name(claim.signature),
-            signature_sha256: hash(&claim.signature_value),
+            signature_sha256: hash(&claim.value),
             certificate_sha256: hash(certificate.der()),
             public_key_sha256: hash(&certificate.public_key().ok()?),
         })

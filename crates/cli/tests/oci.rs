@@ -1,0 +1,188 @@
+//! `outlast sign --oci` and `outlast verify --oci`: images in layouts on disk.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use outlast_crypto::digests::sha256;
+use serde_json::{Value, json};
+
+use crate::common::{Folder, fail, outlast, run, stderr, succeed};
+
+fn name(bytes: &[u8]) -> String {
+    let hex: String = sha256(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{hex}")
+}
+
+fn blob(layout: &Path, digest: &str) -> PathBuf {
+    layout.join("blobs").join(digest.replace(':', "/"))
+}
+
+/// Writes a blob; returns its descriptor.
+fn put(layout: &Path, kind: &str, bytes: &[u8]) -> Value {
+    let digest = name(bytes);
+    std::fs::write(blob(layout, &digest), bytes).unwrap();
+    json!({ "mediaType": kind, "digest": digest, "size": bytes.len() })
+}
+
+/// An image with one layer; returns the digest of its manifest.
+fn image(layout: &Path, tag: &str, content: &[u8]) -> String {
+    std::fs::create_dir_all(layout.join("blobs/sha256")).unwrap();
+    std::fs::write(layout.join("oci-layout"), r#"{"imageLayoutVersion": "1.0.0"}"#).unwrap();
+    let config = put(layout, "application/vnd.oci.image.config.v1+json", b"{\"os\":\"linux\"}");
+    let layer = put(layout, "application/vnd.oci.image.layer.v1.tar", content);
+    let kind = "application/vnd.oci.image.manifest.v1+json";
+    let manifest =
+        json!({ "schemaVersion": 2, "mediaType": kind, "config": config, "layers": [layer] });
+    let mut entry = put(layout, kind, manifest.to_string().as_bytes());
+    entry["annotations"] = json!({ "org.opencontainers.image.ref.name": tag });
+    let mut index = index(layout);
+    index["manifests"].as_array_mut().unwrap().push(entry.clone());
+    std::fs::write(layout.join("index.json"), index.to_string()).unwrap();
+    entry["digest"].as_str().unwrap().to_owned()
+}
+
+fn index(layout: &Path) -> Value {
+    match std::fs::read(layout.join("index.json")) {
+        Ok(bytes) => serde_json::from_slice(&bytes).unwrap(),
+        Err(_) => json!({ "schemaVersion": 2, "manifests": [] }),
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    succeed(Command::new("cp").arg("-R").arg(from).arg(to));
+}
+
+#[test]
+fn images_are_signed_by_their_manifest_and_checked_to_the_last_blob() {
+    let folder = Folder::new();
+    let server = folder.serve();
+    let here = |mut command: Command| {
+        command.current_dir(folder.temporary.path());
+        command
+    };
+    let client = |arguments: &[&str]| {
+        let mut command = folder.client(arguments);
+        command.args(["--endpoint-url", &format!("https://localhost:{}", server.port)]);
+        here(command)
+    };
+    let verify = |reference: &str, root: &str| {
+        let mut command = outlast();
+        command.args(["verify", "--oci", reference, "--trust", root]);
+        here(command)
+    };
+    for (signer, algorithm) in [("release", "ml-dsa-65"), ("ci", "ecdsa-p256")] {
+        let setup = ["sign", "setup", "--name", signer, "--algorithm", algorithm, "--create-ca"];
+        succeed(&mut client(&setup));
+    }
+    let layout = folder.path("app");
+    let digest = image(&layout, "v1", b"layer 1");
+    let text = fail(&mut verify("app", "release-root.pem"), 3);
+    assert!(text.contains("the image has no signature") && text.contains("--oci"), "{text}");
+    succeed(&mut client(&["sign", "--oci", "app", "--key", "alias/release", "--dry-run"]));
+    let said = succeed(&mut client(&["sign", "--oci", "app", "--key", "alias/release"]));
+    assert!(said.contains(&format!("signed app ({digest}): sha256:")), "{said}");
+    let said = succeed(&mut verify("app", "release-root.pem"));
+    assert!(said.contains("verified app: ML_DSA_65 by \"CN=release\""), "{said}");
+    // As OCI 1.1 wants it: `subject` in the manifest, the artifact's type also in the index.
+    let entry = index(&layout)["manifests"][1].clone();
+    assert_eq!(entry["artifactType"], "application/pkcs7-signature");
+    let bytes = std::fs::read(blob(&layout, entry["digest"].as_str().unwrap())).unwrap();
+    let artifact: Value = serde_json::from_slice(&bytes).unwrap();
+    assert_eq!(artifact["subject"]["digest"], digest.as_str());
+    assert_eq!(artifact["config"]["digest"], name(b"{}"));
+    assert_eq!(artifact["layers"].as_array().unwrap().len(), 1);
+
+    // A second image, and a second signature of the first; each verifier finds the one that it trusts.
+    image(&layout, "v2", b"layer 2");
+    let text = fail(&mut verify("app", "release-root.pem"), 2);
+    assert!(text.contains("there are 2 such images") && text.contains("v1, v2"), "{text}");
+    succeed(&mut client(&["sign", "--oci", "app:v1", "--key", "alias/ci"]));
+    let output = run(&mut verify("app:v1", "release-root.pem"));
+    assert!(output.status.success() && stderr(&output).contains("warning: ignored sha256:"));
+    succeed(&mut verify(&format!("app@{digest}"), "ci-root.pem"));
+    let text = fail(&mut verify("app:v2", "ci-root.pem"), 3);
+    assert!(text.contains("the image has no signature"), "{text}");
+    let policy = "[[rule]]\nfiles = \"app:v*\"\ntrust = \"release-root.pem\"\nalgorithms = \"post-quantum\"\n";
+    folder.write("policy.toml", policy.as_bytes());
+    let judged = |reference: &str| {
+        let mut command = outlast();
+        command.args(["verify", "--oci", reference, "--policy", "policy.toml"]);
+        here(command)
+    };
+    succeed(&mut judged("app:v1"));
+    let text = fail(&mut judged(&format!("app@{digest}")), 3);
+    assert!(text.contains("no rule of policy.toml is for this file"), "{text}");
+
+    // Attacks.
+    let layer = name(b"layer 1");
+    let signature = artifact["layers"][0]["digest"].as_str().unwrap().to_owned();
+    let manifest = blob(&layout, &digest);
+    let original = std::fs::read(&manifest).unwrap();
+    let other = put(&layout, "application/vnd.oci.image.layer.v1.tar", b"layer 3");
+    for (what, change, reason) in [
+        (
+            "layer",
+            &(|at: &Path| std::fs::write(blob(at, &layer), b"layer X").unwrap()) as &dyn Fn(&Path),
+            "not the digest and size",
+        ),
+        ("gone", &|at| std::fs::remove_file(blob(at, &layer)).unwrap(), "No such file"),
+        (
+            "manifest",
+            &|at| std::fs::write(blob(at, &digest), b"{}").unwrap(),
+            "not the digest and size",
+        ),
+        (
+            "signature",
+            &|at| std::fs::write(blob(at, &signature), b"x").unwrap(),
+            "not the digest and size",
+        ),
+        (
+            "moved",
+            &|at| {
+                // Another image under the tag; the signature is made to refer to it.
+                let text = String::from_utf8(original.clone()).unwrap();
+                let text = text.replace(&layer, other["digest"].as_str().unwrap());
+                let evil = put(at, "application/vnd.oci.image.manifest.v1+json", text.as_bytes());
+                let mut artifact = artifact.clone();
+                artifact["subject"] = evil.clone();
+                let mut entry = put(
+                    at,
+                    "application/vnd.oci.image.manifest.v1+json",
+                    artifact.to_string().as_bytes(),
+                );
+                entry["artifactType"] = json!("application/pkcs7-signature");
+                let mut evil = evil;
+                evil["annotations"] = json!({ "org.opencontainers.image.ref.name": "v1" });
+                let index = json!({ "schemaVersion": 2, "manifests": [evil, entry] });
+                std::fs::write(at.join("index.json"), index.to_string()).unwrap();
+            },
+            "its digest does not match",
+        ),
+        (
+            "path",
+            &|at| {
+                let text = index(at).to_string().replace(&digest, "sha256:../../../etc/passwd");
+                std::fs::write(at.join("index.json"), text).unwrap();
+            },
+            "descriptor is not valid",
+        ),
+        (
+            "twice",
+            &|at| {
+                let text = index(at).to_string().replacen('{', "{\"manifests\": [], ", 1);
+                std::fs::write(at.join("index.json"), text).unwrap();
+            },
+            "occurs twice",
+        ),
+    ] {
+        let attacked = folder.path(what);
+        copy(&layout, &attacked);
+        change(&attacked);
+        let output = run(&mut verify(&format!("{what}:v1"), "release-root.pem"));
+        let text = stderr(&output);
+        assert!(!output.status.success() && text.contains(reason), "{what}: {text}");
+    }
+    let text = fail(&mut client(&["sign", "--oci", "nothing", "--key", "alias/ci"]), 1);
+    assert!(text.contains("an OCI image layout is a folder"), "{text}");
+}
