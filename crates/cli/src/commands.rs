@@ -8,6 +8,7 @@ pub(crate) mod cert;
 pub(crate) mod credentials;
 pub(crate) mod events;
 pub(crate) mod forward;
+pub(crate) mod git;
 pub(crate) mod init;
 pub(crate) mod inspect;
 pub(crate) mod lab;

@@ -24,6 +24,7 @@ mod dumps;
 mod endpoint;
 mod events;
 mod evidence;
+mod git;
 mod heartbeat;
 mod help;
 mod http3;
@@ -145,6 +146,8 @@ enum Command {
     Tsa(commands::tsa::Arguments),
     /// Make signed statements about files: provenance, bills of materials.
     Attest(Box<commands::attest::Arguments>),
+    /// Sign and verify commits and tags, as the program that git calls.
+    Git(commands::git::Arguments),
     /// Show what certificates, requests, CRLs, OCSP responses, keys and signatures contain.
     Inspect(commands::inspect::Arguments),
     /// Request, verify, lint and convert certificates and keys, and compute sizes of chains.
@@ -177,7 +180,9 @@ fn matches() -> Result<ArgMatches, clap::Error> {
     if is_agent && let Ok(matches) = agent_alone().try_get_matches() {
         return Ok(matches);
     }
-    help::grouped(Arguments::command()).try_get_matches()
+    let words: Vec<_> = std::env::args_os().collect();
+    let words = git::call(&words).unwrap_or(words);
+    help::grouped(Arguments::command()).try_get_matches_from(words)
 }
 
 /// The program as if `agent` were its only command: what it accepts, the whole program accepts with the same meaning.
@@ -240,6 +245,7 @@ fn main() -> ExitCode {
         Command::Verify(arguments) => commands::verify::run(&arguments, output),
         Command::Tsa(arguments) => commands::tsa::run(&arguments, output),
         Command::Attest(arguments) => commands::attest::run(&arguments, output),
+        Command::Git(arguments) => commands::git::run(&arguments, output),
         Command::Inspect(arguments) => commands::inspect::run(&arguments, output),
         Command::Cert(arguments) => commands::cert::run(arguments, output),
         Command::Completions(arguments) => {

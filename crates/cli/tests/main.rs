@@ -41,6 +41,7 @@ mod enroll;
 mod events;
 mod folder;
 mod forged;
+mod git;
 mod http3;
 mod interop;
 mod jws;
