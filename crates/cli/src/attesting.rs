@@ -5,7 +5,7 @@ use std::path::Path;
 use indicatif::ProgressBar;
 use outlast_crypto::digests::Digest;
 use outlast_pki::dsse::{self, Envelope, MAX_PAYLOAD_LEN, Signature};
-use outlast_pki::in_toto::{PAYLOAD_TYPE, Statement, WRITTEN};
+use outlast_pki::in_toto::{Artifact, PAYLOAD_TYPE, Statement, WRITTEN};
 use serde_json::Value;
 
 use crate::digest;
@@ -17,14 +17,15 @@ use crate::signing::Signers;
 pub(crate) fn subjects(
     paths: &[impl AsRef<Path>],
     progress: &ProgressBar,
-) -> Result<Vec<(String, Vec<Vec<u8>>)>, Failure> {
+) -> Result<Vec<Artifact>, Failure> {
     let rows: Vec<_> = WRITTEN.iter().filter_map(|name| Digest::by_name(name)).collect();
     let mut out = Vec::with_capacity(paths.len());
     for path in paths {
         let path = path.as_ref();
         progress.set_message(path.display().to_string());
         let name = path.file_name().unwrap_or(path.as_os_str());
-        out.push((name.to_string_lossy().into_owned(), digest::file(path, &rows, progress)?));
+        let digests = digest::file(path, &rows, progress)?;
+        out.push(Artifact { name: name.to_string_lossy().into_owned(), digests });
     }
     Ok(out)
 }
@@ -33,7 +34,7 @@ pub(crate) fn subjects(
 pub(crate) async fn envelope(
     signers: &Signers,
     endpoint: &mut Endpoint,
-    subjects: &[(String, Vec<Vec<u8>>)],
+    subjects: &[Artifact],
     predicate_type: &str,
     predicate: &Value,
 ) -> Result<Envelope, Failure> {

@@ -70,6 +70,15 @@ pub struct Subject {
     digests: Vec<(&'static Digest, Vec<u8>)>,
 }
 
+/// A file that a Statement is to be about.
+#[derive(Debug, Clone)]
+pub struct Artifact {
+    /// Its name, for people.
+    pub name: String,
+    /// Its digests, by the algorithms of [`WRITTEN`].
+    pub digests: Vec<Vec<u8>>,
+}
+
 /// A Statement: a predicate about subjects.
 #[derive(Debug, Clone)]
 pub struct Statement {
@@ -105,21 +114,17 @@ pub fn predicate_type(text: &str) -> Result<String, String> {
 }
 
 impl Statement {
-    /// The payload of an envelope about files, given by name and the digests of [`WRITTEN`].
-    pub fn write(
-        subjects: &[(String, Vec<Vec<u8>>)],
-        predicate_type: &str,
-        predicate: &Value,
-    ) -> Vec<u8> {
+    /// The payload of an envelope about files.
+    pub fn write(subjects: &[Artifact], predicate_type: &str, predicate: &Value) -> Vec<u8> {
         let subjects: Vec<_> = subjects
             .iter()
-            .map(|(name, values)| {
+            .map(|artifact| {
                 let digests: Map<_, _> = WRITTEN
                     .iter()
-                    .zip(values)
+                    .zip(&artifact.digests)
                     .map(|(algorithm, value)| ((*algorithm).to_owned(), hex(value).into()))
                     .collect();
-                json!({ "name": name, "digest": digests })
+                json!({ "name": artifact.name, "digest": digests })
             })
             .collect();
         let value = json!({
@@ -333,7 +338,11 @@ mod tests {
     fn digests_decide_what_a_statement_is_about() {
         let row = |name: &str| Digest::by_name(name).unwrap();
         let both: Vec<_> = WRITTEN.iter().map(|name| row(name).digest(b"file")).collect();
-        let written = Statement::write(&[("a".into(), both)], "https://x.example/1", &json!({}));
+        let written = Statement::write(
+            &[Artifact { name: "a".into(), digests: both }],
+            "https://x.example/1",
+            &json!({}),
+        );
         let read = Statement::parse(PAYLOAD_TYPE, &written).unwrap();
         assert_eq!((read.predicate_type.as_str(), read.subjects.len()), ("https://x.example/1", 1));
         let values =

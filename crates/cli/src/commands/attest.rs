@@ -8,7 +8,7 @@ use clap::ValueHint;
 use outlast_net::policy::Policy;
 use outlast_net::server::system_clock;
 use outlast_pki::dsse::MAX_PAYLOAD_LEN;
-use outlast_pki::in_toto::{self, MAX_SUBJECTS, SLSA_PROVENANCE};
+use outlast_pki::in_toto::{self, Artifact, MAX_SUBJECTS, SLSA_PROVENANCE};
 use outlast_pki::pem;
 use serde_json::{Value, json};
 
@@ -116,7 +116,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         target.display(),
         shell::quoted(&target)
     );
-    let list: Vec<_> = subjects.iter().map(|(name, _)| name).collect();
+    let list: Vec<_> = subjects.iter().map(|artifact| &artifact.name).collect();
     let value = json!({
         "attestation": target,
         "predicate_type": arguments.predicate_type,
@@ -127,9 +127,9 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     Ok(())
 }
 
-fn names(subjects: &[(String, Vec<Vec<u8>>)]) -> String {
+fn names(subjects: &[Artifact]) -> String {
     match subjects {
-        [(only, _)] => only.clone(),
+        [only] => only.name.clone(),
         several => format!("{} files", several.len()),
     }
 }

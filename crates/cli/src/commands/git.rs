@@ -167,8 +167,8 @@ fn verify(arguments: &Verify, output: Output) -> Result<(), Failure> {
                 tell("TRUST_FULLY 0 x509");
             }
         }
-        (Err((error, claimed)), _) if speaks_against(error) => {
-            let (id, subject) = match claimed {
+        (Err(fault), _) if speaks_against(&fault.error) => {
+            let (id, subject) = match &fault.claimed {
                 Some(one) => (git::fingerprint(one), one.subject().to_string()),
                 None => (UNKNOWN.to_owned(), String::new()),
             };
@@ -197,19 +197,24 @@ fn verify(arguments: &Verify, output: Output) -> Result<(), Failure> {
 /// Id of a signer without a certificate.
 const UNKNOWN: &str = "0000000000000000";
 
-/// The signers, if their signatures are right; otherwise the certificate that the first one claims.
-fn authenticate(
-    object: &[u8],
-    signature: &[u8],
-) -> Result<Vec<Authentic>, (VerifyError, Option<Certificate>)> {
-    let message = SignedMessage::parse(signature).map_err(|error| (error, None))?;
+/// A signature that is not right.
+struct Unauthentic {
+    error: VerifyError,
+    /// The certificate that the first signer claims.
+    claimed: Option<Certificate>,
+}
+
+/// The signers, if their signatures are right.
+fn authenticate(object: &[u8], signature: &[u8]) -> Result<Vec<Authentic>, Box<Unauthentic>> {
+    let wrong = |error, claimed| Box::new(Unauthentic { error, claimed });
+    let message = SignedMessage::parse(signature).map_err(|error| wrong(error, None))?;
     let outcome = message.digests().and_then(|rows| {
         let values: Vec<_> = rows.iter().map(|row| row.digest(object)).collect();
         message.authenticate(&values, &[])
     });
     outcome.map_err(|error| {
         let claimed = message.claims().into_iter().find_map(|claim| claim.certificate);
-        (error, claimed)
+        wrong(error, claimed)
     })
 }
 

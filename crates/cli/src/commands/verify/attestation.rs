@@ -126,5 +126,5 @@ fn said(path: &Path, statement: &Statement) -> String {
 
 /// Text of somebody else, in one line.
 fn shown(text: &str) -> String {
-    text.chars().take(200).flat_map(|one| one.escape_debug()).collect()
+    text.chars().take(200).flat_map(char::escape_debug).collect()
 }
