@@ -23,7 +23,7 @@ use crate::output::{self, Output};
 use crate::profile::Connection;
 use crate::signing::Signers;
 use crate::signing::check::before_signing;
-use crate::verifying::{Signed, Verifier};
+use crate::verifying::{Signed, Subject, Verifier};
 use crate::{files, signing_policy, trust};
 
 /// Longest object, in bytes: commits and tags are short, but a push certificate lists references.
@@ -257,8 +257,10 @@ fn verdict(
     let mut evidence = Evidence::default();
     evidence.read(&arguments.crl)?;
     let roots = arguments.trust.as_deref().map(trust::authorities).transpose()?;
+    let roots = roots.unwrap_or_default();
     let mut verifier = Verifier {
-        roots: roots.unwrap_or_default(),
+        timestamp_roots: roots.clone(),
+        roots,
         extra: Vec::new(),
         now: system_clock().div_euclid(1000),
         time: None,
@@ -268,9 +270,11 @@ fn verdict(
     };
     let progress = indicatif::ProgressBar::hidden();
     let signed = Signed::Bytes { name, content: object };
+    let subject = Subject { signed, signature, record: None };
     let nobody = || Failure::file(name, &"nobody signed it").code(REFUSED);
     let Some(loaded) = &policy else {
-        let signers = verifier.file(signed, signature, &progress)?;
+        let timed = verifier.file(&subject, &progress)?.signers;
+        let signers: Vec<_> = timed.into_iter().map(|one| one.signer).collect();
         let first = signers.first().ok_or_else(nobody)?;
         return Ok(Accepted {
             certificate: first.certificate.clone(),
@@ -279,7 +283,7 @@ fn verdict(
         });
     };
     let rule = loaded.rule_for(name, name)?;
-    let verdict = verifier.judge(rule, verifier.now, signed, signature, &progress)?;
+    let verdict = verifier.judge(rule, verifier.now, &subject, &progress)?.signers;
     let ruling = Ruling { path: name, loaded, rule, verdict: &verdict, verifier: &verifier };
     let text = ruling.text("verified")?;
     let first = verdict.signers.iter().find(|one| one.counts()).ok_or_else(nobody)?;
