@@ -139,7 +139,7 @@ enum Command {
     /// Manage users, roles, their policies and access keys.
     Principal(commands::principal::Arguments),
     /// Sign files with a KMS key; writes a detached CMS signature next to each.
-    Sign(commands::sign::Arguments),
+    Sign(Box<commands::sign::Arguments>),
     /// Verify detached CMS signatures against a trust store, without a service.
     Verify(commands::verify::Arguments),
     /// Make a time-stamping authority, ask one for a timestamp, and verify timestamps.

@@ -5,25 +5,21 @@ use der::asn1::{Any, OctetString, SetOfVec};
 
 use super::super::ID_SIGNED_DATA;
 use super::super::message::{ContentInfo, EncapsulatedContentInfo, SignedData, SignerInfo};
-use super::{Authentic, MESSAGE_DIGEST, SignedMessage, VerifyError, digest_row};
+use super::{MESSAGE_DIGEST, SignedMessage, VerifyError, digest_row};
 
 impl SignedMessage {
     /// Like [`SignedMessage::authenticate`], for somebody without the file: each signature belongs to the certificate
     /// that its signer names and to the digest in its attributes, and none is missing. The certificates must be in the
     /// message.
-    pub fn authenticate_alone(&self) -> Result<Vec<Authentic>, VerifyError> {
+    pub fn authenticate_alone(&self) -> Result<(), VerifyError> {
         self.none_is_missing(&self.certificates)?;
-        let mut out = Vec::with_capacity(self.signers.len());
         for signer in &self.signers {
             let digest = digest_row(&signer.digest_algorithm)?;
             let said = signer.attribute::<OctetString>(MESSAGE_DIGEST, "messageDigest")?;
             let certificate = signer.certificate_among(&self.certificates)?;
-            let (algorithm, signing_time) =
-                signer.verify(&certificate, self.content_type, digest, said.as_bytes())?;
-            let (signature, tokens) = (signer.signature.as_bytes().to_vec(), signer.tokens());
-            out.push(Authentic { certificate, algorithm, digest, signing_time, signature, tokens });
+            signer.verify(&certificate, self.content_type, digest, said.as_bytes())?;
         }
-        Ok(out)
+        Ok(())
     }
 
     /// The message in DER with its signers and their certificates alone: without content, CAs, CRLs, OCSP responses and
