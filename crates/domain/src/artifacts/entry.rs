@@ -190,15 +190,14 @@ impl LoggedSigner {
     }
 
     fn is_well_formed(&self) -> bool {
-        let is_hex = |text: &str, len: std::ops::RangeInclusive<usize>| {
-            len.contains(&text.len())
+        let is_hex = |text: &str, len: usize| {
+            text.len() == 2 * len
                 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
         };
+        let digest = Digest::by_name(&self.digest_algorithm).map(|row| row.digest(&[]).len());
         let hashes = [&self.signature_sha256, &self.certificate_sha256, &self.public_key_sha256];
-        Digest::by_name(&self.digest_algorithm).is_some()
-            && is_hex(&self.digest, 32..=128)
-            && self.digest.len().is_multiple_of(2)
-            && hashes.iter().all(|text| is_hex(text, 64..=64))
+        digest.is_some_and(|len| is_hex(&self.digest, len))
+            && hashes.iter().all(|text| is_hex(text, 32))
             && (1..=64).contains(&self.signature_algorithm.len())
             && !self.signature_algorithm.contains(char::is_control)
     }
