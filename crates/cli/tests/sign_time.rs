@@ -354,3 +354,30 @@ fn bouncy_castle_reads_our_evidence_and_we_read_its() {
         fail(command.arg("--evidence").arg(&record), 3);
     }
 }
+
+#[test]
+fn a_server_stamps_what_its_keys_sign() {
+    let scene = crate::tsa::Scene::new();
+    let endpoint = format!("https://localhost:{}", scene.server.port);
+    let here = |arguments: &[&str]| {
+        let mut command = scene.folder.client(arguments);
+        command.args(["--endpoint-url", &endpoint]).current_dir(scene.folder.temporary.path());
+        command
+    };
+    succeed(&mut here(&["sign", "setup", "--name", "release", "--create-ca"]));
+    // Over TLS with the CA of the profile, and over plain HTTP.
+    let (tls, plain) = (format!("{endpoint}/tsa"), format!("{}/tsa/classical", scene.plain));
+    let mut sign = here(&["sign", "--key", "alias/release", "--revocation", "off"]);
+    succeed(sign.args(["--timestamp", &tls, "--timestamp", &plain]).arg(&scene.file));
+    let signature = scene.folder.path("file.p7s");
+    let mut renew = outlast();
+    renew.args(["sign", "renew"]).arg(&signature).args(["--timestamp", &tls, "--timestamp-ca"]);
+    succeed(renew.arg(scene.folder.data.join("client/ca.pem")));
+    for root in ["pq", "classical"] {
+        let mut verify = outlast();
+        verify.arg("verify").arg(&scene.file).arg("--trust").arg(scene.root("release"));
+        let said = succeed(verify.arg("--timestamp-trust").arg(scene.root(root)));
+        assert!(said.contains("(by a timestamp)"), "{root}: {said}");
+        assert_eq!(said.contains("evidence "), root == "pq", "{said}");
+    }
+}

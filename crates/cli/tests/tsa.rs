@@ -15,16 +15,16 @@ const FILE: &[u8] = b"the file to be stamped";
 const POLICY: &str = "1.3.6.1.4.1.99999.1";
 
 /// A server with an ML-DSA authority at `/tsa` and a classical one at `/tsa/classical`.
-struct Scene {
-    folder: Folder,
-    server: Server,
+pub struct Scene {
+    pub folder: Folder,
+    pub server: Server,
     /// URL of plain HTTP.
-    plain: String,
-    file: PathBuf,
+    pub plain: String,
+    pub file: PathBuf,
 }
 
 impl Scene {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let folder = Folder::new();
         let server = folder.serve();
         let setup = |name: &str, algorithm: &str| {
@@ -51,7 +51,7 @@ impl Scene {
         Self { folder, server, plain, file }
     }
 
-    fn root(&self, name: &str) -> PathBuf {
+    pub fn root(&self, name: &str) -> PathBuf {
         self.folder.path(&format!("{name}-root.pem"))
     }
 
