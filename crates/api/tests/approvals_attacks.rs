@@ -342,7 +342,7 @@ fn simultaneous_finishes_give_one_signature() {
 fn a_role_of_the_same_name_is_another() {
     let scene = Scene::new();
     let one = role(&scene, "one");
-    let scene = under(scene, &rule(1, &[one.clone()]));
+    let scene = under(scene, &rule(1, std::slice::from_ref(&one)));
     let made = scene.asked(&["text"]);
     scene.fixture.directory(|work| Role::find(work, ACCOUNT, "one").unwrap().delete(work));
     role(&scene, "one");

@@ -57,7 +57,7 @@ impl Check {
 }
 
 /// CRLs and OCSP responses; nothing about them is verified yet.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Evidence {
     pub(crate) crls: Vec<Crl>,
     pub(crate) ocsp: Vec<Response>,

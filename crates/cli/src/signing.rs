@@ -184,11 +184,6 @@ impl SigningIdentity {
         &self.key_arn
     }
 
-    /// The algorithm of its signatures.
-    pub(crate) fn algorithm(&self) -> &'static SignatureAlgorithm {
-        self.algorithm
-    }
-
     /// Signs a message.
     pub(crate) async fn sign(
         &self,

@@ -52,6 +52,7 @@ pub(crate) struct Bare {
 }
 
 /// What files are verified with.
+#[derive(Clone)]
 pub(crate) struct Verifier {
     /// Trusted roots, DER.
     pub(crate) roots: Vec<Vec<u8>>,
@@ -81,7 +82,7 @@ pub(crate) struct Subject<'a> {
     pub(crate) record: Option<&'a Record>,
 }
 
-/// What was found about a file: the signers, and what became of its evidence record.
+/// What was found about a file: the signers, and the outcome of its evidence record.
 pub(crate) struct Found<T> {
     pub(crate) signers: T,
     pub(crate) record: Option<time::Outcome>,

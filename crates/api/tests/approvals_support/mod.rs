@@ -66,7 +66,7 @@ impl Scene {
     pub fn with_key(fixture: Fixture, key: String) -> Self {
         let own = allow(&["outlast:*", "kms:Sign", "kms:GetPublicKey", "sts:*"]);
         let [rita, alice, bob, carol] = ["rita", "alice", "bob", "carol"]
-            .map(|name| fixture.user(ACCOUNT, name, &[own.clone()]));
+            .map(|name| fixture.user(ACCOUNT, name, std::slice::from_ref(&own)));
         let scene = Self { fixture, key, rita, alice, bob, carol };
         let of = rule(2, &["alice", "bob", "carol"].map(user_arn));
         assert_eq!(scene.put(&of).unwrap()["Status"], "APPLIED");

@@ -8,6 +8,7 @@ pub(super) mod ruling;
 pub(super) mod words;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::ValueHint;
 use indicatif::ProgressBar;
@@ -163,14 +164,13 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     };
     let count = paths.len();
     let as_of = arguments.as_of.unwrap_or(now);
-    let mut run = Run { arguments, policy, logs, as_of, verifier, progress: output::byte_bar(0) };
+    let policy = policy.as_ref();
+    let progress = output::byte_bar(0);
+    let run = Run { arguments, policy, logs: &logs, as_of, verifier, progress };
     let mut list = Vec::new();
     let mut text = String::new();
     let mut failures = Vec::new();
-    for path in &paths {
-        run.progress.set_message(path.display().to_string());
-        let mut entry = Entry::default();
-        let outcome = run.file(path, &mut entry);
+    for (path, (entry, outcome)) in paths.iter().zip(run.all(&paths)?) {
         text.push_str(&entry.text);
         let outcome_name = match &outcome {
             Ok(()) => "verified",
@@ -192,7 +192,6 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         list.push(value);
         failures.extend(outcome.err());
     }
-    run.progress.finish_and_clear();
     if let Some(path) = &arguments.sarif {
         let report = serde_json::to_vec_pretty(&sarif::report(&list))
             .map_err(|error| Failure::file(path, &error))?;
@@ -229,17 +228,59 @@ struct Entry {
 }
 
 /// The verification of several files.
+#[derive(Clone)]
 struct Run<'a> {
     arguments: &'a Arguments,
-    policy: Option<Loaded>,
-    logs: Logs,
+    policy: Option<&'a Loaded>,
+    logs: &'a Logs,
     /// Seconds since 1970.
     as_of: i64,
     verifier: Verifier,
     progress: ProgressBar,
 }
 
+/// Files of each thread, at least: a thread takes as long to start as a file to verify.
+const FILES_OF_A_THREAD: usize = 4;
+
 impl Run<'_> {
+    /// Verifies files on all cores; the results are in the files' order. What is fetched for one file serves the next
+    /// ones, so that fetching keeps to one thread.
+    fn all(self, paths: &[PathBuf]) -> Result<Vec<(Entry, Result<(), Failure>)>, Failure> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = match self.verifier.fetch {
+            true => 1,
+            false => cores.min(paths.len().div_ceil(FILES_OF_A_THREAD)).max(1),
+        };
+        let progress = self.progress.clone();
+        let next = AtomicUsize::new(0);
+        let one = |mut run: Self| {
+            let mut done = Vec::new();
+            loop {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                let Some(path) = paths.get(index) else { return done };
+                run.progress.set_message(path.display().to_string());
+                let mut entry = Entry::default();
+                let outcome = run.file(path, &mut entry);
+                done.push((index, (entry, outcome)));
+            }
+        };
+        let mut done = Vec::with_capacity(paths.len());
+        std::thread::scope(|scope| {
+            let others: Vec<_> = (1..threads)
+                .map(|_| self.clone())
+                .map(|run| scope.spawn(move || one(run)))
+                .collect();
+            done.extend(one(self));
+            others.into_iter().try_for_each(|other| {
+                done.extend(other.join().map_err(|_| Failure::new("a thread ended early"))?);
+                Ok::<_, Failure>(())
+            })
+        })?;
+        progress.finish_and_clear();
+        done.sort_by_key(|(index, _)| *index);
+        Ok(done.into_iter().map(|(_, found)| found).collect())
+    }
+
     /// Verifies a file. `entry` gets what is known about it, refused or not.
     fn file(&mut self, path: &Path, entry: &mut Entry) -> Result<(), Failure> {
         if let Some(attestation) = &self.arguments.attestation {
@@ -257,7 +298,7 @@ impl Run<'_> {
             }
         }
         let verb = if self.arguments.dry_run { "would accept" } else { "verified" };
-        if let Some(loaded) = &self.policy {
+        if let Some(loaded) = self.policy {
             let folder = self.arguments.recursive.as_deref();
             let name = folder.and_then(|folder| path.strip_prefix(folder).ok()).unwrap_or(path);
             entry.members.insert("policy".into(), json!(loaded.policy.name));

@@ -69,7 +69,7 @@ impl Run<'_> {
         entry: &mut Entry,
     ) -> Result<(), Failure> {
         let verb = if self.arguments.dry_run { "would accept" } else { "verified" };
-        let Some(loaded) = &self.policy else {
+        let Some(loaded) = self.policy else {
             let signers = self.verifier.bare(path, bare)?;
             entry.text = describe(verb, path, &signers, &self.verifier);
             let all: Vec<_> = signers.iter().map(|one| self.verifier.signer_json(one)).collect();

@@ -44,7 +44,7 @@ pub enum Changed {
     /// It is made.
     Applied,
     /// It waits for approvals.
-    Asked(Request),
+    Asked(Box<Request>),
 }
 
 /// Sets the rule of a key, or removes it. A rule that there is already has to approve it: the first call makes a request, and the
@@ -76,7 +76,7 @@ pub fn change_rule(
     let known = find_by(work, &key, caller.principal.principal_id(), &id)?;
     if let Some(mut known) = known {
         match judge_with(work, Some(present), &known)?.state {
-            State::Pending => return Ok(Changed::Asked(known)),
+            State::Pending => return Ok(Changed::Asked(Box::new(known))),
             State::Approved => {
                 let done_ms = Some(work.now_ms());
                 known.subject = Subject::Rule { rule: new.clone(), done_ms };
@@ -87,7 +87,8 @@ pub fn change_rule(
         }
     }
     let subject = Subject::Rule { rule: new, done_ms: None };
-    create(work, &key, caller, subject, reason).map(Changed::Asked)
+    let made = create(work, &key, caller, subject, reason)?;
+    Ok(Changed::Asked(Box::new(made)))
 }
 
 fn apply(work: &mut Work<'_>, mut key: Key, rule: Option<Rule>) -> Result<Changed, KmsError> {
