@@ -167,7 +167,7 @@ impl State {
             .or_else(|| Digest::by_name(USUAL))
             .ok_or_else(|| Failure::new("there is no digest for an evidence record"))?;
         let mut rows = vec![digest];
-        rows.extend(self.record.iter().flat_map(|record| record.digests()));
+        rows.extend(self.record.iter().flat_map(EvidenceRecord::digests));
         let hashes = Hashes::of(&self.item.file, &self.signature, &rows, progress)?;
         let data = hashes.under(digest);
         let Some(record) = self.record else {

@@ -43,7 +43,7 @@ impl Scene {
         self.folder().path(name)
     }
 
-    fn sign(&self, urls: &[String]) -> Command {
+    fn sign(&self, urls: &[&str]) -> Command {
         let mut command = self.dual.sign();
         command.arg(&self.file);
         for url in urls {
@@ -82,7 +82,7 @@ fn json(command: &mut Command) -> Value {
 fn a_signature_has_the_time_of_an_authority() {
     let scene = scene();
     let (url, other) = (scene.tsa.url("/tsa"), scene.classical.url("/tsa"));
-    let dry = succeed(scene.sign(&[url.clone()]).arg("--dry-run"));
+    let dry = succeed(scene.sign(&[&url]).arg("--dry-run"));
     assert!(dry.contains(&format!("would ask {url} for a timestamp of each signer")), "{dry}");
     assert_eq!(scene.tsa.requests(), 0);
     // Nothing is written unless each token is right.
@@ -97,19 +97,18 @@ fn a_signature_has_the_time_of_an_authority() {
         ("/future", "this machine's clock says"),
         ("/code", "lacks timeStamping"),
     ] {
-        let urls = [url.clone(), scene.tsa.url(path)];
-        let text = fail(scene.sign(&urls).arg("--classical-copy"), 1);
+        let text = fail(scene.sign(&[&url, &scene.tsa.url(path)]).arg("--classical-copy"), 1);
         assert!(text.contains(reason) && text.contains("hint: "), "{path}: {text}");
         assert!(!scene.path("release.bin.p7s").exists(), "{path}");
         assert!(!scene.path("release.bin.classical.p7s").exists(), "{path}");
     }
-    let text = fail(&mut scene.sign(&["ftp://localhost/".to_owned()]), 2);
+    let text = fail(&mut scene.sign(&["ftp://localhost/"]), 2);
     assert!(text.contains("begins with http:// or https://"), "{text}");
-    let text = fail(&mut scene.sign(&["http://127.0.0.1:1/tsa".to_owned()]), 1);
+    let text = fail(&mut scene.sign(&["http://127.0.0.1:1/tsa"]), 1);
     assert!(text.contains("no timestamp: ") && text.contains("hint: "), "{text}");
 
     let output = run(scene
-        .sign(&[url.clone(), other.clone()])
+        .sign(&[&url, &other])
         .arg("--classical-copy")
         .arg("--timestamp-trust")
         .arg(&scene.trust));
@@ -196,7 +195,7 @@ fn evidence_is_renewed_for_many_files_at_once() {
     let scene = scene();
     let (url, other) = (scene.tsa.url("/tsa"), scene.classical.url("/tsa"));
     std::fs::write(scene.path("second.bin"), "second").unwrap();
-    succeed(scene.sign(&[other.clone()]).arg(scene.path("second.bin")).arg("--classical-copy"));
+    succeed(scene.sign(&[&other]).arg(scene.path("second.bin")).arg("--classical-copy"));
     let (file, p7s) = (scene.file.clone(), scene.path("release.bin.p7s"));
     let before = scene.tsa.requests();
     let tree = scene.path("");

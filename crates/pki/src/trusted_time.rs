@@ -409,7 +409,7 @@ impl Trust<'_> {
     }
 }
 
-/// Whether at least `least` of the stamps are by different authorities, with different keys.
+/// Whether at least this many of the stamps are by different authorities, with different keys.
 fn distinct(stamps: &[&Stamp], least: usize) -> bool {
     fn assign(stamps: &[&Stamp], used: &mut Vec<(usize, Option<Vec<u8>>)>, least: usize) -> bool {
         if used.len() >= least {
