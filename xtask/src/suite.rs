@@ -48,6 +48,7 @@ const LONGEST: &[&str] = &[
     "outlast-lab handshakes",
     "outlast rotation",
     "outlast tsa",
+    "outlast sign_time",
     "outlast kms_sdks",
     "outlast secrets_sdks",
     "outlast crowd",
