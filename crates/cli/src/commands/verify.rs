@@ -227,6 +227,9 @@ struct Entry {
     members: Map<String, Value>,
 }
 
+/// What is known about a file, and whether it is accepted.
+type Judged = (Entry, Result<(), Failure>);
+
 /// The verification of several files.
 #[derive(Clone)]
 struct Run<'a> {
@@ -245,7 +248,7 @@ const FILES_OF_A_THREAD: usize = 4;
 impl Run<'_> {
     /// Verifies files on all cores; the results are in the files' order. What is fetched for one file serves the next
     /// ones, so that fetching keeps to one thread.
-    fn all(self, paths: &[PathBuf]) -> Result<Vec<(Entry, Result<(), Failure>)>, Failure> {
+    fn all(self, paths: &[PathBuf]) -> Result<Vec<Judged>, Failure> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = match self.verifier.fetch {
             true => 1,
