@@ -21,10 +21,7 @@ impl Scene {
 
     /// The administrator's command.
     fn admin(&self, arguments: &[&str]) -> Command {
-        let mut command = self.folder.client(arguments);
-        command.args(["--endpoint-url", &format!("https://localhost:{}", self.server.port)]);
-        command.current_dir(self.folder.temporary.path());
-        command
+        self.folder.client_at(&self.server, arguments)
     }
 
     /// A user who may do everything, as far as policies go.

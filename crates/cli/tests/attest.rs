@@ -43,15 +43,8 @@ impl Scene {
         self.folder.path(name)
     }
 
-    fn here(&self, mut command: Command) -> Command {
-        command.current_dir(self.folder.temporary.path());
-        command
-    }
-
     fn client(&self, arguments: &[&str]) -> Command {
-        let mut command = self.folder.client(arguments);
-        command.args(["--endpoint-url", &format!("https://localhost:{}", self.server.port)]);
-        self.here(command)
+        self.folder.client_at(&self.server, arguments)
     }
 
     fn attest(&self, key: &str, out: &str) -> Command {
@@ -65,7 +58,7 @@ impl Scene {
     fn verify(&self, attestation: &str) -> Command {
         let mut command = outlast();
         command.args(["verify", "--subject", "app.bin", "--attestation", attestation]);
-        self.here(command)
+        self.folder.here(command)
     }
 
     fn trusted(&self, attestation: &str) -> Command {
@@ -154,7 +147,7 @@ fn attestations_are_refused_for_what_is_wrong_with_them() {
     }
     let mut command = outlast();
     command.args(["verify", "--subject", "other.bin", "--attestation", "app.intoto.jsonl"]);
-    let text = fail(scene.here(command).args(["--trust", "roots.pem"]), 3);
+    let text = fail(scene.folder.here(command).args(["--trust", "roots.pem"]), 3);
     assert!(text.contains("none of its 1 subjects has its digest"), "{text}");
     let mut foreign = scene.verify("app.intoto.jsonl");
     let text = fail(foreign.args(["--trust", "ci-root.pem"]), 3);
@@ -242,7 +235,7 @@ fn a_policy_says_who_may_attest_what() {
     succeed(&mut scene.client(&["sign", "app.bin", "--key", "alias/both"]));
     let mut command = outlast();
     command.args(["verify", "app.bin", "--policy", "policy.toml"]);
-    let text = fail(&mut scene.here(command), 3);
+    let text = fail(&mut scene.folder.here(command), 3);
     assert!(text.contains("no rule of policy.toml is for this file"), "{text}");
     // A bill of materials, longer than KMS signs in one piece, and built-in policies.
     let components: Vec<_> = (0..500).map(|n| json!({ "name": format!("part-{n}") })).collect();
@@ -266,9 +259,9 @@ fn securesystemslib_and_we_agree() {
         let mut command =
             outlast_testing::program::command(python.join("bin/python").to_str().unwrap());
         command.arg(checkout().join("tests/interop/python/dsse.py")).args(arguments);
-        scene.here(command)
+        scene.folder.here(command)
     };
-    let tool = |arguments: &[&str]| succeed(&mut scene.here(openssl(&place, arguments)));
+    let tool = |arguments: &[&str]| succeed(&mut scene.folder.here(openssl(&place, arguments)));
     let pem = scene.read("app.intoto.jsonl")["signatures"][0]["cert"].as_str().unwrap().to_owned();
     scene.folder.write("ci.pem", pem.as_bytes());
     let public = tool(&["x509", "-in", "ci.pem", "-pubkey", "-noout"]);

@@ -1,8 +1,6 @@
 //! Sigstore's cosign with keys of our KMS, and its attestations and ours.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
-use std::process::Command;
-
 use serde_json::Value;
 
 use crate::common::peers::peer;
@@ -13,15 +11,7 @@ fn cosign_signs_with_kms_and_verifies_what_we_attest() {
     let Some(place) = peer("cosign") else { return };
     let folder = Folder::new();
     let server = folder.serve();
-    let here = |mut command: Command| {
-        command.current_dir(folder.temporary.path());
-        command
-    };
-    let client = |arguments: &[&str]| {
-        let mut command = folder.client(arguments);
-        command.args(["--endpoint-url", &format!("https://localhost:{}", server.port)]);
-        here(command)
-    };
+    let client = |arguments: &[&str]| folder.client_at(&server, arguments);
     let cosign = |arguments: &[&str]| {
         let profile = folder.client(&[]);
         let mut command =
@@ -29,7 +19,7 @@ fn cosign_signs_with_kms_and_verifies_what_we_attest() {
         command.envs(profile.get_envs().filter_map(|(name, value)| Some((name, value?))));
         command.env("AWS_CA_BUNDLE", folder.data.join("client/ca.pem"));
         command.env("HOME", folder.temporary.path()).args(arguments);
-        here(command)
+        folder.here(command)
     };
     succeed(&mut client(&[
         "sign",
@@ -126,6 +116,6 @@ fn cosign_signs_with_kms_and_verifies_what_we_attest() {
         "--trust",
         "ci-root.pem",
     ]);
-    let said = succeed(here(verify).args(["--certificates", "ci.pem"]));
+    let said = succeed(folder.here(verify).args(["--certificates", "ci.pem"]));
     assert!(said.contains("builder urn:them"), "{said}");
 }

@@ -22,19 +22,11 @@ fn parts(jws: &str) -> (Value, String) {
 fn headers_do_not_decide_by_what_a_key_signs() {
     let folder = Folder::new();
     let server = folder.serve();
-    let here = |mut command: Command| {
-        command.current_dir(folder.temporary.path());
-        command
-    };
-    let client = |arguments: &[&str]| {
-        let mut command = folder.client(arguments);
-        command.args(["--endpoint-url", &format!("https://localhost:{}", server.port)]);
-        here(command)
-    };
+    let client = |arguments: &[&str]| folder.client_at(&server, arguments);
     let verify = |file: &str, signature: &str| {
         let mut command = outlast();
         command.args(["verify", file, "--signature", signature, "--trust", "roots.pem"]);
-        here(command)
+        folder.here(command)
     };
     let mut roots = String::new();
     let signers = [
@@ -65,7 +57,7 @@ fn headers_do_not_decide_by_what_a_key_signs() {
             let program = place.join("src/jws.mjs");
             let mut command = Command::new(place.join("bin/node"));
             command.arg(program).args(["verify", &signature, file]);
-            here(command)
+            folder.here(command)
         };
         let said = succeed(&mut jose(&file));
         assert_eq!(said.trim_end(), format!("verified {alg}"));
@@ -115,7 +107,7 @@ fn headers_do_not_decide_by_what_a_key_signs() {
         let mut command = outlast();
         command.args(["verify", file, "--signature", &format!("{file}.jws")]);
         command.args(["--policy", "policy.toml"]);
-        here(command)
+        folder.here(command)
     };
     succeed(&mut judged("ml.bin"));
     let text = fail(&mut judged("p384.bin"), 3);

@@ -57,19 +57,11 @@ fn copy(from: &Path, to: &Path) {
 fn images_are_signed_by_their_manifest_and_checked_to_the_last_blob() {
     let folder = Folder::new();
     let server = folder.serve();
-    let here = |mut command: Command| {
-        command.current_dir(folder.temporary.path());
-        command
-    };
-    let client = |arguments: &[&str]| {
-        let mut command = folder.client(arguments);
-        command.args(["--endpoint-url", &format!("https://localhost:{}", server.port)]);
-        here(command)
-    };
+    let client = |arguments: &[&str]| folder.client_at(&server, arguments);
     let verify = |reference: &str, root: &str| {
         let mut command = outlast();
         command.args(["verify", "--oci", reference, "--trust", root]);
-        here(command)
+        folder.here(command)
     };
     for (signer, algorithm) in [("release", "ml-dsa-65"), ("ci", "ecdsa-p256")] {
         let setup = ["sign", "setup", "--name", signer, "--algorithm", algorithm, "--create-ca"];
@@ -108,7 +100,7 @@ fn images_are_signed_by_their_manifest_and_checked_to_the_last_blob() {
     let judged = |reference: &str| {
         let mut command = outlast();
         command.args(["verify", "--oci", reference, "--policy", "policy.toml"]);
-        here(command)
+        folder.here(command)
     };
     succeed(&mut judged("app:v1"));
     let text = fail(&mut judged(&format!("app@{digest}")), 3);

@@ -197,3 +197,37 @@ fn standard_input_and_folders_can_be_signed() {
     assert!(fail(&mut recursive(&["*.zip"]), 1).contains("there is no such file in it"));
     assert!(fail(&mut recursive(&["a**b"]), 2).contains("** is a whole part of a path"));
 }
+
+#[test]
+fn many_files_are_verified_at_once_and_told_in_their_order() {
+    let scene = scene();
+    let names: Vec<_> = (0..24).map(|number| format!("file-{number}")).collect();
+    let paths: Vec<_> =
+        names.iter().map(|name| scene.folder.write(name, name.as_bytes())).collect();
+    succeed(scene.sign().args(&paths));
+    let verify = || {
+        let mut command = outlast();
+        command.arg("verify").args(&paths).arg("--trust").arg(&scene.root);
+        command.args(["--output", "json"]);
+        command
+    };
+    let told = |text: &str| -> Vec<(PathBuf, bool)> {
+        let list: Vec<serde_json::Value> = serde_json::from_str(text).unwrap();
+        let entry = |value: &serde_json::Value| {
+            (value["file"].as_str().unwrap().into(), value["verified"].as_bool().unwrap())
+        };
+        list.iter().map(entry).collect()
+    };
+    let expected = |changed: &[usize]| -> Vec<_> {
+        let entry = |(number, path): (usize, &PathBuf)| (path.clone(), !changed.contains(&number));
+        paths.iter().enumerate().map(entry).collect()
+    };
+    assert_eq!(told(&succeed(&mut verify())), expected(&[]));
+    let changed = [0, 7, 23];
+    for number in changed {
+        scene.folder.write(&names[number], b"changed");
+    }
+    let output = run(&mut verify());
+    assert_eq!(output.status.code(), Some(3));
+    assert_eq!(told(&stdout(&output)), expected(&changed));
+}

@@ -20,10 +20,7 @@ impl Scene {
     }
 
     fn run(&self, arguments: &[&str]) -> Command {
-        let mut command = self.folder.client(arguments);
-        command.args(["--endpoint-url", &format!("https://localhost:{}", self.server.port)]);
-        command.current_dir(self.folder.temporary.path());
-        command
+        self.folder.client_at(&self.server, arguments)
     }
 
     fn setup(&self, arguments: &[&str]) -> Command {

@@ -358,11 +358,7 @@ fn bouncy_castle_reads_our_evidence_and_we_read_its() {
 fn a_server_stamps_what_its_keys_sign() {
     let scene = crate::tsa::Scene::new();
     let endpoint = format!("https://localhost:{}", scene.server.port);
-    let here = |arguments: &[&str]| {
-        let mut command = scene.folder.client(arguments);
-        command.args(["--endpoint-url", &endpoint]).current_dir(scene.folder.temporary.path());
-        command
-    };
+    let here = |arguments: &[&str]| scene.folder.client_at(&scene.server, arguments);
     succeed(&mut here(&["sign", "setup", "--name", "release", "--create-ca"]));
     // Over TLS with the CA of the profile, and over plain HTTP.
     let (tls, plain) = (format!("{endpoint}/tsa"), format!("{}/tsa/classical", scene.plain));

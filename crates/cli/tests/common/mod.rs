@@ -98,6 +98,19 @@ impl Folder {
             .env("AWS_PROFILE", "outlast");
         command
     }
+
+    /// The same at a server, in the folder that [`Folder::write`] writes to.
+    pub fn client_at(&self, server: &Server, arguments: &[&str]) -> Command {
+        let mut command = self.client(arguments);
+        command.args(["--endpoint-url", &format!("https://localhost:{}", server.port)]);
+        self.here(command)
+    }
+
+    /// Has a command run in the folder that [`Folder::write`] writes to.
+    pub fn here(&self, mut command: Command) -> Command {
+        command.current_dir(self.temporary.path());
+        command
+    }
 }
 
 /// A server process; killed when dropped.
