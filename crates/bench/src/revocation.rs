@@ -201,34 +201,19 @@ async fn answers(
     }
     let signed = begun.elapsed() / u32::try_from(requests.len()).unwrap_or(1);
     let time = Duration::from_secs(if quick { 1 } else { 8 });
-    let begun = Instant::now();
-    let clients: Vec<_> = (0..CONNECTIONS)
-        .map(|number| {
-            let requests = requests.clone();
-            async move {
-                let mut client = Client::connect(port).await?;
-                let mut count = 0_u64;
-                let mut next = number * 17;
-                while begun.elapsed() < time {
-                    let mut together = Vec::with_capacity(TOGETHER * 256);
-                    for _ in 0..TOGETHER {
-                        next += 1;
-                        together.extend_from_slice(&requests[next % requests.len()]);
-                    }
-                    client.exchange(&together, TOGETHER).await?;
-                    count += TOGETHER as u64;
-                }
-                Ok::<_, String>(count)
+    let batches = |number: usize| {
+        let requests = requests.clone();
+        let mut next = number * 17;
+        move || {
+            let mut together = Vec::with_capacity(TOGETHER * 256);
+            for _ in 0..TOGETHER {
+                next += 1;
+                together.extend_from_slice(&requests[next % requests.len()]);
             }
-        })
-        .collect();
-    let mut total = 0;
-    let tasks: Vec<_> = clients.into_iter().map(tokio::spawn).collect();
-    for task in tasks {
-        total += task.await.map_err(|error| error.to_string())??;
-    }
-    #[expect(clippy::cast_precision_loss, reason = "a count of requests")]
-    let rate = total as f64 / begun.elapsed().as_secs_f64();
+            together
+        }
+    };
+    let rate = rate(port, CONNECTIONS, TOGETHER, time, batches).await?;
     Ok(Figure {
         name: "OCSP answers from cache a second (GET, ML-DSA-65)",
         value: format!("{rate:.0}"),
@@ -323,6 +308,38 @@ impl Client {
         }
         Ok(self.buffer[last].to_vec())
     }
+}
+
+/// Responses a second on kept connections. Connection `n` sends what `batches(n)` yields, batches of `together` requests, each when
+/// the batch before it is answered.
+pub(crate) async fn rate<B: FnMut() -> Vec<u8> + Send + 'static>(
+    port: u16,
+    connections: usize,
+    together: usize,
+    time: Duration,
+    batches: impl Fn(usize) -> B,
+) -> Result<f64, String> {
+    let begun = Instant::now();
+    let send = |number: usize| {
+        let mut next = batches(number);
+        tokio::spawn(async move {
+            let mut client = Client::connect(port).await?;
+            let mut count = 0_u64;
+            while begun.elapsed() < time {
+                client.exchange(&next(), together).await?;
+                count += together as u64;
+            }
+            Ok::<_, String>(count)
+        })
+    };
+    let tasks: Vec<_> = (0..connections).map(send).collect();
+    let mut total = 0;
+    for task in tasks {
+        total += task.await.map_err(|error| error.to_string())??;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a count of requests")]
+    let rate = total as f64 / begun.elapsed().as_secs_f64();
+    Ok(rate)
 }
 
 /// Position of the first response's body, if all of it has arrived.

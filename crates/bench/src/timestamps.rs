@@ -1,8 +1,7 @@
 //! Timestamps (RFC 3161) by an ML-DSA-65 authority over plain HTTP, each with its event in the audit trail on disk
 //! before it is sent.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use outlast_api::ops::kms::{create_key, get_public_key, sign, tag_resource};
 use outlast_crypto::digests::Digest;
@@ -15,7 +14,7 @@ use outlast_pki::{csr, name, pem};
 use serde_json::json;
 
 use crate::Figure;
-use crate::revocation::{Client, blob, issue, root};
+use crate::revocation::{Client, blob, issue, rate, root};
 
 /// Kept connections, with one request on the way on each: what is committed together.
 const CONNECTIONS: usize = 64;
@@ -51,7 +50,7 @@ async fn authority(session: &mut Session) -> Result<String, String> {
     let key = session.call::<create_key::CreateKey>(new).await?.key_metadata.arn;
     let get = json!({ "KeyId": key });
     let public = session.call::<get_public_key::GetPublicKey>(get).await?.public_key.0;
-    let subject = name::common_name("Benchmark").map_err(text)?;
+    let subject = name::common_name("Benchmark Timestamps").map_err(text)?;
     let unsigned = csr::Unsigned::new(subject, &public, Vec::new()).map_err(text)?;
     let order = json!({
         "KeyId": key, "Message": blob(&unsigned.to_be_signed),
@@ -78,35 +77,18 @@ async fn tokens(port: u16, quick: bool) -> Result<Figure, String> {
         "POST /tsa HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: {REQUEST_MEDIA_TYPE}\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
-    let request = Arc::new([head.as_bytes(), &body].concat());
+    let request = [head.as_bytes(), &body].concat();
     let mut first = Client::connect(port).await?;
     let reply = Response::parse(&first.exchange(&request, 1).await?).map_err(text)?;
     let token = reply.token.as_ref().ok_or_else(|| reply.explanation())?;
     let token = Token::parse(token).map_err(|error| error.to_string())?;
     token.answers(&asked).map_err(|error| error.to_string())?;
     let time = Duration::from_secs(if quick { 1 } else { 8 });
-    let begun = Instant::now();
-    let clients: Vec<_> = (0..CONNECTIONS)
-        .map(|_| {
-            let request = request.clone();
-            async move {
-                let mut client = Client::connect(port).await?;
-                let mut count = 0_u64;
-                while begun.elapsed() < time {
-                    client.exchange(&request, 1).await?;
-                    count += 1;
-                }
-                Ok::<_, String>(count)
-            }
-        })
-        .collect();
-    let mut total = 0;
-    let tasks: Vec<_> = clients.into_iter().map(tokio::spawn).collect();
-    for task in tasks {
-        total += task.await.map_err(|error| error.to_string())??;
-    }
-    #[expect(clippy::cast_precision_loss, reason = "a count of requests")]
-    let rate = total as f64 / begun.elapsed().as_secs_f64();
+    let batches = |_| {
+        let request = request.clone();
+        move || request.clone()
+    };
+    let rate = rate(port, CONNECTIONS, 1, time, batches).await?;
     Ok(Figure {
         name: "timestamps a second (RFC 3161, ML-DSA-65, audit trail on disk)",
         value: format!("{rate:.0}"),
