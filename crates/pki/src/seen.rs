@@ -1,5 +1,5 @@
 //! Signatures that were verified before. Files that one key signed share the certificates of their chain, and often the
-//! evidence of revocation: whoever verifies many of them need not verify those signatures again for each.
+//! evidence of revocation: a caller that verifies many files need not verify those signatures again for each.
 
 use std::collections::HashSet;
 use std::sync::{PoisonError, RwLock};
@@ -10,7 +10,7 @@ use outlast_crypto::digests::sha256;
 const MAX_SEEN: usize = 4096;
 
 /// Right signatures of certificates, CRLs and OCSP responses, each by a SHA-256 digest of the issuer's key and of the
-/// whole signed object: another key, or another object, is verified anew. Wrong signatures are not remembered.
+/// whole signed object: another key, or another object, is verified again. Wrong signatures are not remembered.
 #[derive(Debug, Default)]
 pub struct Seen(RwLock<HashSet<[u8; 32]>>);
 
