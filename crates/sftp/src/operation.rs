@@ -16,6 +16,39 @@ use crate::view::View;
 use crate::volume::{File, Follow, Listing, OpenHow};
 use crate::wire::Writer;
 
+/// The kinds of operations, see [`Operation::kind`].
+pub const KINDS: &[&str] = &[
+    "open",
+    "close",
+    "read",
+    "write",
+    "lstat",
+    "fstat",
+    "setstat",
+    "fsetstat",
+    "opendir",
+    "readdir",
+    "remove",
+    "mkdir",
+    "rmdir",
+    "realpath",
+    "stat",
+    "rename",
+    "readlink",
+    "symlink",
+    "posix-rename",
+    "statvfs",
+    "fstatvfs",
+    "hardlink",
+    "fsync",
+    "lsetstat",
+    "limits",
+    "expand-path",
+    "copy-data",
+    "home-directory",
+    "users-groups-by-id",
+];
+
 /// An open file or folder, behind a handle.
 pub struct Open {
     /// Its path when it was opened.
