@@ -154,17 +154,23 @@ impl Folder {
         Ok(file)
     }
 
-    /// Makes the names on the way to a file durable: its folder, and those above it, which may be new as well.
-    fn sync_folders(&self, path: &RemotePath) -> Result<()> {
-        let mut folder = path.parent();
+    /// Makes the names on the way to a file durable: those in its folder, and in the folders above it, which may be new as well.
+    /// A folder may have been renamed since it was opened, even out of the root; the way up ends at the top then.
+    fn sync_upwards(&self, folder: &OwnedFd) -> Result<()> {
+        let root = fstat(&self.root)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let mut folder = openat(folder, ".", flags, Mode::empty())?;
         loop {
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-            let opened = self.resolve(folder.relative(), flags, Mode::empty())?;
-            rustix::fs::fsync(&opened)?;
-            if folder.is_root() {
+            rustix::fs::fsync(&folder)?;
+            let here = fstat(&folder)?;
+            if is_same(&here, &root) {
                 return Ok(());
             }
-            folder = folder.parent();
+            let above = openat(&folder, "..", flags, Mode::empty())?;
+            if is_same(&fstat(&above)?, &here) {
+                return Ok(());
+            }
+            folder = above;
         }
     }
 

@@ -1,6 +1,6 @@
 //! Bytes and files that a home may contain.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, Result};
 
@@ -20,13 +20,15 @@ pub struct Quota {
     bytes: Option<u64>,
     files: Option<u64>,
     used: Mutex<Usage>,
+    /// Held while something changes in the home: what is counted before it must still be there after it.
+    changing: Mutex<()>,
 }
 
 impl Quota {
     /// A quota of bytes, of files or of both, with what the home contains now.
     #[must_use]
     pub fn new(bytes: Option<u64>, files: Option<u64>, used: Usage) -> Self {
-        Self { bytes, files, used: Mutex::new(used) }
+        Self { bytes, files, used: Mutex::new(used), changing: Mutex::new(()) }
     }
 
     /// Usage now.
@@ -38,6 +40,19 @@ impl Quota {
     /// Replaces the usage by a measured one.
     pub fn set(&self, used: Usage) {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = used;
+    }
+
+    /// Makes changes of the home take turns. Without it, a client with two handles of a file could write what has not been
+    /// counted.
+    pub(crate) fn gate(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds usage without asking whether it fits: it is there already.
+    pub(crate) fn add(&self, more: Usage) {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.bytes = used.bytes.saturating_add(more.bytes);
+        used.files = used.files.saturating_add(more.files);
     }
 
     /// Adds usage, if it fits.

@@ -259,6 +259,7 @@ impl View {
         let Some((quota, size)) = self.quota.as_deref().zip(to.size) else {
             return volume.set_attributes(&inner, to, follow);
         };
+        let _gate = quota.gate();
         let before = volume.attributes(&inner, follow)?.size.unwrap_or(0);
         let more = Usage { bytes: size.saturating_sub(before), files: 0 };
         quota.take(more)?;
@@ -326,6 +327,7 @@ impl View {
     /// It cannot be removed, or the user may not.
     pub fn remove(&self, path: &RemotePath) -> Result<()> {
         let (volume, inner) = self.changeable(path, Rights::DELETE)?;
+        let _gate = self.gate();
         let used = self.used_by(volume, &inner);
         volume.remove(&inner)?;
         self.give(used);
@@ -369,6 +371,7 @@ impl View {
         // write must not be destroyed that way.
         let rights = self.rights(to);
         let replace = replace && (rights.has(Rights::DELETE) || rights.has(Rights::WRITE));
+        let _gate = self.gate();
         let used = if replace { self.used_by(volume, &inner_to) } else { Usage::default() };
         volume.rename(&inner_from, &inner_to, replace)?;
         self.give(used);
@@ -417,8 +420,11 @@ impl View {
         let (volume, inner_from) = self.changeable(from, Rights::READ.or(Rights::WRITE))?;
         let (other, inner_to) = self.changeable(to, Rights::SYMLINK)?;
         same(volume, other, "link")?;
-        let used = self.used_by(volume, &inner_from);
-        self.taking(used, || volume.hard_link(&inner_from, &inner_to))
+        // Removing one of two names would give back what the other still uses.
+        if self.quota.is_some() {
+            return Err(Error::unsupported("a home with a quota has no hard links; copy the file"));
+        }
+        volume.hard_link(&inner_from, &inner_to)
     }
 
     /// Space at a path.
@@ -464,6 +470,10 @@ impl View {
             return Usage::default();
         }
         volume.attributes(inner, Follow::No).map_or_else(|_| Usage::default(), |it| usage_of(&it))
+    }
+
+    fn gate(&self) -> Option<std::sync::MutexGuard<'_, ()>> {
+        self.quota.as_deref().map(Quota::gate)
     }
 
     fn give(&self, used: Usage) {

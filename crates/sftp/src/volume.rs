@@ -207,6 +207,11 @@ pub trait File: Send + Sync {
         Err(Error::unsupported("this storage does not know its space"))
     }
 
+    /// Whether what is written is not visible under the file's name yet.
+    fn is_apart(&self) -> bool {
+        false
+    }
+
     /// Ends writing. It is called at most once, and nothing else afterwards.
     ///
     /// # Errors

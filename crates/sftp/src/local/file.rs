@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{fstat, fstatvfs, fsync};
+use rustix::fs::{Mode, fstat, fstatvfs, fsync, syncfs};
 use rustix::io::{Errno, pread, pwrite};
 
 use super::{Folder, metadata};
@@ -75,7 +75,11 @@ impl File for Plain {
 
     fn sync(&self) -> Result<()> {
         fsync(&self.file)?;
-        self.folder.sync_folders(&self.path)
+        match self.folder.resolve(self.path.parent().relative(), super::NAMES, Mode::empty()) {
+            Ok(parent) => self.folder.sync_upwards(&parent),
+            // Somebody has renamed the folder: the whole file system is written instead.
+            Err(_) => Ok(syncfs(&self.file)?),
+        }
     }
 
     fn space(&self) -> Result<Space> {

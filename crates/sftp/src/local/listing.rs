@@ -34,11 +34,10 @@ impl Listing for Names {
             };
             match stat {
                 Ok(stat) => {
-                    return Ok(Some(Entry {
-                        name: name.to_bytes().to_vec(),
-                        attributes: attributes(&stat),
-                        links: stat.st_nlink.into(),
-                    }));
+                    #[allow(clippy::useless_conversion, reason = "it has 32 bits on Arm")]
+                    let links = stat.st_nlink.into();
+                    let name = name.to_bytes().to_vec();
+                    return Ok(Some(Entry { name, attributes: attributes(&stat), links }));
                 }
                 // Removed meanwhile.
                 Err(Errno::NOENT) => {}

@@ -114,7 +114,7 @@ impl Upload {
             State::Temporary(temporary) => self.replace(temporary, name)?,
         }
         *state = State::Published;
-        self.folder.sync_folders(&self.path)
+        self.folder.sync_upwards(&self.parent)
     }
 
     /// Gives the file without a name one.
@@ -234,6 +234,11 @@ impl File for Upload {
 
     fn space(&self) -> Result<Space> {
         Ok(metadata::space(&fstatvfs(&self.file)?))
+    }
+
+    fn is_apart(&self) -> bool {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        !matches!(*state, State::Published)
     }
 
     fn close(&self) -> Result<()> {

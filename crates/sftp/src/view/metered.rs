@@ -1,6 +1,5 @@
 //! A file whose growth counts against a quota.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::attributes::Attributes;
@@ -15,9 +14,15 @@ struct Metered {
     path: RemotePath,
     quota: Arc<Quota>,
     appends: bool,
-    /// Size that is counted.
-    size: Mutex<u64>,
-    is_closed: AtomicBool,
+    state: Mutex<State>,
+}
+
+/// What the file has been charged for, apart from bytes that are visible under its name.
+struct State {
+    /// The content is not visible yet; all of it is charged in addition to what the name has.
+    is_apart: bool,
+    /// The name did not exist when the file was opened.
+    charged_name: bool,
 }
 
 /// Opens a file for writing.
@@ -27,31 +32,61 @@ pub(super) fn open(
     how: &OpenHow,
     quota: &Arc<Quota>,
 ) -> Result<Box<dyn File>> {
-    let before = volume.attributes(&path, Follow::Yes).ok();
-    let more = Usage { bytes: 0, files: u64::from(before.is_none()) };
-    quota.take(more)?;
-    let file = volume.open(&path, how).inspect_err(|_| quota.give(more))?;
-    let before = before.and_then(|attributes| attributes.size).unwrap_or(0);
-    let size = if how.truncate { 0 } else { before };
-    quota.give(Usage { bytes: before - size, files: 0 });
-    Ok(Box::new(Metered {
-        file,
-        volume,
-        path,
-        quota: Arc::clone(quota),
-        appends: how.append,
-        size: Mutex::new(size),
-        is_closed: AtomicBool::new(false),
-    }))
+    let _gate = quota.gate();
+    let visible = || volume.attributes(&path, Follow::Yes).ok();
+    let before = visible();
+    let name = Usage { bytes: 0, files: u64::from(before.is_none()) };
+    quota.take(name)?;
+    let file = volume.open(&path, how).inspect_err(|_| quota.give(name))?;
+    let is_apart = file.is_apart();
+    if is_apart {
+        let copied = Usage { bytes: size(file.attributes().ok()), files: 0 };
+        // Dropping the file forgets it.
+        quota.take(copied).inspect_err(|_| quota.give(name))?;
+    } else {
+        // An existing file may have been emptied.
+        let bytes = size(before).saturating_sub(size(visible()));
+        quota.give(Usage { bytes, files: 0 });
+    }
+    let state = Mutex::new(State { is_apart, charged_name: before.is_none() });
+    let (quota, appends) = (Arc::clone(quota), how.append);
+    Ok(Box::new(Metered { file, volume, path, quota, appends, state }))
+}
+
+fn size(of: Option<Attributes>) -> u64 {
+    of.and_then(|attributes| attributes.size).unwrap_or(0)
 }
 
 impl Metered {
-    fn grow(&self, size: &mut u64, to: u64) -> Result<()> {
-        if to > *size {
-            self.quota.take(Usage { bytes: to - *size, files: 0 })?;
-            *size = to;
+    /// Does something that makes the content visible: from then on, what the name had before is gone.
+    fn publishing(&self, act: impl FnOnce() -> Result<()>) -> Result<()> {
+        let _gate = self.quota.gate();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if !state.is_apart {
+            return act();
+        }
+        let before = self.volume.attributes(&self.path, Follow::No).ok();
+        act()?;
+        state.is_apart = false;
+        self.quota.give(Usage { bytes: size(before), files: 0 });
+        match (before.is_some(), state.charged_name) {
+            // Somebody else has created the name, or removed it.
+            (true, true) => self.quota.give(Usage { bytes: 0, files: 1 }),
+            (false, false) => self.quota.add(Usage { bytes: 0, files: 1 }),
+            _ => {}
         }
         Ok(())
+    }
+
+    /// Does something after which the file may be `to` bytes long.
+    fn growing(&self, from: u64, to: u64, act: impl FnOnce() -> Result<()>) -> Result<()> {
+        let more = to.saturating_sub(from);
+        self.quota.take(Usage { bytes: more, files: 0 })?;
+        act().inspect_err(|_| {
+            // Part of it may have been written.
+            let grown = size(self.file.attributes().ok()).saturating_sub(from);
+            self.quota.give(Usage { bytes: more.saturating_sub(grown), files: 0 });
+        })
     }
 }
 
@@ -61,11 +96,12 @@ impl File for Metered {
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        let mut size = self.size.lock().unwrap_or_else(PoisonError::into_inner);
-        let begin = if self.appends { *size } else { offset };
-        self.grow(&mut size, begin.saturating_add(bytes.len() as u64))?;
-        drop(size);
-        self.file.write_at(offset, bytes)
+        // Another handle may have changed the size: only the file itself knows it.
+        let _gate = self.quota.gate();
+        let size = size(Some(self.file.attributes()?));
+        let begin = if self.appends { size } else { offset };
+        let end = begin.saturating_add(bytes.len() as u64);
+        self.growing(size, end, || self.file.write_at(offset, bytes))
     }
 
     fn attributes(&self) -> Result<Attributes> {
@@ -73,45 +109,38 @@ impl File for Metered {
     }
 
     fn set_attributes(&self, to: &Attributes) -> Result<()> {
-        let mut size = self.size.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(to) = to.size {
-            self.grow(&mut size, to)?;
-        }
-        self.file.set_attributes(to)?;
-        if let Some(to) = to.size {
-            self.quota.give(Usage { bytes: *size - to, files: 0 });
-            *size = to;
-        }
+        let Some(new) = to.size else { return self.file.set_attributes(to) };
+        let _gate = self.quota.gate();
+        let size = size(Some(self.file.attributes()?));
+        self.growing(size, new, || self.file.set_attributes(to))?;
+        self.quota.give(Usage { bytes: size.saturating_sub(new), files: 0 });
         Ok(())
     }
 
     fn sync(&self) -> Result<()> {
-        self.file.sync()
+        self.publishing(|| self.file.sync())
     }
 
     fn space(&self) -> Result<Space> {
         self.file.space()
     }
 
+    fn is_apart(&self) -> bool {
+        self.file.is_apart()
+    }
+
     fn close(&self) -> Result<()> {
-        self.file.close()?;
-        self.is_closed.store(true, Ordering::Relaxed);
-        Ok(())
+        self.publishing(|| self.file.close())
     }
 }
 
 impl Drop for Metered {
-    /// Without a close the volume may have kept the file or forgotten it: what is there now counts.
+    /// Content that never became visible is forgotten.
     fn drop(&mut self) {
-        if self.is_closed.load(Ordering::Relaxed) {
-            return;
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if state.is_apart {
+            let bytes = size(self.file.attributes().ok());
+            self.quota.give(Usage { bytes, files: u64::from(state.charged_name) });
         }
-        let counted = *self.size.lock().unwrap_or_else(PoisonError::into_inner);
-        let there = self.volume.attributes(&self.path, Follow::Yes).ok();
-        let gone = u64::from(there.is_none());
-        let there = there.and_then(|attributes| attributes.size).unwrap_or(0);
-        self.quota.give(Usage { bytes: counted.saturating_sub(there), files: gone });
-        // The old file is back. It fitted before, and must not be refused now.
-        let _ = self.quota.take(Usage { bytes: there.saturating_sub(counted), files: 0 });
     }
 }
