@@ -37,8 +37,8 @@ const ABSENCES: &[Absence] = &[
         what: "a file",
         words: &["std::fs", "fs::", "File::open", "File::create", "OpenOptions"],
         only_in: &[
-            "bench", "cli", "harness", "lab", "ledger", "native", "net", "store", "terminal",
-            "testing",
+            "bench", "cli", "harness", "lab", "ledger", "native", "net", "sftp", "store",
+            "terminal", "testing",
         ],
     },
     Absence {

@@ -106,6 +106,8 @@ enum Command {
     Proxy(Box<commands::proxy::Arguments>),
     /// Carry local clients' connections to a remote server over post-quantum TLS.
     Forward(commands::forward::Arguments),
+    /// Serve a folder over SFTP on standard input and output, for OpenSSH's sshd.
+    SftpServer(commands::sftp_server::Arguments),
     /// Serve secrets to this machine's programs, from a cache in locked memory.
     Agent(Box<commands::agent::Arguments>),
     /// Get temporary credentials of Roles Anywhere with this machine's certificate.
@@ -163,7 +165,7 @@ impl Command {
     fn handles_signals(&self) -> bool {
         match self {
             Self::Server(_) | Self::ServeEcho(_) | Self::Proxy(_) | Self::Forward(_) => true,
-            Self::Agent(_) => true,
+            Self::Agent(_) | Self::SftpServer(_) => true,
             Self::Credentials(arguments) => arguments.handles_signals(),
             Self::Lab(_) | Self::Siege(_) => true,
             Self::Audit(arguments) => arguments.handles_signals(),
@@ -215,7 +217,11 @@ fn main() -> ExitCode {
     // Servers say on stdout where they listen; that is no result which could be lost.
     let serves = matches!(
         arguments.command,
-        Command::Server(_) | Command::ServeEcho(_) | Command::Proxy(_) | Command::Forward(_)
+        Command::Server(_)
+            | Command::ServeEcho(_)
+            | Command::Proxy(_)
+            | Command::Forward(_)
+            | Command::SftpServer(_)
     );
     let outcome = match arguments.command {
         Command::Init(arguments) => commands::init::run(&arguments, output),
@@ -226,6 +232,7 @@ fn main() -> ExitCode {
         Command::ServeEcho(arguments) => commands::serve_echo::run(arguments),
         Command::Proxy(arguments) => commands::proxy::run(*arguments),
         Command::Forward(arguments) => commands::forward::run(&arguments),
+        Command::SftpServer(arguments) => commands::sftp_server::run(arguments),
         Command::Agent(arguments) => commands::agent::run(&arguments),
         Command::Credentials(arguments) => commands::credentials::run(*arguments, output),
         Command::RootKey(arguments) => commands::root_key::run(&arguments, output),

@@ -1,0 +1,92 @@
+//! An open file that is read and written where it is.
+
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{Mode, fstat, fstatvfs, fsync, syncfs};
+use rustix::io::{Errno, pread, pwrite};
+
+use super::{Folder, metadata};
+use crate::attributes::Attributes;
+use crate::error::{Error, Result};
+use crate::path::RemotePath;
+use crate::volume::{File, Space};
+
+pub(super) struct Plain {
+    file: OwnedFd,
+    folder: Folder,
+    path: RemotePath,
+}
+
+impl Plain {
+    pub(super) fn new(file: OwnedFd, folder: Folder, path: RemotePath) -> Self {
+        Self { file, folder, path }
+    }
+}
+
+/// Reads until the buffer is full or the file ends.
+pub(super) fn read_at(file: &OwnedFd, offset: u64, into: &mut [u8]) -> Result<usize> {
+    let mut done = 0;
+    while done < into.len() {
+        let Some(at) = offset.checked_add(done as u64).filter(|at| *at <= i64::MAX as u64) else {
+            break;
+        };
+        match pread(file, &mut into[done..], at) {
+            Ok(0) => break,
+            Ok(read) => done += read,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(done)
+}
+
+/// Writes all bytes.
+pub(super) fn write_at(file: &OwnedFd, offset: u64, bytes: &[u8]) -> Result<()> {
+    let mut done = 0;
+    while done < bytes.len() {
+        let at = offset.checked_add(done as u64).filter(|at| *at <= i64::MAX as u64);
+        let at = at.ok_or_else(|| Error::failure("the offset is too large"))?;
+        match pwrite(file, &bytes[done..], at) {
+            Ok(0) => return Err(Errno::IO.into()),
+            Ok(written) => done += written,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+impl File for Plain {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
+        read_at(&self.file, offset, into)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        write_at(&self.file, offset, bytes)
+    }
+
+    fn attributes(&self) -> Result<Attributes> {
+        Ok(metadata::attributes(&fstat(&self.file)?))
+    }
+
+    fn set_attributes(&self, to: &Attributes) -> Result<()> {
+        metadata::set_open(&self.file, to)
+    }
+
+    fn sync(&self) -> Result<()> {
+        fsync(&self.file)?;
+        match self.folder.resolve(self.path.parent().relative(), super::NAMES, Mode::empty()) {
+            Ok(parent) => self.folder.sync_upwards(&parent),
+            // Somebody has renamed the folder: the whole file system is written instead.
+            Err(_) => Ok(syncfs(&self.file)?),
+        }
+    }
+
+    fn space(&self) -> Result<Space> {
+        Ok(metadata::space(&fstatvfs(&self.file)?))
+    }
+
+    fn close(&self) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,543 @@
+//! One request while it is carried out: what it is, for those who audit or refuse it, and how it is run.
+
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+
+use crate::error::{Error, Result, Status};
+use crate::limits::{COPY_BUFFER, MAX_DATA, MAX_NAMES_BYTES, MAX_PACKET};
+use crate::longname::long_name;
+use crate::path::RemotePath;
+use crate::reply::{DATA_HEADER, Name, Reply, data_header};
+use crate::request::Request;
+use crate::view::View;
+use crate::volume::{File, Follow, Listing, OpenHow};
+use crate::wire::Writer;
+
+/// The kinds of operations, see [`Operation::kind`].
+pub const KINDS: &[&str] = &[
+    "open",
+    "close",
+    "read",
+    "write",
+    "lstat",
+    "fstat",
+    "setstat",
+    "fsetstat",
+    "opendir",
+    "readdir",
+    "remove",
+    "mkdir",
+    "rmdir",
+    "realpath",
+    "stat",
+    "rename",
+    "readlink",
+    "symlink",
+    "posix-rename",
+    "statvfs",
+    "fstatvfs",
+    "hardlink",
+    "fsync",
+    "lsetstat",
+    "limits",
+    "expand-path",
+    "copy-data",
+    "home-directory",
+    "users-groups-by-id",
+];
+
+/// An open file or folder, behind a handle.
+pub struct Open {
+    /// Its path when it was opened.
+    pub path: RemotePath,
+    what: What,
+    bytes_read: AtomicU64,
+    bytes_written: AtomicU64,
+}
+
+enum What {
+    File(Box<dyn File>, OpenHow),
+    Folder(Mutex<Box<dyn Listing>>),
+}
+
+impl Open {
+    fn new(path: RemotePath, what: What) -> Self {
+        Self { path, what, bytes_read: AtomicU64::new(0), bytes_written: AtomicU64::new(0) }
+    }
+
+    fn file(&self) -> Result<(&dyn File, &OpenHow)> {
+        match &self.what {
+            What::File(file, how) => Ok((&**file, how)),
+            What::Folder(_) => Err(Error::failure("the handle is that of a folder")),
+        }
+    }
+
+    /// Whether the client opened it for writing.
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        matches!(&self.what, What::File(_, how) if how.changes())
+    }
+
+    /// Bytes that were read and written so far.
+    #[must_use]
+    pub fn bytes(&self) -> (u64, u64) {
+        (self.bytes_read.load(Ordering::Relaxed), self.bytes_written.load(Ordering::Relaxed))
+    }
+
+    fn ended(&self, kind: &'static str) -> Record {
+        let (bytes_read, bytes_written) = self.bytes();
+        let path = Some(self.path.clone());
+        let writes = self.writes();
+        let status = Status::Ok;
+        Record { kind, path, to: None, writes, bytes_read, bytes_written, status, text: "".into() }
+    }
+
+    /// What is known of it when the session ends without a close.
+    #[must_use]
+    pub fn abandoned(&self) -> Record {
+        self.ended("abandon")
+    }
+}
+
+/// A request that may run now.
+pub struct Operation {
+    pub(crate) id: u32,
+    /// Number within the session, by which the session knows it.
+    pub(crate) serial: u64,
+    pub(crate) request: Request,
+    /// What the request's handle stands for, and the second handle of COPY-DATA.
+    pub(crate) open: Option<Arc<Open>>,
+    pub(crate) other: Option<Arc<Open>>,
+    /// Handle for what the request opens.
+    pub(crate) new_handle: Bytes,
+    pub(crate) max_handles: usize,
+}
+
+/// The end of an operation, for [`crate::session::Session::complete`].
+pub struct Outcome {
+    pub(crate) serial: u64,
+    pub(crate) packet: Vec<u8>,
+    pub(crate) opened: Option<(Bytes, Arc<Open>)>,
+    /// What happened, for audit events.
+    pub record: Record,
+}
+
+/// What an operation did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Kind of the operation, see [`Operation::kind`]; `abandon` for a file that was not closed.
+    pub kind: &'static str,
+    /// Path of the file, as in the user's view.
+    pub path: Option<RemotePath>,
+    /// New path, of renames and links.
+    pub to: Option<RemotePath>,
+    /// Whether a file was opened for writing.
+    pub writes: bool,
+    /// Bytes read: of this request, or of the whole life of a handle that is closed.
+    pub bytes_read: u64,
+    /// Bytes written, likewise.
+    pub bytes_written: u64,
+    /// Status that the client got.
+    pub status: Status,
+    /// Explanation that the client got, if it failed.
+    pub text: Cow<'static, str>,
+}
+
+/// What a request did so far.
+#[derive(Default)]
+struct Done {
+    bytes_read: u64,
+    bytes_written: u64,
+    opened: Option<Arc<Open>>,
+}
+
+impl Operation {
+    /// Kind of the request, in lower case: `open`, `read`, `rename` and so on; the extensions by OpenSSH's names without
+    /// the domain.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match &self.request {
+            Request::Open { .. } => "open",
+            Request::Close { .. } => "close",
+            Request::Read { .. } => "read",
+            Request::Write { .. } => "write",
+            Request::LStat { .. } => "lstat",
+            Request::FStat { .. } => "fstat",
+            Request::SetStat { .. } => "setstat",
+            Request::FSetStat { .. } => "fsetstat",
+            Request::OpenDir { .. } => "opendir",
+            Request::ReadDir { .. } => "readdir",
+            Request::Remove { .. } => "remove",
+            Request::MkDir { .. } => "mkdir",
+            Request::RmDir { .. } => "rmdir",
+            Request::RealPath { .. } => "realpath",
+            Request::Stat { .. } => "stat",
+            Request::Rename { .. } => "rename",
+            Request::ReadLink { .. } => "readlink",
+            Request::Symlink { .. } => "symlink",
+            Request::PosixRename { .. } => "posix-rename",
+            Request::StatVfs { .. } => "statvfs",
+            Request::FStatVfs { .. } => "fstatvfs",
+            Request::HardLink { .. } => "hardlink",
+            Request::FSync { .. } => "fsync",
+            Request::LSetStat { .. } => "lsetstat",
+            Request::Limits => "limits",
+            Request::ExpandPath { .. } => "expand-path",
+            Request::CopyData { .. } => "copy-data",
+            Request::HomeDirectory { .. } => "home-directory",
+            Request::UsersGroups { .. } => "users-groups-by-id",
+            Request::Unknown { .. } => "unknown",
+        }
+    }
+
+    /// The request.
+    #[must_use]
+    pub fn request(&self) -> &Request {
+        &self.request
+    }
+
+    /// Path that it concerns, in the user's view: that of the request or of its handle.
+    #[must_use]
+    pub fn path(&self, view: &View) -> Option<RemotePath> {
+        let text = match &self.request {
+            Request::Open { path, .. }
+            | Request::LStat { path }
+            | Request::SetStat { path, .. }
+            | Request::OpenDir { path }
+            | Request::Remove { path }
+            | Request::MkDir { path, .. }
+            | Request::RmDir { path }
+            | Request::RealPath { path }
+            | Request::Stat { path }
+            | Request::ReadLink { path }
+            | Request::StatVfs { path }
+            | Request::LSetStat { path, .. }
+            | Request::ExpandPath { path } => path,
+            Request::Rename { from, .. }
+            | Request::PosixRename { from, .. }
+            | Request::HardLink { from, .. } => from,
+            Request::Symlink { link, .. } => link,
+            _ => return self.open.as_ref().map(|open| open.path.clone()),
+        };
+        view.path(text).ok()
+    }
+
+    /// Its second path: the new one of renames and links, the target file of COPY-DATA.
+    #[must_use]
+    pub fn to(&self, view: &View) -> Option<RemotePath> {
+        match &self.request {
+            Request::Rename { to, .. }
+            | Request::PosixRename { to, .. }
+            | Request::HardLink { to, .. } => view.path(to).ok(),
+            _ => self.other.as_ref().map(|open| open.path.clone()),
+        }
+    }
+
+    /// Whether it may change files.
+    #[must_use]
+    pub fn changes(&self) -> bool {
+        match &self.request {
+            Request::Open { how, .. } => how.changes(),
+            Request::Write { .. }
+            | Request::SetStat { .. }
+            | Request::FSetStat { .. }
+            | Request::LSetStat { .. }
+            | Request::Remove { .. }
+            | Request::MkDir { .. }
+            | Request::RmDir { .. }
+            | Request::Rename { .. }
+            | Request::PosixRename { .. }
+            | Request::Symlink { .. }
+            | Request::HardLink { .. }
+            | Request::CopyData { .. } => true,
+            Request::Close { .. } => self.open.as_ref().is_some_and(|open| open.writes()),
+            _ => false,
+        }
+    }
+
+    /// Whether it waits for storage; others may run on any thread.
+    #[must_use]
+    pub fn blocks(&self) -> bool {
+        !matches!(
+            self.request,
+            Request::RealPath { .. }
+                | Request::Limits
+                | Request::ExpandPath { .. }
+                | Request::HomeDirectory { .. }
+                | Request::UsersGroups { .. }
+                | Request::Unknown { .. }
+        )
+    }
+
+    /// Carries it out. It may block.
+    #[must_use]
+    pub fn run(self, view: &View) -> Outcome {
+        let mut done = Done::default();
+        if let (Request::Read { offset, length, .. }, Some(open)) = (&self.request, &self.open) {
+            let read = self.read(open, *offset, *length, &mut done);
+            return match read {
+                Ok(packet) => self.outcome(view, done, packet, None),
+                Err(error) => self.failed(view, done, error),
+            };
+        }
+        match self.reply(view, &mut done) {
+            Ok(reply) => {
+                let packet = reply.write(self.id);
+                self.outcome(view, done, packet, None)
+            }
+            Err(error) => self.failed(view, done, error),
+        }
+    }
+
+    /// Ends it without carrying it out: the caller's rules do not allow it.
+    #[must_use]
+    pub fn refuse(self, view: &View, error: Error) -> Outcome {
+        self.failed(view, Done::default(), error)
+    }
+
+    fn failed(self, view: &View, done: Done, error: Error) -> Outcome {
+        let packet = Reply::Status(error.clone()).write(self.id);
+        self.outcome(view, done, packet, Some(error))
+    }
+
+    fn outcome(self, view: &View, done: Done, packet: Vec<u8>, error: Option<Error>) -> Outcome {
+        let Done { bytes_read, bytes_written, opened } = done;
+        let (status, text) =
+            error.map_or((Status::Ok, "".into()), |error| (error.status, error.text));
+        let record = match (&self.request, &self.open) {
+            (Request::Close { .. }, Some(open)) => Record { status, text, ..open.ended("close") },
+            (request, _) => {
+                let writes = matches!(request, Request::Open { how, .. } if how.changes());
+                let (kind, path, to) = (self.kind(), self.path(view), self.to(view));
+                Record { kind, path, to, writes, bytes_read, bytes_written, status, text }
+            }
+        };
+        let opened = opened.map(|open| (self.new_handle, open));
+        Outcome { serial: self.serial, packet, opened, record }
+    }
+
+    fn handle(&self) -> Result<&Open> {
+        self.open.as_deref().ok_or_else(|| Error::failure("no such handle"))
+    }
+
+    /// Reads into the reply itself, so that data is not copied.
+    fn read(&self, open: &Open, offset: u64, length: u32, done: &mut Done) -> Result<Vec<u8>> {
+        let (file, how) = open.file()?;
+        if !how.read {
+            return Err(Error::denied("the file is not open for reading"));
+        }
+        let length = usize::try_from(length).unwrap_or(MAX_DATA).min(MAX_DATA);
+        let mut packet = vec![0; DATA_HEADER + length];
+        let read = file.read_at(offset, &mut packet[DATA_HEADER..])?;
+        if read == 0 && length > 0 {
+            return Err(Error::end());
+        }
+        packet.truncate(DATA_HEADER + read);
+        data_header(&mut packet, self.id, read);
+        done.bytes_read = read as u64;
+        open.bytes_read.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(packet)
+    }
+
+    fn reply(&self, view: &View, done: &mut Done) -> Result<Reply> {
+        match &self.request {
+            Request::Open { path, how, .. } => {
+                let path = view.path(path)?;
+                let how = OpenHow { read: how.read || !(how.write || how.append), ..*how };
+                let file = view.open(&path, &how)?;
+                done.opened = Some(Arc::new(Open::new(path, What::File(file, how))));
+                Ok(Reply::Handle(self.new_handle.clone()))
+            }
+            Request::OpenDir { path } => {
+                let path = view.path(path)?;
+                let listing = Mutex::new(view.list(&path)?);
+                done.opened = Some(Arc::new(Open::new(path, What::Folder(listing))));
+                Ok(Reply::Handle(self.new_handle.clone()))
+            }
+            Request::Close { .. } => match &self.handle()?.what {
+                What::File(file, _) => file.close().map(|()| Reply::ok()),
+                What::Folder(_) => Ok(Reply::ok()),
+            },
+            Request::Read { .. } => Err(Error::failure("no such handle")),
+            Request::Write { offset, data, .. } => {
+                let open = self.handle()?;
+                let (file, how) = open.file()?;
+                if !(how.write || how.append) {
+                    return Err(Error::denied("the file is not open for writing"));
+                }
+                file.write_at(*offset, data)?;
+                done.bytes_written = data.len() as u64;
+                open.bytes_written.fetch_add(data.len() as u64, Ordering::Relaxed);
+                Ok(Reply::ok())
+            }
+            Request::ReadDir { .. } => self.names(view),
+            Request::Stat { path } => {
+                view.attributes(&view.path(path)?, Follow::Yes).map(Reply::Attributes)
+            }
+            Request::LStat { path } => {
+                view.attributes(&view.path(path)?, Follow::No).map(Reply::Attributes)
+            }
+            Request::FStat { .. } => match &self.handle()?.what {
+                What::File(file, _) => file.attributes().map(Reply::Attributes),
+                What::Folder(_) => {
+                    view.attributes(&self.handle()?.path, Follow::Yes).map(Reply::Attributes)
+                }
+            },
+            Request::RealPath { path } => Ok(Reply::path(view.path(path)?.as_bytes())),
+            Request::ExpandPath { path } => expand(view, path),
+            Request::HomeDirectory { .. } => Ok(Reply::path(view.home_path().as_bytes())),
+            Request::ReadLink { path } => Ok(Reply::path(&view.read_link(&view.path(path)?)?)),
+            Request::StatVfs { path } => Ok(Reply::space(&view.space(&view.path(path)?)?)),
+            Request::FStatVfs { .. } => {
+                let open = self.handle()?;
+                let space = match &open.what {
+                    What::File(file, _) => file.space()?,
+                    What::Folder(_) => view.space(&open.path)?,
+                };
+                Ok(Reply::space(&space))
+            }
+            Request::Limits => Ok(self.limits()),
+            Request::UsersGroups { users, groups } => {
+                let owners = view.owner_names();
+                let list = |ids: &[u32], names: &std::collections::BTreeMap<u32, String>| {
+                    let mut writer = Writer::bare();
+                    // PROTOCOL, section 4.12: an unknown number has an empty name.
+                    ids.iter().for_each(|id| {
+                        writer.string(names.get(id).map_or("", String::as_str).as_bytes());
+                    });
+                    writer.into_bytes()
+                };
+                let mut writer = Writer::bare();
+                writer.string(&list(users, &owners.users));
+                writer.string(&list(groups, &owners.groups));
+                Ok(Reply::Extended(writer.into_bytes().into()))
+            }
+            Request::Unknown { .. } => {
+                Err(Error::unsupported("this server does not know the request"))
+            }
+            _ => self.change(view, done).map(|()| Reply::ok()),
+        }
+    }
+
+    /// Requests that change files and reply with a status only.
+    fn change(&self, view: &View, done: &mut Done) -> Result<()> {
+        match &self.request {
+            Request::SetStat { path, attributes } => {
+                view.set_attributes(&view.path(path)?, attributes, Follow::Yes)
+            }
+            Request::LSetStat { path, attributes } => {
+                view.set_attributes(&view.path(path)?, attributes, Follow::No)
+            }
+            Request::FSetStat { attributes, .. } => {
+                let open = self.handle()?;
+                view.may_set(&open.path, attributes)?;
+                match &open.what {
+                    What::File(file, how) if attributes.size.is_none() || how.changes() => {
+                        file.set_attributes(attributes)
+                    }
+                    What::File(..) => Err(Error::denied("the file is not open for writing")),
+                    What::Folder(_) => view.set_attributes(&open.path, attributes, Follow::Yes),
+                }
+            }
+            Request::Remove { path } => view.remove(&view.path(path)?),
+            Request::MkDir { path, attributes } => {
+                view.make_folder(&view.path(path)?, attributes.mode)
+            }
+            Request::RmDir { path } => view.remove_folder(&view.path(path)?),
+            Request::Rename { from, to } => view.rename(&view.path(from)?, &view.path(to)?, false),
+            Request::PosixRename { from, to } => {
+                view.rename(&view.path(from)?, &view.path(to)?, true)
+            }
+            Request::Symlink { target, link } => view.symlink(target, &view.path(link)?),
+            Request::HardLink { from, to } => view.hard_link(&view.path(from)?, &view.path(to)?),
+            Request::FSync { .. } => self.handle()?.file()?.0.sync(),
+            Request::CopyData { offset, length, to_offset, .. } => {
+                self.copy(*offset, *length, *to_offset, done)
+            }
+            // All others have been answered.
+            _ => Err(Status::OpUnsupported.into()),
+        }
+    }
+
+    /// Names of an open folder, as many as fit into one reply.
+    fn names(&self, view: &View) -> Result<Reply> {
+        let What::Folder(listing) = &self.handle()?.what else {
+            return Err(Error::failure("the handle is that of a file"));
+        };
+        let mut listing = listing.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut names, mut size) = (Vec::new(), 0);
+        while size < MAX_NAMES_BYTES {
+            let entry = match listing.next() {
+                Ok(Some(entry)) => entry,
+                Ok(None) => break,
+                // What was read first must reach the client; the error comes again.
+                Err(_) if !names.is_empty() => break,
+                Err(error) => return Err(error),
+            };
+            let long = long_name(&entry, view.owner_names(), view.now());
+            size += entry.name.len() + long.len() + 48;
+            names.push(Name { name: entry.name, long, attributes: entry.attributes });
+        }
+        if names.is_empty() { Err(Error::end()) } else { Ok(Reply::Names(names)) }
+    }
+
+    fn limits(&self) -> Reply {
+        let mut writer = Writer::bare();
+        for limit in [MAX_PACKET, MAX_DATA, MAX_DATA, self.max_handles] {
+            writer.u64(limit as u64);
+        }
+        Reply::Extended(writer.into_bytes().into())
+    }
+
+    /// Copies between two handles (draft-ietf-secsh-filexfer-extensions-00, section 7); a length of 0 is up to the end.
+    fn copy(&self, offset: u64, length: u64, to_offset: u64, done: &mut Done) -> Result<()> {
+        let other = self.other.as_deref().ok_or_else(|| Error::failure("no such handle"))?;
+        let open = self.handle()?;
+        let ((from, how_from), (to, how_to)) = (open.file()?, other.file()?);
+        if !how_from.read || !(how_to.write || how_to.append) {
+            return Err(Error::denied("one file must be open for reading, the other for writing"));
+        }
+        // The draft's section 7: a file cannot be copied onto itself where the ranges overlap. Like OpenSSH, refuse it.
+        if std::ptr::eq(open, other) {
+            return Err(Error::failure("a file cannot be copied into itself"));
+        }
+        // The end is that at the beginning: a copy into the same file by another name would never reach its own.
+        let there = from.attributes()?.size.unwrap_or(u64::MAX).saturating_sub(offset);
+        let mut left = if length == 0 { there } else { length.min(there) };
+        let mut buffer = vec![0; COPY_BUFFER];
+        while left > 0 {
+            let most = usize::try_from(left).unwrap_or(COPY_BUFFER).min(COPY_BUFFER);
+            let at = done.bytes_read;
+            let past = || Error::failure("the range ends after the largest offset");
+            let from_at = offset.checked_add(at).ok_or_else(past)?;
+            let to_at = to_offset.checked_add(at).ok_or_else(past)?;
+            let read = from.read_at(from_at, &mut buffer[..most])?;
+            if read == 0 {
+                break;
+            }
+            to.write_at(to_at, &buffer[..read])?;
+            let read = read as u64;
+            left -= read;
+            done.bytes_read += read;
+            done.bytes_written += read;
+            open.bytes_read.fetch_add(read, Ordering::Relaxed);
+            other.bytes_written.fetch_add(read, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+/// `expand-path@openssh.com`: `~` and `~/…` are below the home; other users' homes are not known here.
+fn expand(view: &View, path: &[u8]) -> Result<Reply> {
+    let path = match path.strip_prefix(b"~") {
+        None => view.path(path)?,
+        Some(rest) if rest.is_empty() || rest[0] == b'/' => {
+            RemotePath::parse(&[view.home_path().as_bytes(), rest].concat(), view.home_path())?
+        }
+        Some(_) => return Err(Error::failure("only your own home is known here: write ~ or ~/…")),
+    };
+    Ok(Reply::path(path.as_bytes()))
+}

@@ -1,0 +1,518 @@
+//! What one user sees: volumes at places of one tree, with rights by folder, names that are hidden, and a quota.
+//!
+//! A view never follows symbolic links if rules or hidden names tell its folders apart, because a link would otherwise
+//! carry the rights of its own folder to its target.
+
+mod listing;
+mod metered;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::attributes::Attributes;
+use crate::error::{Error, Result};
+use crate::limits::MAX_DEPTH;
+use crate::owners::Owners;
+use crate::path::RemotePath;
+use crate::quota::{Quota, Usage};
+use crate::rights::Rights;
+use crate::volume::{Entry, File, Follow, Listing, OpenHow, Space, Volume};
+
+/// A volume at a place of the tree.
+struct Mount {
+    at: RemotePath,
+    volume: Arc<dyn Volume>,
+}
+
+/// Rights in a folder and everything below it, unless another rule is closer.
+struct Rule {
+    at: RemotePath,
+    rights: Rights,
+}
+
+/// A user's view. It is shared by the threads that run the user's operations.
+pub struct View {
+    mounts: Vec<Mount>,
+    rules: Vec<Rule>,
+    hidden: Vec<Vec<u8>>,
+    allowed: Rights,
+    quota: Option<Arc<Quota>>,
+    owners: Owners,
+    home: RemotePath,
+    now: fn() -> i64,
+}
+
+/// What is at a path.
+enum Spot<'a> {
+    /// A path of a volume.
+    In(&'a dyn Volume, RemotePath),
+    /// A folder that exists only because something is mounted below it.
+    Virtual,
+}
+
+impl View {
+    /// An empty view. `now` gives the time in seconds since 1970, for listings.
+    #[must_use]
+    pub fn new(now: fn() -> i64) -> Self {
+        Self {
+            mounts: Vec::new(),
+            rules: Vec::new(),
+            hidden: Vec::new(),
+            allowed: Rights::ALL,
+            quota: None,
+            owners: Owners::default(),
+            home: RemotePath::root(),
+            now,
+        }
+    }
+
+    /// Adds a volume at a place. A deeper place hides what the volume of a higher one has there.
+    #[must_use]
+    pub fn mount(mut self, at: RemotePath, volume: Arc<dyn Volume>) -> Self {
+        let volume = if self.tells_folders_apart() { volume.without_links() } else { volume };
+        self.mounts.push(Mount { at, volume });
+        // The deepest first: the first that contains a path is the closest.
+        self.mounts.sort_by_key(|mount| std::cmp::Reverse(mount.at.as_bytes().len()));
+        self
+    }
+
+    /// Gives rights in a folder and below it.
+    #[must_use]
+    pub fn rule(mut self, at: RemotePath, rights: Rights) -> Self {
+        self.rules.push(Rule { at, rights });
+        self.rules.sort_by_key(|rule| std::cmp::Reverse(rule.at.as_bytes().len()));
+        self.stop_following()
+    }
+
+    /// Hides files and folders of a name, everywhere.
+    #[must_use]
+    pub fn hide(mut self, name: &[u8]) -> Self {
+        self.hidden.push(name.to_vec());
+        self.stop_following()
+    }
+
+    /// Takes away all rights that are not among these, everywhere.
+    #[must_use]
+    pub fn only(mut self, rights: Rights) -> Self {
+        self.allowed = rights;
+        self
+    }
+
+    /// Counts what is stored against a quota.
+    #[must_use]
+    pub fn quota(mut self, quota: Arc<Quota>) -> Self {
+        self.quota = Some(quota);
+        self
+    }
+
+    /// Names for owners.
+    #[must_use]
+    pub fn owners(mut self, owners: Owners) -> Self {
+        self.owners = owners;
+        self
+    }
+
+    /// Folder at which relative paths begin; `/` otherwise.
+    #[must_use]
+    pub fn home(mut self, home: RemotePath) -> Self {
+        self.home = home;
+        self
+    }
+
+    fn tells_folders_apart(&self) -> bool {
+        !self.rules.is_empty() || !self.hidden.is_empty()
+    }
+
+    fn stop_following(mut self) -> Self {
+        for mount in &mut self.mounts {
+            mount.volume = Arc::clone(&mount.volume).without_links();
+        }
+        self
+    }
+
+    /// A client's path, absolute and normal.
+    ///
+    /// # Errors
+    /// It is no path.
+    pub fn path(&self, text: &[u8]) -> Result<RemotePath> {
+        RemotePath::parse(text, &self.home)
+    }
+
+    /// Folder at which relative paths begin.
+    #[must_use]
+    pub fn home_path(&self) -> &RemotePath {
+        &self.home
+    }
+
+    /// Names for owners.
+    #[must_use]
+    pub fn owner_names(&self) -> &Owners {
+        &self.owners
+    }
+
+    /// The time, in seconds since 1970.
+    #[must_use]
+    pub fn now(&self) -> i64 {
+        (self.now)()
+    }
+
+    /// Rights at a path.
+    #[must_use]
+    pub fn rights(&self, path: &RemotePath) -> Rights {
+        let rule = self.rules.iter().find(|rule| path.below(&rule.at).is_some());
+        rule.map_or(Rights::ALL, |rule| rule.rights).and(self.allowed)
+    }
+
+    fn spot(&self, path: &RemotePath) -> Result<Spot<'_>> {
+        if path.components().any(|name| self.is_hidden(name)) {
+            return Err(Error::not_found());
+        }
+        for Mount { at, volume } in &self.mounts {
+            if let Some(inner) = path.below(at) {
+                return Ok(Spot::In(&**volume, inner));
+            }
+        }
+        if path.is_root() || self.mounts.iter().any(|mount| mount.at.below(path).is_some()) {
+            return Ok(Spot::Virtual);
+        }
+        Err(Error::not_found())
+    }
+
+    fn is_hidden(&self, name: &[u8]) -> bool {
+        self.hidden.iter().any(|hidden| hidden == name)
+    }
+
+    /// The volume at a path that is to be changed.
+    fn changeable(&self, path: &RemotePath, needed: Rights) -> Result<(&dyn Volume, RemotePath)> {
+        let spot = self.spot(path)?;
+        self.rights(path).demand(needed)?;
+        match spot {
+            Spot::In(volume, inner) => Ok((volume, inner)),
+            Spot::Virtual => Err(fixed()),
+        }
+    }
+
+    /// Refuses to remove or rename a folder that a mount or rule names or is below: the mount would stay, and the rule would
+    /// no longer apply to what it was written for.
+    fn refuse_fixed(&self, path: &RemotePath) -> Result<()> {
+        let mut named =
+            self.mounts.iter().map(|mount| &mount.at).chain(self.rules.iter().map(|rule| &rule.at));
+        if path.is_root() || named.any(|at| at.below(path).is_some()) {
+            return Err(fixed());
+        }
+        Ok(())
+    }
+
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// It cannot be opened, or the user may not.
+    pub fn open(&self, path: &RemotePath, how: &OpenHow) -> Result<Box<dyn File>> {
+        // Without any flag OpenSSH opens for reading.
+        let how = OpenHow { read: how.read || !(how.write || how.append), ..*how };
+        let how = OpenHow { write: how.write || how.append, ..how };
+        let spot = self.spot(path)?;
+        let rights = self.rights(path);
+        if how.read {
+            rights.demand(Rights::READ)?;
+        }
+        if how.changes() {
+            rights.demand(Rights::WRITE)?;
+        }
+        let Spot::In(volume, inner) = spot else {
+            return Err(Error::failure("it is a folder"));
+        };
+        match &self.quota {
+            Some(quota) if how.changes() => {
+                // The rest of the file's life is counted, too, so that it needs its volume.
+                let mount = self.mounts.iter().find(|mount| path.below(&mount.at).is_some());
+                let volume = mount.map(|mount| Arc::clone(&mount.volume));
+                metered::open(volume.ok_or_else(fixed)?, inner, &how, quota)
+            }
+            _ => volume.open(&inner, &how),
+        }
+    }
+
+    /// Attributes of a file.
+    ///
+    /// # Errors
+    /// It does not exist, or the user may not know.
+    pub fn attributes(&self, path: &RemotePath, follow: Follow) -> Result<Attributes> {
+        let attributes = match self.spot(path)? {
+            Spot::In(volume, inner) => volume.attributes(&inner, follow)?,
+            Spot::Virtual => Attributes::virtual_folder(),
+        };
+        // A user who may only write somewhere still has to get there.
+        let rights = self.rights(path);
+        if !attributes.is_folder() && !rights.has(Rights::READ) {
+            rights.demand(Rights::LIST)?;
+        }
+        Ok(attributes)
+    }
+
+    /// Sets attributes.
+    ///
+    /// # Errors
+    /// One cannot be set, or the user may not.
+    pub fn set_attributes(&self, path: &RemotePath, to: &Attributes, follow: Follow) -> Result<()> {
+        let (volume, inner) = self.changeable(path, needed_to_set(to))?;
+        let Some((quota, size)) = self.quota.as_deref().zip(to.size) else {
+            return volume.set_attributes(&inner, to, follow);
+        };
+        let _gate = quota.gate();
+        let before = volume.attributes(&inner, follow)?.size.unwrap_or(0);
+        let more = Usage { bytes: size.saturating_sub(before), files: 0 };
+        quota.take(more)?;
+        let set = volume.set_attributes(&inner, to, follow);
+        match &set {
+            Ok(()) => quota.give(Usage { bytes: before.saturating_sub(size), files: 0 }),
+            Err(_) => quota.give(more),
+        }
+        set
+    }
+
+    /// Refuses to set attributes of an open file without the right to.
+    ///
+    /// # Errors
+    /// The user may not.
+    pub fn may_set(&self, path: &RemotePath, to: &Attributes) -> Result<()> {
+        self.rights(path).demand(needed_to_set(to))
+    }
+
+    /// Begins to list a folder.
+    ///
+    /// # Errors
+    /// It cannot be opened, or the user may not.
+    pub fn list(&self, path: &RemotePath) -> Result<Box<dyn Listing>> {
+        let spot = self.spot(path)?;
+        self.rights(path).demand(Rights::LIST)?;
+        let inner = match spot {
+            Spot::In(volume, inner) => Some(volume.list(&inner)?),
+            Spot::Virtual => None,
+        };
+        let mounted = self.mounted_in(path);
+        if inner.is_some() && mounted.is_empty() && self.hidden.is_empty() {
+            return inner.ok_or_else(Error::not_found);
+        }
+        let dots = if inner.is_none() { &[&b"."[..], b".."][..] } else { &[] };
+        let virtual_entry = |name: &[u8]| Entry {
+            name: name.to_vec(),
+            attributes: Attributes::virtual_folder(),
+            links: 1,
+        };
+        let mut first: VecDeque<Entry> = dots.iter().map(|name| virtual_entry(name)).collect();
+        for name in &mounted {
+            let attributes = self.attributes(&path.join(name), Follow::No);
+            let attributes = attributes.unwrap_or_else(|_| Attributes::virtual_folder());
+            first.push_back(Entry { attributes, ..virtual_entry(name) });
+        }
+        let hidden = self.hidden.iter().cloned().chain(mounted).collect();
+        Ok(Box::new(listing::Merged { first, inner, hidden }))
+    }
+
+    /// Names in a folder below which something is mounted.
+    fn mounted_in(&self, path: &RemotePath) -> Vec<Vec<u8>> {
+        let below = self.mounts.iter().filter_map(|mount| mount.at.below(path));
+        let mut names: Vec<Vec<u8>> =
+            below.filter_map(|rest| rest.components().next().map(<[u8]>::to_vec)).collect();
+        names.sort();
+        names.dedup();
+        names.retain(|name| !self.is_hidden(name));
+        names
+    }
+
+    /// Removes a file or link.
+    ///
+    /// # Errors
+    /// It cannot be removed, or the user may not.
+    pub fn remove(&self, path: &RemotePath) -> Result<()> {
+        let (volume, inner) = self.changeable(path, Rights::DELETE)?;
+        let _gate = self.gate();
+        let used = self.used_by(volume, &inner);
+        volume.remove(&inner)?;
+        self.give(used);
+        Ok(())
+    }
+
+    /// Makes a folder.
+    ///
+    /// # Errors
+    /// It cannot be made, or the user may not.
+    pub fn make_folder(&self, path: &RemotePath, mode: Option<u32>) -> Result<()> {
+        let (volume, inner) = self.changeable(path, Rights::MKDIR)?;
+        self.taking(Usage { bytes: 0, files: 1 }, || volume.make_folder(&inner, mode))
+    }
+
+    /// Removes an empty folder.
+    ///
+    /// # Errors
+    /// It cannot be removed, or the user may not.
+    pub fn remove_folder(&self, path: &RemotePath) -> Result<()> {
+        let (volume, inner) = self.changeable(path, Rights::DELETE)?;
+        if self.mounts.iter().any(|mount| mount.at.below(path).is_some()) {
+            return Err(fixed());
+        }
+        volume.remove_folder(&inner)?;
+        self.give(Usage { bytes: 0, files: 1 });
+        Ok(())
+    }
+
+    /// Renames a file, link or folder within one volume.
+    ///
+    /// # Errors
+    /// It cannot be renamed, or the user may not.
+    pub fn rename(&self, from: &RemotePath, to: &RemotePath, replace: bool) -> Result<()> {
+        let (volume, inner_from) = self.changeable(from, Rights::RENAME)?;
+        let (other, inner_to) = self.changeable(to, Rights::RENAME)?;
+        self.refuse_fixed(from)?;
+        self.refuse_fixed(to)?;
+        same(volume, other, "rename")?;
+        // Clients ask to replace without meaning it: OpenSSH's always does. What the user may neither remove nor
+        // write must not be destroyed that way.
+        let rights = self.rights(to);
+        let replace = replace && (rights.has(Rights::DELETE) || rights.has(Rights::WRITE));
+        let _gate = self.gate();
+        let used = if replace { self.used_by(volume, &inner_to) } else { Usage::default() };
+        volume.rename(&inner_from, &inner_to, replace)?;
+        self.give(used);
+        Ok(())
+    }
+
+    /// Target of a link.
+    ///
+    /// # Errors
+    /// It is none, or the user may not know.
+    pub fn read_link(&self, path: &RemotePath) -> Result<Vec<u8>> {
+        let spot = self.spot(path)?;
+        self.rights(path).demand(Rights::LIST)?;
+        match spot {
+            Spot::In(volume, inner) => volume.read_link(&inner),
+            Spot::Virtual => Err(Error::failure("it is not a symbolic link")),
+        }
+    }
+
+    /// Makes a symbolic link.
+    ///
+    /// # Errors
+    /// It cannot be made, or the user may not.
+    pub fn symlink(&self, target: &[u8], link: &RemotePath) -> Result<()> {
+        let (volume, inner) = self.changeable(link, Rights::SYMLINK)?;
+        let inner_target;
+        let target = if target.first() == Some(&b'/') {
+            let Spot::In(other, path) = self.spot(&self.path(target)?)? else {
+                return Err(Error::failure("a link cannot lead to another volume"));
+            };
+            same(volume, other, "link")?;
+            inner_target = path;
+            inner_target.as_bytes()
+        } else {
+            target
+        };
+        self.taking(Usage { bytes: 0, files: 1 }, || volume.symlink(target, &inner))
+    }
+
+    /// Makes a second name of a file.
+    ///
+    /// # Errors
+    /// It cannot be made, or the user may not.
+    pub fn hard_link(&self, from: &RemotePath, to: &RemotePath) -> Result<()> {
+        // Through the new name the file can be read and written with the rights of the new name's folder.
+        let (volume, inner_from) = self.changeable(from, Rights::READ.or(Rights::WRITE))?;
+        let (other, inner_to) = self.changeable(to, Rights::SYMLINK)?;
+        same(volume, other, "link")?;
+        // Removing one of two names would give back what the other still uses.
+        if self.quota.is_some() {
+            return Err(Error::unsupported("a home with a quota has no hard links; copy the file"));
+        }
+        volume.hard_link(&inner_from, &inner_to)
+    }
+
+    /// Space at a path.
+    ///
+    /// # Errors
+    /// It cannot be found out.
+    pub fn space(&self, path: &RemotePath) -> Result<Space> {
+        match self.spot(path)? {
+            Spot::In(volume, inner) => volume.space(&inner),
+            Spot::Virtual => Err(Error::unsupported("this folder has no space of its own")),
+        }
+    }
+
+    /// Counts what the view contains. It reads every folder.
+    ///
+    /// # Errors
+    /// A folder cannot be read.
+    pub fn measure(&self) -> Result<Usage> {
+        let mut used = Usage::default();
+        for Mount { volume, .. } in &self.mounts {
+            let mut folders = vec![(RemotePath::root(), 0)];
+            while let Some((folder, depth)) = folders.pop() {
+                let mut listing = volume.list(&folder)?;
+                while let Some(Entry { name, attributes, .. }) = listing.next()? {
+                    if name == b"." || name == b".." {
+                        continue;
+                    }
+                    let more = usage_of(&attributes);
+                    used.bytes = used.bytes.saturating_add(more.bytes);
+                    used.files += more.files;
+                    if attributes.is_folder() && depth < MAX_DEPTH {
+                        folders.push((folder.join(&name), depth + 1));
+                    }
+                }
+            }
+        }
+        Ok(used)
+    }
+
+    /// Usage of the name at a path, zero if it does not exist.
+    fn used_by(&self, volume: &dyn Volume, inner: &RemotePath) -> Usage {
+        if self.quota.is_none() {
+            return Usage::default();
+        }
+        volume.attributes(inner, Follow::No).map_or_else(|_| Usage::default(), |it| usage_of(&it))
+    }
+
+    fn gate(&self) -> Option<std::sync::MutexGuard<'_, ()>> {
+        self.quota.as_deref().map(Quota::gate)
+    }
+
+    fn give(&self, used: Usage) {
+        if let Some(quota) = &self.quota {
+            quota.give(used);
+        }
+    }
+
+    /// Does something that needs more of the quota.
+    fn taking(&self, more: Usage, act: impl FnOnce() -> Result<()>) -> Result<()> {
+        if let Some(quota) = &self.quota {
+            quota.take(more)?;
+        }
+        act().inspect_err(|_| self.give(more))
+    }
+}
+
+fn usage_of(attributes: &Attributes) -> Usage {
+    let size = if attributes.is_regular() { attributes.size } else { None };
+    Usage { bytes: size.unwrap_or(0), files: 1 }
+}
+
+/// A new size is written, everything else is set.
+fn needed_to_set(to: &Attributes) -> Rights {
+    let only_size = Attributes { size: to.size, ..Attributes::default() } == *to;
+    match (to.size.is_some(), only_size) {
+        (true, true) => Rights::WRITE,
+        (true, false) => Rights::WRITE.or(Rights::SETSTAT),
+        (false, _) => Rights::SETSTAT,
+    }
+}
+
+fn same(one: &dyn Volume, other: &dyn Volume, act: &str) -> Result<()> {
+    if std::ptr::addr_eq(one, other) {
+        return Ok(());
+    }
+    Err(Error::failure(format!("cannot {act} between two storages; copy the file, then remove it")))
+}
+
+fn fixed() -> Error {
+    Error::denied("this folder belongs to the layout of your home and cannot be changed")
+}

@@ -1,0 +1,146 @@
+//! A file whose growth counts against a quota.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::attributes::Attributes;
+use crate::error::Result;
+use crate::path::RemotePath;
+use crate::quota::{Quota, Usage};
+use crate::volume::{File, Follow, OpenHow, Space, Volume};
+
+struct Metered {
+    file: Box<dyn File>,
+    volume: Arc<dyn Volume>,
+    path: RemotePath,
+    quota: Arc<Quota>,
+    appends: bool,
+    state: Mutex<State>,
+}
+
+/// What the file has been charged for, apart from bytes that are visible under its name.
+struct State {
+    /// The content is not visible yet; all of it is charged in addition to what the name has.
+    is_apart: bool,
+    /// The name did not exist when the file was opened.
+    charged_name: bool,
+}
+
+/// Opens a file for writing.
+pub(super) fn open(
+    volume: Arc<dyn Volume>,
+    path: RemotePath,
+    how: &OpenHow,
+    quota: &Arc<Quota>,
+) -> Result<Box<dyn File>> {
+    let _gate = quota.gate();
+    let visible = || volume.attributes(&path, Follow::Yes).ok();
+    let before = visible();
+    let name = Usage { bytes: 0, files: u64::from(before.is_none()) };
+    quota.take(name)?;
+    let file = volume.open(&path, how).inspect_err(|_| quota.give(name))?;
+    let is_apart = file.is_apart();
+    if is_apart {
+        let copied = Usage { bytes: size(file.attributes().ok()), files: 0 };
+        // Dropping the file forgets it.
+        quota.take(copied).inspect_err(|_| quota.give(name))?;
+    } else {
+        // An existing file may have been emptied.
+        let bytes = size(before).saturating_sub(size(visible()));
+        quota.give(Usage { bytes, files: 0 });
+    }
+    let state = Mutex::new(State { is_apart, charged_name: before.is_none() });
+    let (quota, appends) = (Arc::clone(quota), how.append);
+    Ok(Box::new(Metered { file, volume, path, quota, appends, state }))
+}
+
+fn size(of: Option<Attributes>) -> u64 {
+    of.and_then(|attributes| attributes.size).unwrap_or(0)
+}
+
+impl Metered {
+    /// Does something that makes the content visible: from then on, what the name had before is gone.
+    fn publishing(&self, act: impl FnOnce() -> Result<()>) -> Result<()> {
+        let _gate = self.quota.gate();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if !state.is_apart {
+            return act();
+        }
+        let before = self.volume.attributes(&self.path, Follow::No).ok();
+        act()?;
+        state.is_apart = false;
+        self.quota.give(Usage { bytes: size(before), files: 0 });
+        match (before.is_some(), state.charged_name) {
+            // Somebody else has created the name, or removed it.
+            (true, true) => self.quota.give(Usage { bytes: 0, files: 1 }),
+            (false, false) => self.quota.add(Usage { bytes: 0, files: 1 }),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Does something after which the file may be `to` bytes long.
+    fn growing(&self, from: u64, to: u64, act: impl FnOnce() -> Result<()>) -> Result<()> {
+        let more = to.saturating_sub(from);
+        self.quota.take(Usage { bytes: more, files: 0 })?;
+        act().inspect_err(|_| {
+            // Part of it may have been written.
+            let grown = size(self.file.attributes().ok()).saturating_sub(from);
+            self.quota.give(Usage { bytes: more.saturating_sub(grown), files: 0 });
+        })
+    }
+}
+
+impl File for Metered {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
+        self.file.read_at(offset, into)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        // Another handle may have changed the size: only the file itself knows it.
+        let _gate = self.quota.gate();
+        let size = size(Some(self.file.attributes()?));
+        let begin = if self.appends { size } else { offset };
+        let end = begin.saturating_add(bytes.len() as u64);
+        self.growing(size, end, || self.file.write_at(offset, bytes))
+    }
+
+    fn attributes(&self) -> Result<Attributes> {
+        self.file.attributes()
+    }
+
+    fn set_attributes(&self, to: &Attributes) -> Result<()> {
+        let Some(new) = to.size else { return self.file.set_attributes(to) };
+        let _gate = self.quota.gate();
+        let size = size(Some(self.file.attributes()?));
+        self.growing(size, new, || self.file.set_attributes(to))?;
+        self.quota.give(Usage { bytes: size.saturating_sub(new), files: 0 });
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.publishing(|| self.file.sync())
+    }
+
+    fn space(&self) -> Result<Space> {
+        self.file.space()
+    }
+
+    fn is_apart(&self) -> bool {
+        self.file.is_apart()
+    }
+
+    fn close(&self) -> Result<()> {
+        self.publishing(|| self.file.close())
+    }
+}
+
+impl Drop for Metered {
+    /// Content that never became visible is forgotten.
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if state.is_apart {
+            let bytes = size(self.file.attributes().ok());
+            self.quota.give(Usage { bytes, files: u64::from(state.charged_name) });
+        }
+    }
+}

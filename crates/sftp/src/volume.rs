@@ -1,0 +1,229 @@
+//! Storage behind a view. All calls may block.
+
+use std::sync::Arc;
+
+use crate::attributes::Attributes;
+use crate::error::{Error, Result};
+use crate::path::RemotePath;
+
+/// How a file is opened (draft-ietf-secsh-filexfer-02, section 6.3).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OpenHow {
+    /// The client will read.
+    pub read: bool,
+    /// The client will write.
+    pub write: bool,
+    /// Each write goes to the end, wherever the client says.
+    pub append: bool,
+    /// A missing file is created.
+    pub create: bool,
+    /// An existing file is emptied.
+    pub truncate: bool,
+    /// An existing file is an error; only with `create`.
+    pub exclusive: bool,
+    /// Permissions of a new file.
+    pub mode: Option<u32>,
+}
+
+impl OpenHow {
+    /// For reading only.
+    #[must_use]
+    pub fn reading() -> Self {
+        Self { read: true, ..Self::default() }
+    }
+
+    /// Whether it may change the volume.
+    #[must_use]
+    pub fn changes(&self) -> bool {
+        self.write || self.append || self.create || self.truncate
+    }
+}
+
+/// Whether a symbolic link at the end of a path is followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Follow {
+    /// To the file that it leads to.
+    Yes,
+    /// The operation concerns the link itself.
+    No,
+}
+
+/// One name of a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Name, of any bytes but `/` and zero.
+    pub name: Vec<u8>,
+    /// Attributes; those of a link, not of its target.
+    pub attributes: Attributes,
+    /// Hard links.
+    pub links: u64,
+}
+
+/// Space and files of a volume: the members of POSIX' `statvfs`, in the order of `statvfs@openssh.com`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Space {
+    /// Bytes of a block.
+    pub block_size: u64,
+    /// Bytes of the unit in which the next three are counted.
+    pub fragment_size: u64,
+    /// Size.
+    pub blocks: u64,
+    /// Free.
+    pub free_blocks: u64,
+    /// Free for users without privilege.
+    pub available_blocks: u64,
+    /// Files that can exist.
+    pub files: u64,
+    /// Files that can be created.
+    pub free_files: u64,
+    /// Files that users without privilege can create.
+    pub available_files: u64,
+    /// Identifier of the file system.
+    pub id: u64,
+    /// Whether nothing can be written.
+    pub read_only: bool,
+    /// Longest name in bytes.
+    pub max_name: u64,
+}
+
+/// A place where files are. Paths begin at the volume's root, and nothing outside of it can be reached by any path.
+pub trait Volume: Send + Sync {
+    /// Opens a regular file.
+    ///
+    /// # Errors
+    /// Why it cannot be opened.
+    fn open(&self, path: &RemotePath, how: &OpenHow) -> Result<Box<dyn File>>;
+
+    /// Attributes of a file.
+    ///
+    /// # Errors
+    /// It does not exist, or cannot be reached.
+    fn attributes(&self, path: &RemotePath, follow: Follow) -> Result<Attributes>;
+
+    /// Sets those attributes that are given.
+    ///
+    /// # Errors
+    /// One of them cannot be set; others may be.
+    fn set_attributes(&self, path: &RemotePath, to: &Attributes, follow: Follow) -> Result<()>;
+
+    /// Begins to list a folder.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    fn list(&self, path: &RemotePath) -> Result<Box<dyn Listing>>;
+
+    /// Removes a file or link.
+    ///
+    /// # Errors
+    /// It cannot be removed; folders cannot.
+    fn remove(&self, path: &RemotePath) -> Result<()>;
+
+    /// Makes a folder.
+    ///
+    /// # Errors
+    /// It cannot be made, or the name exists.
+    fn make_folder(&self, path: &RemotePath, mode: Option<u32>) -> Result<()>;
+
+    /// Removes an empty folder.
+    ///
+    /// # Errors
+    /// It cannot be removed.
+    fn remove_folder(&self, path: &RemotePath) -> Result<()>;
+
+    /// Renames a file, link or folder. `replace` lets it take the place of an existing one.
+    ///
+    /// # Errors
+    /// It cannot be renamed.
+    fn rename(&self, from: &RemotePath, to: &RemotePath, replace: bool) -> Result<()>;
+
+    /// Target of a symbolic link, as its author wrote it.
+    ///
+    /// # Errors
+    /// It is none, or cannot be read.
+    fn read_link(&self, path: &RemotePath) -> Result<Vec<u8>>;
+
+    /// Makes a symbolic link. An absolute target begins at the volume's root.
+    ///
+    /// # Errors
+    /// It cannot be made, or would lead out of the volume.
+    fn symlink(&self, target: &[u8], link: &RemotePath) -> Result<()>;
+
+    /// Makes a second name of a file.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    fn hard_link(&self, from: &RemotePath, to: &RemotePath) -> Result<()>;
+
+    /// Space of the file system that contains a path.
+    ///
+    /// # Errors
+    /// It cannot be found out.
+    fn space(&self, path: &RemotePath) -> Result<Space>;
+
+    /// The same volume, which follows no symbolic link: what one folder of it allows then does not apply to
+    /// another one that a link leads to.
+    fn without_links(self: Arc<Self>) -> Arc<dyn Volume>;
+}
+
+/// An open file. What is written becomes final with `close`; a file that is dropped without it, because the
+/// connection is lost, may keep what was written or forget all of it, as its volume promises.
+pub trait File: Send + Sync {
+    /// Reads from an offset into a buffer. The number of bytes is smaller than the buffer only at the end of the file, and 0 is
+    /// the end.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize>;
+
+    /// Writes all bytes at an offset.
+    ///
+    /// # Errors
+    /// They were not written, or not all of them.
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()>;
+
+    /// Its attributes.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    fn attributes(&self) -> Result<Attributes>;
+
+    /// Sets those attributes that are given.
+    ///
+    /// # Errors
+    /// One of them cannot be set; others may be.
+    fn set_attributes(&self, to: &Attributes) -> Result<()>;
+
+    /// Makes what was written, and the file's name, outlive a crash of the machine (`fsync@openssh.com`).
+    ///
+    /// # Errors
+    /// It is not certain that they do.
+    fn sync(&self) -> Result<()>;
+
+    /// Space of its file system.
+    ///
+    /// # Errors
+    /// It cannot be found out.
+    fn space(&self) -> Result<Space> {
+        Err(Error::unsupported("this storage does not know its space"))
+    }
+
+    /// Whether what is written is not visible under the file's name yet.
+    fn is_apart(&self) -> bool {
+        false
+    }
+
+    /// Ends writing. It is called at most once, and nothing else afterwards.
+    ///
+    /// # Errors
+    /// What was written may be lost.
+    fn close(&self) -> Result<()>;
+}
+
+/// The entries of an open folder, in no order.
+pub trait Listing: Send {
+    /// The next entry; none at the end.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    fn next(&mut self) -> Result<Option<Entry>>;
+}

@@ -1,0 +1,302 @@
+//! Sessions: greeting, order, limits, and clients that do not read.
+
+use bytes::Bytes;
+use outlast_sftp::error::{Error, Status};
+use outlast_sftp::limits::{MAX_DATA, MAX_PACKET, MAX_REPLY_BYTES, MAX_REQUESTS};
+use outlast_sftp::reply::Reply;
+use outlast_sftp::request::{Request, write_hello};
+use outlast_sftp::session::{Session, Violation};
+use outlast_sftp::volume::OpenHow;
+use tempfile::tempdir;
+
+use crate::support::{Server, UPLOAD, bytes, open, path, read, view, write};
+
+#[test]
+fn a_session_begins_with_version_3_or_later() {
+    for version in [3, 4, 6, u32::MAX] {
+        let mut session = Session::default();
+        session.receive(&write_hello(version)).unwrap();
+        assert!(session.next_output().unwrap().starts_with(b"\0\0\x01") || version > 0);
+    }
+    for wrong in [write_hello(2), Request::Limits.write(0), b"\0\0\0\x04\x01\0\0\0".to_vec()] {
+        let mut session = Session::default();
+        assert_eq!(session.receive(&wrong), Err(Violation::NoGreeting));
+        assert_eq!(session.receive(b""), Err(Violation::NoGreeting));
+        assert!(!session.wants_input() && session.next_output().is_none());
+    }
+}
+
+#[test]
+fn packets_that_are_empty_too_long_or_without_identifier_end_the_session() {
+    let longer = u32::try_from(MAX_PACKET + 1).unwrap().to_be_bytes();
+    for (wrong, violation) in [
+        (&b"\0\0\0\0"[..], Violation::Length),
+        (&longer, Violation::Length),
+        (b"\0\0\0\x04\x11\0\0\0", Violation::NoIdentifier),
+    ] {
+        let mut session = Session::default();
+        session.receive(&write_hello(3)).unwrap();
+        assert_eq!(session.receive(wrong), Err(violation));
+        assert_eq!(session.violation(), Some(violation));
+    }
+}
+
+#[test]
+fn input_may_arrive_byte_by_byte() {
+    let home = tempdir().unwrap();
+    let mut server = Server::of(home.path());
+    for (id, request) in
+        [Request::Limits, Request::RealPath { path: bytes("a/../b") }].iter().enumerate()
+    {
+        let packet = request.write(u32::try_from(id).unwrap());
+        for byte in &packet {
+            server.session.receive(&[*byte]).unwrap();
+        }
+    }
+    server.pump();
+    assert_eq!(server.replies.len(), 2);
+    assert_eq!(server.replies[&1], Reply::path(b"/b"));
+    // 256 KiB, 255 KiB, 255 KiB and 100.
+    let mut limits = Vec::new();
+    for limit in [0x4_0000_u64, 0x3_fc00, 0x3_fc00, 100] {
+        limits.extend_from_slice(&limit.to_be_bytes());
+    }
+    assert_eq!(server.replies[&0], Reply::Extended(limits.into()));
+}
+
+#[test]
+fn malformed_requests_are_refused_and_the_session_goes_on() {
+    let home = tempdir().unwrap();
+    let mut server = Server::of(home.path());
+    server.session.receive(b"\0\0\0\x06\x11\0\0\0\x09\0").unwrap();
+    server.pump();
+    let Some(Reply::Status(error)) = server.replies.remove(&9) else { panic!() };
+    assert_eq!(error.status, Status::BadMessage);
+    assert_eq!(server.name(&Request::RealPath { path: bytes("") }), b"/");
+    assert_eq!(server.status(&Request::Unknown { kind: 77 }), Status::OpUnsupported);
+}
+
+/// paramiko's `prefetch` asks for a whole file before it reads a single reply.
+#[test]
+fn two_thousand_outstanding_reads_do_not_block_and_hold_little() {
+    const READS: u64 = 2000;
+    let home = tempdir().unwrap();
+    let content: Vec<u8> = (0..MAX_DATA).map(|at| u8::try_from(at % 251).unwrap()).collect();
+    std::fs::write(home.path().join("file"), &content).unwrap();
+    let mut server = Server::of(home.path());
+    let handle = server.open("/file");
+    let length = u32::try_from(MAX_DATA).unwrap();
+    let mut ids = Vec::new();
+    let mut wanted = 0;
+    let drain = |server: &mut Server| {
+        let (mut held, mut ran) = (0, Vec::new());
+        while let Some(operation) = server.session.next_operation() {
+            ran.push(operation);
+        }
+        for operation in ran {
+            held += MAX_DATA;
+            server.session.complete(operation.run(&server.view));
+        }
+        held
+    };
+    let mut held = 0;
+    for _ in 0..READS {
+        wanted += u64::from(server.session.wants_input());
+        ids.push(server.send(&read(&handle, 0, length)));
+        held += drain(&mut server);
+    }
+    assert!(held <= MAX_REPLY_BYTES, "{held}");
+    assert!((MAX_REQUESTS as u64..READS).contains(&wanted), "{wanted}");
+    assert!(!server.session.wants_input());
+    // Now the client reads, and everything arrives.
+    server.pump();
+    for id in ids {
+        assert_eq!(server.replies.remove(&id), Some(Reply::Data(Bytes::from(content.clone()))));
+    }
+    assert!(server.session.is_idle() && server.session.wants_input());
+}
+
+#[test]
+fn a_client_that_only_sends_rubbish_is_stopped_too() {
+    let mut session = Session::default();
+    session.receive(&write_hello(3)).unwrap();
+    let rubbish = b"\0\0\0\x05\x11\0\0\0\x09".repeat(10_000);
+    let mut sent = 0;
+    while session.wants_input() {
+        session.receive(&rubbish).unwrap();
+        sent += 1;
+        assert!(sent < 1000);
+    }
+    let queued: usize = std::iter::from_fn(|| session.next_output()).map(|bytes| bytes.len()).sum();
+    assert!((MAX_REPLY_BYTES..MAX_REPLY_BYTES * 2).contains(&queued), "{queued}");
+}
+
+#[test]
+fn requests_with_long_names_count_by_their_size() {
+    let mut session = Session::default();
+    session.receive(&write_hello(3)).unwrap();
+    let request = Request::Stat { path: vec![b'x'; 200_000].into() };
+    let mut sent = 0;
+    while session.wants_input() {
+        session.receive(&request.write(sent)).unwrap();
+        sent += 1;
+    }
+    assert!(sent < 30, "{sent}");
+    // A caller that goes on all the same is told.
+    let overrun = (0..100).find_map(|id| session.receive(&request.write(id)).err());
+    assert_eq!(overrun, Some(Violation::Overrun));
+}
+
+#[test]
+fn one_handle_keeps_its_order_and_reads_run_together() {
+    let home = tempdir().unwrap();
+    std::fs::write(home.path().join("a"), b"12345").unwrap();
+    std::fs::write(home.path().join("b"), b"").unwrap();
+    let mut server = Server::of(home.path());
+    let a = server.handle(&open("/a", OpenHow { read: true, write: true, ..OpenHow::default() }));
+    let b = server.handle(&open("/b", OpenHow { write: true, ..OpenHow::default() }));
+    for request in [
+        read(&a, 0, 5),
+        read(&a, 1, 5),
+        write(&a, 0, b"x"),
+        read(&a, 0, 5),
+        write(&b, 0, b"1"),
+        write(&b, 0, b"2"),
+        Request::Limits,
+        Request::Remove { path: bytes("/a") },
+        Request::Stat { path: bytes("/a") },
+        Request::Close { handle: a.clone() },
+    ] {
+        server.send(&request);
+    }
+    // What starts at once: two reads of a, the first write to b, what touches nothing.
+    let started = |server: &mut Server| {
+        let operations: Vec<_> = std::iter::from_fn(|| server.session.next_operation()).collect();
+        let kinds: Vec<_> =
+            operations.iter().map(outlast_sftp::operation::Operation::kind).collect();
+        for operation in operations {
+            server.session.complete(operation.run(&server.view));
+        }
+        kinds
+    };
+    assert_eq!(started(&mut server), ["read", "read", "write", "limits"]);
+    // Then each handle goes on; the removal waits for all before it.
+    assert_eq!(started(&mut server), ["write", "write"]);
+    assert_eq!(started(&mut server), ["read"]);
+    assert_eq!(started(&mut server), ["remove"]);
+    assert_eq!(started(&mut server), ["stat"]);
+    assert_eq!(started(&mut server), ["close"]);
+    assert_eq!(started(&mut server), [""; 0]);
+    server.pump();
+    let Some(Reply::Data(data)) = server.replies.get(&5) else { panic!("{:?}", server.replies) };
+    assert_eq!(&**data, b"x2345");
+    assert_eq!(std::fs::read(home.path().join("b")).unwrap(), b"2");
+}
+
+#[test]
+fn a_request_after_close_finds_no_handle() {
+    let home = tempdir().unwrap();
+    std::fs::write(home.path().join("a"), b"12345").unwrap();
+    let mut server = Server::of(home.path());
+    let handle = server.open("/a");
+    let close = server.send(&Request::Close { handle: handle.clone() });
+    let late = server.send(&read(&handle, 0, 1));
+    server.pump();
+    assert_eq!(server.replies[&close], Reply::ok());
+    assert_eq!(server.replies[&late], Reply::Status(Error::failure("no such handle")));
+    // Handles are never used again.
+    assert_ne!(server.open("/a"), handle);
+}
+
+#[test]
+fn open_handles_are_limited() {
+    let home = tempdir().unwrap();
+    let mut server = Server::of(home.path());
+    server.write("/f", b"");
+    server.session = Session::new(3);
+    server.session.receive(&write_hello(3)).unwrap();
+    server.session.next_output();
+    // All at once: those that are being opened count.
+    let sent: Vec<_> =
+        (0..4).map(|_| server.send(&Request::OpenDir { path: bytes("/") })).collect();
+    let operations: Vec<_> = std::iter::from_fn(|| server.session.next_operation()).collect();
+    assert_eq!(operations.len(), 3);
+    for operation in operations {
+        server.session.complete(operation.run(&server.view));
+    }
+    server.pump();
+    let refused = sent.iter().filter(|id| matches!(server.replies[id], Reply::Status(_))).count();
+    assert_eq!(refused, 1);
+    let text = server.refused(&open("/f", OpenHow::reading()), Status::Failure);
+    assert!(text.contains("close one"), "{text}");
+    let Reply::Handle(handle) = server.replies[&sent[0]].clone() else { panic!() };
+    server.ok(&Request::Close { handle });
+    server.open("/f");
+    // A failed open takes no handle.
+    server.ok(&Request::Remove { path: bytes("/f") });
+}
+
+#[test]
+fn records_say_what_happened() {
+    let home = tempdir().unwrap();
+    let mut server = Server::of(home.path());
+    let handle = server.create("/up");
+    server.ok(&write(&handle, 0, b"1234"));
+    server.ok(&write(&handle, 4, b"5678"));
+    server.ok(&Request::Close { handle });
+    server.read("/up");
+    server.ok(&Request::Rename { from: bytes("/up"), to: bytes("/there") });
+    server.refused(&open("/gone", OpenHow::reading()), Status::NoSuchFile);
+    let rows: Vec<_> = server
+        .records
+        .iter()
+        .map(|record| {
+            let path =
+                |path: &Option<_>| path.as_ref().map_or("-".to_owned(), |path| format!("{path:?}"));
+            let (from, to) = (path(&record.path), path(&record.to));
+            let (read, written) = (record.bytes_read, record.bytes_written);
+            let status = record.status.name();
+            format!("{} {from} {to} {} {read} {written} {status}", record.kind, record.writes)
+        })
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            "open \"/up\" - true 0 0 SSH_FX_OK",
+            "write \"/up\" - false 0 4 SSH_FX_OK",
+            "write \"/up\" - false 0 4 SSH_FX_OK",
+            "close \"/up\" - true 0 8 SSH_FX_OK",
+            "open \"/up\" - false 0 0 SSH_FX_OK",
+            "read \"/up\" - false 8 0 SSH_FX_OK",
+            "read \"/up\" - false 0 0 SSH_FX_EOF",
+            "close \"/up\" - false 8 0 SSH_FX_OK",
+            "rename \"/up\" \"/there\" false 0 0 SSH_FX_OK",
+            "open \"/gone\" - false 0 0 SSH_FX_NO_SUCH_FILE",
+        ]
+    );
+    // What was not closed is told at the end.
+    let handle = server.create("/half");
+    server.ok(&write(&handle, 0, b"12"));
+    let ended = server.session.end();
+    assert_eq!(ended.len(), 1);
+    assert_eq!((ended[0].kind, ended[0].bytes_written, ended[0].writes), ("abandon", 2, true));
+    assert_eq!(ended[0].path, Some(path("/half")));
+}
+
+#[test]
+fn an_operation_is_known_before_it_runs_and_can_be_refused() {
+    let home = tempdir().unwrap();
+    let mut server = Server::of(home.path());
+    server.send(&open("sub/../new", UPLOAD));
+    let operation = server.session.next_operation().unwrap();
+    assert_eq!((operation.kind(), operation.changes(), operation.blocks()), ("open", true, true));
+    let view = view(home.path());
+    assert_eq!((operation.path(&view), operation.to(&view)), (Some(path("/new")), None));
+    let outcome = operation.refuse(&view, Error::denied("not on Sundays"));
+    assert_eq!(outcome.record.status, Status::PermissionDenied);
+    server.session.complete(outcome);
+    server.pump();
+    assert_eq!(server.replies[&0], Reply::Status(Error::denied("not on Sundays")));
+    assert!(!home.path().join("new").exists());
+    assert!(server.session.is_idle());
+}

@@ -1,0 +1,207 @@
+//! Uploads that become visible whole or not at all.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+
+use outlast_sftp::attributes::Attributes;
+use outlast_sftp::error::Status;
+use outlast_sftp::local::FolderOptions;
+use outlast_sftp::request::Request;
+use outlast_sftp::view::View;
+use outlast_sftp::volume::OpenHow;
+use tempfile::tempdir;
+
+use crate::support::{NOW, Server, UPLOAD, bytes, folder, open, path, write};
+
+fn server(at: &Path) -> Server {
+    let options = FolderOptions { atomic_uploads: true };
+    Server::new(View::new(|| NOW).mount(path("/"), folder(at, options)))
+}
+
+/// Names of a folder, as other programs see them.
+fn names(at: &Path) -> Vec<String> {
+    let mut names: Vec<_> = std::fs::read_dir(at)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+const RESUME: OpenHow = OpenHow { truncate: false, create: false, ..UPLOAD };
+
+#[test]
+fn a_new_file_appears_when_it_is_closed() {
+    let home = tempdir().unwrap();
+    let mut server = server(home.path());
+    let handle = server.handle(&open("/new", OpenHow { mode: Some(0o604), ..UPLOAD }));
+    server.ok(&write(&handle, 0, b"half"));
+    assert!(names(home.path()).is_empty() && server.names("/").is_empty());
+    server.refused(&Request::Stat { path: bytes("/new") }, Status::NoSuchFile);
+    assert_eq!(server.attributes(&Request::FStat { handle: handle.clone() }).size, Some(4));
+    server.ok(&write(&handle, 4, b"whole"));
+    let times = Attributes { times: Some((1_000_000_000, 1_000_000_001)), ..Attributes::default() };
+    server.ok(&Request::FSetStat { handle: handle.clone(), attributes: times });
+    server.ok(&Request::Close { handle });
+    assert_eq!(std::fs::read(home.path().join("new")).unwrap(), b"halfwhole");
+    let there = home.path().join("new").metadata().unwrap();
+    assert_eq!((there.mode() & 0o7777, there.mtime(), there.nlink()), (0o604, 1_000_000_001, 1));
+}
+
+#[test]
+fn an_existing_file_stays_until_the_new_one_is_closed() {
+    let home = tempdir().unwrap();
+    let file = home.path().join("file");
+    std::fs::write(&file, b"old").unwrap();
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o640)).unwrap();
+    let mut server = server(home.path());
+    let handle = server.create("/file");
+    server.ok(&write(&handle, 0, b"new content"));
+    assert_eq!(std::fs::read(&file).unwrap(), b"old");
+    assert_eq!(server.read("/file"), b"old");
+    server.ok(&Request::Close { handle });
+    assert_eq!(std::fs::read(&file).unwrap(), b"new content");
+    // Its permissions are those of the file that it replaces.
+    assert_eq!(file.metadata().unwrap().mode() & 0o7777, 0o640);
+    assert_eq!(names(home.path()), ["file"]);
+}
+
+#[test]
+fn a_session_that_is_lost_leaves_nothing() {
+    let home = tempdir().unwrap();
+    std::fs::write(home.path().join("file"), b"old").unwrap();
+    let mut server = server(home.path());
+    for target in ["/file", "/new"] {
+        let handle = server.create(target);
+        server.ok(&write(&handle, 0, b"half"));
+    }
+    server.session.end();
+    drop(server);
+    assert_eq!(names(home.path()), ["file"]);
+    assert_eq!(std::fs::read(home.path().join("file")).unwrap(), b"old");
+}
+
+#[test]
+fn an_upload_is_resumed_on_a_copy() {
+    let home = tempdir().unwrap();
+    let file = home.path().join("file");
+    std::fs::write(&file, b"12345").unwrap();
+    let mut server = server(home.path());
+    server.refused(&open("/new", RESUME), Status::NoSuchFile);
+    let handle = server.handle(&open("/file", RESUME));
+    assert_eq!(server.attributes(&Request::FStat { handle: handle.clone() }).size, Some(5));
+    server.ok(&write(&handle, 5, b"678"));
+    assert_eq!(std::fs::read(&file).unwrap(), b"12345");
+    server.ok(&Request::Close { handle });
+    assert_eq!(std::fs::read(&file).unwrap(), b"12345678");
+    let handle = server.handle(&open("/file", OpenHow { append: true, ..OpenHow::default() }));
+    server.ok(&write(&handle, 0, b"9"));
+    server.ok(&write(&handle, 0, b"0"));
+    server.ok(&Request::Close { handle });
+    assert_eq!(std::fs::read(&file).unwrap(), b"1234567890");
+}
+
+#[test]
+fn fsync_shows_the_file() {
+    let home = tempdir().unwrap();
+    let mut server = server(home.path());
+    let handle = server.create("/new");
+    server.ok(&write(&handle, 0, b"synced"));
+    server.ok(&Request::FSync { handle: handle.clone() });
+    assert_eq!(std::fs::read(home.path().join("new")).unwrap(), b"synced");
+    server.ok(&write(&handle, 6, b" and more"));
+    server.ok(&Request::FSync { handle: handle.clone() });
+    server.session.end();
+    assert_eq!(std::fs::read(home.path().join("new")).unwrap(), b"synced and more");
+    assert_eq!(names(home.path()), ["new"]);
+}
+
+#[test]
+fn of_two_exclusive_uploads_one_wins() {
+    let home = tempdir().unwrap();
+    let mut server = server(home.path());
+    let exclusive = OpenHow { exclusive: true, ..UPLOAD };
+    let (one, other) =
+        (server.handle(&open("/f", exclusive)), server.handle(&open("/f", exclusive)));
+    server.ok(&write(&one, 0, b"one"));
+    server.ok(&write(&other, 0, b"other"));
+    server.ok(&Request::Close { handle: other });
+    let text = server.refused(&Request::Close { handle: one }, Status::Failure);
+    assert!(text.contains("exists"), "{text}");
+    assert_eq!(server.read("/f"), b"other");
+    server.refused(&open("/f", exclusive), Status::Failure);
+    // Others: the last to close.
+    let (one, other) = (server.create("/g"), server.create("/g"));
+    server.ok(&write(&one, 0, b"one"));
+    server.ok(&write(&other, 0, b"other"));
+    server.ok(&Request::Close { handle: other });
+    server.ok(&Request::Close { handle: one });
+    assert_eq!(server.read("/g"), b"one");
+}
+
+#[test]
+fn what_cannot_be_written_is_refused_at_the_open() {
+    let home = tempdir().unwrap();
+    std::fs::create_dir(home.path().join("d")).unwrap();
+    let fifo = home.path().join("fifo");
+    rustix::fs::mkfifoat(rustix::fs::CWD, fifo, 0o600.into()).unwrap();
+    let mut server = server(home.path());
+    server.refused(&open("/d", UPLOAD), Status::Failure);
+    server.refused(&open("/", UPLOAD), Status::Failure);
+    server.refused(&open("/fifo", UPLOAD), Status::Failure);
+    let text = server.refused(&open("/gone/f", UPLOAD), Status::NoSuchFile);
+    assert!(text.contains("make it first"), "{text}");
+    if !rustix::process::geteuid().is_root() {
+        let file = home.path().join("read-only");
+        std::fs::write(&file, b"").unwrap();
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(0o400)).unwrap();
+        server.refused(&open("/read-only", UPLOAD), Status::PermissionDenied);
+    }
+}
+
+#[test]
+fn an_upload_takes_the_place_of_a_link() {
+    let home = tempdir().unwrap();
+    std::fs::write(home.path().join("target"), b"old").unwrap();
+    symlink("target", home.path().join("link")).unwrap();
+    symlink("/etc/outlast-nothing", home.path().join("dangling")).unwrap();
+    let mut server = server(home.path());
+    server.write("/link", b"new");
+    server.write("/dangling", b"new");
+    assert_eq!(std::fs::read(home.path().join("target")).unwrap(), b"old");
+    for name in ["link", "dangling"] {
+        assert!(home.path().join(name).symlink_metadata().unwrap().is_file());
+    }
+}
+
+#[test]
+fn temporary_names_are_neither_seen_nor_reached() {
+    let home = tempdir().unwrap();
+    let name = ".outlast-upload-1-1";
+    std::fs::write(home.path().join(name), b"left by a killed process").unwrap();
+    let mut server = server(home.path());
+    assert!(server.names("/").is_empty());
+    let at = || bytes(name);
+    for request in [
+        open(name, OpenHow::reading()),
+        open(name, UPLOAD),
+        Request::Stat { path: at() },
+        Request::Remove { path: at() },
+        Request::Rename { from: at(), to: bytes("/mine") },
+        Request::MkDir { path: bytes(".outlast-upload-x/d"), attributes: Attributes::default() },
+    ] {
+        server.refused(&request, Status::NoSuchFile);
+    }
+}
+
+#[test]
+fn a_folder_that_is_renamed_takes_its_uploads_along() {
+    let home = tempdir().unwrap();
+    std::fs::create_dir(home.path().join("d")).unwrap();
+    let mut server = server(home.path());
+    let handle = server.create("/d/new");
+    server.ok(&Request::Rename { from: bytes("/d"), to: bytes("/e") });
+    server.ok(&write(&handle, 0, b"1"));
+    server.ok(&Request::Close { handle });
+    assert_eq!(std::fs::read(home.path().join("e/new")).unwrap(), b"1");
+}
