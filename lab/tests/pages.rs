@@ -81,7 +81,7 @@ fn compare_says_what_differs() {
     let page = root.path().join("compare.html");
     let said = succeed(lab().args(["compare"]).args([&a, &b]).arg("--html").arg(&page));
     assert!(said.contains("not the same machine") && said.contains("+50 %"), "{said}");
-    assert!(said.contains("more than noise") && said.contains("ML-KEM-768"), "{said}");
+    assert!(said.contains("too few passes") && said.contains("ML-KEM-768"), "{said}");
     assert!(std::fs::read_to_string(page).unwrap().contains("Two runs compared"));
     let said = succeed(lab().args(["--output", "json", "compare"]).args([&a, &b]));
     let said: Value = serde_json::from_str(&said).unwrap();
@@ -106,7 +106,6 @@ fn folders_that_are_no_results_are_told() {
         (&missing, "no such folder"),
         (&empty, "has no run.json"),
         (&foreign, "does not belong to a results folder"),
-        (&file, "not a folder"),
     ] {
         for command in [vec!["report"], vec!["compare", good.to_str().unwrap()]] {
             let said = fail(lab().args(&command).arg(folder), 1);
@@ -114,9 +113,57 @@ fn folders_that_are_no_results_are_told() {
             assert!(said.contains("hint: name the folder that"), "{said}");
         }
     }
+    let said = fail(lab().arg("compare").args([&good, &file]), 1);
+    assert!(said.contains("not an archive of the lab") && said.contains("lab archive"), "{said}");
+    let said = fail(lab().arg("report").arg(&file), 2);
+    assert!(said.contains("--out DIR says where its report goes"), "{said}");
     let full = fail(lab().args(["compare"]).args([&good, &good]).args(["--html", "/dev/full"]), 1);
     assert!(
         full.contains("error: /dev/full: No space left") && full.contains("make room"),
         "{full}"
     );
+}
+
+/// One file has all that report and compare need, with hashes; raw samples are left out unless they are wanted.
+#[test]
+fn archives_are_read_like_folders() {
+    let root = tempfile::tempdir().unwrap();
+    let a = results(root.path(), "a", 2.0, "Linux 6.12.8");
+    std::fs::write(a.join("sizes/points.ndjson"), "{}\n").unwrap();
+    let again = results(&a, "repetition-2", 2.1, "Linux 6.12.8");
+    assert!(again.join("run.json").is_file());
+    let file = root.path().join("a.json");
+    let pack = |more: &[&str]| {
+        let mut command = lab();
+        command.args(["--output", "json", "archive"]).arg(&a).arg("--out").arg(&file).args(more);
+        serde_json::from_str::<Value>(&succeed(&mut command)).unwrap()
+    };
+    let told = pack(&["--raw"]);
+    assert_eq!((told["files"].as_u64(), told["left_out"].as_array().unwrap().len()), (Some(7), 0));
+    let told = pack(&[]);
+    assert_eq!(told["files"], 6);
+    assert_eq!(told["left_out"][0]["path"], "sizes/points.ndjson");
+    assert_eq!(told["sha256"].as_str().unwrap().len(), 64);
+    let archive: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!((&archive["seed"], &archive["passes"]), (&json!(7), &json!(2)));
+    assert_eq!(archive["machine"][0], json!(["kernel", "Linux 6.12.8"]));
+    // As on another machine, where the folder is not.
+    let moved = root.path().join("moved");
+    std::fs::rename(&a, &moved).unwrap();
+    let out = root.path().join("out");
+    let page = succeed(lab().arg("report").arg(&file).arg("--out").arg(&out));
+    assert_eq!(page.trim(), out.join("report.html").display().to_string());
+    assert!(std::fs::read_to_string(out.join("report.html")).unwrap().contains("1,184 bytes"));
+    let said = succeed(lab().arg("compare").args([&file, &moved]));
+    assert!(
+        said.contains("2 figures compared, 0 differ") && said.contains("by 2 and 2 passes"),
+        "{said}"
+    );
+    assert!(said.contains(&file.display().to_string()), "{said}");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("1,184", "1,185")).unwrap();
+    let said = fail(lab().arg("compare").args([&file, &moved]), 1);
+    assert!(said.contains("does not have the hash"), "{said}");
+    let other = fail(lab().arg("report").arg(&moved).arg("--out").arg(&out), 2);
+    assert!(other.contains("--out is for archives"), "{other}");
 }

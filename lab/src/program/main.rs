@@ -1,6 +1,8 @@
 //! `outlast-lab`: measures what post-quantum cryptography costs. `outlast lab` and `outlast siege` start it.
 
 mod agent;
+mod archive;
+mod baseline;
 mod compare;
 mod list;
 mod progress;
@@ -47,6 +49,10 @@ enum Action {
     Report(report::Arguments),
     /// Compare two results folders: first the machines, then the results.
     Compare(compare::Arguments),
+    /// Put the results of a run into one file, which `report` and `compare` read on any machine.
+    Archive(archive::Arguments),
+    /// Learn from equal runs how much figures differ between runs on this machine, for `compare`.
+    Baseline(baseline::Arguments),
     /// Check the promised accuracy on this machine; exits with 1 if a check fails.
     Selftest(selftest::Arguments),
     /// Attack a server on this machine in every way that is known here, beside a client that must not notice.
@@ -75,6 +81,8 @@ fn run(action: &Action, output: Output) -> Result<(), Failure> {
         Action::List(arguments) => list::run(arguments, output),
         Action::Report(arguments) => report::run(arguments, output),
         Action::Compare(arguments) => compare::run(arguments, output),
+        Action::Archive(arguments) => archive::run(arguments, output),
+        Action::Baseline(arguments) => baseline::run(arguments, output),
         Action::Selftest(arguments) => selftest::run(arguments, output),
         Action::Siege(arguments) => siege::run(arguments, output),
         Action::Completions(arguments) => {
