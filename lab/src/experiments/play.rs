@@ -21,7 +21,7 @@ use crate::tls::{self, Stack};
 use crate::trace::Trace;
 
 /// A contender: its name and its handshake.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Contender {
     /// Name in tables and legends.
     pub name: String,

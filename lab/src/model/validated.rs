@@ -93,6 +93,7 @@ mod tests {
             server_after_ns: 0,
             hello_retry: false,
             resumed: false,
+            cpu_spread: Vec::new(),
         };
         assert_eq!(hello_packets(&trace(1_402)), 1);
         assert_eq!(hello_packets(&trace(1_449)), 2);

@@ -3,6 +3,7 @@
 mod agent;
 mod archive;
 mod baseline;
+mod calibrate;
 mod compare;
 mod list;
 mod progress;
@@ -53,6 +54,8 @@ enum Action {
     Archive(archive::Arguments),
     /// Learn from equal runs how much figures differ between runs on this machine, for `compare`.
     Baseline(baseline::Arguments),
+    /// Print the running kernel as a profile for plans.
+    Calibrate(calibrate::Arguments),
     /// Check the promised accuracy on this machine; exits with 1 if a check fails.
     Selftest(selftest::Arguments),
     /// Attack a server on this machine in every way that is known here, beside a client that must not notice.
@@ -80,6 +83,7 @@ fn run(action: &Action, output: Output) -> Result<(), Failure> {
         Action::Run(arguments) => run::run(arguments, output),
         Action::List(arguments) => list::run(arguments, output),
         Action::Report(arguments) => report::run(arguments, output),
+        Action::Calibrate(arguments) => calibrate::run(arguments, output),
         Action::Compare(arguments) => compare::run(arguments, output),
         Action::Archive(arguments) => archive::run(arguments, output),
         Action::Baseline(arguments) => baseline::run(arguments, output),
