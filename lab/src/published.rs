@@ -4,6 +4,7 @@
 
 #[cfg(test)]
 mod description;
+pub mod sets;
 
 use crate::error::LabError;
 

@@ -167,3 +167,49 @@ fn archives_are_read_like_folders() {
     let other = fail(lab().arg("report").arg(&moved).arg("--out").arg(&out), 2);
     assert!(other.contains("--out is for archives"), "{other}");
 }
+
+/// A researcher's data are scored; mistakes in them name file, line and column.
+#[test]
+fn own_data_are_scored() {
+    let root = tempfile::tempdir().unwrap();
+    let file = root.path().join("ours.csv");
+    let head =
+        "name,rtt_ms,loss_percent,handshakes,client_hello_bytes,server_flight_bytes,p50_ms,p95_ms";
+    std::fs::write(
+        &file,
+        format!("{head}\nours,30,0,5000,300,900,61,62\nours,30,1,5000,300,900,61,400\n"),
+    )
+    .unwrap();
+    let score = |more: &[&str]| {
+        let mut command = lab();
+        command
+            .args(["--output", "json", "validate", "--count", "500", "--data"])
+            .arg(&file)
+            .args(more);
+        command
+    };
+    let out = root.path().join("scores.csv");
+    let said = succeed(score(&[]).arg("--out").arg(&out));
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(said["profile"], "linux-6.18");
+    let points = said["sets"][0]["points"].as_array().unwrap();
+    assert_eq!((points.len(), &points[0]["line"]), (1, &json!(3)));
+    assert_eq!(points[0]["figures"][0]["what"], "p50");
+    assert_eq!(points[0]["figures"][0]["distance"], 0.0);
+    assert!(points[0]["figures"][1]["distance"].as_f64().unwrap() > 0.5, "{points:?}");
+    assert!(std::fs::read_to_string(out).unwrap().starts_with("set,handshake,RTT (ms)"));
+    let said = succeed(lab().args(["validate", "--count", "500", "--data"]).arg(&file));
+    assert!(said.contains("of 1 points agree"), "{said}");
+    let said = fail(&mut score(&["--profile", "linux-7"]), 2);
+    assert!(
+        said.contains("no kernel profile is named linux-7") && said.contains("linux-6.18"),
+        "{said}"
+    );
+    std::fs::write(&file, format!("{head}\nours,30,five,5000,300,900,61,62\n")).unwrap();
+    let said = fail(&mut score(&[]), 2);
+    assert!(
+        said.contains("ours.csv: line 2, column loss_percent: \"five\" is not a number"),
+        "{said}"
+    );
+    assert!(said.contains("hint: docs/lab.md"), "{said}");
+}

@@ -6,8 +6,10 @@
 //! property of the default profile comes from them.
 
 pub mod agreement;
+pub mod data;
 mod live;
 mod paquin;
+pub mod score;
 
 use std::sync::Mutex;
 

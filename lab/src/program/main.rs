@@ -11,6 +11,7 @@ mod report;
 mod run;
 mod selftest;
 mod siege;
+mod validate;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -58,6 +59,8 @@ enum Action {
     Calibrate(calibrate::Arguments),
     /// Check the promised accuracy on this machine; exits with 1 if a check fails.
     Selftest(selftest::Arguments),
+    /// Score the model against published measurements, or your own.
+    Validate(validate::Arguments),
     /// Attack a server on this machine in every way that is known here, beside a client that must not notice.
     Siege(siege::Arguments),
     /// Print a completion script for a shell.
@@ -88,6 +91,7 @@ fn run(action: &Action, output: Output) -> Result<(), Failure> {
         Action::Archive(arguments) => archive::run(arguments, output),
         Action::Baseline(arguments) => baseline::run(arguments, output),
         Action::Selftest(arguments) => selftest::run(arguments, output),
+        Action::Validate(arguments) => validate::run(arguments, output),
         Action::Siege(arguments) => siege::run(arguments, output),
         Action::Completions(arguments) => {
             completions::print(arguments, Arguments::command());
