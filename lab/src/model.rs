@@ -24,7 +24,7 @@ use std::thread;
 use clock::Clock;
 use simulation::{Script, Simulation};
 
-use crate::link::{Link, Outcome, Transfer};
+use crate::link::{Link, Outcome, Transfer, mix};
 use crate::trace::Trace;
 
 /// How a kernel's TCP behaves.
@@ -149,7 +149,7 @@ pub fn connect(
     seed: u64,
     flow: u64,
 ) -> Outcome {
-    let script = Script::new(&trace.of_flow(flow), transfer);
+    let script = Script::new(&trace.of_flow(mix(flow ^ CPU_TIMES)), transfer);
     Simulation::new(profile, link).run(&script, seed, flow)
 }
 
@@ -184,7 +184,10 @@ pub fn connections(
         (from..to)
             .map(|flow| match alike {
                 true => simulation.run(&script, seed, flow),
-                false => simulation.run(&Script::new(&trace.of_flow(flow), transfer), seed, flow),
+                false => {
+                    let own = trace.of_flow(mix(flow ^ CPU_TIMES));
+                    simulation.run(&Script::new(&own, transfer), seed, flow)
+                }
             })
             .collect()
     };
@@ -203,5 +206,7 @@ pub fn connections(
     })
 }
 
+/// Keeps the random numbers of CPU times apart from those of losses.
+const CPU_TIMES: u64 = 0x5eed;
 /// Number of connections from which two threads are used: some milliseconds of work.
 const PARALLEL: u64 = 2_000;

@@ -13,10 +13,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
-use crate::experiments::play::Contender;
 use crate::link::{ClockStart, Link, Transfer};
 use crate::model::{Kernel, PROFILES, Profile};
 use crate::subject::{Authentication, KeyExchange, Kind, Subject};
+use crate::trace::Contender;
 
 /// Longest plan, in bytes.
 const MAX_TEXT: u64 = 64 * 1024;
@@ -203,8 +203,10 @@ impl Plan {
 
     fn complete(&mut self) -> Result<(), LabError> {
         let (named_group, named_signature) = &self.baseline;
-        let measured = !(self.groups.is_empty() && self.signatures.is_empty())
-            || !(named_group.is_empty() && named_signature.is_empty());
+        let names = [named_group, named_signature];
+        let measured = !self.groups.is_empty()
+            || !self.signatures.is_empty()
+            || names.iter().any(|name| !name.is_empty());
         if self.traces.is_empty() || self.endpoint.is_some() || measured {
             let or = |list: &mut Vec<String>, others: &[&str]| {
                 if list.is_empty() {

@@ -5,8 +5,6 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::link::mix;
-
 /// A side of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -51,6 +49,15 @@ pub struct Trace {
     pub cpu_spread: Vec<[u32; 2]>,
 }
 
+/// A handshake with its name in tables and legends.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contender {
+    /// Name.
+    pub name: String,
+    /// A trace measured by engine 1, or composed from sizes.
+    pub trace: Trace,
+}
+
 /// One, in parts per million.
 pub const MILLION: u32 = 1_000_000;
 
@@ -68,12 +75,13 @@ impl Trace {
         if side == Side::Server { spent + self.server_after_ns } else { spent }
     }
 
-    /// The handshake of a flow: with its own CPU times, if they vary. The same flow of two algorithms is equally slow.
-    pub fn of_flow(&self, flow: u64) -> Cow<'_, Self> {
+    /// The handshake of a flow: with its own CPU times, if they vary. The bits are the flow's random ones: those of one flow
+    /// make two algorithms equally slow.
+    pub fn of_flow(&self, bits: u64) -> Cow<'_, Self> {
         if self.cpu_spread.is_empty() {
             return Cow::Borrowed(self);
         }
-        let factor = self.factor(mix(flow ^ 0x5eed) % u64::from(MILLION));
+        let factor = self.factor(bits % u64::from(MILLION));
         let scaled = |ns: u64| {
             let product = u128::from(ns) * u128::from(factor) / u128::from(MILLION);
             u64::try_from(product).unwrap_or(u64::MAX)
@@ -130,7 +138,7 @@ mod tests {
             assert_eq!(trace.factor(share), u64::from(factor), "{share}");
         }
         let times: Vec<u64> =
-            (0..4000).map(|flow| trace.of_flow(flow).cpu_ns(Side::Server) * 2).collect();
+            (0..4000).map(|flow| trace.of_flow(flow * 250).cpu_ns(Side::Server) * 2).collect();
         let below = |ns: u64| times.iter().filter(|time| **time <= ns).count();
         assert!((1900..=2100).contains(&below(1000)), "{}", below(1000));
         assert!((3500..=3700).contains(&below(2998)), "{}", below(2998));

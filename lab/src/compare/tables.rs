@@ -28,7 +28,7 @@ struct Measured {
 }
 
 /// Statistics of which one is enough to judge a quantity by, the best first.
-const MIDDLE: [&str; 4] = ["median", "p50", "mean", "p10"];
+const MIDDLE: [&str; 4] = ["median", "p50", "p10", "mean"];
 /// Other words for a statistic of a distribution.
 const ENDS: [&str; 7] = ["max", "min", "highest", "lowest", "slowest", "fastest", "worst"];
 /// Words in the names of columns with figures that are differences of others.

@@ -2,7 +2,7 @@
 //! QUIC.
 
 mod flights;
-pub(crate) mod operators;
+mod operators;
 mod published;
 mod tables;
 

@@ -135,12 +135,4 @@ mod tests {
         assert!(std::ptr::eq(made, own.profile()));
         assert!(!std::ptr::eq(made, Kernel { hz: 100, ..own }.profile()));
     }
-
-    #[test]
-    fn a_plan_reads_what_is_written() {
-        let own = Kernel { source: "a \"quoted\" text".into(), ..Kernel::like_the_default("mine") };
-        let text = format!("title = \"x\"\nrtt_ms = [1]\nprofiles = [\"mine\"]\n{}", own.toml());
-        let plan = crate::plan::Plan::parse(&text).unwrap();
-        assert_eq!(plan.own_kernels, [own]);
-    }
 }

@@ -10,6 +10,7 @@ pub mod data;
 mod live;
 mod paquin;
 pub mod score;
+pub mod sets;
 
 use std::sync::Mutex;
 

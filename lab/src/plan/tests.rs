@@ -319,3 +319,11 @@ fn own_kernels_are_profiles() {
     let stored = serde_json::to_string(&plan).unwrap();
     assert_eq!(serde_json::from_str::<Plan>(&stored).unwrap(), plan);
 }
+
+/// A plan reads what `lab calibrate` writes.
+#[test]
+fn a_written_kernel_is_read() {
+    let own = Kernel { source: "a \"quoted\" text".into(), ..Kernel::like_the_default("mine") };
+    let text = format!("title = \"x\"\nrtt_ms = [1]\nprofiles = [\"mine\"]\n{}", own.toml());
+    assert_eq!(Plan::parse(&text).unwrap().own_kernels, [own]);
+}

@@ -3,9 +3,8 @@
 use super::Plan;
 use super::read::{Field, Node};
 use crate::error::LabError;
-use crate::experiments::play::Contender;
 use crate::model::{Kernel, PROFILES};
-use crate::trace::{MILLION, Side, Step, Trace};
+use crate::trace::{Contender, MILLION, Side, Step, Trace};
 
 /// Most traces of a plan.
 const MAX_TRACES: usize = 64;

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use outlast_lab::model::validation::data;
 use outlast_lab::model::validation::score::{self, Score};
+use outlast_lab::model::validation::sets::sets;
 use outlast_lab::model::{PROFILES, Profile};
-use outlast_lab::published::sets::sets;
 use outlast_lab::report;
 use serde_json::{Value, json};
 

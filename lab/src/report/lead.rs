@@ -1,12 +1,13 @@
 //! The page's first paragraph: what does it cost us, should we worry, and what is to be changed? In plain words, from
 //! this run's figures alone. Below it is the table with the links.
 
-use crate::experiments::handshake_cost::operators;
 use crate::result::{Table, Told, Value};
 
 /// The experiment that answers it, and its table with every pair.
 const EXPERIMENT: &str = "handshake-cost";
 const TABLE: &str = "flights";
+/// Its table with links.
+const LINKS: &str = "operators";
 /// Pairs, as spelled in its column `who`, with a chain of two certificates.
 const CLASSICAL: &str = "x25519 + ECDSA P-256 x2";
 const HYBRID: &str = "X25519MLKEM768 + ECDSA P-256 x2";
@@ -105,7 +106,7 @@ pub(super) fn sentences(told: &[Told]) -> Vec<String> {
 
 /// The table of links, for the page.
 pub(super) fn links(told: &Told) -> Option<&Table> {
-    let is_it = |table: &&Table| table.name == operators::TABLE && !table.rows.is_empty();
+    let is_it = |table: &&Table| table.name == LINKS && !table.rows.is_empty();
     told.findings.tables.iter().find(is_it)
 }
 
@@ -216,7 +217,7 @@ mod tests {
         ];
         let row = |cells: [f64; 4]| cells.map(Value::from).to_vec();
         one.findings.tables.push(Table {
-            name: operators::TABLE.into(),
+            name: LINKS.into(),
             title: String::new(),
             columns: columns.map(str::to_owned).to_vec(),
             rows: vec![row([1.0, 0.0, 3.0, 1.0]), row([300.0, 3.0, 0.2, -2.0])],

@@ -13,11 +13,11 @@ use crate::subject::{Kind, Subject};
 use crate::tls::Stack;
 
 /// Round-trip times in milliseconds: the same region, a country, an ocean, a satellite or a bad mobile network.
-pub(super) const RTTS_MS: [u64; 4] = [1, 30, 100, 300];
+const RTTS_MS: [u64; 4] = [1, 30, 100, 300];
 /// Shares of packets lost in each direction.
-pub(super) const LOSSES: [f64; 3] = [0.0, 0.01, 0.03];
-/// Name of the table, which the page's first paragraph reads.
-pub(crate) const TABLE: &str = "operators";
+const LOSSES: [f64; 3] = [0.0, 0.01, 0.03];
+/// Name of the table, which the page's first paragraph finds by it.
+const TABLE: &str = "operators";
 /// A page of data after the handshake: what a client waits for.
 const TRANSFER: Transfer = Transfer { request: 200, body: 1000 };
 

@@ -226,7 +226,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
-    use crate::model::validation::score::score;
+    use crate::model::validation::score::{Score, score};
     use crate::model::{PROFILES, Profile};
 
     const HEAD: &str = "name,rtt_ms,loss_percent,handshakes,client_hello_bytes,server_flight_bytes,clock,p50_ms,p95_ms,mean_ms\n";
@@ -308,7 +308,16 @@ mod tests {
         let of = |profile| score(&points, profile, 5000, 1, &stop).unwrap();
         let (own, other) = (of(netem), of(&PROFILES[0]));
         assert_eq!(own.len(), 3);
-        assert!(own.iter().all(|one| one.agrees()), "{own:#?}");
+        assert!(own.iter().all(Score::agrees), "{own:#?}");
         assert!(other.iter().any(|one| !one.agrees()), "{other:#?}");
+    }
+
+    proptest::proptest! {
+        /// A file is somebody else's: whatever it says, it is read or refused.
+        #[test]
+        fn no_text_makes_the_reader_panic(text in ".{0,200}", rows in "[a0-9.,+\\-\n\"]{0,200}") {
+            let _ = parse(&text);
+            let _ = parse(&format!("{HEAD}{rows}"));
+        }
     }
 }

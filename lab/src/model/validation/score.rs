@@ -289,7 +289,7 @@ pub fn table(name: &str, title: &str, note: &str, sets: &[(String, Vec<Score>)])
             "measured (ms)",
             "model (ms)",
             "model over measured (%)",
-            crate::experiments::tables::OUTSIDE,
+            crate::model::validated::COLUMN,
         ]
         .map(str::to_owned)
         .to_vec(),

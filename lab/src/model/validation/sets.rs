@@ -3,15 +3,15 @@
 
 use serde::Deserialize;
 
-use super::{PAQUIN_HANDSHAKES, Row, fudan, fudan_worst, paquin, rows};
+use super::paquin_trace;
+use super::score::{Measured, flights};
 use crate::error::LabError;
 use crate::link::{ClockStart, Link};
-use crate::model::validation::paquin_trace;
-use crate::model::validation::score::{Measured, flights};
+use crate::published::{PAQUIN_HANDSHAKES, Row, fudan, fudan_worst, paquin, rows};
 
 /// The sets, in their order.
-const HOLDOUT: &str = include_str!("../../published/holdout.toml");
-const HELD_OUT: &str = include_str!("../../published/paquin2019-heldout.csv");
+const HOLDOUT: &str = include_str!("../../../published/holdout.toml");
+const HELD_OUT: &str = include_str!("../../../published/paquin2019-heldout.csv");
 
 /// Whether a set was used to make the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
