@@ -175,26 +175,26 @@ fn passes_go_into_one_run() {
     let text = "title = \"Ours\"\nrtt_ms = [30]\nloss = [0, 0.01]\ncount = 100\n\
                 [[trace]]\nname = \"a\"\nclient_hello = 300\nserver_flight = 900\ncpu_us_quantiles = [[0.5, 300], [0.9, 900]]";
     fs::write(&plan, text).unwrap();
-    let run = |name: &str, more: &[&str]| {
+    let measure = |name: &str, more: &[&str]| {
         let results = folder.path().join(name);
         let mut command =
             called(&["--output", "json", "run", "--quick", "--repeat", "3", "--plan"]);
         command.arg(&plan).arg("--out").arg(&results).args(more);
-        let output = outlast_testing::program::run(&mut command);
+        let output = run(&mut command);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         assert!(stderr(&output).contains("pass 3 of 3"), "{}", stderr(&output));
         let told: Value = serde_json::from_str(&stdout(&output)).unwrap();
         assert_eq!(told["measured"], serde_json::json!(["plan"]), "told once");
         results
     };
-    let runs = ["one", "two", "three"].map(|name| run(name, &[]));
+    let runs = ["one", "two", "three"].map(|name| measure(name, &[]));
     for pass in ["", "repetition-2", "repetition-3"] {
         assert!(runs[0].join(pass).join("plan/result.json").is_file(), "{pass}");
         assert!(runs[0].join(pass).join("report.html").is_file(), "{pass}");
     }
     let baseline = folder.path().join("baseline.json");
     succeed(called(&["baseline"]).args(&runs).arg("--out").arg(&baseline));
-    let with = run("with", &["--baseline", baseline.to_str().unwrap()]);
+    let with = measure("with", &["--baseline", baseline.to_str().unwrap()]);
     assert!(with.join("baseline.json").is_file());
     let said = succeed(called(&["compare"]).args([&runs[0], &with]));
     assert!(said.contains("3 and 3 passes") && said.contains("a baseline of 3 runs"), "{said}");
