@@ -1,6 +1,7 @@
 //! Compares two results folders: first the differences of machine and settings, then those of the figures, the
-//! biggest first, and whether each change is more than noise.
+//! biggest first, and whether each change is more than noise ([`judge`]).
 
+pub mod baseline;
 mod judge;
 mod page;
 mod tables;
@@ -13,9 +14,11 @@ use serde::Serialize;
 use crate::error::LabError;
 use crate::report::{Asked, Results};
 use crate::result::{Table, Told, Verdict};
-use crate::run::folder::repetition;
+use crate::run::folder::{other_machine, read_json, repetition};
 use crate::state::State;
 
+use baseline::Baseline;
+pub use judge::Moved;
 pub use page::page;
 pub use text::text;
 
@@ -23,7 +26,7 @@ pub use text::text;
 const MACHINE: [&str; 6] = ["processor", "cpu", "cores", "kernel", "memory", "model"];
 
 /// The differences of two folders.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Comparison {
     /// The first folder.
     pub a: Side,
@@ -45,8 +48,14 @@ pub struct Comparison {
     pub only_a: Vec<String>,
     /// Rows that only the second has.
     pub only_b: Vec<String>,
+    /// Columns that changed as wholes: their figures are judged relative to that.
+    pub columns: Vec<Moved>,
     /// Number of figures that were compared.
     pub compared: usize,
+    /// Number of figures that were tested; the others have reasons why not.
+    pub tested: usize,
+    /// The grounds of the judgement between runs, in words.
+    pub grounds: String,
     /// Number of repetitions in the first run and in the second.
     pub repetitions: [usize; 2],
     /// Distance of the runs as wholes beyond the spread of their figures, as a share: another machine, or a change of
@@ -55,7 +64,7 @@ pub struct Comparison {
 }
 
 /// One of the folders.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Side {
     /// Path.
     pub folder: String,
@@ -82,7 +91,7 @@ pub struct Difference {
 pub enum Judgement {
     /// It is more than noise; five in a hundred of those so judged are expected to be wrong.
     Outside,
-    /// The figure was measured once, and has no interval.
+    /// It is not judged: the reason says why.
     Unknown,
     /// Noise can explain it.
     Within,
@@ -145,8 +154,8 @@ pub fn write_page(
     crate::report::write_whole(file, page(comparison, a, b)?.as_bytes())
 }
 
-/// Compares two results folders.
-pub fn compare(a: &Path, b: &Path) -> Result<Comparison, LabError> {
+/// Compares two results folders. Without a baseline of the machine, that of the first folder or of the second is used.
+pub fn compare(a: &Path, b: &Path, baseline: Option<&Baseline>) -> Result<Comparison, LabError> {
     let (all_a, all_b) = (repetitions(a)?, repetitions(b)?);
     let (Some(first), Some(second)) = (all_a.first(), all_b.first()) else {
         return Err(LabError::failed("no results"));
@@ -173,7 +182,10 @@ pub fn compare(a: &Path, b: &Path) -> Result<Comparison, LabError> {
         controls: Vec::new(),
         only_a: Vec::new(),
         only_b: Vec::new(),
+        columns: Vec::new(),
         compared: 0,
+        tested: 0,
+        grounds: String::new(),
         repetitions: [all_a.len(), all_b.len()],
         drift: 0.0,
     };
@@ -217,8 +229,17 @@ pub fn compare(a: &Path, b: &Path) -> Result<Comparison, LabError> {
         }
     }
     let (figures, places): (Vec<_>, Vec<_>) = figures.into_iter().unzip();
-    let judged = judge::all(&figures);
+    let own = match baseline {
+        Some(_) => None,
+        None => stored(a, &state_a)?.or(stored(b, &state_b)?),
+    };
+    let baseline = baseline.or(own.as_ref()).filter(|one| of_this_machine(one, &state_a));
+    comparison.grounds = baseline::words(baseline);
+    let judged = judge::all(&figures, baseline);
     comparison.drift = judged.drift;
+    comparison.tested = judged.judged;
+    comparison.columns = judged.columns;
+    comparison.columns.sort_by(|one, other| other.percent.abs().total_cmp(&one.percent.abs()));
     for ((judgement, by), place) in judged.figures.into_iter().zip(places) {
         if let Some(change) = place.and_then(|place: usize| comparison.changes.get_mut(place)) {
             (change.judgement, change.by) = (judgement, by);
@@ -229,6 +250,33 @@ pub fn compare(a: &Path, b: &Path) -> Result<Comparison, LabError> {
         one.judgement.cmp(&other.judgement).then_with(|| size(other).total_cmp(&size(one)))
     });
     Ok(comparison)
+}
+
+/// The baseline that a run was given, if it is of the machine of the run.
+fn stored(folder: &Path, state: &State) -> Result<Option<Baseline>, LabError> {
+    let baseline: Option<Baseline> = read_json(&folder.join(baseline::FILE))?;
+    Ok(baseline.filter(|one| of_this_machine(one, state)))
+}
+
+fn of_this_machine(baseline: &Baseline, state: &State) -> bool {
+    let of = State { facts: baseline.facts.clone(), ..State::default() };
+    other_machine(&of, state).is_none()
+}
+
+/// The state of the machine during a run.
+fn folder_facts(run: &[Results]) -> State {
+    run.first().map(state).unwrap_or_default()
+}
+
+/// The figures of two runs, matched.
+fn matched(a: &[Results], b: &[Results]) -> Vec<judge::Figure> {
+    let mut ignored = Comparison::default();
+    let mut figures = Vec::new();
+    for told in a.first().map(|first| first.told.as_slice()).unwrap_or_default() {
+        let (a, b) = (of_experiment(a, &told.experiment), of_experiment(b, &told.experiment));
+        tables(&mut ignored, &mut figures, &a, &b);
+    }
+    figures.into_iter().map(|(figure, _)| figure).collect()
 }
 
 /// A run, and its repetitions.

@@ -5,6 +5,7 @@
 //! here prints.
 
 pub mod agent;
+pub mod archive;
 pub mod client;
 pub mod compare;
 pub mod effect;

@@ -24,7 +24,7 @@ use std::thread;
 use clock::Clock;
 use simulation::{Script, Simulation};
 
-use crate::link::{Link, Outcome, Transfer};
+use crate::link::{Link, Outcome, Transfer, mix};
 use crate::trace::Trace;
 
 /// How a kernel's TCP behaves.
@@ -124,6 +124,10 @@ pub static PROFILES: &[Profile] = &[
     },
 ];
 
+mod own;
+
+pub use own::{Kernel, running};
+
 impl Profile {
     /// The row with this name.
     pub fn by_name(name: &str) -> Option<&'static Self> {
@@ -145,7 +149,8 @@ pub fn connect(
     seed: u64,
     flow: u64,
 ) -> Outcome {
-    Simulation::new(profile, link).run(&Script::new(trace, transfer), seed, flow)
+    let script = Script::new(&trace.of_flow(mix(flow ^ CPU_TIMES)), transfer);
+    Simulation::new(profile, link).run(&script, seed, flow)
 }
 
 /// The packets that each side sends in a connection, lost or not, in order.
@@ -175,7 +180,16 @@ pub fn connections(
     let script = Script::new(trace, transfer);
     let run = |from: u64, to: u64| -> Vec<Outcome> {
         let mut simulation = Simulation::new(profile, link);
-        (from..to).map(|flow| simulation.run(&script, seed, flow)).collect()
+        let alike = trace.cpu_spread.is_empty();
+        (from..to)
+            .map(|flow| match alike {
+                true => simulation.run(&script, seed, flow),
+                false => {
+                    let own = trace.of_flow(mix(flow ^ CPU_TIMES));
+                    simulation.run(&Script::new(&own, transfer), seed, flow)
+                }
+            })
+            .collect()
     };
     if count < PARALLEL {
         return run(0, count);
@@ -192,5 +206,7 @@ pub fn connections(
     })
 }
 
+/// Keeps the random numbers of CPU times apart from those of losses.
+const CPU_TIMES: u64 = 0x5eed;
 /// Number of connections from which two threads are used: some milliseconds of work.
 const PARALLEL: u64 = 2_000;

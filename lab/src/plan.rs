@@ -5,6 +5,7 @@
 
 mod fields;
 mod read;
+mod traces;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,8 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::link::{ClockStart, Link, Transfer};
-use crate::model::{PROFILES, Profile};
+use crate::model::{Kernel, PROFILES, Profile};
 use crate::subject::{Authentication, KeyExchange, Kind, Subject};
+use crate::trace::Contender;
 
 /// Longest plan, in bytes.
 const MAX_TEXT: u64 = 64 * 1024;
@@ -71,6 +73,15 @@ pub struct Plan {
     pub live_count: u64,
     /// The baseline: key exchange and signature.
     pub baseline: (String, String),
+    /// Handshakes of algorithms that are not built in.
+    #[serde(default)]
+    pub traces: Vec<Contender>,
+    /// The trace that is the baseline, if it is none of the measured handshakes.
+    #[serde(default)]
+    pub baseline_trace: Option<String>,
+    /// Kernels that are not in the table.
+    #[serde(default)]
+    pub own_kernels: Vec<Kernel>,
     /// The user's own server.
     pub endpoint: Option<Endpoint>,
 }
@@ -122,8 +133,8 @@ impl Default for Plan {
             rate_bps: None,
             queue_packets: 1000,
             jitter_us: 0,
-            groups: vec!["x25519".into(), "X25519MLKEM768".into()],
-            signatures: vec!["ECDSA P-256".into()],
+            groups: Vec::new(),
+            signatures: Vec::new(),
             certificates: vec![2],
             kinds: vec![Kind::Full],
             profiles: PROFILES.first().map(|row| row.name.to_owned()).into_iter().collect(),
@@ -135,6 +146,9 @@ impl Default for Plan {
             count: 6000,
             live_count: 200,
             baseline: (String::new(), String::new()),
+            traces: Vec::new(),
+            baseline_trace: None,
+            own_kernels: Vec::new(),
             endpoint: None,
         }
     }
@@ -182,7 +196,29 @@ impl Plan {
         fields::help()
     }
 
+    /// Whether nothing is measured: only traces are played.
+    pub fn only_traces(&self) -> bool {
+        self.groups.is_empty()
+    }
+
     fn complete(&mut self) -> Result<(), LabError> {
+        let (named_group, named_signature) = &self.baseline;
+        let names = [named_group, named_signature];
+        let measured = !self.groups.is_empty()
+            || !self.signatures.is_empty()
+            || names.iter().any(|name| !name.is_empty());
+        if self.traces.is_empty() || self.endpoint.is_some() || measured {
+            let or = |list: &mut Vec<String>, others: &[&str]| {
+                if list.is_empty() {
+                    list.extend(others.iter().map(|&name| name.to_owned()));
+                }
+            };
+            or(&mut self.groups, &["x25519", "X25519MLKEM768"]);
+            or(&mut self.signatures, &["ECDSA P-256"]);
+        }
+        if self.only_traces() {
+            return Ok(());
+        }
         let (group, signature) = &mut self.baseline;
         if group.is_empty() {
             *group = self.groups.first().cloned().unwrap_or_default();
@@ -235,6 +271,12 @@ impl Plan {
         {
             return fail("`rate_mbps`: the live engine emulates up to 1000 Mbit/s".into());
         }
+        if self.only_traces() && self.engines.contains(&PlanEngine::Live) {
+            return fail(
+                "`engines`: live measures real stacks, and this plan has traces only: leave `live` out, or add `groups`"
+                    .into(),
+            );
+        }
         if self.endpoint.is_some() && self.kinds.contains(&Kind::Mutual) {
             return fail(
                 "`kinds`: an endpoint cannot be measured with `mutual`: that would need a client certificate; leave it \
@@ -283,21 +325,40 @@ impl Plan {
 
     /// Number of points of the grid.
     pub fn points(&self) -> u64 {
-        self.lengths().iter().map(|(_, length)| *length).fold(1, u64::saturating_mul)
+        let all = |rows: &[(&str, u64)]| rows.iter().map(|(_, n)| *n).fold(1, u64::saturating_mul);
+        let handshakes = all(&self.measured()).saturating_add(self.traces.len() as u64);
+        all(&self.places()).saturating_mul(handshakes)
     }
 
-    fn lengths(&self) -> [(&'static str, u64); 8] {
+    fn places(&self) -> [(&'static str, u64); 4] {
         let count = |length: usize| length as u64;
         [
             ("RTTs", count(self.rtt_us.len())),
             ("losses", count(self.loss.len())),
+            ("profiles", count(self.profiles.len())),
+            ("bodies", count(self.bodies.len())),
+        ]
+    }
+
+    fn measured(&self) -> [(&'static str, u64); 4] {
+        let count = |length: usize| length as u64;
+        [
             ("groups", count(self.groups.len())),
             ("signatures", count(self.signatures.len())),
             ("chain lengths", count(self.certificates.len())),
             ("kinds", count(self.kinds.len())),
-            ("profiles", count(self.profiles.len())),
-            ("bodies", count(self.bodies.len())),
         ]
+    }
+
+    fn lengths(&self) -> Vec<(&'static str, u64)> {
+        let [rtts, losses, profiles, bodies] = self.places();
+        let [groups, signatures, chains, kinds] = self.measured();
+        let mut lengths = vec![rtts, losses];
+        if !self.only_traces() {
+            lengths.extend([groups, signatures, chains, kinds]);
+        }
+        lengths.extend([("traces", self.traces.len() as u64), profiles, bodies]);
+        lengths
     }
 
     /// The grid in words: `2 RTTs x 3 losses x ...`.
@@ -341,7 +402,11 @@ impl Plan {
 
     /// The kernel profiles.
     pub fn kernels(&self) -> Result<Vec<&'static Profile>, LabError> {
-        self.profiles.iter().map(|name| profile(name)).collect()
+        let own = |name: &str| self.own_kernels.iter().find(|kernel| kernel.name == name);
+        self.profiles
+            .iter()
+            .map(|name| own(name).map_or_else(|| profile(name), |kernel| Ok(kernel.profile())))
+            .collect()
     }
 
     /// The transfers, in order of `bodies`.
@@ -353,9 +418,10 @@ impl Plan {
     pub fn estimate(&self, quick: bool) -> Duration {
         let mut total = Duration::ZERO;
         let pairs = (self.groups.len() * self.signatures.len()) as u64;
-        let variants = pairs * (self.certificates.len() * self.kinds.len()) as u64;
+        let measured = pairs * (self.certificates.len() * self.kinds.len()) as u64;
+        let variants = measured + self.traces.len() as u64;
         // Traces: 100 handshakes of a millisecond or two, and the keys.
-        total += Duration::from_millis(400) * u32::try_from(variants).unwrap_or(u32::MAX);
+        total += Duration::from_millis(400) * u32::try_from(measured).unwrap_or(u32::MAX);
         let links = self.links();
         if self.engines.contains(&PlanEngine::Model) {
             let per_link: Duration = self.bodies.iter().map(|body| model_cost(*body)).sum();
@@ -367,7 +433,7 @@ impl Plan {
             for link in &links {
                 total += LIVE_SETUP;
                 for body in &self.bodies {
-                    let count = self.live_connections(quick) * variants;
+                    let count = self.live_connections(quick) * measured;
                     total += times(live_cost(link, *body), count);
                 }
             }

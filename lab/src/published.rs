@@ -281,19 +281,21 @@ pub fn fudan_worst() -> Result<Vec<FudanWorstPoint>, LabError> {
     })
 }
 
-struct Row(csv::StringRecord);
+/// A row of a file.
+pub(crate) struct Row(csv::StringRecord);
 
 impl Row {
-    fn text(&self, index: usize) -> Option<String> {
+    pub(crate) fn text(&self, index: usize) -> Option<String> {
         self.0.get(index).map(str::to_owned)
     }
 
-    fn number(&self, index: usize) -> Option<f64> {
+    pub(crate) fn number(&self, index: usize) -> Option<f64> {
         self.0.get(index)?.parse().ok()
     }
 }
 
-fn rows<T>(data: &str, parse: impl Fn(&Row) -> Option<T>) -> Result<Vec<T>, LabError> {
+/// Reads all rows of a file.
+pub(crate) fn rows<T>(data: &str, parse: impl Fn(&Row) -> Option<T>) -> Result<Vec<T>, LabError> {
     csv::Reader::from_reader(data.as_bytes())
         .into_records()
         .map(|record| {

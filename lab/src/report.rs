@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::LabError;
 use crate::plot;
-use crate::result::Told;
+use crate::result::{Table, Told};
 
 pub(crate) use files::write_whole;
 pub(crate) use page::{date, mode, render};
@@ -27,6 +27,11 @@ pub fn write(folder: &Path) -> Result<PathBuf, LabError> {
     let path = folder.join("report.html");
     write_whole(&path, page::page(folder, &results)?.as_bytes())?;
     Ok(path)
+}
+
+/// Writes a table as CSV.
+pub fn write_csv(file: &Path, table: &Table) -> Result<(), LabError> {
+    write_whole(file, &tables::csv(table)?)
 }
 
 /// Tables as CSV, charts as SVG and PNG.

@@ -12,7 +12,8 @@ use crate::common;
 use std::path::{Path, PathBuf};
 
 use common::folder;
-use outlast_lab::compare::{Judgement, compare, text, write_page};
+use outlast_lab::compare::baseline::{self, Baseline};
+use outlast_lab::compare::{Comparison, Judgement, Moved, compare, text, write_page};
 use outlast_lab::result::{Control, Findings, Table, Told, Value, Verdict};
 use outlast_lab::run::folder::repetition;
 
@@ -37,7 +38,7 @@ fn set(folder: &Path, file: &str, from: &str, to: &str) {
 #[test]
 fn the_same_is_the_same() {
     let (a, _) = two("lab-compare-same", |_| ());
-    let same = compare(&a, &a).unwrap();
+    let same = compare(&a, &a, None).unwrap();
     assert!(same.same_machine && same.differences.is_empty() && same.changes.is_empty());
     assert!(same.verdicts.is_empty() && same.only_a.is_empty() && same.only_b.is_empty());
     assert!(same.words.is_empty());
@@ -64,7 +65,7 @@ fn equal_names_are_matched_in_their_order() {
         findings.findings.push(again);
     };
     let (_, b) = two("lab-compare-equal-names", change);
-    let same = compare(&b, &b).unwrap();
+    let same = compare(&b, &b, None).unwrap();
     assert!(same.changes.is_empty() && same.verdicts.is_empty() && same.words.is_empty());
     assert!(same.only_a.is_empty() && same.only_b.is_empty());
 }
@@ -94,17 +95,18 @@ fn what_differs_is_told_the_biggest_first() {
     set(&b, "state.json", "Linux 6.12.8", "Linux 6.17.1");
     set(&b, "state.json", "0.23.46", "0.23.47");
 
-    let told = compare(&a, &b).unwrap();
+    let told = compare(&a, &b, None).unwrap();
     assert!(!told.same_machine);
     let different: Vec<&str> = told.differences.iter().map(|one| one.what.as_str()).collect();
     assert_eq!(different, ["kernel", "seed", "rustls"]);
     let [first, second, third] = told.changes.as_slice() else { panic!("{:?}", told.changes) };
-    assert_eq!((first.judgement, first.column.as_str()), (Judgement::Outside, "p99 (ms)"));
-    assert_eq!(first.percent, Some(100.0));
+    // One pass of each run says nothing of what happens between runs, whatever intervals say.
+    assert_eq!((first.judgement, first.column.as_str()), (Judgement::Unknown, "p99 (ms)"));
+    assert_eq!((first.percent, first.by.as_str()), (Some(100.0), "too few passes"));
     assert_eq!(first.row, "X25519 + ECDSA P-256, RTT 1 ms, loss 0 %");
-    // Measured once, and without an interval: controls are about ratios only.
     assert_eq!((second.judgement, second.column.as_str()), (Judgement::Unknown, "p95 (ms)"));
-    assert_eq!((third.judgement, third.column.as_str()), (Judgement::Within, "p99 (ms)"));
+    assert_eq!(second.by, "a tail without an interval");
+    assert_eq!((third.judgement, third.column.as_str()), (Judgement::Unknown, "p99 (ms)"));
     assert_eq!(told.words.len(), 1);
     assert_eq!((told.words[0].a.as_str(), told.words[0].b.as_str()), ("yes", "no"));
     assert_eq!(told.verdicts.len(), 1);
@@ -117,9 +119,9 @@ fn what_differs_is_told_the_biggest_first() {
 
     let text = text(&told, 30);
     assert!(text.contains("not the same machine"), "{text}");
-    assert!(text.contains("+100 %") && text.contains("more than noise"), "{text}");
+    assert!(text.contains("+100 %") && text.contains("2 that differ (too few passes)"), "{text}");
     let json = serde_json::to_value(&told).unwrap();
-    assert_eq!(json["changes"][0]["judgement"], "outside");
+    assert_eq!(json["changes"][0]["judgement"], "unknown");
 
     let page = a.with_file_name("compare.html");
     write_page(&told, &a, &b, &page).unwrap();
@@ -129,7 +131,7 @@ fn what_differs_is_told_the_biggest_first() {
         "Linux 6.17.1",
         "+100 %",
         "Verdicts that turned",
-        "more than noise",
+        "too few passes",
         "id=\"charts\"",
     ] {
         assert!(page.contains(part), "{part}");
@@ -205,16 +207,15 @@ fn odd_tables_are_compared_as_far_as_they_go() {
     ];
     folder::write(&a, &[told(first)]);
     folder::write(&b, &[told(second)]);
-    let comparison = compare(&a, &b).unwrap();
+    let comparison = compare(&a, &b, None).unwrap();
     let change = |table: &str| {
         comparison.changes.iter().filter(|one| one.table == table).collect::<Vec<_>>()
     };
     let [grid] = change("grid")[..] else { panic!("{comparison:?}") };
     assert_eq!((grid.a, grid.b, grid.row.as_str()), (5.0, 5.5, "loss 0"));
-    assert_eq!(grid.judgement, Judgement::Unknown, "controls are about ratios");
+    assert_eq!(grid.judgement, Judgement::Unknown);
     let [cells] = change("cells")[..] else { panic!("{comparison:?}") };
-    assert_eq!(cells.judgement, Judgement::Outside);
-    assert!(cells.by.starts_with("[1.187, 1.189] and [1.290, 1.310]: noise in "), "{}", cells.by);
+    assert_eq!((cells.a, cells.b), (1.188, 1.3));
     assert!(
         change("zero")
             .iter()
@@ -223,52 +224,143 @@ fn odd_tables_are_compared_as_far_as_they_go() {
     assert!(comparison.only_a.iter().any(|what| what == "odd: table gone"));
     assert!(comparison.only_b.iter().any(|what| what == "odd: column more of grid"));
     assert!(!text(&comparison, 1).is_empty());
-    assert!(compare(&a, &root.path().join("none")).is_err());
+    assert!(compare(&a, &root.path().join("none"), None).is_err());
 }
 
-/// Runs of several passes are judged by the spread of these; numbers of samples are not compared.
+/// A table with a figure that varies, one that does not, and a number of samples.
+fn write_pass(run: &Path, pass: u32, rows: &[(&str, f64, f64)]) {
+    let told = Told {
+        experiment: "passes".into(),
+        findings: Findings {
+            tables: vec![Table {
+                name: "one".into(),
+                title: "one".into(),
+                columns: ["what", "time (ms)", "p99 (ms)", "size (bytes)", "samples"]
+                    .map(str::to_owned)
+                    .to_vec(),
+                rows: rows
+                    .iter()
+                    .map(|(name, time, size)| {
+                        let samples = Value::from(f64::from(pass));
+                        vec![
+                            (*name).into(),
+                            (*time).into(),
+                            (2.0 * time).into(),
+                            (*size).into(),
+                            samples,
+                        ]
+                    })
+                    .collect(),
+                note: String::new(),
+            }],
+            ..Findings::default()
+        },
+        ..folder::results(0.0).remove(0)
+    };
+    let place = repetition(run, pass);
+    std::fs::create_dir_all(&place).unwrap();
+    folder::write(&place, &[told]);
+}
+
+const NOISE: [f64; 5] = [0.0, 0.4, -0.3, 0.2, -0.1];
+
+/// Runs of several passes are judged by the spread of these; numbers of samples are not compared, and tails not judged.
 #[test]
 fn passes_say_what_a_difference_means() {
     let root = tempfile::tempdir().unwrap();
-    let write = |run: &str, pass: u32, time: f64, size: f64, samples: f64| {
-        let told = Told {
-            experiment: "passes".into(),
-            findings: Findings {
-                tables: vec![Table {
-                    name: "one".into(),
-                    title: "one".into(),
-                    columns: ["what", "time (ms)", "size (bytes)", "samples"]
-                        .map(str::to_owned)
-                        .to_vec(),
-                    rows: vec![vec!["hybrid".into(), time.into(), size.into(), samples.into()]],
-                    note: String::new(),
-                }],
-                ..Findings::default()
-            },
-            ..folder::results(0.0).remove(0)
-        };
-        let place = repetition(&root.path().join(run), pass);
-        std::fs::create_dir_all(&place).unwrap();
-        folder::write(&place, &[told]);
-    };
-    for (pass, noise) in [(1, 0.0), (2, 0.4), (3, -0.3)] {
-        write("a", pass, 100.0 + noise, 1216.0, f64::from(pass));
-        write("same", pass, 100.2 - noise, 1216.0, f64::from(pass) * 7.0);
-        write("slower", pass, 110.0 + noise, 1217.0, 9.0);
+    let run = |name: &str| root.path().join(name);
+    for (pass, noise) in (1..).zip(NOISE) {
+        write_pass(&run("a"), pass, &[("hybrid", 100.0 + noise, 1216.0)]);
+        write_pass(&run("same"), pass, &[("hybrid", 100.2 - noise, 1216.0)]);
+        write_pass(&run("slower"), pass, &[("hybrid", 110.0 + noise, 1217.0)]);
     }
-    let (a, same, slower) =
-        (root.path().join("a"), root.path().join("same"), root.path().join("slower"));
-    let equal = compare(&a, &same).unwrap();
-    assert_eq!((equal.repetitions, equal.compared), ([3, 3], 2));
-    assert_eq!(equal.changes.len(), 1, "{:?}", equal.changes);
-    assert_eq!(equal.changes[0].judgement, Judgement::Within);
-    let changed = compare(&a, &slower).unwrap();
-    assert!(changed.changes.iter().all(|change| change.judgement == Judgement::Outside));
-    assert_eq!(changed.changes.len(), 2);
-    assert!(text(&changed, 9).contains("judged by 3 and 3 passes"));
-    // With one pass the second run knows nothing of its own noise.
-    std::fs::rename(repetition(&slower, 2), root.path().join("gone")).unwrap();
-    let single = compare(&a, &slower).unwrap();
-    assert_eq!(single.repetitions, [3, 1]);
-    assert!(text(&single, 9).contains("--repeat 3"));
+    let (a, same, slower) = (run("a"), run("same"), run("slower"));
+    let equal = compare(&a, &same, None).unwrap();
+    assert_eq!((equal.repetitions, equal.compared, equal.tested), ([5, 5], 3, 1));
+    let of = |comparison: &Comparison, column: &str| {
+        let found = comparison.changes.iter().find(|change| change.column == column);
+        found.map(|change| change.judgement)
+    };
+    assert_eq!(of(&equal, "time (ms)"), Some(Judgement::Within));
+    assert_eq!(of(&equal, "size (bytes)"), None);
+    let changed = compare(&a, &slower, None).unwrap();
+    assert_eq!(of(&changed, "time (ms)"), Some(Judgement::Outside));
+    assert_eq!(of(&changed, "size (bytes)"), Some(Judgement::Outside));
+    assert_eq!(of(&changed, "p99 (ms)"), Some(Judgement::Unknown));
+    let told = text(&changed, 9);
+    assert!(told.contains("judged by 5 and 5 passes, 1 of the figures"), "{told}");
+    assert!(told.contains("not judged: 1 that differ (a tail without an interval)"), "{told}");
+    // Four passes are too few; sizes need none.
+    std::fs::rename(repetition(&slower, 5), root.path().join("gone")).unwrap();
+    let fewer = compare(&a, &slower, None).unwrap();
+    assert_eq!(fewer.repetitions, [5, 4]);
+    assert_eq!(of(&fewer, "time (ms)"), Some(Judgement::Unknown));
+    assert_eq!(of(&fewer, "size (bytes)"), Some(Judgement::Outside));
+    assert!(text(&fewer, 9).contains("(too few passes)"));
+}
+
+/// A baseline knows what runs differ by: with it a single pass is judged, a change of everything, too.
+#[test]
+fn a_baseline_tells_a_busy_machine_from_a_change() {
+    let root = tempfile::tempdir().unwrap();
+    let rows = ["a", "b", "c", "d", "e", "f", "g"];
+    let write = |name: &str, pass: u32, whole: f64, changed: f64| {
+        let noise = f64::from(pass) * 0.001;
+        let all: Vec<(&str, f64, f64)> = rows
+            .iter()
+            .enumerate()
+            .map(|(n, row)| {
+                let own = if n == 2 { changed } else { 1.0 };
+                let wobble = [noise, -noise, 0.0][n % 3];
+                (*row, 100.0 * whole * own * (1.0 + wobble), 1216.0)
+            })
+            .collect();
+        write_pass(&root.path().join(name), pass, &all);
+    };
+    // Equal runs are up to 3 % apart as wholes.
+    for (name, whole) in [("one", 1.0), ("two", 1.03), ("three", 0.99), ("four", 1.02)] {
+        for pass in 1..=3 {
+            write(name, pass, whole, 1.0);
+        }
+    }
+    write("busy", 1, 1.04, 1.0);
+    write("changed", 1, 1.0, 1.2);
+    write("slower", 1, 1.5, 1.0);
+    let place = |name: &str| root.path().join(name);
+    let runs = ["one", "two", "three", "four"].map(place);
+    let folders: Vec<&Path> = runs.iter().map(PathBuf::as_path).collect();
+    let baseline = Baseline::learn(&folders).unwrap();
+    assert_eq!(baseline.passes, [3; 4]);
+    let file = root.path().join("baseline.json");
+    baseline.write(&file).unwrap();
+    assert_eq!(Baseline::read(&file).unwrap().passes, baseline.passes);
+    let outside = |comparison: &Comparison| -> Vec<String> {
+        let changes = comparison.changes.iter().filter(|one| one.judgement == Judgement::Outside);
+        changes.map(|change| change.row.clone()).collect()
+    };
+    let busy = compare(&runs[0], &place("busy"), Some(&baseline)).unwrap();
+    assert!(outside(&busy).is_empty(), "{:?}", busy.changes);
+    let whole = |comparison: &Comparison| {
+        let of = |one: &&Moved| one.column.ends_with("time (ms)");
+        comparison.columns.iter().find(of).map(|one| one.judgement)
+    };
+    assert_eq!(whole(&busy), Some(Judgement::Within));
+    assert!(text(&busy, 9).contains("a baseline of 4 runs"), "{}", text(&busy, 9));
+    let changed = compare(&runs[0], &place("changed"), Some(&baseline)).unwrap();
+    assert_eq!(outside(&changed), ["c"]);
+    let slower = compare(&runs[0], &place("slower"), Some(&baseline)).unwrap();
+    assert!(outside(&slower).is_empty(), "{:?}", slower.changes);
+    assert_eq!(whole(&slower), Some(Judgement::Outside));
+    // It is kept with the results of a run, and used from there; that of another machine is not.
+    baseline.write(&runs[0].join(baseline::FILE)).unwrap();
+    let kept = compare(&runs[0], &place("changed"), None).unwrap();
+    assert_eq!((outside(&kept), &kept.grounds), (vec!["c".to_owned()], &changed.grounds));
+    let mut other = baseline.clone();
+    other.facts[0].1 = "another processor".into();
+    let ungrounded = compare(&runs[0], &place("changed"), Some(&other)).unwrap();
+    assert!(ungrounded.grounds.starts_with("without a baseline"), "{}", ungrounded.grounds);
+    assert!(Baseline::learn(&folders[..2]).unwrap_err().to_string().contains("3 to 100"));
+    set(&runs[3], "run.json", "\"seed\":42", "\"seed\":43");
+    let error = Baseline::learn(&folders).unwrap_err().to_string();
+    assert!(error.contains("other settings"), "{error}");
 }

@@ -94,6 +94,7 @@ fn trace(client: u32, server: u32, finished: u32) -> Trace {
         server_after_ns: 0,
         hello_retry: false,
         resumed: false,
+        cpu_spread: Vec::new(),
     }
 }
 

@@ -81,7 +81,7 @@ fn compare_says_what_differs() {
     let page = root.path().join("compare.html");
     let said = succeed(lab().args(["compare"]).args([&a, &b]).arg("--html").arg(&page));
     assert!(said.contains("not the same machine") && said.contains("+50 %"), "{said}");
-    assert!(said.contains("more than noise") && said.contains("ML-KEM-768"), "{said}");
+    assert!(said.contains("too few passes") && said.contains("ML-KEM-768"), "{said}");
     assert!(std::fs::read_to_string(page).unwrap().contains("Two runs compared"));
     let said = succeed(lab().args(["--output", "json", "compare"]).args([&a, &b]));
     let said: Value = serde_json::from_str(&said).unwrap();
@@ -106,7 +106,6 @@ fn folders_that_are_no_results_are_told() {
         (&missing, "no such folder"),
         (&empty, "has no run.json"),
         (&foreign, "does not belong to a results folder"),
-        (&file, "not a folder"),
     ] {
         for command in [vec!["report"], vec!["compare", good.to_str().unwrap()]] {
             let said = fail(lab().args(&command).arg(folder), 1);
@@ -114,9 +113,103 @@ fn folders_that_are_no_results_are_told() {
             assert!(said.contains("hint: name the folder that"), "{said}");
         }
     }
+    let said = fail(lab().arg("compare").args([&good, &file]), 1);
+    assert!(said.contains("not an archive of the lab") && said.contains("lab archive"), "{said}");
+    let said = fail(lab().arg("report").arg(&file), 2);
+    assert!(said.contains("--out DIR says where its report goes"), "{said}");
     let full = fail(lab().args(["compare"]).args([&good, &good]).args(["--html", "/dev/full"]), 1);
     assert!(
         full.contains("error: /dev/full: No space left") && full.contains("make room"),
         "{full}"
     );
+}
+
+/// One file has all that report and compare need, with hashes; raw samples are left out unless they are wanted.
+#[test]
+fn archives_are_read_like_folders() {
+    let root = tempfile::tempdir().unwrap();
+    let a = results(root.path(), "a", 2.0, "Linux 6.12.8");
+    std::fs::write(a.join("sizes/points.ndjson"), "{}\n").unwrap();
+    let again = results(&a, "repetition-2", 2.1, "Linux 6.12.8");
+    assert!(again.join("run.json").is_file());
+    let file = root.path().join("a.json");
+    let pack = |more: &[&str]| {
+        let mut command = lab();
+        command.args(["--output", "json", "archive"]).arg(&a).arg("--out").arg(&file).args(more);
+        serde_json::from_str::<Value>(&succeed(&mut command)).unwrap()
+    };
+    let told = pack(&["--raw"]);
+    assert_eq!((told["files"].as_u64(), told["left_out"].as_array().unwrap().len()), (Some(7), 0));
+    let told = pack(&[]);
+    assert_eq!(told["files"], 6);
+    assert_eq!(told["left_out"][0]["path"], "sizes/points.ndjson");
+    assert_eq!(told["sha256"].as_str().unwrap().len(), 64);
+    let archive: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!((&archive["seed"], &archive["passes"]), (&json!(7), &json!(2)));
+    assert_eq!(archive["machine"][0], json!(["kernel", "Linux 6.12.8"]));
+    // As on another machine, where the folder is not.
+    let moved = root.path().join("moved");
+    std::fs::rename(&a, &moved).unwrap();
+    let out = root.path().join("out");
+    let page = succeed(lab().arg("report").arg(&file).arg("--out").arg(&out));
+    assert_eq!(page.trim(), out.join("report.html").display().to_string());
+    assert!(std::fs::read_to_string(out.join("report.html")).unwrap().contains("1,184 bytes"));
+    let said = succeed(lab().arg("compare").args([&file, &moved]));
+    assert!(
+        said.contains("2 figures compared, 0 differ") && said.contains("by 2 and 2 passes"),
+        "{said}"
+    );
+    assert!(said.contains(&file.display().to_string()), "{said}");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("1,184", "1,185")).unwrap();
+    let said = fail(lab().arg("compare").args([&file, &moved]), 1);
+    assert!(said.contains("does not have the hash"), "{said}");
+    let other = fail(lab().arg("report").arg(&moved).arg("--out").arg(&out), 2);
+    assert!(other.contains("--out is for archives"), "{other}");
+}
+
+/// A researcher's data are scored; mistakes in them name file, line and column.
+#[test]
+fn own_data_are_scored() {
+    let root = tempfile::tempdir().unwrap();
+    let file = root.path().join("ours.csv");
+    let head =
+        "name,rtt_ms,loss_percent,handshakes,client_hello_bytes,server_flight_bytes,p50_ms,p95_ms";
+    std::fs::write(
+        &file,
+        format!("{head}\nours,30,0,5000,300,900,61,62\nours,30,1,5000,300,900,61,400\n"),
+    )
+    .unwrap();
+    let score = |more: &[&str]| {
+        let mut command = lab();
+        command
+            .args(["--output", "json", "validate", "--count", "500", "--data"])
+            .arg(&file)
+            .args(more);
+        command
+    };
+    let out = root.path().join("scores.csv");
+    let said = succeed(score(&[]).arg("--out").arg(&out));
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(said["profile"], "linux-6.18");
+    let points = said["sets"][0]["points"].as_array().unwrap();
+    assert_eq!((points.len(), &points[0]["line"]), (1, &json!(3)));
+    assert_eq!(points[0]["figures"][0]["what"], "p50");
+    assert_eq!(points[0]["figures"][0]["distance"], 0.0);
+    assert!(points[0]["figures"][1]["distance"].as_f64().unwrap() > 0.5, "{points:?}");
+    assert!(std::fs::read_to_string(out).unwrap().starts_with("set,handshake,RTT (ms)"));
+    let said = succeed(lab().args(["validate", "--count", "500", "--data"]).arg(&file));
+    assert!(said.contains("of 1 points agree"), "{said}");
+    let said = fail(&mut score(&["--profile", "linux-7"]), 2);
+    assert!(
+        said.contains("no kernel profile is named linux-7") && said.contains("linux-6.18"),
+        "{said}"
+    );
+    std::fs::write(&file, format!("{head}\nours,30,five,5000,300,900,61,62\n")).unwrap();
+    let said = fail(&mut score(&[]), 2);
+    assert!(
+        said.contains("ours.csv: line 2, column loss_percent: \"five\" is not a number"),
+        "{said}"
+    );
+    assert!(said.contains("hint: docs/lab.md"), "{said}");
 }

@@ -165,3 +165,55 @@ fn a_full_disk_is_told_and_what_was_measured_is_kept() {
     let said = stderr(&output);
     assert!(said.contains("No space left") && said.contains("hint: "), "{said}");
 }
+
+/// Passes are measured one after the other, each by a process of its own, into folders of one run. A plan of traces alone
+/// needs no measurement, and a baseline is kept with the results.
+#[test]
+fn passes_go_into_one_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("plan.toml");
+    let text = "title = \"Ours\"\nrtt_ms = [30]\nloss = [0, 0.01]\ncount = 100\n\
+                [[trace]]\nname = \"a\"\nclient_hello = 300\nserver_flight = 900\ncpu_us_quantiles = [[0.5, 300], [0.9, 900]]";
+    fs::write(&plan, text).unwrap();
+    let measure = |name: &str, more: &[&str]| {
+        let results = folder.path().join(name);
+        let mut command =
+            called(&["--output", "json", "run", "--quick", "--repeat", "3", "--plan"]);
+        command.arg(&plan).arg("--out").arg(&results).args(more);
+        let output = run(&mut command);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert!(stderr(&output).contains("pass 3 of 3"), "{}", stderr(&output));
+        let told: Value = serde_json::from_str(&stdout(&output)).unwrap();
+        assert_eq!(told["measured"], serde_json::json!(["plan"]), "told once");
+        results
+    };
+    let runs = ["one", "two", "three"].map(|name| measure(name, &[]));
+    for pass in ["", "repetition-2", "repetition-3"] {
+        assert!(runs[0].join(pass).join("plan/result.json").is_file(), "{pass}");
+        assert!(runs[0].join(pass).join("report.html").is_file(), "{pass}");
+    }
+    let baseline = folder.path().join("baseline.json");
+    succeed(called(&["baseline"]).args(&runs).arg("--out").arg(&baseline));
+    let with = measure("with", &["--baseline", baseline.to_str().unwrap()]);
+    assert!(with.join("baseline.json").is_file());
+    let said = succeed(called(&["compare"]).args([&runs[0], &with]));
+    assert!(said.contains("3 and 3 passes") && said.contains("a baseline of 3 runs"), "{said}");
+    assert!(said.contains(", 0 differ"), "the model repeats itself: {said}");
+    let error = fail(called(&["baseline"]).args(&runs[..2]), 1);
+    assert!(
+        error.contains("3 to 100 equal runs") && error.contains("hint: make equal runs"),
+        "{error}"
+    );
+}
+
+/// The running kernel is printed as a part of a plan, under a name that is free.
+#[test]
+fn the_running_kernel_is_described() {
+    let text = succeed(&mut called(&["calibrate", "--name", "here"]));
+    assert!(text.contains("[[kernel]]") && text.contains("name = \"here\""), "{text}");
+    let json = succeed(lab().args(["--output", "json", "calibrate"]));
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["name"], "this-machine");
+    let error = fail(&mut called(&["calibrate", "--name", "linux-5.4"]), 2);
+    assert!(error.contains("a profile of the table"), "{error}");
+}

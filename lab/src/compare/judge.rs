@@ -1,38 +1,66 @@
 //! Judges whether figures of two runs differ by more than noise.
 //!
-//! The repetitions of a run show how much the same figure varies on the same machine; without repetitions there are
-//! only intervals, which know nothing of what varies between two runs. Each difference is compared with that spread
-//! (Student's t, with the spread of few repetitions drawn towards that of all figures: Smyth 2004, *Statistical
-//! Applications in Genetics and Molecular Biology* 3.1). If most figures are further apart than expected, the machine
-//! itself has changed between the runs: then so much is added to the spread of each (as DerSimonian and Laird 1986 do
-//! between trials, *Controlled Clinical Trials* 7; here by the median). Of the figures that are then named, five in a
-//! hundred are expected to be noise (Benjamini and Hochberg 1995, *J. R. Statist. Soc. B* 57).
+//! What is judged is one figure of each quantity, by its logarithm in each pass of both runs. A pass that is slower as
+//! a whole is not a change of its figures: each figure is taken relative to its *anchor*, the median of its column in the
+//! same pass. The difference of the means is divided by its standard error (Welch's t, with the variance of few passes
+//! drawn towards that of all figures: Smyth 2004, *Statistical Applications in Genetics and Molecular Biology* 3.1).
+//!
+//! Passes follow each other and are alike; two runs may be a day apart. What varies between runs comes from a
+//! [`Baseline`] of the machine, if there is one. Besides, if most figures are further apart than their passes explain, so
+//! much is added to the standard error of each, and each is multiplied by as much, whichever is larger (as DerSimonian and Laird 1986 do between trials, *Controlled Clinical
+//! Trials* 7; here by the median). Of the figures that are then named, five in a hundred are expected to be noise
+//! (Benjamini and Hochberg 1995, *J. R. Statist. Soc. B* 57), and none is named for less than [`LEAST_EFFECT`].
+
+pub(super) mod anchor;
+pub(super) mod spread;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
-use statrs::function::gamma::digamma;
 
+use self::anchor::Anchors;
+use self::spread::{Prior, variance};
 use super::Judgement;
-use crate::plot::{figure, rough};
+use super::baseline::{Baseline, Group};
+use crate::plot::rough;
 use crate::statistics::{mean, quantile_of};
 
 /// Accepted share of false discoveries among the named figures.
 const FALSE_DISCOVERIES: f64 = 0.05;
+/// Least number of passes of each run without a baseline of the machine.
+pub(super) const LEAST_PASSES: usize = 5;
+/// Least change that is named, as a share: smaller ones matter to nobody, and a run that is long enough finds them
+/// everywhere.
+pub(super) const LEAST_EFFECT: f64 = 0.01;
 /// Fewer figures than this cannot show that the machine itself has changed.
 const FEW: usize = 20;
-/// Degrees of freedom of a figure that was measured once: its interval is not trusted in the tails.
-const ONCE: f64 = 4.0;
-/// Half-width of a 95 % interval in standard errors.
-const SIDE: f64 = 1.96;
+
+/// What a figure is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The figure by which its quantity is judged.
+    Main,
+    /// Another statistic of a quantity that is judged by its main figure, such as a 99th percentile.
+    Tail,
+    /// A count that varies, such as one of retransmissions, without an interval.
+    Count,
+    /// A difference, which may be negative. The figures that it is the difference of are judged.
+    Difference,
+}
 
 /// A figure of both runs.
 #[derive(Debug, Clone)]
 pub(super) struct Figure {
-    /// Values in the repetitions of the first run.
-    pub(super) a: Vec<f64>,
-    /// Values in the repetitions of the second run.
-    pub(super) b: Vec<f64>,
-    /// The intervals in the first repetition: low and high of the one, then of the other.
-    pub(super) ends: Option<[f64; 4]>,
+    /// Experiment, table and column.
+    pub(super) column: String,
+    /// The row's name.
+    pub(super) row: String,
+    /// What it is.
+    pub(super) role: Role,
+    /// Values in the passes of the first run, and of the second.
+    pub(super) runs: [Vec<f64>; 2],
 }
 
 /// The judgements on all figures.
@@ -40,141 +68,280 @@ pub(super) struct Figure {
 pub(super) struct Judged {
     /// For each figure: the judgement, and its reason.
     pub(super) figures: Vec<(Judgement, String)>,
-    /// Distance of the runs as wholes beyond their own spread, as a share; 0 if there is none, or if it cannot be
+    /// Columns that changed as wholes.
+    pub(super) columns: Vec<Moved>,
+    /// Distance of the runs beyond the spread of their passes, as a share; 0 if there is none, or if it cannot be
     /// told.
     pub(super) drift: f64,
+    /// Figures that were judged.
+    pub(super) judged: usize,
 }
 
-/// A difference and its standard error, as shares of the figure.
+/// A column that changed as a whole.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Moved {
+    /// Experiment, table and column.
+    pub column: String,
+    /// How much larger the second run's is, in per cent.
+    pub percent: f64,
+    /// Whether that is more than noise: without a baseline of the machine it cannot be known.
+    pub judgement: Judgement,
+}
+
+/// A difference of logarithms and its standard error.
+#[derive(Debug, Clone, Copy)]
 struct Test {
     difference: f64,
-    /// Standard error of the difference.
+    /// Standard error by the passes.
     error: f64,
-    /// Degrees of freedom.
+    /// Standard deviation between runs, of the difference of two, by the baseline.
+    between: f64,
     df: f64,
-    /// The same in every repetition of a run: a size, a number of packets. No machine changes it.
-    is_exact: bool,
-    by: String,
+    /// Whether the figure stands alone, without an anchor.
+    alone: bool,
 }
 
 impl Test {
-    /// The difference in standard errors, without its sign; `None` if both are zero.
-    fn t(&self, drift: f64) -> Option<f64> {
-        let drift = if self.is_exact { 0.0 } else { drift };
-        let t = self.difference.abs() / self.error.hypot(drift);
-        (!t.is_nan()).then_some(t)
+    fn t(&self, drift: Drift) -> f64 {
+        let error = self.error.hypot(self.between.max(drift.added)).max(self.error * drift.factor);
+        if self.difference == 0.0 { 0.0 } else { self.difference.abs() / error }
+    }
+
+    /// Probability that noise alone is at least as far apart.
+    fn chance(&self, drift: Drift) -> f64 {
+        let t = self.t(drift);
+        match StudentsT::new(0.0, 1.0, self.df) {
+            Ok(student) if t.is_finite() => (2.0 * student.sf(t)).min(1.0),
+            _ => 0.0,
+        }
+    }
+}
+
+/// How much further apart the runs are than their passes explain.
+#[derive(Debug, Clone, Copy)]
+struct Drift {
+    /// Added to each standard error, as a standard deviation: what moves all figures by as much.
+    added: f64,
+    /// By which each standard error is multiplied at least: what moves noisy figures more.
+    factor: f64,
+}
+
+impl Drift {
+    const NONE: Self = Self { added: 0.0, factor: 1.0 };
+
+    fn max(self, other: Self) -> Self {
+        Self { added: self.added.max(other.added), factor: self.factor.max(other.factor) }
+    }
+}
+
+/// Why a figure is not tested, or its test.
+enum Considered {
+    Settled(Judgement, String),
+    Tested(Test),
+}
+
+/// Judges all figures at once.
+pub(super) fn all(figures: &[Figure], baseline: Option<&Baseline>) -> Judged {
+    let anchors = Anchors::of(figures);
+    let prior = Prior::of(figures.iter().filter(|one| one.is_tested()).flat_map(|figure| {
+        [0, 1].map(|run| anchors.relative(figure, run)).into_iter().filter(|run| run.len() > 1)
+    }));
+    let considered: Vec<Considered> = figures
+        .iter()
+        .map(|figure| match figure.settled(baseline) {
+            Some((judgement, reason)) => Considered::Settled(judgement, reason),
+            None => Considered::Tested(test(figure, &anchors, &prior, baseline)),
+        })
+        .collect();
+    let tests: Vec<Test> = considered.iter().filter_map(Considered::test).collect();
+    let anchored: Vec<Test> = tests.iter().filter(|test| !test.alone).copied().collect();
+    let drift = drift(&tests).max(drift(&anchored));
+    let moves = moves(figures, &anchors, baseline);
+    // A figure without an anchor moves with the machine, as columns do.
+    let alone = drift.max(Drift { added: usual_move(&moves), ..Drift::NONE });
+    let drift_of = |test: &Test| if test.alone { alone } else { drift };
+    let chances = tests
+        .iter()
+        .map(|test| test.chance(drift_of(test)))
+        .chain(moves.iter().filter_map(|(_, test)| Some(test.as_ref()?.chance(Drift::NONE))));
+    let bound = bound(chances);
+    let judge = |test: &Test, drift: Drift| {
+        let named = test.chance(drift) <= bound && test.difference.abs() > LEAST_EFFECT.ln_1p();
+        if named { Judgement::Outside } else { Judgement::Within }
+    };
+    let columns = moves
+        .iter()
+        .filter(|(moved, _)| moved.percent.abs() > 100.0 * LEAST_EFFECT)
+        .map(|(moved, test)| Moved {
+            judgement: test.as_ref().map_or(Judgement::Unknown, |test| judge(test, Drift::NONE)),
+            ..moved.clone()
+        })
+        .collect();
+    let judged = considered
+        .into_iter()
+        .zip(figures)
+        .map(|(considered, figure)| match considered {
+            Considered::Settled(judgement, reason) => (judgement, reason),
+            Considered::Tested(test) => {
+                let (drift, passes) = (drift_of(&test), figure.runs.each_ref().map(Vec::len));
+                (judge(&test, drift), test.words(drift, passes))
+            }
+        })
+        .collect();
+    Judged { figures: judged, columns, drift: drift.added, judged: tests.len() }
+}
+
+impl Considered {
+    fn test(&self) -> Option<Test> {
+        match self {
+            Self::Tested(test) => Some(*test),
+            Self::Settled(..) => None,
+        }
+    }
+}
+
+impl Test {
+    fn words(&self, drift: Drift, [a, b]: [usize; 2]) -> String {
+        let relative = if self.alone { "" } else { " relative to its column" };
+        let chance = match self.chance(drift) {
+            chance if chance < 1e-6 => "noise in less than one of a million".to_owned(),
+            chance => format!("noise in {} %", rough(chance * 100.0, 2.0)),
+        };
+        let percent = 100.0 * self.difference.exp_m1();
+        format!("{a} and {b} passes, {percent:+.2} %{relative}: {chance}")
     }
 }
 
 impl Figure {
-    fn is_repeated(&self) -> bool {
-        self.a.len() > 1 && self.b.len() > 1
+    /// Whether it has the same value in every pass of a run: a size, a number of packets. No machine changes it.
+    fn is_exact(&self) -> bool {
+        let same = |run: &Vec<f64>| run.iter().all(|value| Some(value) == run.first());
+        self.runs.iter().all(|run| run.len() > 1 && same(run))
     }
 
-    /// The difference of the means, as a share of both.
-    fn difference(&self) -> f64 {
-        (mean(&self.b) - mean(&self.a)) / self.scale()
+    fn is_positive(&self) -> bool {
+        self.runs.iter().flatten().all(|value| *value > 0.0 && value.is_finite())
     }
 
-    fn scale(&self) -> f64 {
-        let scale = f64::midpoint(mean(&self.a), mean(&self.b)).abs();
-        if scale > 0.0 { scale } else { 1.0 }
+    /// Whether it can have a test, however many passes there are.
+    pub(super) fn is_tested(&self) -> bool {
+        self.role == Role::Main && self.is_positive() && !self.is_exact()
     }
 
-    /// Degrees of freedom of the spread.
-    fn df(&self) -> f64 {
-        count(self.a.len() + self.b.len()) - 2.0
-    }
-
-    /// Variance within the repetitions, as a share of both, squared.
-    fn variance(&self) -> f64 {
-        let sum: f64 = [&self.a, &self.b]
-            .into_iter()
-            .map(|values| {
-                let mean = mean(values);
-                values.iter().map(|value| (value - mean).powi(2)).sum::<f64>()
-            })
-            .sum();
-        sum / self.df() / self.scale().powi(2)
-    }
-
-    /// The test of a figure that was measured once.
-    fn once(&self) -> Option<Test> {
-        let [a_low, a_high, b_low, b_high] = self.ends?;
-        let error = (a_high - a_low).hypot(b_high - b_low) / (2.0 * SIDE) / self.scale();
-        let ends = [a_low, a_high, b_low, b_high].map(figure);
-        let by = format!("[{}, {}] and [{}, {}]", ends[0], ends[1], ends[2], ends[3]);
-        Some(Test { difference: self.difference(), error, df: ONCE, is_exact: false, by })
-    }
-}
-
-/// Judges all figures at once.
-pub(super) fn all(figures: &[Figure]) -> Judged {
-    let prior = Prior::of(figures);
-    let tests: Vec<Option<Test>> = figures.iter().map(|figure| test(figure, &prior)).collect();
-    let drift = drift(&tests.iter().flatten().collect::<Vec<_>>());
-    let chances: Vec<Option<f64>> =
-        tests.iter().map(|test| Some(chance(test.as_ref()?, drift))).collect();
-    let bound = bound(chances.iter().flatten().copied());
-    let judged = tests.into_iter().zip(chances).map(|(test, chance)| match (test, chance) {
-        (Some(test), Some(chance)) => {
-            let judgement = if chance <= bound { Judgement::Outside } else { Judgement::Within };
-            (judgement, format!("{}: {}", test.by, in_words(chance)))
+    /// The judgement that needs no test.
+    fn settled(&self, baseline: Option<&Baseline>) -> Option<(Judgement, String)> {
+        let unknown = |reason: &str| Some((Judgement::Unknown, reason.to_owned()));
+        if self.is_exact() {
+            let same = self.runs[0].first() == self.runs[1].first();
+            let judgement = if same { Judgement::Within } else { Judgement::Outside };
+            return Some((judgement, "the same in every pass".to_owned()));
         }
-        _ => (Judgement::Unknown, "measured once, without an interval".to_owned()),
-    });
-    Judged { figures: judged.collect(), drift }
-}
-
-fn test(figure: &Figure, prior: &Prior) -> Option<Test> {
-    if !figure.is_repeated() {
-        return figure.once();
+        match self.role {
+            Role::Tail => return unknown("a tail without an interval"),
+            Role::Count => return unknown("a count without an interval"),
+            Role::Difference => return unknown("a difference: its parts are judged"),
+            Role::Main if !self.is_positive() => return unknown("not above zero in every pass"),
+            Role::Main => {}
+        }
+        let few = self.runs.iter().any(|run| run.len() < LEAST_PASSES);
+        let known = baseline.is_some_and(|baseline| baseline.group(&self.column).is_some());
+        if few && !known {
+            return unknown("too few passes");
+        }
+        None
     }
-    let variance = figure.variance();
-    let is_exact = variance == 0.0;
-    let (variance, df) = match is_exact {
-        true => (0.0, figure.df()),
-        false => prior.drawn(variance, figure.df()),
-    };
-    let both = 1.0 / count(figure.a.len()) + 1.0 / count(figure.b.len());
-    let by = format!("{} and {} repetitions", figure.a.len(), figure.b.len());
-    let (difference, error) = (figure.difference(), (variance * both).sqrt());
-    Some(Test { difference, error, df, is_exact, by })
 }
 
-/// Distance of the runs as wholes beyond the spread of their figures, such that half of the figures are where half
-/// should be.
-fn drift(tests: &[&Test]) -> f64 {
-    // Figures that are exactly equal, or cannot vary, say nothing about the machine.
+fn test(figure: &Figure, anchors: &Anchors, prior: &Prior, baseline: Option<&Baseline>) -> Test {
+    let runs = [0, 1].map(|run| anchors.relative(figure, run));
+    let group = baseline.and_then(|baseline| baseline.group(&figure.column));
+    let difference = mean(&runs[1]) - mean(&runs[0]);
+    let (error, df) = welch(&runs, |values| match group {
+        Some(group) if values.len() < LEAST_PASSES => (group.within, group.df),
+        _ => prior.drawn(variance(values), count(values.len()) - 1.0),
+    });
+    let between = group.map_or(0.0, |group| (2.0 * group.between).sqrt());
+    let df = group.map_or(df, |group| df.min(group.df));
+    let alone = !anchors.has(&figure.column);
+    Test { difference, error, between, df, alone }
+}
+
+/// Standard error and degrees of freedom of the difference of two means (Welch 1947, Satterthwaite 1946).
+fn welch(runs: &[Vec<f64>; 2], variance: impl Fn(&[f64]) -> (f64, f64)) -> (f64, f64) {
+    let parts = runs.each_ref().map(|run| {
+        let (variance, df) = variance(run);
+        (variance / count(run.len()).max(1.0), df.max(1.0))
+    });
+    let sum: f64 = parts.iter().map(|(part, _)| part).sum();
+    let below: f64 = parts.iter().map(|(part, df)| part * part / df).sum();
+    let df = if below > 0.0 { sum * sum / below } else { parts[0].1 };
+    (sum.sqrt(), df)
+}
+
+/// The columns that have an anchor, how far it moved, and the test of that, if the baseline knows how anchors move.
+fn moves(
+    figures: &[Figure],
+    anchors: &Anchors,
+    baseline: Option<&Baseline>,
+) -> Vec<(Moved, Option<Test>)> {
+    let columns: BTreeSet<&String> = figures.iter().map(|figure| &figure.column).collect();
+    columns
+        .into_iter()
+        .filter_map(|column| {
+            let runs = anchors.of_column(column)?;
+            let difference = mean(&runs[1]) - mean(&runs[0]);
+            let group = baseline.and_then(|baseline| baseline.group(column));
+            let test = group.map(|group: &Group| {
+                let (error, df) = welch(runs, |values| match values.len() {
+                    0..LEAST_PASSES => (group.anchor_within, group.runs_df),
+                    _ => (variance(values), count(values.len()) - 1.0),
+                });
+                let between = (2.0 * group.anchor_between).sqrt();
+                Test { difference, error, between, df: df.min(group.runs_df), alone: false }
+            });
+            let moved = Moved {
+                column: column.clone(),
+                percent: 100.0 * difference.exp_m1(),
+                judgement: Judgement::Unknown,
+            };
+            Some((moved, test))
+        })
+        .collect()
+}
+
+/// How far columns usually moved: the standard deviation of normal moves with this median.
+fn usual_move(moves: &[(Moved, Option<Test>)]) -> f64 {
+    let sizes: Vec<f64> =
+        moves.iter().map(|(moved, _)| (moved.percent / 100.0).ln_1p().abs()).collect();
+    if sizes.is_empty() { 0.0 } else { quantile_of(&sizes, 0.5) / median_of_t(1e6) }
+}
+
+/// Distance of the runs beyond the spread of their passes, such that half of the figures are where half should be.
+fn drift(tests: &[Test]) -> Drift {
+    // Figures that are exactly equal say nothing about the machine.
     let moved: Vec<(&Test, f64)> = tests
         .iter()
-        .filter(|test| !test.is_exact && test.difference != 0.0)
-        .map(|test| (*test, median_of_t(test.df)))
+        .filter(|test| test.difference != 0.0)
+        .map(|test| (test, median_of_t(test.df)))
         .collect();
-    let middle = |drift: f64| {
-        let share = |(test, expected): &(&Test, f64)| Some(test.t(drift)? / expected);
-        quantile_of(&moved.iter().filter_map(share).collect::<Vec<_>>(), 0.5)
+    let middle = |added: f64| {
+        let drift = Drift { added, ..Drift::NONE };
+        let shares = moved.iter().map(|(test, expected)| test.t(drift) / expected);
+        quantile_of(&shares.filter(|share| !share.is_nan()).collect::<Vec<_>>(), 0.5)
     };
-    if moved.len() < FEW || middle(0.0) <= 1.0 {
-        return 0.0;
+    let factor = middle(0.0);
+    if moved.len() < FEW || factor <= 1.0 {
+        return Drift::NONE;
     }
-    // No share is larger than 2.
-    let (mut low, mut high) = (0.0, 4.0);
+    let (mut low, mut high) = (0.0, 1.0);
+    while middle(high) > 1.0 && high < 1e6 {
+        high *= 2.0;
+    }
     for _ in 0..60 {
-        let drift = f64::midpoint(low, high);
-        if middle(drift) > 1.0 { low = drift } else { high = drift }
+        let added = f64::midpoint(low, high);
+        if middle(added) > 1.0 { low = added } else { high = added }
     }
-    high
-}
-
-/// Probability that noise alone is at least as far apart.
-fn chance(test: &Test, drift: f64) -> f64 {
-    // Zero divided by zero.
-    let Some(t) = test.t(drift) else { return 1.0 };
-    match StudentsT::new(0.0, 1.0, test.df) {
-        Ok(student) if t.is_finite() => (2.0 * student.sf(t)).min(1.0),
-        _ => 0.0,
-    }
+    Drift { added: high, factor }
 }
 
 /// Median of the absolute value of Student's t.
@@ -194,167 +361,7 @@ fn bound(chances: impl Iterator<Item = f64>) -> f64 {
     named.map_or(-1.0, |(_, chance)| *chance)
 }
 
-/// The spread of all figures of these runs, which few repetitions of one figure cannot show.
-struct Prior {
-    /// Degrees of freedom that it is worth; `None` if the figures have nothing in common.
-    df: f64,
-    variance: f64,
-}
-
-impl Prior {
-    /// From the moments of the logarithms of the variances.
-    fn of(figures: &[Figure]) -> Self {
-        let spread: Vec<(f64, f64)> = figures
-            .iter()
-            .filter(|figure| figure.is_repeated())
-            .map(|figure| (figure.variance(), figure.df()))
-            .filter(|(variance, _)| *variance > 0.0 && variance.is_finite())
-            .collect();
-        if spread.len() < FEW {
-            return Self { df: 0.0, variance: 0.0 };
-        }
-        let logarithms: Vec<f64> = spread
-            .iter()
-            .map(|(variance, df)| variance.ln() - digamma(df / 2.0) + (df / 2.0).ln())
-            .collect();
-        let middle = mean(&logarithms);
-        let squares: Vec<f64> = logarithms.iter().map(|one| (one - middle).powi(2)).collect();
-        let own = mean(&spread.iter().map(|(_, df)| trigamma(df / 2.0)).collect::<Vec<_>>());
-        let more = mean(&squares) * count(spread.len()) / (count(spread.len()) - 1.0) - own;
-        let df = if more > 0.0 { 2.0 * trigamma_inverse(more) } else { 100.0 }.min(100.0);
-        Self { df, variance: (middle + digamma(df / 2.0) - (df / 2.0).ln()).exp() }
-    }
-
-    /// A figure's variance, drawn towards that of all figures, and its degrees of freedom.
-    fn drawn(&self, variance: f64, df: f64) -> (f64, f64) {
-        let all = df + self.df;
-        ((df * variance + self.df * self.variance) / all, all)
-    }
-}
-
-/// The derivative of digamma, by its recurrence and its asymptotic series (Abramowitz and Stegun, 6.4.6 and 6.4.12).
-fn trigamma(mut x: f64) -> f64 {
-    let mut sum = 0.0;
-    while x < 10.0 {
-        sum += 1.0 / (x * x);
-        x += 1.0;
-    }
-    let y = 1.0 / (x * x);
-    sum + 1.0 / x + y / 2.0 + y / x * (1.0 / 6.0 - y * (1.0 / 30.0 - y / 42.0))
-}
-
-/// The argument for which trigamma, which decreases, has this value.
-fn trigamma_inverse(value: f64) -> f64 {
-    let (mut low, mut high) = (1e-6_f64, 1e6_f64);
-    for _ in 0..200 {
-        let middle = (low * high).sqrt();
-        if trigamma(middle) > value { low = middle } else { high = middle }
-    }
-    (low * high).sqrt()
-}
-
-fn in_words(chance: f64) -> String {
-    match chance {
-        chance if chance < 1e-6 => "noise in less than one of a million".to_owned(),
-        chance => format!("noise in {} %", rough(chance * 100.0, 2.0)),
-    }
-}
-
 #[expect(clippy::cast_precision_loss, reason = "lengths of lists")]
-fn count(len: usize) -> f64 {
+pub(super) fn count(len: usize) -> f64 {
     len as f64
-}
-
-#[cfg(test)]
-mod tests {
-    use rand::{RngExt, SeedableRng};
-    use rand_pcg::Pcg64Mcg;
-
-    use super::*;
-
-    /// Approximately normal: the sum of twelve.
-    fn normal(random: &mut Pcg64Mcg) -> f64 {
-        (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0
-    }
-
-    /// Figures of all sizes whose noise is between a tenth of a per cent and ten per cent; the second run is a little
-    /// faster as a whole, and every tenth figure of it is doubled if `changed`.
-    fn runs(random: &mut Pcg64Mcg, repetitions: usize, drift: f64, changed: bool) -> Vec<Figure> {
-        (0..300)
-            .map(|n| {
-                let size = 10_f64.powf(random.random::<f64>() * 6.0 - 2.0);
-                let noise = 10_f64.powf(-1.0 - 2.0 * random.random::<f64>());
-                let mut values = |factor: f64| -> Vec<f64> {
-                    let value = |_| size * factor * (1.0 + noise * normal(random));
-                    (0..repetitions).map(value).collect()
-                };
-                let a = values(1.0);
-                let b = values(drift * if changed && n % 10 == 0 { 2.0 } else { 1.0 });
-                let error = size * noise * SIDE;
-                let ends = [a[0] - error, a[0] + error, b[0] - error, b[0] + error];
-                Figure { a, b, ends: Some(ends) }
-            })
-            .collect()
-    }
-
-    fn named(figures: &[Figure]) -> Vec<usize> {
-        let judged = all(figures);
-        let outside = |(n, (judgement, _)): (usize, &(Judgement, String))| {
-            (*judgement == Judgement::Outside).then_some(n)
-        };
-        judged.figures.iter().enumerate().filter_map(outside).collect()
-    }
-
-    /// Hardly any figure of equal runs is named, even if one of them met a slower machine.
-    #[test]
-    fn noise_is_not_named() {
-        let mut random = Pcg64Mcg::seed_from_u64(1);
-        for repetitions in [1, 2, 3, 5] {
-            for drift in [1.0, 1.02, 0.9] {
-                let rounds = 8;
-                let count: usize = (0..rounds)
-                    .map(|_| named(&runs(&mut random, repetitions, drift, false)).len())
-                    .sum();
-                // Five in a hundred of 300 would be 15 in each; the bound is on the share of those that are named.
-                assert!(count <= 5 * rounds, "{repetitions} {drift}: {count} in {rounds}");
-            }
-        }
-    }
-
-    /// Doubled figures are found among noise, and few others are named with them.
-    #[test]
-    fn what_changed_is_named() {
-        let mut random = Pcg64Mcg::seed_from_u64(2);
-        for repetitions in [1, 2, 3, 5] {
-            let rounds = 5;
-            let found: Vec<usize> = (0..rounds)
-                .flat_map(|_| named(&runs(&mut random, repetitions, 1.0, true)))
-                .collect();
-            let right = found.iter().filter(|n| *n % 10 == 0).count();
-            let wrong = found.len() - right;
-            assert!(right >= 20 * rounds, "{repetitions}: {right} of {}", 30 * rounds);
-            assert!(wrong * 10 <= found.len(), "{repetitions}: {wrong} of {}", found.len());
-        }
-    }
-
-    #[test]
-    fn what_never_varies_is_judged_by_itself() {
-        let exact = |a: f64, b: f64| Figure { a: vec![a; 3], b: vec![b; 3], ends: None };
-        assert_eq!(named(&[exact(1216.0, 1216.0), exact(1216.0, 1217.0), exact(0.0, 1.0)]), [1, 2]);
-        let alone = Figure { a: vec![1.0], b: vec![9.0], ends: None };
-        assert_eq!(all(&[alone]).figures[0].0, Judgement::Unknown);
-        assert!(all(&[]).figures.is_empty());
-    }
-
-    #[test]
-    fn functions_have_their_known_values() {
-        // pi^2 / 6, pi^2 / 2, and pi^2 / 6 - 1.
-        for (x, value) in [(1.0, 1.644_934_066_8), (0.5, 4.934_802_200_5), (2.0, 0.644_934_066_8)] {
-            assert!((trigamma(x) - value).abs() < 1e-9, "{x}");
-            assert!((trigamma_inverse(value) - x).abs() < 1e-6, "{value}");
-        }
-        assert!((median_of_t(4.0) - 0.740_697).abs() < 1e-5);
-        assert_eq!(bound([0.001, 0.02, 0.9].into_iter()), 0.02);
-        assert_eq!(bound([0.5, 0.9].into_iter()), -1.0);
-    }
 }

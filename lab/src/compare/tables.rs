@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::judge::Figure;
+use super::judge::{Figure, Role};
 use super::{Change, Comparison, Judgement, Word};
 use crate::plot::{figure, rough};
 use crate::result::{Table, Value};
@@ -26,6 +26,15 @@ struct Measured {
     value: f64,
     interval: Option<(f64, f64)>,
 }
+
+/// Statistics of which one is enough to judge a quantity by, the best first.
+const MIDDLE: [&str; 4] = ["median", "p50", "p10", "mean"];
+/// Other words for a statistic of a distribution.
+const ENDS: [&str; 7] = ["max", "min", "highest", "lowest", "slowest", "fastest", "worst"];
+/// Words in the names of columns with figures that are differences of others.
+const DIFFERENCES: [&str; 3] = ["difference", "more", "less"];
+/// Units in which figures are counted.
+const COUNTED: [&str; 5] = ["packets", "bytes", "connections", "handshakes", "flows"];
 
 /// Tables with the same name: of each repetition of the first run, and of the second.
 pub(super) struct Pair<'a> {
@@ -84,6 +93,7 @@ pub(super) fn compare(
     let again_a = repeated(a, again_a, keys.iter().map(|key| key.a).collect());
     let again_b = repeated(b, again_b, keys.iter().map(|key| key.b).collect());
     let intervals = intervals(&columns);
+    let roles = roles(&columns, &intervals);
     for (name, row_a) in &rows_a {
         let Some(row_b) = rows_b.get(name) else { continue };
         for (place, column) in columns.iter().enumerate() {
@@ -95,16 +105,6 @@ pub(super) fn compare(
             if is_key || is_end || is_count_of_samples(column.name) {
                 continue;
             }
-            let ends =
-                intervals.iter().find(|(value, ..)| *value == place).and_then(|(_, low, high)| {
-                    let (low, high) = (columns.get(*low)?, columns.get(*high)?);
-                    Some((
-                        number(row_a, low.a)?,
-                        number(row_a, high.a)?,
-                        number(row_b, low.b)?,
-                        number(row_b, high.b)?,
-                    ))
-                });
             let (measured_a, measured_b) = (measured(cell_a), measured(cell_b));
             let (Some(value_a), Some(value_b)) = (measured_a, measured_b) else {
                 let (a_text, b_text) = (said(cell_a), said(cell_b));
@@ -115,20 +115,26 @@ pub(super) fn compare(
                 continue;
             };
             comparison.compared += 1;
-            let ends = ends.or_else(|| {
-                let ((a_low, a_high), (b_low, b_high)) = (value_a.interval?, value_b.interval?);
-                Some((a_low, a_high, b_low, b_high))
-            });
+            let has_interval =
+                intervals.iter().any(|(value, ..)| *value == place) || value_a.interval.is_some();
             let in_all = |first: f64, again: &[BTreeMap<String, &[Value]>], place: usize| {
                 let others = again.iter().filter_map(|rows| measured(rows.get(name)?.get(place)?));
                 std::iter::once(first).chain(others.map(|other| other.value)).collect::<Vec<_>>()
             };
-            let figure = Figure {
-                a: in_all(value_a.value, &again_a, column.a),
-                b: in_all(value_b.value, &again_b, column.b),
-                ends: ends.map(|(a_low, a_high, b_low, b_high)| [a_low, a_high, b_low, b_high]),
+            let runs = [
+                in_all(value_a.value, &again_a, column.a),
+                in_all(value_b.value, &again_b, column.b),
+            ];
+            let (x, y) = (mean(&runs[0]), mean(&runs[1]));
+            let role = match roles.get(place) {
+                Some(Role::Main) if runs.iter().flatten().any(|value| *value < 0.0) => {
+                    Role::Difference
+                }
+                Some(Role::Main) if !has_interval && is_count(column.name, &runs) => Role::Count,
+                role => role.copied().unwrap_or(Role::Main),
             };
-            let (x, y) = (mean(&figure.a), mean(&figure.b));
+            let whole_column = format!("{experiment}: {}: {}", a.name, column.name);
+            let figure = Figure { column: whole_column, row: name.clone(), role, runs };
             let is_change = !(x.total_cmp(&y).is_eq() || x.is_nan() || y.is_nan());
             figures.push((figure, is_change.then_some(comparison.changes.len())));
             if !is_change {
@@ -164,9 +170,63 @@ fn repeated<'a>(
 
 /// Whether a column is a number of samples, which is not compared.
 fn is_count_of_samples(name: &str) -> bool {
-    let words = name.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
-    let mut words = words.filter(|word| !word.is_empty());
-    words.any(|word| COUNTS.contains(&word.as_str()))
+    words(name).any(|word| COUNTS.contains(&word.as_str()))
+}
+
+fn words(name: &str) -> impl Iterator<Item = String> {
+    let words = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_lowercase)
+}
+
+/// Whether a word names a statistic: `p99`, `median`.
+fn is_statistic(word: &str) -> bool {
+    let percentile = word.strip_prefix('p').is_some_and(|rest| rest.parse::<u32>().is_ok());
+    percentile || MIDDLE.contains(&word) || ENDS.contains(&word)
+}
+
+/// What the figures of each column are. Of the statistics of one quantity, the one with an interval is judged, else the
+/// median or the mean; percentiles and ends alone are not.
+fn roles(columns: &[Column<'_>], intervals: &[(usize, usize, usize)]) -> Vec<Role> {
+    const TAIL: usize = 9;
+    let quantities: Vec<(Vec<String>, usize)> = columns
+        .iter()
+        .enumerate()
+        .map(|(place, column)| {
+            let (statistics, rest): (Vec<String>, Vec<String>) =
+                words(column.name).partition(|word| is_statistic(word));
+            let best = |word: &String| MIDDLE.iter().position(|one| one == word);
+            let rank = match statistics.iter().filter_map(best).min() {
+                _ if intervals.iter().any(|(value, ..)| *value == place) => 0,
+                Some(rank) => rank + 1,
+                None if statistics.is_empty() => 1,
+                None => TAIL,
+            };
+            (rest, rank)
+        })
+        .collect();
+    quantities
+        .iter()
+        .enumerate()
+        .map(|(place, (quantity, rank))| {
+            let better = |(other, (same, rival)): (usize, &(Vec<String>, usize))| {
+                same == quantity && (*rival, other) < (*rank, place)
+            };
+            if quantity.iter().any(|word| DIFFERENCES.contains(&word.as_str())) {
+                Role::Difference
+            } else if *rank == TAIL || quantities.iter().enumerate().any(better) {
+                Role::Tail
+            } else {
+                Role::Main
+            }
+        })
+        .collect()
+}
+
+/// Whether figures are counted, not measured: whole numbers of a unit that is counted, or of none.
+fn is_count(name: &str, runs: &[Vec<f64>; 2]) -> bool {
+    let whole = runs.iter().flatten().all(|value| value.fract() == 0.0);
+    let unit = name.rsplit_once(" (").and_then(|(_, rest)| rest.strip_suffix(')'));
+    whole && unit.is_none_or(|unit| COUNTED.contains(&unit))
 }
 
 /// The columns that identify rows: those with words in both tables, and then, while rows are not unique, those with
@@ -260,12 +320,8 @@ fn named(table: &Table, places: impl Iterator<Item = usize>) -> BTreeMap<String,
 /// Columns of values, with the columns of their intervals: `low (ms)` and `high (ms)` belong to the nearest value to
 /// their left, `p95 low` and `p95 high` to `p95`.
 fn intervals(columns: &[Column<'_>]) -> Vec<(usize, usize, usize)> {
-    let words = |name: &str| -> Vec<String> {
-        let words = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-        words.map(str::to_lowercase).collect()
-    };
     let without = |name: &str, end: &str| -> Option<Vec<String>> {
-        let mut words = words(name);
+        let mut words: Vec<String> = words(name).collect();
         let place = words.iter().position(|word| word == end)?;
         words.remove(place);
         Some(words)
@@ -279,8 +335,9 @@ fn intervals(columns: &[Column<'_>]) -> Vec<(usize, usize, usize)> {
             continue;
         };
         let is_end = |name: &str| without(name, "low").is_some() || without(name, "high").is_some();
-        let same =
-            columns.iter().position(|other| words(other.name) == rest && !is_end(other.name));
+        let same = columns
+            .iter()
+            .position(|other| words(other.name).eq(rest.iter().cloned()) && !is_end(other.name));
         let left = (0..low)
             .rev()
             .find(|place| columns.get(*place).is_some_and(|other| !is_end(other.name)));
@@ -303,13 +360,6 @@ fn short(cell: &Value) -> String {
     match cell {
         Value::Text(text) => text.clone(),
         Value::Number(number) => rough(*number, 4.0),
-    }
-}
-
-fn number(row: &[Value], place: usize) -> Option<f64> {
-    match row.get(place)? {
-        Value::Number(number) if number.is_finite() => Some(*number),
-        _ => None,
     }
 }
 
@@ -345,6 +395,30 @@ mod tests {
         );
         assert_eq!(pairs(&["flow", "slow (ms)", "highest (ms)"]), []);
         assert_eq!(pairs(&["low"]), []);
+    }
+
+    #[test]
+    fn one_figure_of_a_quantity_is_judged() {
+        let of = |names: &[&str]| -> Vec<Role> {
+            let columns: Vec<Column<'_>> =
+                names.iter().enumerate().map(|(n, name)| Column { name, a: n, b: n }).collect();
+            roles(&columns, &intervals(&columns))
+        };
+        use Role::{Difference, Main, Tail};
+        assert_eq!(
+            of(&["median (ms)", "p95 (ms)", "mean (ms)", "rate (1/s)"]),
+            [Main, Tail, Tail, Main]
+        );
+        assert_eq!(of(&["p75 since SYN (ms)", "median since connect (ms)"]), [Tail, Main]);
+        assert_eq!(
+            of(&["median (ms)", "p99 (ms)", "p99 low (ms)", "p99 high (ms)"])[..2],
+            [Tail, Main],
+            "an interval is worth more than the middle"
+        );
+        assert_eq!(of(&["paired difference, mean (ms)"]), [Difference]);
+        assert!(is_count("retransmissions", &[vec![3.0], vec![4.0]]));
+        assert!(is_count("opened (connections)", &[vec![3.0], vec![4.0]]));
+        assert!(!is_count("time (us)", &[vec![3.0], vec![4.0]]));
     }
 
     #[test]

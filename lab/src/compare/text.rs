@@ -1,5 +1,6 @@
 //! A comparison for the terminal.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::{Change, Comparison, Judgement, Side};
@@ -9,6 +10,9 @@ use crate::result::Verdict;
 
 /// Longest cell, in characters.
 const WIDEST: usize = 64;
+
+/// Most columns that are named as having changed as wholes.
+const COLUMNS: usize = 8;
 
 /// Verdicts in words.
 pub(super) fn word(verdict: Verdict) -> &'static str {
@@ -33,7 +37,7 @@ pub(super) fn percent(change: &Change) -> String {
 pub(super) fn judged(judgement: Judgement) -> &'static str {
     match judgement {
         Judgement::Outside => "more than noise",
-        Judgement::Unknown => "cannot be judged",
+        Judgement::Unknown => "not judged",
         Judgement::Within => "within noise",
     }
 }
@@ -76,7 +80,7 @@ pub fn text(comparison: &Comparison, most: usize) -> String {
     };
     let _ = writeln!(
         out,
-        "{} figures compared, {} differ: {} more than noise, {} within noise, {} with nothing to judge by",
+        "{} figures compared, {} differ: {} more than noise, {} within noise, {} not judged",
         comparison.compared,
         comparison.changes.len(),
         count(Judgement::Outside),
@@ -143,21 +147,41 @@ pub fn text(comparison: &Comparison, most: usize) -> String {
 /// How far the judgements can be trusted.
 pub(super) fn how(comparison: &Comparison) -> String {
     let [a, b] = comparison.repetitions;
-    let mut text = match comparison.repetitions {
-        [1, _] | [_, 1] => "judged by the intervals of single passes, which know nothing of what happens between two runs: \
-                            outlast lab run --repeat 3 measures that"
-            .to_owned(),
-        _ => format!("judged by {a} and {b} passes"),
-    };
-    text += "; of what is named about one in twenty is noise\n";
+    let mut text = format!(
+        "judged by {a} and {b} passes, {} of the figures; {}; of what is named about one in twenty is noise\n",
+        comparison.tested, comparison.grounds
+    );
+    for (reason, count) in reasons(comparison) {
+        let _ = writeln!(text, "not judged: {count} that differ ({reason})");
+    }
     if comparison.drift > 0.0 {
         let _ = writeln!(
             text,
-            "the runs as wholes lie {} % further apart than their figures vary: a busier machine, or a change of everything",
+            "the runs lie {} % further apart than their passes explain: so much is added to the noise of each figure",
             rough(comparison.drift * 100.0, 2.0)
         );
     }
+    for moved in comparison.columns.iter().take(COLUMNS) {
+        let judged = match moved.judgement {
+            Judgement::Unknown => "which may be a busier machine or a change of everything",
+            known => judged(known),
+        };
+        let _ = writeln!(text, "as a whole {:+.1} %, {judged}: {}", moved.percent, moved.column);
+    }
+    if comparison.columns.len() > COLUMNS {
+        let _ =
+            writeln!(text, "and {} further columns as wholes", comparison.columns.len() - COLUMNS);
+    }
     text
+}
+
+/// Why figures that differ are not judged, and how many they are.
+fn reasons(comparison: &Comparison) -> BTreeMap<&str, usize> {
+    let mut reasons = BTreeMap::new();
+    for change in comparison.changes.iter().filter(|one| one.judgement == Judgement::Unknown) {
+        *reasons.entry(change.by.as_str()).or_default() += 1;
+    }
+    reasons
 }
 
 /// Aligned columns; those of figures to the right.

@@ -2,6 +2,7 @@
 //! QUIC.
 
 mod flights;
+mod operators;
 mod published;
 mod tables;
 
@@ -63,7 +64,7 @@ fn estimate(settings: &Settings) -> Duration {
     let subjects = subjects(quick, true).map_or(0, |list| list.len())
         + 2 * subjects(quick, false).map_or(0, |list| list.len());
     let traces = play::trace_cost(quick) * u32::try_from(subjects).unwrap_or(u32::MAX);
-    traces + cpu_cost(quick) * 3
+    traces + cpu_cost(quick) * 3 + operators::estimate(quick)
 }
 
 fn cpu_cost(quick: bool) -> Duration {
@@ -116,6 +117,9 @@ fn run(run: &mut Run<'_>) -> Result<(), LabError> {
             }
             Err(error) => return Err(error),
         }
+    }
+    if let Some(stack) = STACKS.first() {
+        operators::run(run, *stack)?;
     }
     tables::tell(run, &costs);
     published::tell(run, &costs);

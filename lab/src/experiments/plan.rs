@@ -2,6 +2,8 @@
 
 mod client;
 mod endpoint;
+#[cfg(test)]
+mod examples;
 mod grid;
 #[cfg(test)]
 mod tests;

@@ -18,16 +18,8 @@ use crate::run::Run;
 use crate::statistics::{Estimate, bootstrap, mean, quantile, sorted};
 use crate::subject::Subject;
 use crate::tls::{self, Stack};
+pub use crate::trace::Contender;
 use crate::trace::Trace;
-
-/// A contender: its name and its handshake.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Contender {
-    /// Name in tables and legends.
-    pub name: String,
-    /// A trace measured by engine 1, or composed from published sizes.
-    pub trace: Trace,
-}
 
 /// Where to play, and how often.
 #[derive(Debug, Clone, Copy)]

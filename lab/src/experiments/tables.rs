@@ -11,7 +11,7 @@ use crate::statistics::Estimate;
 const FAN: [usize; 5] = [5, 25, 50, 75, 95];
 
 /// Column that says which of a row's times are outside the model's validated range.
-pub const OUTSIDE: &str = "outside the validated range";
+pub const OUTSIDE: &str = validated::COLUMN;
 
 fn outside(point: &Seen, row: &Row) -> Value {
     point.outside(row).map_or("-", Outside::words).into()

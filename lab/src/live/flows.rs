@@ -307,6 +307,7 @@ mod tests {
             server_after_ns: 0,
             hello_retry: false,
             resumed: false,
+            cpu_spread: Vec::new(),
         };
         let link = Link::new(std::time::Duration::from_millis(30), 0.1);
         let transfer = Transfer { request: 300, body: 200_000 };

@@ -221,6 +221,7 @@ fn handshake() -> Trace {
         server_after_ns: 0,
         hello_retry: false,
         resumed: false,
+        cpu_spread: Vec::new(),
     }
 }
 

@@ -29,6 +29,7 @@ fn trace(flight: u32) -> Trace {
         server_after_ns: 50_000,
         hello_retry: false,
         resumed: false,
+        cpu_spread: Vec::new(),
     }
 }
 

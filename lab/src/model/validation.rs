@@ -6,8 +6,11 @@
 //! property of the default profile comes from them.
 
 pub mod agreement;
+pub mod data;
 mod live;
 mod paquin;
+pub mod score;
+pub mod sets;
 
 use std::sync::Mutex;
 

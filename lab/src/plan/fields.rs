@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::read::{Field, Node};
-use super::{Endpoint, Plan, PlanEngine, Target, names};
+use super::{Endpoint, Plan, PlanEngine, Target, names, traces};
 use crate::error::LabError;
 use crate::link::ClockStart;
 use crate::subject::Kind;
@@ -99,12 +99,24 @@ pub(super) const PLAN: &[Field<Plan>] = &[
         },
     },
     Field {
+        name: "kernel",
+        help: "tables ([[kernel]]): kernels of your own, for profiles",
+        read: traces::kernels,
+    },
+    Field {
         name: "profiles",
         help: "list of kernels that the model behaves like; the newest if left out",
         read: |plan, node| {
-            plan.profiles = owned(node, "kernel profile", &names::profiles())?;
+            let own = plan.own_kernels.iter().map(|kernel| kernel.profile().name);
+            let known: Vec<&'static str> = names::profiles().into_iter().chain(own).collect();
+            plan.profiles = owned(node, "kernel profile", &known)?;
             Ok(())
         },
+    },
+    Field {
+        name: "trace",
+        help: "tables ([[trace]]): handshakes of algorithms that are not built in, which the model plays",
+        read: traces::traces,
     },
     Field {
         name: "bodies",
@@ -156,8 +168,16 @@ pub(super) const PLAN: &[Field<Plan>] = &[
     },
     Field {
         name: "baseline",
-        help: "table with group and signature that the others are compared with; the first of each list if left out",
-        read: |plan, node| node.table(BASELINE, &mut plan.baseline),
+        help: "table with group and signature, or trace, that the others are compared with; the first of each list if left out",
+        read: |plan, node| {
+            node.table(BASELINE, plan)?;
+            let (group, signature) = &plan.baseline;
+            if plan.baseline_trace.is_some() && !(group.is_empty() && signature.is_empty()) {
+                return Err(node
+                    .problem("has `trace` and also `group` or `signature`: only one of the two"));
+            }
+            Ok(())
+        },
     },
     Field { name: "endpoint", help: "table: your own server", read: endpoint },
     Field {
@@ -167,20 +187,33 @@ pub(super) const PLAN: &[Field<Plan>] = &[
     },
 ];
 
-const BASELINE: &[Field<(String, String)>] = &[
+const BASELINE: &[Field<Plan>] = &[
+    Field {
+        name: "trace",
+        help: "a trace of the plan",
+        read: |plan, node| {
+            let name = node.text()?;
+            if !plan.traces.iter().any(|one| one.name == name) {
+                return Err(node.problem(format!("no [[trace]] is named {name}")));
+            }
+            plan.baseline_trace = Some(name.to_owned());
+            Ok(())
+        },
+    },
     Field {
         name: "group",
         help: "a key exchange of the plan",
-        read: |baseline, node| {
-            node.name("key exchange", &names::groups())?.clone_into(&mut baseline.0);
+        read: |plan, node| {
+            node.name("key exchange", &names::groups())?.clone_into(&mut plan.baseline.0);
             Ok(())
         },
     },
     Field {
         name: "signature",
         help: "a signature algorithm of the plan",
-        read: |baseline, node| {
-            node.name("signature algorithm", &names::signatures())?.clone_into(&mut baseline.1);
+        read: |plan, node| {
+            node.name("signature algorithm", &names::signatures())?
+                .clone_into(&mut plan.baseline.1);
             Ok(())
         },
     },
@@ -303,6 +336,7 @@ pub(super) fn help() -> Vec<(String, &'static str)> {
         PLAN.iter().map(|field| (field.name.to_owned(), field.help)).collect();
     rows.extend(BASELINE.iter().map(|field| (format!("baseline.{}", field.name), field.help)));
     rows.extend(ENDPOINT.iter().map(|field| (format!("endpoint.{}", field.name), field.help)));
+    rows.extend(traces::help());
     rows.extend(REQUEST.iter().map(|field| (format!("request.{}", field.name), field.help)));
     rows
 }

@@ -41,14 +41,20 @@ fn table<T>(
     fields: &[Field<T>],
     into: &mut T,
 ) -> Result<(), LabError> {
-    for (key, value) in table {
+    for key in table.keys() {
         let name: &str = key.get_ref();
-        let Some(field) = fields.iter().find(|field| field.name == name) else {
+        if !fields.iter().any(|field| field.name == name) {
             let known: Vec<&str> = fields.iter().map(|field| field.name).collect();
             let line = line_of(text, key.span().start);
             return Err(LabError::Plan(format!("line {line}: {}", unknown("key", name, &known))));
-        };
-        (field.read)(into, &Node::new(text, field.name, value))?;
+        }
+    }
+    // In the order of the rows: some need what others have read.
+    for field in fields {
+        let given = table.iter().find(|(key, _)| AsRef::<str>::as_ref(key.get_ref()) == field.name);
+        if let Some((_, value)) = given {
+            (field.read)(into, &Node::new(text, field.name, value))?;
+        }
     }
     Ok(())
 }
@@ -189,6 +195,11 @@ impl<'a> Node<'a> {
             .find(|row| row.eq_ignore_ascii_case(text))
             .copied()
             .ok_or_else(|| self.problem(unknown(what, text, known)))
+    }
+
+    /// Whether it is true.
+    pub(super) fn truth(&self) -> Result<bool, LabError> {
+        self.value.as_bool().ok_or_else(|| self.expected("true or false"))
     }
 
     /// A table.

@@ -73,6 +73,78 @@ fn what_is_wrong_is_said_with_its_line_and_the_nearest_name() {
         ("title = \"x\"\nrtt_ms = [1]\njitter_ms = 0.5", &["`jitter_ms` 0.5", "RTT of 1 ms"]),
         ("title = \"x\"\nrtt_ms = [1]\nbaseline = { group = \"secp256r1\" }", &["secp256r1"]),
         ("title = \"x\"\nrtt_ms = [1]\nbaseline = 1", &["line 3, `baseline`", "must be a table"]),
+        (
+            "title = \"x\"\nrtt_ms = [1]\n[[trace]]\nname = \"a\"",
+            &["line 3", "needs `client_hello` and `server_flight`, or `flights`"],
+        ),
+        (
+            "title = \"x\"\nrtt_ms = [1]\n[[trace]]\nclient_hello = 1\nserver_flight = 1",
+            &["needs `name`"],
+        ),
+        ("title = \"x\"\nrtt_ms = [1]\n[[trace]]\nname = \"a\"\nclient_hello = 1", &["needs both"]),
+        (
+            "title = \"x\"\nrtt_ms = [1]\n[[trace]]\nname = \"a\"\nclient_hello = 1\nserver_flight = 1\nflights = [{ from = \"client\", bytes = 1 }]",
+            &["only one of the two"],
+        ),
+        (
+            "title = \"x\"\nrtt_ms = [1]\n[[trace]]\nname = \"a\"\nflights = [{ from = \"server\", bytes = 1 }]",
+            &["must begin with the client's"],
+        ),
+        (
+            "title = \"x\"\nrtt_ms = [1]\n[[trace]]\nname = \"a\"\nflights = [{ from = \"client\", bites = 1 }]",
+            &["line 5", "did you mean `bytes`?"],
+        ),
+        (
+            "title = \"x\"\nrtt_ms = [1]\n[[trace]]\nname = \"a\"\nflights = [{ from = \"client\" }]",
+            &["a flight needs `bytes`"],
+        ),
+        (
+            "title = \"x\"\nrtt_ms = [1]\n[[trace]]\nname = \"a\"\nclient_hello = 0\nserver_flight = 1",
+            &["line 5, `client_hello`", "0 is not between 1"],
+        ),
+        (
+            "title = \"x\"\nrtt_ms = [1]\n[[trace]]\nname = \"a\"\nclient_hello = 99999999\nserver_flight = 1",
+            &["line 5, `client_hello`"],
+        ),
+        (
+            "title = \"x\"\nrtt_ms = [1]\n[[trace]]\nname = \"a\"\nclient_hello = 1\nserver_flight = 1\nclient_cpu_us = [1, 2, 3]",
+            &["line 7, `client_cpu_us`", "list of two"],
+        ),
+        (
+            "title = \"x\"\nrtt_ms = [1]\n[[trace]]\nname = \"a\"\nclient_hello = 1\nserver_flight = 1\ncpu_us_quantiles = [[0.5, 2], [0.4, 3]]",
+            &["line 7", "must increase"],
+        ),
+        (
+            "title = \"x\"\nrtt_ms = [1]\n[[trace]]\nname = \"a\"\nclient_hello = 1\nserver_flight = 1\ncpu_us_quantiles = [[0.5]]",
+            &["[share, microseconds]"],
+        ),
+        (
+            "title = \"x\"\nrtt_ms = [1]\n[[trace]]\nname = \"a\"\nclient_hello = 1\nserver_flight = 1\nserver_cpu_us = 5\ncpu_us_quantiles = [[0.5, 20]]",
+            &["the median is 20 microseconds", "5 together"],
+        ),
+        (
+            "title = \"x\"\nrtt_ms = [1]\n[[trace]]\nname = \"a\"\nclient_hello = 1\nserver_flight = 1\n[[trace]]\nname = \"a\"\nclient_hello = 1\nserver_flight = 1",
+            &["named a already"],
+        ),
+        (
+            "title = \"x\"\nrtt_ms = [1]\n[[kernel]]\nname = \"linux-5.4\"",
+            &["there is a kernel named linux-5.4 already"],
+        ),
+        ("title = \"x\"\nrtt_ms = [1]\n[[kernel]]\nhz = 100", &["a kernel needs `name`"]),
+        (
+            "title = \"x\"\nrtt_ms = [1]\n[[kernel]]\nname = \"a\"\nhz = 1",
+            &["line 5, `hz`", "100 and 1000"],
+        ),
+        ("title = \"x\"\nrtt_ms = [1]\n[[kernel]]\nname = \"a\"\npieces = 1", &["true or false"]),
+        (
+            "title = \"x\"\nrtt_ms = [1]\n[[kernel]]\nname = \"a\"\nlike = \"linux-5.5\"",
+            &["did you mean"],
+        ),
+        (
+            "title = \"x\"\nrtt_ms = [1]\nengines = [\"live\"]\n[[trace]]\nname = \"a\"\nclient_hello = 1\nserver_flight = 1",
+            &["leave `live` out"],
+        ),
+        ("title = \"x\"\nrtt_ms = [1]\nbaseline = { trace = \"z\" }", &["no [[trace]] is named z"]),
         ("title = \"x\"\ntitle = \"y\"", &["line 2", "not TOML"]),
         ("title = ", &["line 1", "not TOML"]),
         (
@@ -233,4 +305,25 @@ fn the_example_plans_are_plans() {
         }
     }
     assert!(count >= 5);
+}
+
+/// Kernels of a plan are known to its profiles, and are kept with its results.
+#[test]
+fn own_kernels_are_profiles() {
+    let text = "title = \"x\"\nrtt_ms = [1]\nprofiles = [\"mine\", \"linux-5.4\"]\n\
+                [[kernel]]\nname = \"mine\"\nlike = \"linux-5.4\"\nhz = 1000";
+    let plan = Plan::parse(text).unwrap();
+    let kernels = plan.kernels().unwrap();
+    assert_eq!((kernels[0].name, kernels[0].hz, kernels[0].linear_syns), ("mine", 1000, 0));
+    assert_eq!((kernels[1].name, kernels[1].hz), ("linux-5.4", 250));
+    let stored = serde_json::to_string(&plan).unwrap();
+    assert_eq!(serde_json::from_str::<Plan>(&stored).unwrap(), plan);
+}
+
+/// A plan reads what `lab calibrate` writes.
+#[test]
+fn a_written_kernel_is_read() {
+    let own = Kernel { source: "a \"quoted\" text".into(), ..Kernel::like_the_default("mine") };
+    let text = format!("title = \"x\"\nrtt_ms = [1]\nprofiles = [\"mine\"]\n{}", own.toml());
+    assert_eq!(Plan::parse(&text).unwrap().own_kernels, [own]);
 }

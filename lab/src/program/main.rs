@@ -1,6 +1,9 @@
 //! `outlast-lab`: measures what post-quantum cryptography costs. `outlast lab` and `outlast siege` start it.
 
 mod agent;
+mod archive;
+mod baseline;
+mod calibrate;
 mod compare;
 mod list;
 mod progress;
@@ -8,6 +11,7 @@ mod report;
 mod run;
 mod selftest;
 mod siege;
+mod validate;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -47,8 +51,16 @@ enum Action {
     Report(report::Arguments),
     /// Compare two results folders: first the machines, then the results.
     Compare(compare::Arguments),
+    /// Put the results of a run into one file, which `report` and `compare` read on any machine.
+    Archive(archive::Arguments),
+    /// Learn from equal runs how much figures differ between runs on this machine, for `compare`.
+    Baseline(baseline::Arguments),
+    /// Print the running kernel as a profile for plans.
+    Calibrate(calibrate::Arguments),
     /// Check the promised accuracy on this machine; exits with 1 if a check fails.
     Selftest(selftest::Arguments),
+    /// Score the model against published measurements, or your own.
+    Validate(validate::Arguments),
     /// Attack a server on this machine in every way that is known here, beside a client that must not notice.
     Siege(siege::Arguments),
     /// Print a completion script for a shell.
@@ -74,8 +86,12 @@ fn run(action: &Action, output: Output) -> Result<(), Failure> {
         Action::Run(arguments) => run::run(arguments, output),
         Action::List(arguments) => list::run(arguments, output),
         Action::Report(arguments) => report::run(arguments, output),
+        Action::Calibrate(arguments) => calibrate::run(arguments, output),
         Action::Compare(arguments) => compare::run(arguments, output),
+        Action::Archive(arguments) => archive::run(arguments, output),
+        Action::Baseline(arguments) => baseline::run(arguments, output),
         Action::Selftest(arguments) => selftest::run(arguments, output),
+        Action::Validate(arguments) => validate::run(arguments, output),
         Action::Siege(arguments) => siege::run(arguments, output),
         Action::Completions(arguments) => {
             completions::print(arguments, Arguments::command());

@@ -1,9 +1,12 @@
 //! `outlast lab run`: measures, and writes the report.
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::process::{Command, Stdio};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use outlast_lab::compare;
+use outlast_lab::compare::baseline::Baseline;
 use outlast_lab::error::LabError;
 use outlast_lab::experiment::{EXPERIMENTS, Experiment};
 use outlast_lab::plan::Plan;
@@ -11,8 +14,10 @@ use outlast_lab::run::Settings;
 use outlast_lab::run::all::{self, Outcomes};
 use outlast_lab::run::folder::{Folder, repetition};
 use outlast_lab::state;
+use rustix::process::Signal;
 use serde_json::json;
 
+use super::INTERRUPTED;
 use super::progress::{Shown, length};
 use outlast_terminal::failure::{Failure, PARTIAL};
 use outlast_terminal::output::{self, Output};
@@ -39,6 +44,12 @@ pub(crate) struct Arguments {
     /// another run means (`outlast lab compare`). The same command with a larger number adds passes.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     repeat: u32,
+    /// Baseline of the machine by `outlast lab baseline`, which is kept with the results for `outlast lab compare`.
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+    /// Run this pass alone: for the processes of passes.
+    #[arg(long, hide = true, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100))]
+    pass: Option<u32>,
     /// Measure everything again: existing results move to DIR.1 and so on.
     #[arg(long)]
     fresh: bool,
@@ -49,6 +60,11 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         arguments.plan.as_deref().map(|path| read_plan(path, arguments.quick)).transpose()?;
     let experiments = choose(&arguments.experiments, plan.is_some())?;
     let settings = super::settings(arguments.quick, arguments.seed, plan)?;
+    let baseline = arguments.baseline.as_deref().map(Baseline::read).transpose();
+    let baseline = baseline.map_err(|error| super::failure(&error).code(2))?;
+    if let Some(number) = arguments.pass {
+        return pass(arguments, &settings, &experiments, number, output);
+    }
     if state::is_debug_build() {
         output::warning("this is a build without optimisation: its CPU times mean nothing");
     }
@@ -58,8 +74,8 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     {
         output::notice(&format!("earlier results are in {}", aside.display()));
     }
-    let pass: Duration = experiments.iter().map(|row| (row.estimate)(&settings)).sum();
-    let total = pass * arguments.repeat;
+    let one: Duration = experiments.iter().map(|row| (row.estimate)(&settings)).sum();
+    let total = one * arguments.repeat;
     output::notice(&format!(
         "{} into {}: about {}",
         experiments.iter().map(|row| row.name).collect::<Vec<_>>().join(", "),
@@ -67,34 +83,74 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         length(total),
     ));
     let stop = super::stop_flag()?;
-    let progress = Shown::new(total);
-    let passes = passes(arguments, &settings, &experiments, &progress, &stop);
+    let progress = Shown::new(one);
+    let first = all::run(&arguments.out, &settings, &experiments, &progress, &stop);
     progress.finish();
-    let outcomes = passes.map_err(|error| super::failure(&error))?;
-    tell(&outcomes, output);
-    judge(&outcomes, experiments.len())
-}
-
-/// All passes; the results of the first, and the failures of any.
-fn passes(
-    arguments: &Arguments,
-    settings: &Settings,
-    experiments: &[&'static Experiment],
-    progress: &Shown,
-    stop: &AtomicBool,
-) -> Result<Outcomes, LabError> {
-    let mut outcomes = all::run(&arguments.out, settings, experiments, progress, stop)?;
+    let mut outcomes = first.map_err(|error| super::failure(&error))?;
+    if let Some(baseline) = baseline {
+        let file = arguments.out.join(compare::baseline::FILE);
+        baseline.write(&file).map_err(|error| super::failure(&error))?;
+    }
+    let mut worst = None;
     for number in 2..=arguments.repeat {
         if outcomes.interrupted {
             break;
         }
-        progress.line(&format!("pass {number} of {}", arguments.repeat));
-        let folder = repetition(&arguments.out, number);
-        let again = all::run(&folder, settings, experiments, progress, stop)?;
-        outcomes.failed.extend(again.failed);
-        outcomes.interrupted = again.interrupted;
+        output::notice(&format!("pass {number} of {}", arguments.repeat));
+        match again(arguments, &settings, number)? {
+            0 => {}
+            INTERRUPTED => outcomes.interrupted = true,
+            code => worst = Some(code),
+        }
+        outcomes.interrupted |= stop.load(Ordering::Relaxed);
     }
-    Ok(outcomes)
+    tell(&outcomes, output);
+    judge(&outcomes, experiments.len())?;
+    match worst {
+        Some(code) => Err(Failure::new("a later pass failed; what it said is above").code(code)),
+        None => Ok(()),
+    }
+}
+
+/// Another pass, in a process of its own: where a process's memory lies changes its speed, and lasts as long as it does.
+fn again(arguments: &Arguments, settings: &Settings, number: u32) -> Result<u8, Failure> {
+    let mut command = Command::new(&settings.executable);
+    command.arg("run").args(&arguments.experiments);
+    command.arg("--out").arg(&arguments.out);
+    command.args(["--seed", &arguments.seed.to_string(), "--pass", &number.to_string()]);
+    if arguments.quick {
+        command.arg("--quick");
+    }
+    if let Some(plan) = &arguments.plan {
+        command.arg("--plan").arg(plan);
+    }
+    // What it prints is told once, by this process.
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    let status = command
+        .status()
+        .map_err(|error| Failure::new(format!("pass {number} did not start: {error}")))?;
+    Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+}
+
+/// A pass, in its own process.
+fn pass(
+    arguments: &Arguments,
+    settings: &Settings,
+    experiments: &[&'static Experiment],
+    number: u32,
+    output: Output,
+) -> Result<(), Failure> {
+    // A pass whose starter was killed would go on measuring while another run does.
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|error| Failure::new(format!("the pass cannot be tied to its run: {error}")))?;
+    let stop = super::stop_flag()?;
+    let progress = Shown::new(experiments.iter().map(|row| (row.estimate)(settings)).sum());
+    let folder = repetition(&arguments.out, number);
+    let outcomes = all::run(&folder, settings, experiments, &progress, &stop);
+    progress.finish();
+    let outcomes = outcomes.map_err(|error| super::failure(&error))?;
+    tell(&outcomes, output);
+    judge(&outcomes, experiments.len())
 }
 
 /// The experiments with these names, each once, in the table's order.

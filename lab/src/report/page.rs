@@ -138,6 +138,8 @@ pub(super) fn page(folder: &Path, results: &Results) -> Result<String, LabError>
         context! {
             title,
             lead => lead::sentences(&results.told),
+            links => lead::experiment(&results.told)
+                .and_then(|told| Some(tables::shown(&told.experiment, lead::links(told)?).named("lead"))),
             date => date(state.at_ms),
             asked => results.asked,
             mode => mode(results.asked.quick),

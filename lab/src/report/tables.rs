@@ -59,6 +59,15 @@ struct Cell {
     exact: Option<String>,
 }
 
+impl Shown {
+    /// The same table in another place of the page, whole.
+    pub(super) fn named(mut self, place: &str) -> Self {
+        self.id = format!("{place}-{}", self.id);
+        self.long = false;
+        self
+    }
+}
+
 /// Prepares a table for the page.
 pub(super) fn shown(experiment: &str, table: &Table) -> Shown {
     let name = super::files::plain(&table.name);

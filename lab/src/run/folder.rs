@@ -116,7 +116,7 @@ fn lock(path: &Path) -> Result<File, LabError> {
 const MACHINE: [&str; 5] = ["architecture", "kernel", "processor", "processors", "build"];
 
 /// How this machine differs from the earlier one, in words. Unknown facts do not count.
-fn other_machine(before: &State, now: &State) -> Option<String> {
+pub(crate) fn other_machine(before: &State, now: &State) -> Option<String> {
     let fact = |state: &State, name: &str| {
         state.facts.iter().find(|(other, _)| other == name).map(|(_, value)| value.clone())
     };

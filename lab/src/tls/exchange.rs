@@ -52,8 +52,14 @@ pub(super) fn shake<C: Peer, S: Peer>(
             if !server.done() {
                 return Err(LabError::failed("the client is done, the server is not"));
             }
-            let trace =
-                Trace { steps, client_done, server_after_ns, hello_retry: false, resumed: false };
+            let trace = Trace {
+                steps,
+                client_done,
+                server_after_ns,
+                hello_retry: false,
+                resumed: false,
+                cpu_spread: Vec::new(),
+            };
             return Ok((trace, client, server));
         }
         note(&mut steps, Side::Server, &to_client, spent)?;

@@ -17,6 +17,7 @@ fn trace(hello: u32, flight: u32) -> Trace {
         server_after_ns: 9_000,
         hello_retry: false,
         resumed: false,
+        cpu_spread: Vec::new(),
     }
 }
 

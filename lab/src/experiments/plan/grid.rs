@@ -23,7 +23,8 @@ const RAW: u64 = 60_000;
 struct Group {
     kind: Kind,
     certificates: u8,
-    contenders: Vec<(Subject, Contender)>,
+    /// The handshakes; those of the plan's traces have no subject.
+    contenders: Vec<(Option<Subject>, Contender)>,
     seen: Vec<Seen>,
 }
 
@@ -32,11 +33,32 @@ pub(super) fn run(run: &mut Run<'_>, plan: &Plan, seed: u64) -> Result<Part, Lab
     let stack: &'static dyn Stack =
         *STACKS.first().ok_or_else(|| LabError::failed("there is no TLS implementation"))?;
     let mut groups = Vec::new();
-    for &kind in &plan.kinds {
+    if plan.only_traces() || !plan.kinds.contains(&Kind::Full) {
+        let mut contenders = traces(plan);
+        baseline_first(plan, &mut contenders);
+        if !contenders.is_empty() {
+            let mut group =
+                Group { kind: Kind::Full, certificates: 0, contenders, seen: Vec::new() };
+            group.seen = model(run, plan, seed, &group)?;
+            part.measured |= !group.seen.is_empty();
+            tell(run, plan, &group);
+        }
+    }
+    if !plan.traces.is_empty() {
+        let names: Vec<&str> = plan.traces.iter().map(|trace| trace.name.as_str()).collect();
+        run.note(format!(
+            "Sizes and processor times of these are the plan's, and were not measured here: {}.",
+            names.join("; ")
+        ));
+    }
+    for kernel in &plan.own_kernels {
+        run.note(format!("Kernel {} is the plan's own: {}.", kernel.name, kernel.source));
+    }
+    for &kind in plan.kinds.iter().filter(|_| !plan.only_traces()) {
         for &certificates in &plan.certificates {
             let subjects = plan.subjects(kind, certificates)?;
-            let contenders = play::contenders(run, stack, &subjects)?;
-            let Some((first, _)) = contenders.first() else {
+            let measured = play::contenders(run, stack, &subjects)?;
+            let Some((first, _)) = measured.first() else {
                 run.note(format!("Nothing of {} could be measured.", title(kind, certificates)));
                 continue;
             };
@@ -46,6 +68,12 @@ pub(super) fn run(run: &mut Run<'_>, plan: &Plan, seed: u64) -> Result<Part, Lab
                     title(kind, certificates),
                     first.name()
                 ));
+            }
+            let subjects = measured.into_iter().map(|(subject, one)| (Some(subject), one));
+            let mut contenders: Vec<(Option<Subject>, Contender)> = subjects.collect();
+            if kind == Kind::Full && plan.certificates.first() == Some(&certificates) {
+                contenders.extend(traces(plan));
+                baseline_first(plan, &mut contenders);
             }
             let mut group = Group { kind, certificates, contenders, seen: Vec::new() };
             if plan.engines.contains(&PlanEngine::Model) {
@@ -64,6 +92,19 @@ pub(super) fn run(run: &mut Run<'_>, plan: &Plan, seed: u64) -> Result<Part, Lab
     Ok(part)
 }
 
+fn traces(plan: &Plan) -> Vec<(Option<Subject>, Contender)> {
+    plan.traces.iter().map(|contender| (None, contender.clone())).collect()
+}
+
+/// Puts the trace that the plan names as its baseline first.
+fn baseline_first(plan: &Plan, contenders: &mut [(Option<Subject>, Contender)]) {
+    let is_named =
+        |(_, one): &(Option<Subject>, Contender)| Some(&one.name) == plan.baseline_trace.as_ref();
+    if let Some(place) = contenders.iter().position(is_named) {
+        contenders[..=place].rotate_right(1);
+    }
+}
+
 fn word(kind: Kind) -> &'static str {
     match kind {
         Kind::Full => "full",
@@ -74,6 +115,9 @@ fn word(kind: Kind) -> &'static str {
 }
 
 fn title(kind: Kind, certificates: u8) -> String {
+    if certificates == 0 {
+        return "the plan's traces".to_owned();
+    }
     let word = match kind {
         Kind::Full => "full handshakes",
         Kind::HelloRetry => "handshakes after a HelloRetryRequest",
@@ -85,7 +129,11 @@ fn title(kind: Kind, certificates: u8) -> String {
 }
 
 fn model(run: &mut Run<'_>, plan: &Plan, seed: u64, group: &Group) -> Result<Vec<Seen>, LabError> {
-    let part = format!("{}/x{}", word(group.kind), group.certificates);
+    let part = if group.certificates == 0 {
+        "traces".to_owned()
+    } else {
+        format!("{}/x{}", word(group.kind), group.certificates)
+    };
     let contenders: Vec<Contender> =
         group.contenders.iter().map(|(_, contender)| contender.clone()).collect();
     let count = plan.connections(run.quick());
@@ -119,7 +167,10 @@ fn since(clock: ClockStart) -> &'static str {
 
 fn tell(run: &mut Run<'_>, plan: &Plan, group: &Group) {
     let words = title(group.kind, group.certificates);
-    let suffix = format!("{}-x{}", word(group.kind), group.certificates);
+    let suffix = match group.certificates {
+        0 => "traces".to_owned(),
+        certificates => format!("{}-x{certificates}", word(group.kind)),
+    };
     run.table(tables::table(
         &format!("grid-{suffix}"),
         &format!("Handshakes over your links: {words}"),
@@ -280,13 +331,13 @@ fn live(
     let count = plan.live_connections(run.quick());
     let mut jobs = Vec::new();
     for link in plan.links() {
-        for group in groups {
+        for group in groups.iter().filter(|group| group.certificates > 0) {
             for transfer in plan.transfers() {
                 jobs.push(Job {
                     part: format!("{}/x{}", word(group.kind), group.certificates),
                     link,
                     transfer,
-                    subjects: group.contenders.iter().map(|(subject, _)| *subject).collect(),
+                    subjects: group.contenders.iter().filter_map(|(subject, _)| *subject).collect(),
                     count,
                 });
             }

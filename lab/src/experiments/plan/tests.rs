@@ -23,7 +23,7 @@ impl Progress for Silent {
     fn end(&self, _: &'static str, _: &Result<(), LabError>) {}
 }
 
-fn perform(folder: &Path, plan: Plan) -> Result<Findings, LabError> {
+pub(super) fn perform(folder: &Path, plan: Plan) -> Result<Findings, LabError> {
     let settings = Settings {
         quick: true,
         seed: 1,

@@ -11,7 +11,8 @@ use crate::experiments::tables::{OUTSIDE, hundred, rtt_ms, short};
 use crate::link::Link;
 use crate::model::Profile;
 use crate::model::validated::{self, Outside};
-use crate::model::validation::{against_paquin_with, paquin_trace};
+use crate::model::validation::sets::sets;
+use crate::model::validation::{against_paquin_with, paquin_trace, score};
 use crate::published::{self, PaquinPoint};
 use crate::result::{Axis, Chart, ClaimKind, Finding, Marks, Rule, Series, Table, Verdict};
 use crate::run::Run;
@@ -57,10 +58,40 @@ pub(super) fn run(run: &mut Run<'_>) -> Result<(), LabError> {
         validation.beside.join("; ")
     ));
     run.table(validation.table);
+    held_out(run, profile)?;
     run.chart(chart(&rows));
     let counts =
         [0, 1].map(|index: usize| contenders.get(index).map_or(0, |one| packets(&one.trace)));
     run.finding(finding(&rows, counts));
+    Ok(())
+}
+
+/// The model against all published points: those that it was made with, and those that were held out.
+fn held_out(run: &mut Run<'_>, profile: &'static Profile) -> Result<(), LabError> {
+    let count = VALIDATED[usize::from(!run.quick())];
+    let mut scored = Vec::new();
+    let mut sentences = Vec::new();
+    for set in sets()? {
+        let scores = score::score(&set.points, profile, count, run.seed(), run.stop_flag())?;
+        sentences.push(format!(
+            "{} ({}): {}",
+            set.name,
+            set.role.words(),
+            score::sentence(&scores)
+        ));
+        scored.push((format!("{} ({})", set.name, set.role.words()), scores));
+    }
+    run.note(format!(
+        "The model against published distributions, with {count} handshakes a point and the TCP of {} (table held-out). {}.",
+        profile.name,
+        sentences.join(". ")
+    ));
+    run.table(score::table(
+        "held-out",
+        "The model against published distributions: fitted and held out",
+        "The sets and their points are frozen (lab/published/holdout.toml).",
+        &scored,
+    ));
     Ok(())
 }
 

@@ -138,6 +138,7 @@ mod tests {
             server_after_ns: 10,
             hello_retry: false,
             resumed: false,
+            cpu_spread: Vec::new(),
         }
     }
 

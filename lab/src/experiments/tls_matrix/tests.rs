@@ -13,8 +13,14 @@ use crate::trace::{Side, Step, Trace};
 fn contender(name: &str, hello: u32, flight: u32) -> Contender {
     let step = |from, bytes| Step { from, bytes, cpu_ns: 100_000 };
     let steps = vec![step(Side::Client, hello), step(Side::Server, flight), step(Side::Client, 80)];
-    let trace =
-        Trace { steps, client_done: 2, server_after_ns: 0, hello_retry: false, resumed: false };
+    let trace = Trace {
+        steps,
+        client_done: 2,
+        server_after_ns: 0,
+        hello_retry: false,
+        resumed: false,
+        cpu_spread: Vec::new(),
+    };
     Contender { name: name.to_owned(), trace }
 }
 

@@ -187,5 +187,6 @@ fn played([hello, flight, finished]: [u32; 3]) -> Trace {
         server_after_ns: 0,
         hello_retry: false,
         resumed: false,
+        cpu_spread: Vec::new(),
     }
 }

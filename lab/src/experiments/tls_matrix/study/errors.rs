@@ -137,6 +137,7 @@ mod tests {
             server_after_ns: 0,
             hello_retry: false,
             resumed: false,
+            cpu_spread: Vec::new(),
         };
         let subject = Subject::new("x25519", "ECDSA P-256", 2).unwrap();
         let composed: Vec<_> = SIGNATURES
