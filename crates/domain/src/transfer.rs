@@ -33,7 +33,6 @@ pub use served::{ServedHostKey, ServerFacts, Unserved, served};
 pub use server::{
     Endpoint, Server, ServerChange, find_server, servers, set_online, update_server, user_count,
 };
-pub use ssh_key::{PublicKey, SshKeyError, fingerprint};
 pub use tag_set::Tags;
 pub use tags::{TAGGABLE, Taggable, add_tags, remove_tags};
 pub use user::{

@@ -3,7 +3,7 @@
 use outlast_crypto::Secret;
 
 use super::host_key::{self, HostKey, NewHostKey};
-use super::material::{self, GENERATED, Material};
+use super::material::{GENERATED, Material};
 use super::provider::Provider;
 use super::server::{PREFIX, Record, Server, ServerChange, save};
 use super::tag_set::{self, Tags};
@@ -62,11 +62,11 @@ pub fn create_server(
     save(work, &server)?;
     match host_key {
         Some(text) => {
-            host_key::store(work, &server, &material::parse(text)?, NewHostKey::default())?;
+            host_key::store(work, &server, &Material::parse(text)?, NewHostKey::default())?;
         }
         None => {
-            for algorithm in GENERATED {
-                let made = material::generate(algorithm)?;
+            for kind in GENERATED {
+                let made = Material::generate(*kind)?;
                 host_key::store(work, &server, &made, NewHostKey::default())?;
             }
         }
@@ -82,7 +82,7 @@ pub fn set_host_key(
     permit: &Permit<action::transfer::UpdateServer>,
 ) -> Result<HostKey, TransferError> {
     permit.opens(&server.arn())?;
-    let made = material::parse(text)?;
+    let made = Material::parse(text)?;
     for key in host_key::page(work, server, None, MAX_PAGE)?.items {
         // Read in conflict detection, so that two updates at once leave one key.
         let key = host_key::find_host_key(work, server, key.id())?;
@@ -100,7 +100,7 @@ pub fn import_host_key(
     permit: &Permit<action::transfer::ImportHostKey>,
 ) -> Result<HostKey, TransferError> {
     permit.opens(&server.arn())?;
-    let made: Material = material::parse(text)?;
+    let made = Material::parse(text)?;
     let there = host_key::page(work, server, None, MAX_PAGE)?;
     let public = hex::encode(made.public.blob());
     if there.items.iter().any(|key| key.record.public == public) {

@@ -1,10 +1,10 @@
 //! Host keys. The private key is a sealed record of its own, which no operation returns.
 
+use outlast_ssh::PublicKey;
 use serde::{Deserialize, Serialize};
 
 use super::material::Material;
 use super::server::{self, Server};
-use super::ssh_key::fingerprint;
 use super::tag_set::{self, Tags};
 use super::{HOST_KEY, TransferError, is_id, new_id};
 use crate::arn::Scope;
@@ -58,15 +58,11 @@ impl HostKey {
         &self.record.kind
     }
 
-    /// The public key in the form in which SSH sends it.
-    pub fn public(&self) -> Result<Vec<u8>, Fault> {
-        let damaged = |_| Fault::Damaged(HOST_KEY.record_key(&self.scope, &self.path()));
-        hex::decode(&self.record.public).map_err(damaged)
-    }
-
     /// `SHA256:` and the digest of the public key.
     pub fn fingerprint(&self) -> Result<String, Fault> {
-        Ok(fingerprint(&self.public()?))
+        let damaged = || Fault::Damaged(HOST_KEY.record_key(&self.scope, &self.path()));
+        let blob = hex::decode(&self.record.public).map_err(|_| damaged())?;
+        Ok(PublicKey::parse(&blob).map_err(|_| damaged())?.fingerprint())
     }
 
     /// Description.
@@ -116,7 +112,7 @@ pub(super) fn store(
     )?;
     let record = Record {
         id: new_id(PREFIX)?,
-        kind: material.public.kind().to_owned(),
+        kind: material.public.key_type().to_owned(),
         public: hex::encode(material.public.blob()),
         description: new.description,
         imported_ms: work.now_ms(),

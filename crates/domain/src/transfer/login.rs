@@ -6,12 +6,13 @@
 use std::net::IpAddr;
 
 use outlast_crypto::{Secret, hmac};
+use outlast_ssh::PublicKey;
 
 use super::home::{Directories, Home};
 use super::provider::{Answer, Question};
 use super::rights::Rights;
 use super::server::{Server, find_server};
-use super::ssh_key::{PublicKey, fingerprint};
+use super::ssh_key::KeyLine;
 use super::user::{self, AuthorizedKey, Posix, User};
 use super::{SERVICE_PRINCIPAL, TransferError, USER};
 use crate::Fault;
@@ -178,7 +179,7 @@ const DECOY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHNzaC1lZDI1NTE5AAAAIHN
 fn is_one_of<'a>(lines: impl Iterator<Item = &'a str>, offered: &[u8]) -> bool {
     let mut found = false;
     for line in lines {
-        found |= PublicKey::from_line(line).is_ok_and(|key| hmac::equal(key.blob(), offered));
+        found |= KeyLine::parse(line).is_ok_and(|line| hmac::equal(line.key.blob(), offered));
     }
     found
 }
@@ -284,8 +285,8 @@ fn accept(
         Err(fault) => return Err(fault),
     };
     let rights = Rights::new(caller, login.user, &scope.region, &directories, login.source_ip);
-    let kind = |blob: &[u8]| PublicKey::parse(blob).map_or("", |key| key.kind());
     let key = login.key.filter(|_| login.key_is_proven);
+    let key = key.and_then(|blob| PublicKey::parse(blob).ok());
     Ok(Step::Accepted(Box::new(Account {
         user_arn,
         user: login.user.to_owned(),
@@ -295,7 +296,7 @@ fn accept(
         directories,
         rights,
         posix: known.posix,
-        key: key.map(|blob| (fingerprint(blob), kind(blob))),
+        key: key.map(|key| (key.fingerprint(), key.key_type())),
         welcome: server.welcome().map(str::to_owned),
         ignores_set_stat: server.ignores_set_stat(),
     })))

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::home::Home;
 use super::server::{self, Server, check_role};
-use super::ssh_key::PublicKey;
+use super::ssh_key::KeyLine;
 use super::tag_set::{self, Tags};
 use super::{TransferError, USER, is_id, new_id};
 use crate::arn::{Arn, Scope};
@@ -320,12 +320,10 @@ pub fn add_key(
 }
 
 fn authorize_key(work: &Work<'_>, user: &mut User, line: &str) -> Result<String, TransferError> {
-    let invalid = |error: super::SshKeyError| TransferError::InvalidRequest(error.to_string());
-    let key = PublicKey::from_line(line).map_err(invalid)?;
+    let new = KeyLine::parse(line)?;
     let keys = &mut user.record.keys;
-    let same = |known: &AuthorizedKey| {
-        PublicKey::from_line(&known.line).is_ok_and(|known| known.blob() == key.blob())
-    };
+    let same =
+        |known: &AuthorizedKey| KeyLine::parse(&known.line).is_ok_and(|known| known.key == new.key);
     if keys.iter().any(same) {
         return Err(TransferError::Exists("Duplicate SshPublicKeyBody".into()));
     }
@@ -335,7 +333,7 @@ fn authorize_key(work: &Work<'_>, user: &mut User, line: &str) -> Result<String,
         return Err(quotas::Reached::new(quota, most).into());
     }
     let id = new_id(KEY_PREFIX)?;
-    keys.push(AuthorizedKey { id: id.clone(), line: key.line(), imported_ms: work.now_ms() });
+    keys.push(AuthorizedKey { id: id.clone(), line: new.text(), imported_ms: work.now_ms() });
     Ok(id)
 }
 
