@@ -564,7 +564,7 @@ impl Channel {
     fn send(&mut self, transport: &mut Transport, bytes: &[u8]) -> Result<usize, Error> {
         let mut sent = 0;
         let most = (self.peer_packet as usize).min(MOST_DATA);
-        while sent < bytes.len() && self.send_window > 0 && transport.is_open() {
+        while sent < bytes.len() && self.send_window > 0 && transport.is_open_for_data() {
             let len = (bytes.len() - sent).min(most).min(self.send_window as usize);
             let piece = &bytes[sent..sent + len];
             let len = u32::try_from(len).map_err(|_| Error::library())?;

@@ -129,7 +129,7 @@ pub enum Credential {
 
 /// The client's side of a connection, without its socket: see the crate's documentation for how to drive it.
 pub struct Client {
-    transport: Transport,
+    pub(crate) transport: Transport,
     authentication: Authentication,
     connection: Connection,
     events: VecDeque<ClientEvent>,

@@ -63,6 +63,8 @@ pub struct ClientConfig {
     pub software: String,
     /// What the client offers, the preferred first.
     pub algorithms: Algorithms,
+    /// Whether certificates of hosts are asked for, before plain keys: for who trusts an SSH authority.
+    pub host_certificates: bool,
     /// Limits.
     pub limits: Limits,
 }
@@ -72,6 +74,7 @@ impl Default for ClientConfig {
         Self {
             software: concat!("Outlast_", env!("CARGO_PKG_VERSION")).to_owned(),
             algorithms: Algorithms::all(),
+            host_certificates: false,
             limits: Limits::default(),
         }
     }

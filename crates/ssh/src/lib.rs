@@ -57,3 +57,6 @@ pub use negotiation::{Chosen, Direction, Lists, Negotiation, NoCommon};
 pub use private_key::{KeyKind, PrivateKey};
 pub use public_key::{KeyError, PublicKey};
 pub use server::{Attempt, AuthDecision, KeyOffer, Method, Prompt, Server, ServerEvent, Signed};
+
+#[cfg(test)]
+mod tests;

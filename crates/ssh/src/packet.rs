@@ -42,6 +42,10 @@ impl Buffer {
             self.bytes.drain(..self.start);
             self.start = 0;
         }
+        // Small buffers do not double: there are many connections that are not authenticated.
+        if self.bytes.len() + bytes.len() <= IDLE_CAPACITY {
+            self.bytes.reserve_exact(bytes.len());
+        }
         self.bytes.extend_from_slice(bytes);
     }
 
@@ -115,8 +119,8 @@ impl Receiver {
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         let counted =
             if self.keys.length_apart() { length } else { length.saturating_add(LENGTH_LEN) };
-        // Of the first block the length was already read.
-        let least = self.keys.head_len().max(16) - LENGTH_LEN;
+        // A padding's length, a message number and four bytes of padding, at least.
+        let least = 1 + 1 + 4;
         if length > most || length < least || !counted.is_multiple_of(self.keys.block_len()) {
             return Err(Error::protocol("a packet's length is wrong"));
         }

@@ -141,7 +141,7 @@ pub struct Prompt {
 /// The server's side of a connection, without its socket: see the crate's documentation for how to drive it.
 pub struct Server {
     config: Arc<ServerConfig>,
-    transport: Transport,
+    pub(crate) transport: Transport,
     authentication: Authentication,
     connection: Connection,
     events: VecDeque<ServerEvent>,

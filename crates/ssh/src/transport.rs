@@ -392,6 +392,11 @@ impl Transport {
         !self.closed && matches!(self.phase, Phase::Idle | Phase::Finishing(_))
     }
 
+    /// Whether data would go out at once. Keys that have protected enough are not used for more.
+    pub(crate) fn is_open_for_data(&self) -> bool {
+        self.is_open() && !self.is_exchange_due()
+    }
+
     /// Sends a message, or holds it until the key exchange ends.
     pub(crate) fn send(&mut self, parts: &[&[u8]]) -> Result<(), Error> {
         if self.closed {
@@ -413,11 +418,14 @@ impl Transport {
 
     /// Starts a key exchange if enough was sent or received under the present keys.
     pub(crate) fn exchange_if_due(&mut self) -> Result<(), Error> {
+        if self.is_exchange_due() { self.exchange_now() } else { Ok(()) }
+    }
+
+    fn is_exchange_due(&self) -> bool {
         let limits = self.side.limits();
         let due =
             |used: &Used| used.bytes >= limits.rekey_bytes || used.packets >= MAX_PACKETS_BY_KEY;
-        let due = due(&self.sent) || due(&self.received);
-        if due { self.exchange_now() } else { Ok(()) }
+        !self.early && (due(&self.sent) || due(&self.received))
     }
 
     /// Starts a key exchange if one may begin.
@@ -453,6 +461,13 @@ impl Transport {
         self.closed = true;
         self.held.clear();
         self.held_len = 0;
+    }
+
+    /// Sets the sequence numbers of both directions.
+    #[cfg(test)]
+    pub(crate) fn set_sequences(&mut self, sequence: u32) {
+        self.sender.sequence = sequence;
+        self.receiver.sequence = sequence;
     }
 
     fn server_host_keys(&self) -> &[HostKey] {

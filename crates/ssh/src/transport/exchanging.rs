@@ -35,34 +35,34 @@ impl Transport {
         Ok(())
     }
 
-    /// Host key algorithms of this side: a server has a key for each, and its certificate before it.
+    /// Host key algorithms of this side, certificates before keys: a server has a key for each.
     fn host_key_names(&self) -> Vec<&'static str> {
         let allowed = &self.side.algorithms().host_keys;
-        let rows =
-            allowed.iter().filter_map(|name| ALGORITHMS.iter().find(|row| row.name == *name));
+        let row = |name: &&str| ALGORITHMS.iter().find(|row| row.name == *name);
+        let rows = allowed.iter().filter_map(row);
         let mut names = Vec::new();
-        for row in rows {
-            match &self.side {
-                Side::Server(config) => {
-                    let keys = || {
-                        let keys = config.host_keys.iter();
-                        keys.filter(|host| host.key.public_key().key_type() == row.key_type)
-                    };
-                    if keys().any(|host| host.certificate.is_some()) {
+        match &self.side {
+            Side::Server(config) => {
+                for row in rows {
+                    let keys = config.host_keys.iter();
+                    let mut keys = keys
+                        .filter(|host| host.key.public_key().key_type() == row.key_type)
+                        .peekable();
+                    let has_key = keys.peek().is_some();
+                    if keys.any(|host| host.certificate.is_some()) {
                         names.push(row.with_certificate);
                     }
-                    if keys().next().is_some() {
+                    if has_key {
                         names.push(row.name);
                     }
                 }
-                Side::Client(_) => names.push(row.name),
             }
-        }
-        if let Side::Client(_) = &self.side {
-            // A client takes certificates after keys: who trusts an authority lists it by its own means.
-            let rows =
-                allowed.iter().filter_map(|name| ALGORITHMS.iter().find(|row| row.name == *name));
-            names.extend(rows.map(|row| row.with_certificate));
+            Side::Client(config) => {
+                if config.host_certificates {
+                    names.extend(rows.clone().map(|row| row.with_certificate));
+                }
+                names.extend(rows.map(|row| row.name));
+            }
         }
         names
     }

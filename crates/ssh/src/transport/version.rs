@@ -15,7 +15,8 @@ pub(super) fn own(software: &str) -> String {
 impl Transport {
     /// Reads the peer's identification string; false if it is not complete. Sends `SSH_MSG_KEXINIT` then.
     pub(super) fn read_version(&mut self) -> Result<bool, Error> {
-        const LONG: Error = Error::protocol("the identification string is longer than 255 bytes");
+        const LONG: Error =
+            Error::protocol("the identification string is missing, or longer than 255 bytes");
         loop {
             let input = self.input.as_slice();
             let line = input.iter().take(MAX_GREETING_LEN).position(|byte| *byte == b'\n');
@@ -37,7 +38,7 @@ impl Transport {
                 self.input.drop_front(len);
                 continue;
             }
-            if len > MAX_VERSION_LEN {
+            if len > MAX_VERSION_LEN || !is_version {
                 return Err(LONG);
             }
             let text = &input[..len - 1];
