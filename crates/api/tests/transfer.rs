@@ -106,14 +106,14 @@ fn servers_are_made_as_asked_or_not_at_all() {
         json!({ "Domain": "EFS" }),
         json!({ "Protocols": ["SFTP", "FTP"] }),
         json!({ "EndpointType": "VPC_ENDPOINT" }),
-        json!({ "LoggingRole": theirs }),
+        json!({ "LoggingRole": format!("arn:aws:iam::{ACCOUNT}:role/../x") }),
         json!({ "HostKeyStorageType": "SECRETS_MANAGER" }),
         json!({ "IdentityProviderType": "AWS_DIRECTORY_SERVICE", "IdentityProviderDetails": { "DirectoryId": "d-0123456789" } }),
         json!({ "IdentityProviderType": "API_GATEWAY" }),
         json!({ "IdentityProviderType": "API_GATEWAY", "IdentityProviderDetails": { "Url": "http://idp.example" } }),
         json!({ "IdentityProviderType": "API_GATEWAY", "IdentityProviderDetails": { "Url": url, "Function": function } }),
         json!({ "IdentityProviderType": "AWS_LAMBDA" }),
-        json!({ "IdentityProviderType": "AWS_LAMBDA", "IdentityProviderDetails": { "Function": elsewhere } }),
+        json!({ "IdentityProviderType": "AWS_LAMBDA", "IdentityProviderDetails": { "Function": function.replace(":function:", ":layer:") } }),
         json!({ "IdentityProviderType": "AWS_LAMBDA", "IdentityProviderDetails": { "Url": url } }),
         json!({ "IdentityProviderDetails": { "Url": url } }),
         json!({ "ProtocolDetails": { "As2Transports": ["HTTP"] } }),
@@ -135,6 +135,11 @@ fn servers_are_made_as_asked_or_not_at_all() {
             "{wrong}"
         );
     }
+    // What belongs to another account cannot be used or passed on.
+    let body = json!({ "IdentityProviderType": "AWS_LAMBDA", "IdentityProviderDetails": { "Function": elsewhere } });
+    assert_eq!(code(fixture.transfer("CreateServer", body)), "AccessDeniedException");
+    let body = json!({ "LoggingRole": theirs });
+    assert_eq!(code(fixture.transfer("CreateServer", body)), "AccessDeniedException");
     assert!(fixture.store.scan("transfer/", "", 10).unwrap().is_empty());
     let invoking = fixture.role(ACCOUNT, "invoking", &trust(&json!({})), &[]);
     for details in [
@@ -228,11 +233,12 @@ fn a_user_lives() {
         json!({ "Policy": "{}" }),
         json!({ "HomeDirectoryType": "LOGICAL" }),
         json!({ "HomeDirectoryType": "LOGICAL", "HomeDirectoryMappings": [{ "Entry": "/..", "Target": "/files" }] }),
-        json!({ "Role": format!("arn:aws:iam::{OTHER_ACCOUNT}:role/theirs") }),
         json!({ "Role": format!("arn:aws:iam::{ACCOUNT}:user/admin/role/x") }),
     ] {
         assert_eq!(code(update(wrong.clone())), "InvalidRequestException", "{wrong}");
     }
+    let theirs = json!({ "Role": format!("arn:aws:iam::{OTHER_ACCOUNT}:role/theirs") });
+    assert_eq!(code(update(theirs)), "AccessDeniedException");
     let listed = fixture.transfer("ListUsers", json!({ "ServerId": server })).unwrap();
     assert_eq!(listed["Users"][0]["UserName"], "alice");
     assert_eq!(listed["Users"][0]["SshPublicKeyCount"], 1);
@@ -253,7 +259,7 @@ fn a_host_key_lives_and_is_never_shown() {
     };
     let mut first = kinds(&listed);
     first.sort_unstable();
-    assert_eq!(first, ["ssh-ed25519", "ssh-mldsa44-ed25519"]);
+    assert_eq!(first, ["ecdsa-sha2-nistp256", "ssh-ed25519", "ssh-mldsa44-ed25519"]);
     let private = private_key();
     let import = json!({ "HostKeyBody": private, "Description": "second", "Tags": [{ "Key": "a", "Value": "b" }] });
     let made = fixture.transfer("ImportHostKey", with(&of, import.clone())).unwrap();
@@ -299,7 +305,7 @@ fn a_host_key_lives_and_is_never_shown() {
     }
     // What the listener gets is what was imported, the oldest first; the others get nothing of it.
     let facts = fixture.service.sftp_server(None, NOW * 1000).unwrap();
-    assert_eq!(facts.host_keys.len(), 3);
+    assert_eq!(facts.host_keys.len(), 4);
     let inner: String = private.lines().filter(|line| !line.starts_with('-')).collect();
     let (secret, _) = inner.split_at(inner.len() - 4);
     for (record_key, record) in fixture.store.scan("", "", 10_000).unwrap() {
@@ -310,9 +316,9 @@ fn a_host_key_lives_and_is_never_shown() {
     fixture.transfer("DeleteHostKey", named.clone()).unwrap();
     assert_eq!(code(fixture.transfer("DescribeHostKey", named)), "ResourceNotFoundException");
     // Facts are kept for a second, and read again after it.
-    assert_eq!(fixture.service.sftp_server(None, NOW * 1000 + 999).unwrap().host_keys.len(), 3);
+    assert_eq!(fixture.service.sftp_server(None, NOW * 1000 + 999).unwrap().host_keys.len(), 4);
     let later = fixture.service.sftp_server(None, NOW * 1000 + 1000).unwrap();
-    assert_eq!(later.host_keys.len(), 2);
+    assert_eq!(later.host_keys.len(), 3);
     assert_ne!(later.version, facts.version);
     // UpdateServer leaves one.
     fixture.transfer("UpdateServer", with(&of, json!({ "HostKey": private }))).unwrap();
@@ -356,8 +362,14 @@ fn security_policies_are_those_of_the_catalogue() {
     for name in names {
         let body = json!({ "SecurityPolicyName": name });
         let policy = &fixture.transfer("DescribeSecurityPolicy", body).unwrap()["SecurityPolicy"];
-        assert_eq!(policy["Fips"], name.contains("FIPS"), "{name}");
+        if name.starts_with("Transfer") {
+            assert_eq!(policy["Fips"], name.contains("FIPS"), "{name}");
+        }
+        for exchange in policy["SshKexs"].as_array().unwrap() {
+            assert!(outlast_ssh::supported(text(exchange)), "{name} {exchange}");
+        }
         assert!(!policy["SshKexs"].as_array().unwrap().is_empty(), "{name}");
+        assert_eq!(policy["SecurityPolicyName"], name);
         assert_eq!(policy["Protocols"], json!(["SFTP"]));
     }
 }
@@ -444,7 +456,7 @@ fn accounts_and_regions_do_not_see_each_other() {
         let arn = format!("arn:aws:transfer:{REGION}:{ACCOUNT}:server/{server}");
         let body = json!({ "Arn": arn });
         let answer = fixture.transfer_as(who, "ListTagsForResource", &body);
-        assert_eq!(code(answer), "ResourceNotFoundException");
+        assert_eq!(code(answer), "InvalidRequestException");
     }
 }
 

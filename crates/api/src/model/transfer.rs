@@ -173,6 +173,17 @@ pub fn only_sftp(given: Option<&[String]>) -> Result<(), ApiError> {
     }
 }
 
+/// Checks the description of a host key.
+pub fn description(given: Option<String>) -> Result<Option<String>, ApiError> {
+    let is_printable = |text: &String| text.bytes().all(|byte| (0x20..0x7f).contains(&byte));
+    match given {
+        Some(text) if !is_printable(&text) => {
+            Err(invalid("A description consists of printable characters of ASCII"))
+        }
+        given => Ok(given),
+    }
+}
+
 /// Refuses what stores host keys elsewhere.
 pub fn only_sealed(given: Option<&str>) -> Result<(), ApiError> {
     match given {
@@ -576,7 +587,14 @@ pub fn listed_host_key(key: &HostKey) -> Result<ListedHostKey, ApiError> {
 
 impl From<&SecurityPolicy> for DescribedSecurityPolicy {
     fn from(policy: &SecurityPolicy) -> Self {
-        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        // What a policy names and this service does not speak is never negotiated.
+        let names = |names: &[&str]| {
+            names
+                .iter()
+                .filter(|name| outlast_ssh::supported(name))
+                .map(|name| (*name).to_owned())
+                .collect()
+        };
         Self {
             fips: policy.is_fips(),
             security_policy_name: policy.name.to_owned(),

@@ -7,7 +7,7 @@
 //! let facts = service.sftp_server(id, now)?;                       // at most once a second it reads the store
 //! loop {
 //!     match drive(store, || service.sftp_login(&login, answer, now), |ready, outcome| service.sftp_settled(ready, outcome)) {
-//!         Decision::Ask(question) => answer = Some(Answer::parse(ask(question))),   // and decide again
+//!         Decision::Ask(question) => answer = Some(question.answer(&ask(&question))),   // and decide again
 //!         Decision::Account(account) => break account,             // its CONNECTED event is durable
 //!         ...
 //!     }
@@ -160,7 +160,8 @@ impl Service {
         answer: Option<Option<&Answer>>,
         now_ms: i64,
     ) -> Attempt<Ready, Decision> {
-        let mut work = self.request_work(now_ms);
+        // Without the cache, which knows users who exist and not those who do not.
+        let mut work = self.work(now_ms);
         let decided = match transfer::login(&mut work, &self.policies, login, answer) {
             Ok(Step::Accepted(account)) => {
                 let session = Session::new(connection.clone(), &account);

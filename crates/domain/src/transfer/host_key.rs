@@ -167,10 +167,12 @@ pub(super) fn page(
     Ok(Page { items: page.items.into_iter().map(of).collect(), next: page.next })
 }
 
-/// Fingerprint of the oldest host key, if the server has one.
+/// Fingerprint of the oldest host key, if the server has one; among those of one moment that of `ssh-ed25519`, which most
+/// clients show.
 pub fn oldest_fingerprint(work: &Work<'_>, server: &Server) -> Result<Option<String>, Fault> {
     let keys = page(work, server, None, MAX_PAGE)?.items;
-    let oldest = keys.iter().min_by_key(|key| (key.imported_ms(), key.id()));
+    let oldest =
+        keys.iter().min_by_key(|key| (key.imported_ms(), key.kind() != "ssh-ed25519", key.id()));
     oldest.map(HostKey::fingerprint).transpose()
 }
 

@@ -210,6 +210,12 @@ fn provided(
     if both && key.is_none() {
         return Ok(Step::Refused(Refusal::Method));
     }
+    let fits = |answer: &&Answer| answer.is_for(server.id(), login.user, password);
+    let answer = answer.and_then(|answer| match answer {
+        None => Some(None),
+        // One about another user or password counts as none.
+        Some(answer) => Some(answer).filter(fits).map(Some),
+    });
     let Some(answer) = answer else {
         let asked = server.provider().question(server.id(), login.user, password, login.source_ip);
         return asked

@@ -14,8 +14,10 @@ pub(super) struct Material {
     pub private: Secret,
 }
 
-/// Kinds of the keys that a server gets if it is created without one: the first is for clients that do not know the other.
-pub(super) static GENERATED: &[KeyKind] = &[KeyKind::Ed25519, KeyKind::MlDsa44Ed25519];
+/// Kinds of the keys that a server gets if it is created without one: post-quantum, classical, and one of those that FIPS
+/// policies have.
+pub(super) static GENERATED: &[KeyKind] =
+    &[KeyKind::MlDsa44Ed25519, KeyKind::Ed25519, KeyKind::EcdsaP256];
 
 impl Material {
     /// A new key.

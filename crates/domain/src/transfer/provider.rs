@@ -5,10 +5,10 @@
 //! with a role either way. So it must never be asked in the name of a user who has proved nothing: a login with an empty
 //! password is refused before.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::net::IpAddr;
 
-use outlast_crypto::Secret;
+use outlast_crypto::{Secret, digests};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -130,7 +130,7 @@ impl Provider {
                 }
             }
         };
-        Some(Question { target })
+        Some(Question { target, asked: Asked::new(server, user, password) })
     }
 }
 
@@ -138,11 +138,44 @@ impl Provider {
 pub struct Question {
     /// Where, and what.
     pub target: Target,
+    asked: Asked,
+}
+
+/// What an answer is about: it says nothing about another user, and not that another password is right.
+#[derive(Clone, PartialEq, Eq)]
+struct Asked {
+    server: String,
+    user: String,
+    /// Digest of the password.
+    password: Option<[u8; 32]>,
+}
+
+impl fmt::Debug for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asked").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+impl Asked {
+    fn new(server: &str, user: &str, password: Option<&Secret>) -> Self {
+        let password = password.map(|password| digests::sha256(password.expose()));
+        Self { server: server.to_owned(), user: user.to_owned(), password }
+    }
+}
+
+impl Question {
+    /// Reads the answer. `None` if the provider does not know the user, or refuses it: there is no role.
+    ///
+    /// # Errors
+    /// [`AnswerError`]; then nobody is let in.
+    pub fn answer(&self, body: &[u8]) -> Result<Option<Answer>, AnswerError> {
+        Answer::parse(self.asked.clone(), body)
+    }
 }
 
 /// Where to ask. There is no `Debug`: a password is among it.
 pub enum Target {
-    /// `GET` of this URL, with the password in the header `Password` in base64 as `PasswordBase64` if it is not ASCII.
+    /// `GET` of this URL, with the password in the header `Password`, or in base64 in `PasswordBase64` if it is not ASCII.
     Https {
         /// URL with path and query.
         url: String,
@@ -172,6 +205,7 @@ pub enum AnswerError {
 /// What a provider says about a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
+    asked: Asked,
     pub(super) role: Arn,
     pub(super) home: Home,
     pub(super) policy: Option<String>,
@@ -209,8 +243,12 @@ struct GivenMapping {
 }
 
 impl Answer {
-    /// Reads an answer. `None` if the provider does not know the user, or refuses it: there is no role.
-    pub fn parse(body: &[u8]) -> Result<Option<Self>, AnswerError> {
+    /// Whether it is the answer about this user with this password.
+    pub(super) fn is_for(&self, server: &str, user: &str, password: Option<&Secret>) -> bool {
+        self.asked == Asked::new(server, user, password)
+    }
+
+    fn parse(asked: Asked, body: &[u8]) -> Result<Option<Self>, AnswerError> {
         let invalid = |text: &dyn ToString| AnswerError::Invalid(text.to_string());
         if body.len() > MAX_PROVIDER_ANSWER {
             return Err(AnswerError::TooLong);
@@ -241,7 +279,7 @@ impl Answer {
             secondary_gids: given.secondary_gids,
         });
         let keys = given.public_keys.unwrap_or_default();
-        Ok(Some(Self { role, home, policy, posix, keys }))
+        Ok(Some(Self { asked, role, home, policy, posix, keys }))
     }
 }
 
@@ -295,7 +333,7 @@ mod tests {
     const ROLE: &str = "arn:aws:iam::123456789012:role/transfer";
 
     fn parsed(value: &Value) -> Result<Option<Answer>, AnswerError> {
-        Answer::parse(value.to_string().as_bytes())
+        Answer::parse(Asked::new("s-0", "alice", None), value.to_string().as_bytes())
     }
 
     #[test]
@@ -371,6 +409,8 @@ mod tests {
         ] {
             assert!(parsed(&wrong).is_err(), "{wrong}");
         }
-        assert_eq!(Answer::parse(&vec![b' '; MAX_PROVIDER_ANSWER + 1]), Err(AnswerError::TooLong));
+        let long =
+            Answer::parse(Asked::new("s-0", "alice", None), &vec![b' '; MAX_PROVIDER_ANSWER + 1]);
+        assert_eq!(long, Err(AnswerError::TooLong));
     }
 }

@@ -235,7 +235,10 @@ pub(super) fn check_role(
     role: &str,
     may_pass: &[Permit<action::iam::PassRole>],
 ) -> Result<(), TransferError> {
-    let arn = Arn::principal(role).filter(|arn| arn.of("iam", "role/").is_some());
+    let word = |byte: u8| byte.is_ascii_alphanumeric() || b"+=,.@_-".contains(&byte);
+    let is_name = |part: &str| !matches!(part, "." | "..") && part.bytes().all(word);
+    let arn = Arn::principal(role)
+        .filter(|arn| arn.of("iam", "role/").is_some_and(|name| name.split('/').all(is_name)));
     if arn.is_none_or(|arn| arn.account() != scope.account) {
         return Err(TransferError::invalid(format!(
             "The role {role} is not one of the account of the server"

@@ -7,7 +7,6 @@ static HOME_DIRECTORY_PATTERN: Pattern = Pattern::new(r#"(|/.*)"#);
 static NULLABLE_ROLE_PATTERN: Pattern = Pattern::new(r#"(|arn:.*role/\S+)"#);
 static MAP_ENTRY_PATTERN: Pattern = Pattern::new(r#"/.*"#);
 static SOURCE_IP_PATTERN: Pattern = Pattern::new(r#"[0-9a-fA-F\.\:]+"#);
-static HOST_KEY_DESCRIPTION_PATTERN: Pattern = Pattern::new(r#"[\p{Print}]*"#);
 static USER_NAME_PATTERN: Pattern = Pattern::new(r#"[\w][\w@.-]{2,99}"#);
 static POST_AUTHENTICATION_LOGIN_BANNER_PATTERN: Pattern = Pattern::new(r#"[\x09-\x0D\x20-\x7E]*"#);
 static SERVICE_MANAGED_EGRESS_IP_ADDRESS_PATTERN: Pattern =
@@ -309,8 +308,7 @@ pub static HOST_KEY_BODY_OF_IMPORT_HOST_KEY_REQUEST: Shape =
     Shape::string().min(0).max(8192).sensitive();
 
 /// `HostKeyDescription`
-pub static HOST_KEY_DESCRIPTION: Shape =
-    Shape::string().min(0).max(200).pattern(&HOST_KEY_DESCRIPTION_PATTERN);
+pub static HOST_KEY_DESCRIPTION: Shape = Shape::string().min(0).max(200);
 
 /// `HostKeyFingerprint`
 pub static HOST_KEY_FINGERPRINT: Shape = Shape::string();

@@ -9,7 +9,9 @@ pub use crate::aws::transfer::{
     ImportHostKey, ImportHostKeyRequest as Input, ImportHostKeyResponse as Output,
 };
 use crate::call::{Call, Run};
-use crate::model::transfer::{authorize_tagged, find_server, may_tag, new_tags, only_sealed};
+use crate::model::transfer::{
+    authorize_tagged, description, find_server, may_tag, new_tags, only_sealed,
+};
 use crate::wire::ApiError;
 
 impl Run for ImportHostKey {
@@ -22,7 +24,7 @@ impl Run for ImportHostKey {
         let action = action::transfer::ImportHostKey;
         let allowed = authorize_tagged(call, action, &server.arn(), server.tags())?;
         may_tag(call, &tags, &HOST_KEY.arn(&call.scope, &format!("{}/*", server.id())))?;
-        let new = NewHostKey { description: input.description, tags };
+        let new = NewHostKey { description: description(input.description)?, tags };
         let made = import_host_key(&mut call.work, &server, &input.host_key_body, new, &allowed)?;
         call.notes.resource(made.arn(), HOST_KEY.cloudtrail);
         call.notes.response("hostKeyId", made.id());

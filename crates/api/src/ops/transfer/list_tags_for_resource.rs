@@ -9,7 +9,9 @@ pub use crate::aws::transfer::{
 };
 use crate::call::{Call, Run};
 use crate::model::page_of_tags;
-use crate::model::transfer::{authorize_tagged, find_taggable, next_token, page_size, tag_list};
+use crate::model::transfer::{
+    authorize_tagged, find_taggable, invalid, next_token, page_size, tag_list,
+};
 use crate::wire::ApiError;
 
 impl Run for ListTagsForResource {
@@ -18,7 +20,11 @@ impl Run for ListTagsForResource {
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
         let limit = page_size(input.max_results)?;
         let after = next_token(input.next_token.as_deref())?;
-        let (arn, tags) = find_taggable(call, &input.arn)?;
+        // AWS's operation has no error for what does not exist.
+        let (arn, tags) = find_taggable(call, &input.arn).map_err(|error| match error.code {
+            "ResourceNotFoundException" => invalid(error.message),
+            _ => error,
+        })?;
         let action = action::transfer::ListTagsForResource;
         let _ = authorize_tagged(call, action, &arn, &tags)?;
         let (page, next_token) = page_of_tags(&tags, after.as_deref(), limit);

@@ -9,7 +9,7 @@ pub use crate::aws::transfer::{
     UpdateHostKey, UpdateHostKeyRequest as Input, UpdateHostKeyResponse as Output,
 };
 use crate::call::{Call, Run};
-use crate::model::transfer::{authorize_tagged, find_host_key, only_sealed};
+use crate::model::transfer::{authorize_tagged, description, find_host_key, only_sealed};
 use crate::wire::ApiError;
 
 impl Run for UpdateHostKey {
@@ -20,7 +20,8 @@ impl Run for UpdateHostKey {
         let found = find_host_key(call, &input.server_id, &input.host_key_id)?;
         let action = action::transfer::UpdateHostKey;
         let allowed = authorize_tagged(call, action, &found.arn(), found.tags())?;
-        let found = update_host_key(&mut call.work, found, input.description, &allowed)?;
+        let found =
+            update_host_key(&mut call.work, found, description(input.description)?, &allowed)?;
         Ok(Output { server_id: input.server_id, host_key_id: found.id().to_owned() })
     }
 }
