@@ -377,7 +377,7 @@ fn the_models_are_botocores() {
     std::fs::copy(folder.join("extract.py"), beside.join("extract.py")).unwrap();
     let output = Command::new(python.join("bin/python"))
         .arg(beside.join("extract.py"))
-        .args(["kms", "acm-pca", "acm", "sts", "rolesanywhere", "secretsmanager"])
+        .args(["kms", "acm-pca", "acm", "sts", "rolesanywhere", "secretsmanager", "transfer"])
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -9,8 +9,8 @@
 
 use std::net::IpAddr;
 
-use outlast_api::service::sftp::{Decision, FileEvent, Session, Unserved};
-use outlast_domain::transfer::{Access, Account, Answer, Located, Refusal, Target};
+use outlast_api::service::sftp::{Decision, FileEvent, Session, Target, Unserved, answer, target};
+use outlast_domain::transfer::{Access, Account, Answer, Located, Refusal};
 use serde_json::{Value, json};
 
 use crate::common::{ACCOUNT, Fixture, NOW, OTHER_ACCOUNT, REGION, policy, with};
@@ -271,7 +271,7 @@ fn says(role: &str, more: Value) -> Value {
 /// The answer to the question that a login asks.
 fn answered(fixture: &Fixture, shown: &Shown<'_>, body: &Value) -> Option<Answer> {
     let Decision::Ask(question) = shown.decide(fixture, None) else { panic!("nothing is asked") };
-    question.answer(body.to_string().as_bytes()).unwrap()
+    answer(&question, body.to_string().as_bytes()).unwrap()
 }
 
 #[test]
@@ -341,7 +341,7 @@ fn identity_providers_are_asked_and_not_trusted_too_much() {
         assert!(told.contains(expected), "{expected}: {told}");
     }
     let Decision::Ask(question) = secret(&either).decide(&fixture, None) else { panic!("ask") };
-    let Target::Https { url, password } = question.target else { panic!("a URL") };
+    let Some(Target::Https { url, password }) = target(&question) else { panic!("a URL") };
     let expected = format!(
         "https://idp.example/servers/{either}/users/alice/config?protocol=SFTP&sourceIp=192.0.2.7"
     );
@@ -503,7 +503,7 @@ fn failed_logins_are_recorded_and_a_flood_is_summed_up() {
     );
     assert_eq!(sum["additionalEventData"]["users"].as_array().unwrap().len(), 20);
     assert_eq!(sum["additionalEventData"]["more"], true);
-    // The next minute begins anew; what is left is summed up at the end.
+    // The next minute counts from zero; what is left is summed up at the end.
     for _ in 0..61 {
         failed("bob", 1, 70);
     }

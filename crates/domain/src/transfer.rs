@@ -10,6 +10,7 @@ mod home;
 mod host_key;
 mod login;
 mod material;
+mod posix;
 mod provider;
 mod rights;
 mod served;
@@ -27,7 +28,8 @@ pub use host_key::{
     update_host_key,
 };
 pub use login::{Account, Login, Refusal, Step, login};
-pub use provider::{Answer, AnswerError, Provider, Question, Target};
+pub use posix::Posix;
+pub use provider::{Answer, Provider, Question, Said};
 pub use rights::{Access, Rights};
 pub use served::{ServedHostKey, ServerFacts, Unserved, served};
 pub use server::{
@@ -36,7 +38,7 @@ pub use server::{
 pub use tag_set::Tags;
 pub use tags::{TAGGABLE, Taggable, add_tags, remove_tags};
 pub use user::{
-    AuthorizedKey, NewUser, Posix, User, UserChange, add_key, create_user, delete_user, find_user,
+    AuthorizedKey, NewUser, User, UserChange, add_key, create_user, delete_user, find_user,
     remove_key, update_user, users,
 };
 

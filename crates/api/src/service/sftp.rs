@@ -7,7 +7,7 @@
 //! let facts = service.sftp_server(id, now)?;                       // at most once a second it reads the store
 //! loop {
 //!     match drive(store, || service.sftp_login(&login, answer, now), |ready, outcome| service.sftp_settled(ready, outcome)) {
-//!         Decision::Ask(question) => answer = Some(question.answer(&ask(&question))),   // and decide again
+//!         Decision::Ask(question) => answer = Some(answer(&question, &ask(target(&question)))),   // and decide again
 //!         Decision::Account(account) => break account,             // its CONNECTED event is durable
 //!         ...
 //!     }
@@ -19,6 +19,7 @@
 //! summed up (`docs/decisions/0024-strangers-are-summed-up.md`).
 
 mod failures;
+mod provider;
 mod record;
 
 use std::net::IpAddr;
@@ -31,6 +32,7 @@ use outlast_store::driver::{Attempt, drive_and_wait};
 use outlast_store::{NewEvent, StoreError, Transaction};
 
 pub use outlast_domain::transfer::{ServedHostKey, ServerFacts, Unserved};
+pub use provider::{AnswerError, Target, answer, target};
 pub use record::FileEvent;
 
 use super::Service;

@@ -9,11 +9,12 @@ use outlast_crypto::{Secret, hmac};
 use outlast_ssh::PublicKey;
 
 use super::home::{Directories, Home};
+use super::posix::Posix;
 use super::provider::{Answer, Question};
 use super::rights::Rights;
 use super::server::{Server, find_server};
 use super::ssh_key::KeyLine;
-use super::user::{self, AuthorizedKey, Posix, User};
+use super::user::{self, AuthorizedKey, User};
 use super::{SERVICE_PRINCIPAL, TransferError, USER};
 use crate::Fault;
 use crate::arn::{Arn, Scope};
@@ -222,10 +223,10 @@ fn provided(
             .map(Step::Ask)
             .ok_or_else(|| Fault::Encoding("a server without a provider".into()));
     };
-    let Some(answer) = answer else { return Ok(Step::Refused(Refusal::Provider)) };
+    let Some(Answer { said, .. }) = answer else { return Ok(Step::Refused(Refusal::Provider)) };
     // With a password alone the provider has decided; a key is one of those that it names.
     if let Some(offered) = key.filter(|_| both || password.is_none()) {
-        if !is_one_of(answer.keys.iter().map(String::as_str), offered) {
+        if !is_one_of(said.keys.iter().map(String::as_str), offered) {
             return Ok(Step::Refused(Refusal::WrongKey));
         }
         if !login.key_is_proven {
@@ -236,10 +237,10 @@ fn provided(
         }
     }
     let known = Known {
-        role: answer.role.to_string(),
-        home: answer.home.clone(),
-        policy: answer.policy.clone(),
-        posix: answer.posix.clone(),
+        role: said.role.to_string(),
+        home: said.home.clone(),
+        policy: said.policy.clone(),
+        posix: said.posix.clone(),
     };
     accept(work, policies, server, login, known)
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::home::Home;
+use super::posix::Posix;
 use super::server::{self, Server, check_role};
 use super::ssh_key::KeyLine;
 use super::tag_set::{self, Tags};
@@ -25,17 +26,6 @@ pub(super) struct Record {
     pub(super) keys: Vec<AuthorizedKey>,
     pub(super) created_ms: i64,
     pub(super) tags: Tags,
-}
-
-/// `PosixProfile`
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Posix {
-    /// User id.
-    pub uid: u32,
-    /// Group id.
-    pub gid: u32,
-    /// More group ids.
-    pub secondary_gids: Vec<u32>,
 }
 
 /// A public key of a user.
