@@ -29,6 +29,7 @@ fuzz_target!(|bytes: &[u8]| {
         revocation: Revocation::IfPresent,
         crls: &[],
         ocsp: &[],
+        seen: None,
         suits: &|_, _| None,
     };
     let _ = trust.evidence(&record, &objects);

@@ -4,9 +4,10 @@
 //! looks for panics, overflows, endless loops and excessive memory. `cargo +nightly fuzz run TARGET` adds it if
 //! cargo-fuzz is installed.
 //!
-//! Run by hand, everything is optimised and instrumented, including dependencies. CI reuses the dependencies that it
-//! built for its tests and instruments only the workspace's own crates: this takes a tenth of the time, but finds
-//! paths through dependencies more slowly.
+//! Run by hand, everything is optimised and instrumented, including dependencies. CI with all peers reuses the
+//! dependencies that it built for its tests and instruments only the workspace's own crates: this takes a tenth of the
+//! time, but finds paths through dependencies more slowly. CI without them only reads the seeds, with the targets that
+//! were built with the tests.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -31,8 +32,6 @@ pub struct Plan {
     pub seconds: u64,
     /// Names of targets; empty means all.
     pub targets: Vec<String>,
-    /// Whether the other targets read their seeds once.
-    pub others_read_seeds: bool,
     /// Whether to reuse the tests' dependencies, which are not instrumented.
     pub only_own_crates: bool,
 }
@@ -40,12 +39,7 @@ pub struct Plan {
 impl Plan {
     /// Parses `[--seconds N] [TARGET...]`.
     pub fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut plan = Self {
-            seconds: SECONDS,
-            targets: Vec::new(),
-            others_read_seeds: false,
-            only_own_crates: false,
-        };
+        let mut plan = Self { seconds: SECONDS, targets: Vec::new(), only_own_crates: false };
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
                 "--seconds" => {
@@ -63,6 +57,25 @@ impl Plan {
     }
 }
 
+/// Reads the seeds of every target once, with the targets that the build of the tests made.
+pub fn read_seeds(root: &Path) -> Result<(), String> {
+    let programs = root.join("target/debug");
+    let mut failed = Vec::new();
+    for name in targets(root)? {
+        if !root.join("fuzz/seeds").join(&name).is_dir() {
+            continue;
+        }
+        match fuzz(root, &programs, &name, None, Counters::NotNeeded) {
+            Ok(runs) => println!("fuzz {name}: {runs} seeds read"),
+            Err(message) => {
+                println!("fuzz {name}: {message}");
+                failed.push(name);
+            }
+        }
+    }
+    if failed.is_empty() { Ok(()) } else { Err(format!("seeds failed: {}", failed.join(", "))) }
+}
+
 /// Builds the targets and runs each for the given time. A run starts from what earlier runs found and from
 /// `fuzz/seeds`; new inputs and failures are written below `target/fuzz`.
 pub fn run(root: &Path, plan: &Plan) -> Result<(), String> {
@@ -71,19 +84,12 @@ pub fn run(root: &Path, plan: &Plan) -> Result<(), String> {
         return Err(format!("there is no target {unknown}; there are {}", known.join(", ")));
     }
     let chosen = if plan.targets.is_empty() { &known } else { &plan.targets };
-    let needed = if plan.others_read_seeds { &known } else { chosen };
     let programs =
-        if plan.only_own_crates { build_own(root, needed)? } else { build(root, needed)? };
+        if plan.only_own_crates { build_own(root, chosen)? } else { build(root, chosen)? };
     let mut failed = Vec::new();
-    for name in &known {
-        let outcome = if chosen.contains(name) {
-            let runs = fuzz(root, &programs, name, Some(plan.seconds));
-            runs.map(|runs| format!("{runs} runs in {} s, nothing found", plan.seconds))
-        } else if plan.others_read_seeds && root.join("fuzz/seeds").join(name).is_dir() {
-            fuzz(root, &programs, name, None).map(|runs| format!("{runs} seeds read"))
-        } else {
-            continue;
-        };
+    for name in chosen {
+        let runs = fuzz(root, &programs, name, Some(plan.seconds), Counters::Needed);
+        let outcome = runs.map(|runs| format!("{runs} runs in {} s, nothing found", plan.seconds));
         match outcome {
             Ok(found) => println!("fuzz {name}: {found}"),
             Err(message) => {
@@ -169,8 +175,21 @@ fn host() -> Result<String, String> {
     host.map(str::to_owned).ok_or_else(|| "rustc does not report its target".into())
 }
 
+/// Whether a target must have counters of coverage, without which it only tries the given inputs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Counters {
+    Needed,
+    NotNeeded,
+}
+
 /// Runs one target for the given time, or once over its seeds; returns the number of executions.
-fn fuzz(root: &Path, programs: &Path, name: &str, seconds: Option<u64>) -> Result<u64, String> {
+fn fuzz(
+    root: &Path,
+    programs: &Path,
+    name: &str,
+    seconds: Option<u64>,
+    counters: Counters,
+) -> Result<u64, String> {
     let folder = |kind: &str| {
         let path = root.join("target/fuzz").join(kind).join(name);
         std::fs::create_dir_all(&path).map(|()| path).map_err(|error| error.to_string())
@@ -197,7 +216,7 @@ fn fuzz(root: &Path, programs: &Path, name: &str, seconds: Option<u64>) -> Resul
         .stdout(Stdio::null())
         .spawn()
         .map_err(|error| format!("cannot be started: {error}"))?;
-    let mut outcome = Outcome::default();
+    let mut outcome = Outcome { counters: counters == Counters::NotNeeded, ..Outcome::default() };
     if let Some(stderr) = child.stderr.take() {
         for line in BufReader::new(stderr).split(b'\n') {
             let line = line.map_err(|error| error.to_string())?;

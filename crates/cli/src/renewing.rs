@@ -210,6 +210,7 @@ fn hold(
             revocation: Revocation::IfPresent,
             crls: &[],
             ocsp: &[],
+            seen: None,
             suits: &|_, _| None,
         };
         return trust.evidence(record, objects).map(|_| ());

@@ -1,6 +1,7 @@
 //! Verifies detached signatures of files, for the commands and the quickstart.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use indicatif::ProgressBar;
 use outlast_pki::certificate::Certificate;
@@ -8,6 +9,7 @@ use outlast_pki::cms::verify::{
     self, Authentic, SignedMessage, Signer, Time, TimeSource, VerifyError,
 };
 use outlast_pki::path::PathError;
+use outlast_pki::seen::Seen;
 use outlast_pki::signing_policy::judge::{Context, Judged, Verdict};
 use outlast_pki::signing_policy::rule::{Need, Rule};
 use outlast_pki::time::rfc3339;
@@ -69,6 +71,8 @@ pub(crate) struct Verifier {
     pub(crate) evidence: Evidence,
     /// Roots of time-stamping authorities, DER.
     pub(crate) timestamp_roots: Vec<Vec<u8>>,
+    /// Signatures of certificates and evidence that earlier files had, too.
+    pub(crate) seen: Arc<Seen>,
 }
 
 /// A signature with what belongs to it.
@@ -100,6 +104,7 @@ impl Verifier {
             fetch: false,
             evidence: Evidence::default(),
             timestamp_roots: roots.to_vec(),
+            seen: Arc::default(),
         }
     }
 
@@ -123,6 +128,7 @@ impl Verifier {
             revocation: verifier.revocation,
             crls: &self.evidence.crls,
             ocsp: &self.evidence.ocsp,
+            seen: Some(&self.seen),
             suits: &|_, _| None,
         };
         let record = time::judge(subject, &trust, progress)?;
@@ -142,6 +148,7 @@ impl Verifier {
             revocation: self.revocation.unwrap_or(Check::IfAvailable).rule(),
             crls: &self.evidence.crls,
             ocsp: &self.evidence.ocsp,
+            seen: Some(&self.seen),
         }
     }
 
@@ -220,6 +227,7 @@ impl Verifier {
             revocation: self.revocation.map(Check::rule),
             crls: &self.evidence.crls,
             ocsp: &self.evidence.ocsp,
+            seen: Some(&self.seen),
             timestamp_roots: &self.timestamp_roots,
             evidence: None,
         }

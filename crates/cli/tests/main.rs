@@ -68,6 +68,7 @@ mod settings;
 mod shared;
 mod sign_before;
 mod sign_dual;
+mod sign_matrix;
 mod sign_policy;
 mod sign_revocation;
 mod sign_setup;

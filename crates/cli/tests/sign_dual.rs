@@ -1,5 +1,5 @@
-//! Dual signatures among verifiers: OpenSSL 3.5, the system's OpenSSL (which may be too old for ML-DSA), BouncyCastle and
-//! ours.
+//! Dual signatures among verifiers: OpenSSL 3.5, the system's OpenSSL (which may be too old for ML-DSA), BouncyCastle, Go's
+//! pkcs7 and ours.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -74,6 +74,7 @@ impl Dual {
 struct Verifiers<'a> {
     openssl: PathBuf,
     java: PathBuf,
+    go: PathBuf,
     file: &'a Path,
     roots: &'a Path,
 }
@@ -87,14 +88,16 @@ impl Verifiers<'_> {
         run(&mut command).status.success()
     }
 
-    /// OpenSSL 3.5, the system's, BouncyCastle, ours.
-    fn verdicts(&self, signature: &Path) -> [bool; 4] {
+    /// OpenSSL 3.5, the system's, BouncyCastle, Go, ours.
+    fn verdicts(&self, signature: &Path) -> [bool; 5] {
         let text = |path: &Path| path.display().to_string();
         let mut bouncy_castle = java(
             &self.java,
             "outlast.interop.Main",
             &["cms", "verify", "--root", &text(self.roots), &text(signature), &text(self.file)],
         );
+        let mut go = Command::new(self.go.join("bin/tsp-check"));
+        go.arg("cms").args([self.roots, self.file, signature]);
         let mut ours = outlast();
         ours.arg("verify").arg(self.file).arg("--signature").arg(signature);
         ours.arg("--trust").arg(self.roots);
@@ -102,13 +105,14 @@ impl Verifiers<'_> {
             self.with_openssl(openssl(&self.openssl, &[]), signature),
             self.with_openssl(Command::new("openssl"), signature),
             run(&mut bouncy_castle).status.success(),
+            run(&mut go).status.success(),
             run(&mut ours).status.success(),
         ]
     }
 }
 
 /// The message after a change to its signers (by their digest algorithm's OID) or certificates.
-fn changed(p7s: &[u8], change: impl FnOnce(&mut cms::signed_data::SignedData)) -> Vec<u8> {
+pub fn changed(p7s: &[u8], change: impl FnOnce(&mut cms::signed_data::SignedData)) -> Vec<u8> {
     use der::{Decode, Encode};
     let mut outer = cms::content_info::ContentInfo::from_der(p7s).unwrap();
     let mut data: cms::signed_data::SignedData = outer.content.decode_as().unwrap();
@@ -121,7 +125,10 @@ const ML_DSA_65: &str = "2.16.840.1.101.3.4.3.18";
 
 #[test]
 fn verifiers_agree_on_dual_signatures_as_far_as_they_can() {
-    let (Some(openssl), Some(java)) = (peer("openssl"), peer("java")) else { return };
+    let (Some(openssl), Some(java), Some(go)) = (peer("openssl"), peer("java"), peer("go127"))
+    else {
+        return;
+    };
     let dual = dual(("ECC_NIST_P384", "EC_secp384r1", "SHA384WITHECDSA"));
     let file = dual.folder.write("release.bin", &vec![5; 100_000]);
     succeed(dual.sign().arg(&file).arg("--classical-copy"));
@@ -157,23 +164,24 @@ fn verifiers_agree_on_dual_signatures_as_far_as_they_can() {
     };
     let no_chain = changed(&p7s, |data| data.certificates = None);
     let copy = std::fs::read(at("release.bin.classical.p7s")).unwrap();
-    let verifiers = Verifiers { openssl, java, file: &file, roots: &dual.roots };
+    let verifiers = Verifiers { openssl, java, go, file: &file, roots: &dual.roots };
     let is_old = succeed(Command::new("openssl").arg("version")).starts_with("OpenSSL 3.0");
     // Others do not know the attribute of RFC 5752 and accept what is left: only ours notices a missing signer.
-    for (name, bytes, [new, old, bouncy_castle, ours]) in [
-        ("intact", p7s.clone(), [true, false, true, true]),
-        ("classical-copy", copy, [true, true, true, true]),
-        ("ml-dsa-stripped", keep(false), [true, true, true, false]),
-        ("classical-stripped", keep(true), [true, false, true, false]),
-        ("ml-dsa-broken", broken(true), [false, false, false, false]),
-        ("classical-broken", broken(false), [false, false, false, false]),
-        ("chain-missing", no_chain, [false, false, false, false]),
+    for (name, bytes, [new, old, bouncy_castle, go, ours]) in [
+        ("intact", p7s.clone(), [true, false, true, true, true]),
+        ("classical-copy", copy, [true, true, true, true, true]),
+        ("ml-dsa-stripped", keep(false), [true, true, true, true, false]),
+        ("classical-stripped", keep(true), [true, false, true, true, false]),
+        ("ml-dsa-broken", broken(true), [false; 5]),
+        ("classical-broken", broken(false), [false; 5]),
+        ("chain-missing", no_chain, [false; 5]),
     ] {
         let path = at(&format!("{name}.p7s"));
         std::fs::write(&path, bytes).unwrap();
         let found = verifiers.verdicts(&path);
-        println!("{name}: OpenSSL 3.5, system's OpenSSL, BouncyCastle, ours: {found:?}");
-        assert_eq!([found[0], found[2], found[3]], [new, bouncy_castle, ours], "{name}");
+        println!("{name}: OpenSSL 3.5, system's OpenSSL, BouncyCastle, Go, ours: {found:?}");
+        assert_eq!(found[0], new, "{name}");
+        assert_eq!(found[2..], [bouncy_castle, go, ours], "{name}");
         assert!(!is_old || found[1] == old, "{name}: the system's OpenSSL said {}", found[1]);
     }
     for name in ["ml-dsa-stripped", "classical-stripped"] {

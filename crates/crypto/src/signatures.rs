@@ -87,14 +87,15 @@ pub static SLH_DSA_SHA2_256S: SignatureAlgorithm = SignatureAlgorithm {
     ..NONE
 };
 /// ML-DSA-65 with ECDSA P-256, both over a SHA-512 digest; signatures of 3309 bytes and a DER
-/// `ECDSA-Sig-Value`. The OID is the draft's (draft-ietf-lamps-pq-composite-sigs), for X.509 only; CMS has a draft of
-/// its own.
+/// `ECDSA-Sig-Value`. The OID is the draft's (draft-ietf-lamps-pq-composite-sigs); in CMS with SHA-512
+/// (draft-ietf-lamps-cms-composite-sigs).
 pub static ML_DSA_65_ECDSA_P256_SHA512: SignatureAlgorithm = SignatureAlgorithm {
     kms_name: "ML_DSA_65_ECDSA_P256_SHA512",
     pca_name: Some("ML_DSA_65_ECDSA_P256_SHA512"),
     oid: Some(composite::OID),
     family: Family::Composite,
     digest: Some("sha512"),
+    cms_digests: &["sha512"],
     verify: composite::verify,
     ..NONE
 };

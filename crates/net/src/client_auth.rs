@@ -215,7 +215,7 @@ impl Verifier {
             roots: &self.roots,
             intermediates: &intermediates,
             crls: &self.crls,
-            ocsp: &[],
+            ..Material::default()
         };
         let options = Options {
             purposes: &[CLIENT_AUTH],

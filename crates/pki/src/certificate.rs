@@ -21,6 +21,7 @@ use x509_cert::time::Validity;
 use crate::PkiError;
 use crate::extensions::SUBJECT_ALT_NAME;
 use crate::general_name::{GeneralName, decode_names};
+use crate::seen::Seen;
 use crate::time::{unix_time, x509_time};
 
 /// Length of the serial numbers that Outlast gives, in bytes (RFC 5280, 4.1.2.2: at most 20).
@@ -181,8 +182,14 @@ impl Certificate {
 
     /// Whether `issuer`'s key signed this certificate. Checks neither validity nor constraints.
     pub fn signed_by(&self, issuer: &Self) -> bool {
-        self.issuer() == issuer.subject()
-            && issuer.public_key().is_ok_and(|key| self.signed_with(&key))
+        self.signed_by_seen(issuer, None)
+    }
+
+    /// [`Certificate::signed_by`], without verifying again what has been `seen`.
+    pub(crate) fn signed_by_seen(&self, issuer: &Self, seen: Option<&Seen>) -> bool {
+        let signed =
+            |key: Vec<u8>| Seen::or_verify(seen, &key, self.der(), || self.signed_with(&key));
+        self.issuer() == issuer.subject() && issuer.public_key().is_ok_and(signed)
     }
 
     /// Whether the tables have a row for the algorithm that the issuer signed with.

@@ -26,6 +26,7 @@ pub mod path;
 pub mod pattern;
 pub mod pem;
 pub mod public_key;
+pub mod seen;
 pub mod signing_policy;
 pub mod strict_der;
 pub mod strict_json;

@@ -6,6 +6,7 @@ use x509_cert::ext::pkix::KeyUsages;
 use crate::certificate::Certificate;
 use crate::crl::Crl;
 use crate::ocsp::Response;
+use crate::seen::Seen;
 use crate::templates::{CODE_SIGNING, SERVER_AUTH, TIME_STAMPING};
 use crate::time::rfc3339;
 use crate::validate::{
@@ -101,6 +102,8 @@ pub struct SignerCheck<'a> {
     pub crls: &'a [Crl],
     /// OCSP responses.
     pub ocsp: &'a [Response],
+    /// Signatures of certificates, CRLs and OCSP responses that need not be verified again.
+    pub seen: Option<&'a Seen>,
 }
 
 /// Checks that `leaf` could sign code at `at` (seconds since 1970) under one of `roots` (DER), without revocation.
@@ -117,6 +120,7 @@ pub fn verify_code_signing(
         revocation: Revocation::Off,
         crls: &[],
         ocsp: &[],
+        seen: None,
     };
     verify_signer(leaf, intermediates, roots, &check).map(|_| ())
 }
@@ -145,6 +149,7 @@ pub fn verify_signer(
         intermediates: &intermediates,
         crls: check.crls,
         ocsp: check.ocsp,
+        seen: check.seen,
     };
     let options = Options {
         purposes: &[check.purpose],

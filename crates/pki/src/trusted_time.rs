@@ -22,6 +22,7 @@ use crate::crl::Crl;
 use crate::evidence_record::EvidenceRecord;
 use crate::ocsp::Response;
 use crate::path::{PathError, check_leaf};
+use crate::seen::Seen;
 use crate::templates::TIME_STAMPING;
 use crate::time::rfc3339;
 use crate::timestamp::{self, Imprint, TimestampError, Token};
@@ -62,6 +63,8 @@ pub struct Trust<'a> {
     pub crls: &'a [Crl],
     /// OCSP responses.
     pub ocsp: &'a [Response],
+    /// Signatures of certificates, CRLs and OCSP responses that need not be verified again.
+    pub seen: Option<&'a Seen>,
     /// What is asked of the authorities' algorithms.
     pub suits: Suits<'a>,
 }
@@ -327,6 +330,7 @@ impl Trust<'_> {
             revocation,
             crls: self.crls,
             ocsp: self.ocsp,
+            seen: self.seen,
         };
         let verify = |existed_at, revocation| token.verify(imprint, &trust(existed_at, revocation));
         // By what its authority says itself: its certificates at that time, and no compromise ever since.

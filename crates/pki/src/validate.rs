@@ -26,6 +26,7 @@ use x509_cert::ext::pkix::KeyUsages;
 use crate::certificate::Certificate;
 use crate::crl::{Crl, Reason};
 use crate::ocsp;
+use crate::seen::Seen;
 use crate::time::rfc3339;
 
 pub use identity::Identity;
@@ -127,6 +128,8 @@ pub struct Material<'a> {
     pub crls: &'a [Crl],
     /// OCSP responses.
     pub ocsp: &'a [ocsp::Response],
+    /// Signatures of certificates, CRLs and OCSP responses that need not be verified again.
+    pub seen: Option<&'a Seen>,
 }
 
 /// Checks the names of a certificate to be signed (DER of a `TBSCertificate`) against the name constraints of the CAs

@@ -1,6 +1,8 @@
 //! Attacks on signed files, as a table: each is refused, with its reason in words.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
+use std::sync::LazyLock;
+
 use cms::signed_data::SignerInfo;
 use der::asn1::{Any, ObjectIdentifier, OctetString, SetOfVec};
 use der::{Decode, Encode};
@@ -10,6 +12,7 @@ use outlast_pki::cms::sign::{Request, Unsigned};
 use outlast_pki::cms::verify::{SignedMessage, Time, TimeSource, Verifier, VerifyError};
 use outlast_pki::crl::{Crl, Reason};
 use outlast_pki::pem;
+use outlast_pki::seen::Seen;
 use outlast_pki::validate::Revocation;
 
 use crate::cms_dual::{changed, signers, with_signers, world};
@@ -32,6 +35,9 @@ struct Attack {
     reason: &'static str,
 }
 
+/// What all cases have seen: none may be judged otherwise for it.
+static SEEN: LazyLock<Seen> = LazyLock::new(Seen::default);
+
 impl Attack {
     fn run(&self) -> Result<(), VerifyError> {
         let message = SignedMessage::parse(&self.signature)?;
@@ -45,7 +51,15 @@ impl Attack {
             crls: &self.crls,
             ..Verifier::default()
         };
-        message.verify(&digests, &verifier).map(|_| ())
+        let run = |seen| {
+            let verifier = Verifier { seen, ..verifier.clone() };
+            message.verify(&digests, &verifier).map(|_| ())
+        };
+        let outcome = run(None);
+        for _ in 0..2 {
+            assert_eq!(run(Some(&SEEN)), outcome);
+        }
+        outcome
     }
 }
 

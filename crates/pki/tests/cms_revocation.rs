@@ -1,6 +1,8 @@
 //! Revocation of signers: by whom it is known when a file was signed, and for which reason a certificate is revoked.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
+use std::sync::LazyLock;
+
 use der::asn1::GeneralizedTime;
 use der::{DateTime, Decode, Encode};
 use outlast_crypto::digests::Digest;
@@ -12,6 +14,7 @@ use outlast_pki::cms::verify::{
 use outlast_pki::crl::{self, Crl, REASONS, Reason, Scope};
 use outlast_pki::ocsp::{self, Response, Status};
 use outlast_pki::path::PathError;
+use outlast_pki::seen::Seen;
 use outlast_pki::validate::{Proof, Revocation, Standing};
 use x509_cert::crl::CertificateList;
 
@@ -93,6 +96,9 @@ struct Case<'a> {
     ocsp: &'a [Response],
 }
 
+/// What all cases have seen: none may be judged otherwise for it.
+static SEEN: LazyLock<Seen> = LazyLock::new(Seen::default);
+
 fn verify(h: &Hierarchy, p7s: &[u8], case: &Case<'_>) -> Result<Signer, VerifyError> {
     let message = SignedMessage::parse(p7s)?;
     let digests: Vec<_> = message.digests()?.iter().map(|row| row.digest(FILE)).collect();
@@ -106,7 +112,16 @@ fn verify(h: &Hierarchy, p7s: &[u8], case: &Case<'_>) -> Result<Signer, VerifyEr
         ocsp: case.ocsp,
         ..Verifier::default()
     };
-    message.verify(&digests, &verifier).map(|mut signers| signers.remove(0))
+    let run = |seen| {
+        let verifier = Verifier { seen, ..verifier.clone() };
+        message.verify(&digests, &verifier).map(|mut signers| signers.remove(0))
+    };
+    let outcome = run(None);
+    for _ in 0..2 {
+        let again = run(Some(&SEEN));
+        assert_eq!(format!("{again:?}"), format!("{outcome:?}"));
+    }
+    outcome
 }
 
 fn is_revoked(outcome: &Result<Signer, VerifyError>) -> bool {

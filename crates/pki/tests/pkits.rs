@@ -333,7 +333,7 @@ fn check(
         roots: std::slice::from_ref(&suite.root),
         intermediates,
         crls: &suite.crls,
-        ocsp: &[],
+        ..Material::default()
     };
     validate(&suite.certificates[&case.target], &material, &options).map(|_| ())
 }

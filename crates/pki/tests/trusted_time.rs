@@ -86,6 +86,7 @@ impl<'a> Scene<'a> {
             revocation: Revocation::IfPresent,
             crls: &self.crls,
             ocsp: &[],
+            seen: None,
             suits: &|_, _| None,
         }
     }

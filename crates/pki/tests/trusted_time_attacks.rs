@@ -2,6 +2,8 @@
 //! reason is named.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
+use std::sync::LazyLock;
+
 use der::asn1::{Any, OctetString};
 use der::{Decode, Encode, Sequence};
 use outlast_crypto::digests::Digest;
@@ -9,6 +11,7 @@ use outlast_pki::cms::attach::with_tokens;
 use outlast_pki::cms::verify::{SignedMessage, TimeSource};
 use outlast_pki::crl::Reason;
 use outlast_pki::evidence_record::EvidenceRecord;
+use outlast_pki::seen::Seen;
 use outlast_pki::signing_policy::file;
 use outlast_pki::signing_policy::judge::{Context, Verdict};
 use outlast_pki::signing_policy::names::FileName;
@@ -22,6 +25,9 @@ use crate::common::{START, YEAR, issue};
 use crate::trusted_time::{FILE, SIGNED, Scene, Stamper, new_record, rehash, renew};
 
 const NOW: i64 = SIGNED + 100 * DAY;
+
+/// What all cases have seen: none may be judged otherwise for it.
+static SEEN: LazyLock<Seen> = LazyLock::new(Seen::default);
 
 /// What a verifier with a policy that wants timestamps is given.
 struct Attack<'a> {
@@ -72,7 +78,15 @@ impl Attack<'_> {
         let digests: Vec<_> =
             message.digests().unwrap().iter().map(|row| row.digest(FILE)).collect();
         let rule = policy.rule_for(&FileName::parse("release.bin").unwrap()).unwrap();
-        rule.judge(&message, &digests, &context).map_err(|error| error.to_string())
+        let run = |seen| {
+            let context = Context { seen, ..context };
+            rule.judge(&message, &digests, &context).map_err(|error| error.to_string())
+        };
+        let outcome = run(None);
+        for _ in 0..2 {
+            assert_eq!(format!("{:?}", run(Some(&SEEN))), format!("{outcome:?}"));
+        }
+        outcome
     }
 }
 

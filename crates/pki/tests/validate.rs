@@ -341,7 +341,13 @@ fn revocation_is_known_or_it_is_not() {
     ];
     let (roots, intermediates) = (certificates(&[&root]), certificates(&[&sub]));
     for (what, crls, ocsp, required, refused) in &cases {
-        let material = Material { roots: &roots, intermediates: &intermediates, crls, ocsp };
+        let material = Material {
+            roots: &roots,
+            intermediates: &intermediates,
+            crls,
+            ocsp,
+            ..Material::default()
+        };
         let check = |revocation| {
             let options = Options { revocation, ..Options::at(NOW) };
             validate(&leaf.certificate, &material, &options).map(|_| ())
@@ -357,8 +363,13 @@ fn revocation_is_known_or_it_is_not() {
         assert_eq!(check(Revocation::Off), Ok(()), "{what}");
     }
     // CRLs and responses from another time.
-    let material =
-        Material { roots: &roots, intermediates: &intermediates, crls: &good, ocsp: &[] };
+    let material = Material {
+        roots: &roots,
+        intermediates: &intermediates,
+        crls: &good,
+        ocsp: &[],
+        ..Material::default()
+    };
     for at in [NOW - 2 * DAY, NOW + 2 * DAY] {
         let options = Options { revocation: Revocation::Required, ..Options::at(at) };
         let outcome = validate(&leaf.certificate, &material, &options);
@@ -391,8 +402,13 @@ fn crl_signers_need_a_path_of_their_own() {
         let of_root = crl(&root, None, Scope::All, if revoked { &listed } else { &[] });
         let crls = [of_root, crl(signer, Some(URL), Scope::All, &[])];
         let intermediates = certificates(&[&sub, signer]);
-        let material =
-            Material { roots: &roots, intermediates: &intermediates, crls: &crls, ocsp: &[] };
+        let material = Material {
+            roots: &roots,
+            intermediates: &intermediates,
+            crls: &crls,
+            ocsp: &[],
+            ..Material::default()
+        };
         let options = Options { revocation: Revocation::Required, ..Options::at(NOW) };
         let outcome = validate(&leaf.certificate, &material, &options);
         assert_eq!(outcome.is_ok(), expected, "{what}: {outcome:?}");
@@ -419,8 +435,13 @@ fn a_ca_cannot_vouch_for_itself_or_for_its_neighbours() {
 
     let intermediates = certificates(&[&sub, &fake_root]);
     let crls = [all(&fake_root), all(&sub)];
-    let material =
-        Material { roots: &roots, intermediates: &intermediates, crls: &crls, ocsp: &[] };
+    let material = Material {
+        roots: &roots,
+        intermediates: &intermediates,
+        crls: &crls,
+        ocsp: &[],
+        ..Material::default()
+    };
     let refusal = validate(&leaf.certificate, &material, &options).unwrap_err();
     assert!(matches!(refusal.rule, Rule::RevocationUnknown(_)), "{refusal}");
     assert_eq!(refusal.subject, "CN=Sub");
@@ -430,8 +451,13 @@ fn a_ca_cannot_vouch_for_itself_or_for_its_neighbours() {
 
     let intermediates = certificates(&[&sub, &rogue, &rogue_signer]);
     let crls = [all(&root), all(&rogue), all(&rogue_signer)];
-    let material =
-        Material { roots: &roots, intermediates: &intermediates, crls: &crls, ocsp: &[] };
+    let material = Material {
+        roots: &roots,
+        intermediates: &intermediates,
+        crls: &crls,
+        ocsp: &[],
+        ..Material::default()
+    };
     let refusal = validate(&neighbour_leaf.certificate, &material, &options).unwrap_err();
     assert!(matches!(refusal.rule, Rule::RevocationUnknown(_)), "{refusal}");
     assert_eq!(refusal.subject, "CN=leaf");
@@ -443,8 +469,13 @@ fn no_rev_avail_spares_leaves_only() {
     let World { root, sub, .. } = world();
     let crls = [crl(&root, None, Scope::All, &[])];
     let (roots, intermediates) = (certificates(&[&root]), certificates(&[&sub]));
-    let material =
-        Material { roots: &roots, intermediates: &intermediates, crls: &crls, ocsp: &[] };
+    let material = Material {
+        roots: &roots,
+        intermediates: &intermediates,
+        crls: &crls,
+        ocsp: &[],
+        ..Material::default()
+    };
     let options = Options { revocation: Revocation::Required, ..Options::at(NOW) };
     let leaf = plan(SPEC, "short").with("2.5.29.56", false, &Null);
     assert!(validate(&leaf.issue(Some(&sub)).certificate, &material, &options).is_ok());

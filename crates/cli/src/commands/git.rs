@@ -4,6 +4,7 @@ mod setup;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use outlast_net::policy::Policy;
 use outlast_net::server::system_clock;
@@ -267,6 +268,7 @@ fn verdict(
         revocation: arguments.revocation,
         fetch: false,
         evidence,
+        seen: Arc::default(),
     };
     let progress = indicatif::ProgressBar::hidden();
     let signed = Signed::Bytes { name, content: object };

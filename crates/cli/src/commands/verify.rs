@@ -8,6 +8,7 @@ pub(super) mod ruling;
 pub(super) mod words;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::ValueHint;
@@ -155,6 +156,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         revocation: arguments.revocation,
         fetch: arguments.fetch && arguments.revocation != Some(Check::Off),
         evidence,
+        seen: Arc::default(),
     };
     let paths = match &arguments.recursive {
         Some(folder) => jobs::found(folder, &[])?,

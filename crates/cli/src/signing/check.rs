@@ -56,6 +56,7 @@ pub(crate) async fn before_signing(
         intermediates: &between,
         crls: &evidence.crls,
         ocsp: &evidence.ocsp,
+        ..Material::default()
     };
     let options =
         Options { purposes: &[CODE_SIGNING], revocation: check.rule(), ..Options::at(now) };

@@ -27,6 +27,7 @@ use crate::crl::Crl;
 use crate::ocsp::Response;
 use crate::path::{Chain, PathError, SignerCheck, verify_signer};
 use crate::pem;
+use crate::seen::Seen;
 use crate::templates::CODE_SIGNING;
 use crate::time::{rfc3339, unix_time};
 use crate::validate::{Proof, Revocation, SignatureTime, Standing};
@@ -167,6 +168,8 @@ pub struct Verifier<'a> {
     pub crls: &'a [Crl],
     /// OCSP responses that the verifier has.
     pub ocsp: &'a [Response],
+    /// Signatures of certificates, CRLs and OCSP responses that need not be verified again.
+    pub seen: Option<&'a Seen>,
 }
 
 /// Evidence of revocation, and where it was.
@@ -394,6 +397,7 @@ impl SignedMessage {
             revocation: verifier.revocation,
             crls: &joined(&self.embedded.crls, verifier.crls),
             ocsp: &joined(&self.embedded.ocsp, verifier.ocsp),
+            seen: verifier.seen,
         };
         let Chain { path: chain, standings } =
             verify_signer(&certificate, &certificates, verifier.roots, &check)?;

@@ -13,6 +13,7 @@ use super::{CertId, Failure, MAX_CERT_IDS, MAX_RESPONSE_LEN, Single, Status, mal
 use crate::PkiError;
 use crate::certificate::{Certificate, signature_row};
 use crate::crl::reason::{Reason, UNSPECIFIED, invalidity_date};
+use crate::seen::Seen;
 use crate::templates::OCSP_SIGNING;
 use crate::time::rfc3339;
 use crate::validate::names;
@@ -183,6 +184,18 @@ impl Response {
         nonce: Option<&[u8]>,
         at: i64,
     ) -> Result<Verified, OcspError> {
+        self.verify_seen(issuer, certificate, nonce, at, None)
+    }
+
+    /// [`Response::verify`], without verifying again what has been `seen`.
+    pub(crate) fn verify_seen(
+        &self,
+        issuer: &Certificate,
+        certificate: &Certificate,
+        nonce: Option<&[u8]>,
+        at: i64,
+        seen: Option<&Seen>,
+    ) -> Result<Verified, OcspError> {
         let issuer_key = issuer.public_key()?;
         let wanted = |single: &&Single| {
             single.id.has_serial_of(certificate) && single.id.is_of(issuer.subject(), &issuer_key)
@@ -203,7 +216,7 @@ impl Response {
                 at: rfc3339(at),
             });
         }
-        let delegate = self.signer(issuer, &issuer_key, at)?;
+        let delegate = self.signer(issuer, &issuer_key, at, seen)?;
         Ok(Verified {
             status: single.status,
             invalid_since: self.invalid_since.get(found).copied().flatten(),
@@ -220,17 +233,18 @@ impl Response {
         issuer: &Certificate,
         issuer_key: &[u8],
         at: i64,
+        seen: Option<&Seen>,
     ) -> Result<Option<Certificate>, OcspError> {
         if self.is_responder(issuer, issuer_key)? {
-            return self.check_signature(issuer_key).map(|()| None);
+            return self.check_signature(issuer_key, seen).map(|()| None);
         }
         for delegate in &self.certificates {
             let key = delegate.public_key()?;
             if !self.is_responder(delegate, &key)? {
                 continue;
             }
-            check_delegate(delegate, issuer, at)?;
-            return self.check_signature(&key).map(|()| Some(delegate.clone()));
+            check_delegate(delegate, issuer, at, seen)?;
+            return self.check_signature(&key, seen).map(|()| Some(delegate.clone()));
         }
         Err(OcspError::Responder(
             "it is not the issuer, and the response does not contain its certificate",
@@ -244,15 +258,23 @@ impl Response {
         })
     }
 
-    fn check_signature(&self, key: &[u8]) -> Result<(), OcspError> {
-        signature_row(&self.algorithm)?
-            .verify(key, Message::Raw(&self.signed), &self.signature)
-            .map_err(|_| OcspError::Signature)
+    fn check_signature(&self, key: &[u8], seen: Option<&Seen>) -> Result<(), OcspError> {
+        let row = signature_row(&self.algorithm)?;
+        let verify = || row.verify(key, Message::Raw(&self.signed), &self.signature).is_ok();
+        match Seen::or_verify(seen, key, &self.der, verify) {
+            true => Ok(()),
+            false => Err(OcspError::Signature),
+        }
     }
 }
 
 /// RFC 6960, section 4.2.2.2: issued directly by the CA of the certificate in question, for OCSP signing.
-fn check_delegate(delegate: &Certificate, issuer: &Certificate, at: i64) -> Result<(), OcspError> {
+fn check_delegate(
+    delegate: &Certificate,
+    issuer: &Certificate,
+    at: i64,
+    seen: Option<&Seen>,
+) -> Result<(), OcspError> {
     let refuse = |reason| Err(OcspError::Responder(reason));
     if delegate.extended_key_usage().is_none_or(|(_, list)| !list.contains(&OCSP_SIGNING)) {
         return refuse("its certificate is not for OCSP signing");
@@ -268,7 +290,7 @@ fn check_delegate(delegate: &Certificate, issuer: &Certificate, at: i64) -> Resu
             "its certificate lacks ocsp-nocheck, and its own revocation status is unknown",
         );
     }
-    if !delegate.signed_by(issuer) {
+    if !delegate.signed_by_seen(issuer, seen) {
         return refuse("its certificate was not issued by the CA itself");
     }
     Ok(())

@@ -11,6 +11,7 @@ use crate::cms::verify::{
 use crate::crl::Crl;
 use crate::ocsp::Response;
 use crate::path::{PathError, check_leaf};
+use crate::seen::Seen;
 use crate::time::rfc3339;
 use crate::trusted_time::{Authority, Evidence, Outcome, Timed, Trust};
 use crate::validate::Revocation;
@@ -34,6 +35,8 @@ pub struct Context<'a> {
     pub crls: &'a [Crl],
     /// OCSP responses.
     pub ocsp: &'a [Response],
+    /// Signatures of certificates, CRLs and OCSP responses that need not be verified again.
+    pub seen: Option<&'a Seen>,
     /// Roots of time-stamping authorities for rules that name none, in DER.
     pub timestamp_roots: &'a [Vec<u8>],
     /// What an evidence record proves about the file and the message; [`Rule::trust`] verifies it.
@@ -150,6 +153,7 @@ impl Rule {
             revocation: strictest(self.revocation, context.revocation),
             crls: context.crls,
             ocsp: context.ocsp,
+            seen: context.seen,
             suits,
         }
     }
@@ -338,6 +342,7 @@ impl Rule {
             revocation,
             crls: context.crls,
             ocsp: context.ocsp,
+            seen: context.seen,
         };
         let is_alone = self.trust.is_empty() && self.has_pins();
         if !is_alone {

@@ -19,6 +19,7 @@ use crate::cms::verify::{
 use crate::crl::{Crl, read::significant};
 use crate::general_name::GeneralName;
 use crate::ocsp;
+use crate::seen::Seen;
 use crate::templates::TIME_STAMPING;
 use crate::time::rfc3339;
 use crate::validate::Revocation;
@@ -118,6 +119,8 @@ pub struct Trust<'a> {
     pub crls: &'a [Crl],
     /// OCSP responses that the verifier has.
     pub ocsp: &'a [ocsp::Response],
+    /// Signatures of certificates, CRLs and OCSP responses that need not be verified again.
+    pub seen: Option<&'a Seen>,
 }
 
 /// What was verified of a token.
@@ -346,6 +349,7 @@ impl Token {
             revocation: trust.revocation,
             crls: trust.crls,
             ocsp: trust.ocsp,
+            seen: trust.seen,
         };
         if at < signer.certificate.not_before() {
             let error = crate::path::PathError::NotYetValid {

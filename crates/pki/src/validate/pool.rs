@@ -7,6 +7,7 @@ use super::facts::Facts;
 use super::names::Comparable;
 use super::{MAX_NAME_COMPARISONS, MAX_SIGNATURES, MAX_STEPS, Material, Refusal, Rule, rules};
 use crate::certificate::Certificate;
+use crate::seen::Seen;
 
 /// All certificates of a validation, what is known of them, and what is left of the limits.
 pub struct Pool<'a> {
@@ -105,7 +106,9 @@ impl<'a> Pool<'a> {
             return Ok(*known);
         }
         self.spend_signatures(1)?;
-        let valid = self.certificates[child].signed_with(&self.facts(issuer)?.public_key);
+        let (certificate, key) = (self.certificates[child], &self.facts(issuer)?.public_key);
+        let verify = || certificate.signed_with(key);
+        let valid = Seen::or_verify(self.material.seen, key, certificate.der(), verify);
         self.signatures.borrow_mut().insert((child, issuer), valid);
         Ok(valid)
     }

@@ -16,6 +16,7 @@ use super::{Options, Proof, Revocation, Rule, Standing, rules};
 use crate::crl::{Crl, Revoked};
 use crate::ocsp::verify::CLOCK_SKEW_SECONDS;
 use crate::ocsp::{OcspError, Single, Status};
+use crate::seen::Seen;
 
 /// Most CRL signers that may depend on each other.
 const MAX_SIGNER_DEPTH: usize = 2;
@@ -75,7 +76,7 @@ impl Target<'_, '_> {
             // when it answered.
             let made = response.produced_at.max(single.this_update);
             let at = self.options.signature.map_or(self.options.at, |_| made);
-            match response.verify(issuer, certificate, None, at) {
+            match response.verify_seen(issuer, certificate, None, at, self.pool.material.seen) {
                 Ok(verified) => {
                     let updates = (verified.this_update, verified.next_update);
                     let standing =
@@ -219,7 +220,9 @@ impl Target<'_, '_> {
             return Ok(known);
         }
         self.pool.spend_signatures(1)?;
-        let valid = crl.signed_with(&self.pool.facts(signer)?.public_key);
+        let key = &self.pool.facts(signer)?.public_key;
+        let verify = || crl.signed_with(key);
+        let valid = Seen::or_verify(self.pool.material.seen, key, crl.der(), verify);
         self.pool.crl_signatures.borrow_mut().insert((index, signer), valid);
         Ok(valid)
     }

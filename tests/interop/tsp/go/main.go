@@ -1,7 +1,9 @@
-// tsp-check makes timestamp requests and verifies responses with github.com/digitorus/timestamp.
+// tsp-check makes timestamp requests and verifies responses with github.com/digitorus/timestamp, and verifies
+// detached CMS signatures with github.com/digitorus/pkcs7.
 //
 //	tsp-check query FILE REQUEST
 //	tsp-check verify ROOT.pem FILE RESPONSE REQUEST
+//	tsp-check cms ROOT.pem FILE SIGNATURE
 package main
 
 import (
@@ -11,6 +13,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/digitorus/pkcs7"
 	"github.com/digitorus/timestamp"
 )
 
@@ -28,8 +31,52 @@ func run(args []string) error {
 		return query(args[1], args[2])
 	case len(args) == 5 && args[0] == "verify":
 		return verify(args[1], args[2], args[3], args[4])
+	case len(args) == 4 && args[0] == "cms":
+		return cms(args[1], args[2], args[3])
 	}
-	return fmt.Errorf("want: query FILE REQUEST | verify ROOT FILE RESPONSE REQUEST")
+	return fmt.Errorf("want: query FILE REQUEST | verify ROOT FILE RESPONSE REQUEST | cms ROOT FILE SIGNATURE")
+}
+
+func pool(path string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s has no certificate", path)
+	}
+	return roots, nil
+}
+
+func cms(root, file, signature string) error {
+	roots, err := pool(root)
+	if err != nil {
+		return err
+	}
+	der, err := os.ReadFile(signature)
+	if err != nil {
+		return err
+	}
+	message, err := pkcs7.Parse(der)
+	if err != nil {
+		return err
+	}
+	if message.Content, err = os.ReadFile(file); err != nil {
+		return err
+	}
+	if len(message.Signers) == 0 {
+		return fmt.Errorf("there is no signer")
+	}
+	others := x509.NewCertPool()
+	for _, certificate := range message.Certificates {
+		others.AddCert(certificate)
+	}
+	return message.VerifyWithOpts(x509.VerifyOptions{
+		Roots:         roots,
+		Intermediates: others,
+		KeyUsages:     []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning},
+	})
 }
 
 func query(file, out string) error {
@@ -46,13 +93,9 @@ func query(file, out string) error {
 }
 
 func verify(root, file, response, request string) error {
-	pem, err := os.ReadFile(root)
+	roots, err := pool(root)
 	if err != nil {
 		return err
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		return fmt.Errorf("%s has no certificate", root)
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {

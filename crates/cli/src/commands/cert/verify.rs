@@ -143,6 +143,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         intermediates: &offered,
         crls: &evidence.crls,
         ocsp: &evidence.ocsp,
+        ..Material::default()
     };
     let checked = Checked { arguments, at, check, evidence: &evidence };
     // What `outlast verify` refuses is not valid for code signing here, either.

@@ -71,11 +71,13 @@ final class BouncyCastleCms {
             sign(out, files.get(0));
         } else if (command.equals("verify") && root != null && files.size() == 2) {
             verify(root, purposeOf(purpose), files.get(0), files.get(1));
+        } else if (command.equals("judge") && root != null && files.size() >= 2) {
+            judge(root, files.get(0), files.subList(1, files.size()));
         } else if (command.equals("chain") && root != null && !files.isEmpty()) {
             chain(root, files);
         } else {
             throw new IllegalArgumentException(
-                    "want: sign --out DIR FILE | verify --root ROOT SIGNATURE FILE | chain --root ROOT CERT...");
+                    "want: sign --out DIR FILE | verify --root ROOT SIGNATURE FILE | judge --root ROOT FILE SIGNATURE... | chain --root ROOT CERT...");
         }
         System.out.println("ok");
         return 0;
@@ -153,6 +155,18 @@ final class BouncyCastleCms {
     private static void verify(Path root, KeyPurposeId purpose, Path signature, Path file) throws Exception {
         CMSSignedData cms = new CMSSignedData(new CMSProcessableFile(file.toFile()), der(signature));
         Pki.signers(cms, Pki.certificates(root), purpose);
+    }
+
+    /** Prints a line for each signature of the file: accepted, or refused and why. */
+    private static void judge(Path root, Path file, List<Path> signatures) throws Exception {
+        for (Path signature : signatures) {
+            try {
+                verify(root, KeyPurposeId.id_kp_codeSigning, signature, file);
+                System.out.println("accepted " + signature);
+            } catch (Exception e) {
+                System.out.println("refused " + signature + ": " + e.toString().replace('\n', ' '));
+            }
+        }
     }
 
     /** The signature's bytes, from a DER, BER or PEM file. */
