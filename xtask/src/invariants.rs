@@ -68,7 +68,7 @@ const ABSENCES: &[Absence] = &[
 
 /// Crates that must not name an AWS operation, because they treat all operations alike.
 const NO_OPERATIONS: &[&str] =
-    &["crypto", "ledger", "negotiate", "net", "pki", "store", "terminal", "tlog"];
+    &["crypto", "ledger", "negotiate", "net", "pki", "ssh", "store", "terminal", "tlog"];
 
 /// Names of operations that also have another meaning.
 const WORDS: &[&str] = &["Decapsulate", "Decrypt", "Encapsulate", "Encrypt", "Sign", "Verify"];

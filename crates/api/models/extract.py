@@ -1,6 +1,6 @@
 """Writes the models in this folder from the service models that botocore carries.
 
-    python extract.py kms acm-pca acm sts rolesanywhere secretsmanager
+    python extract.py kms acm-pca acm sts rolesanywhere secretsmanager transfer
 
 Facts only: names, shapes, members, constraints, enumerations, errors and pagination. No documentation text is taken
 over. The version of botocore is that of `tests/interop/peers/python-requirements.txt`; another one is refused, so that a new model

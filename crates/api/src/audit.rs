@@ -115,7 +115,7 @@ impl<'a> Actor<'a> {
     }
 
     /// `userIdentity`.
-    fn identity(self) -> Value {
+    pub(crate) fn identity(self) -> Value {
         match self {
             Self::Principal(principal) => user_identity(principal),
             // As CloudTrail has it for CreateSession: nobody that IAM knows.
@@ -311,7 +311,7 @@ impl Event<'_> {
 }
 
 /// `userIdentity` (CloudTrail user guide, "CloudTrail userIdentity element").
-fn user_identity(principal: &Principal) -> Value {
+pub(crate) fn user_identity(principal: &Principal) -> Value {
     let account = &principal.account;
     match &principal.identity {
         Identity::User { name, id } => json!({

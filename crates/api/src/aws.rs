@@ -11,6 +11,7 @@ pub mod rolesanywhere;
 pub mod schema;
 pub mod secretsmanager;
 pub mod sts;
+pub mod transfer;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

@@ -11,6 +11,7 @@ pub mod kms;
 pub mod outlast;
 pub mod rolesanywhere;
 pub mod secretsmanager;
+pub mod transfer;
 
 use std::collections::BTreeMap;
 

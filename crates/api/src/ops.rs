@@ -8,6 +8,7 @@ pub mod outlast;
 pub mod rolesanywhere;
 pub mod secretsmanager;
 pub mod sts;
+pub mod transfer;
 
 use crate::aws;
 use crate::table::ServiceRow;
@@ -33,10 +34,14 @@ pub static STS: ServiceRow = ServiceRow { model: &aws::sts::SERVICE, operations:
 pub static ROLES_ANYWHERE: ServiceRow =
     ServiceRow { model: &aws::rolesanywhere::SERVICE, operations: rolesanywhere::OPERATIONS };
 
+/// Transfer Family.
+pub static TRANSFER: ServiceRow =
+    ServiceRow { model: &aws::transfer::SERVICE, operations: transfer::OPERATIONS };
+
 /// Outlast's own operations, which AWS does not have.
 pub static OUTLAST: ServiceRow =
     ServiceRow { model: &aws::outlast::SERVICE, operations: outlast::OPERATIONS };
 
 /// Every service.
 pub static SERVICES: &[&ServiceRow] =
-    &[&KMS, &ACM_PCA, &ACM, &SECRETS_MANAGER, &STS, &ROLES_ANYWHERE, &OUTLAST];
+    &[&KMS, &ACM_PCA, &ACM, &SECRETS_MANAGER, &STS, &ROLES_ANYWHERE, &TRANSFER, &OUTLAST];

@@ -16,6 +16,7 @@ mod revocation;
 mod rotation;
 mod route;
 mod session;
+pub mod sftp;
 mod shared;
 mod strangers;
 mod trail;
@@ -68,6 +69,7 @@ pub struct Service {
     trail: trail::State,
     clock: clock::State,
     timestamping: tsa::State,
+    sftp: sftp::State,
 }
 
 /// A complete request, body included.
@@ -195,6 +197,7 @@ impl Service {
             trail,
             clock: clock::State::default(),
             timestamping: tsa::State::default(),
+            sftp: sftp::State::default(),
         }
     }
 

@@ -190,6 +190,7 @@ fn errors_have_their_text_where_the_service_has_it() {
         ("secretsmanager", "Message"),
         ("sts", "message"),
         ("rolesanywhere", "message"),
+        ("transfer", "Message"),
         ("outlast", "message"),
     ];
     assert_eq!(SERVICES.len(), expected.len());

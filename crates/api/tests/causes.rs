@@ -12,7 +12,9 @@ use crate::certificates;
 use crate::common;
 
 use crate::rolesanywhere_support::{Holder, anchor, workload};
-use causes_support::{Cause, Text, acm, kms, private_ca, rolesanywhere, secretsmanager, sts};
+use causes_support::{
+    Cause, Text, acm, kms, private_ca, rolesanywhere, secretsmanager, sts, transfer,
+};
 use common::{ACCOUNT, Fixture, b64};
 use serde_json::{Value, json};
 
@@ -275,6 +277,22 @@ fn roles_anywhere_errors_match_aws() {
         }
     }
     println!("{} causes", rolesanywhere::CAUSES.len());
+}
+
+#[test]
+fn transfer_family_errors_match_aws() {
+    let fixture = Fixture::new();
+    let (server, role) =
+        (fixture.server(json!({})), crate::transfer_support::role(&fixture, "users"));
+    fixture.sftp_user(&server, "alice", &role, json!({}));
+    let keys = [("{server}", server), ("{role}", role), ("{key}", crate::transfer_support::key(1))];
+    let filled = |text: &str| {
+        keys.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
+    };
+    for cause in transfer::CAUSES {
+        holds(&fixture, ("transfer", "TransferService"), cause, &filled);
+    }
+    println!("{} causes", transfer::CAUSES.len());
 }
 
 #[test]

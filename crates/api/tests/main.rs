@@ -21,6 +21,7 @@ mod condition_support;
 mod pki;
 mod rolesanywhere_support;
 mod spellings_support;
+mod transfer_support;
 
 mod acm;
 mod acm_access;
@@ -90,3 +91,6 @@ mod spellings;
 mod sts;
 mod tags;
 mod timestamps;
+mod transfer;
+mod transfer_attacks;
+mod transfer_logins;

@@ -20,6 +20,8 @@ mod kms;
 mod rolesanywhere;
 #[path = "parity/secretsmanager.rs"]
 mod secretsmanager;
+#[path = "parity/transfer.rs"]
+mod transfer;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -28,7 +30,7 @@ use std::process::Command;
 
 use outlast_api::aws::schema::{Kind, Shape};
 use outlast_api::ops::{
-    ACM, ACM_PCA, KMS, OUTLAST, ROLES_ANYWHERE, SECRETS_MANAGER, SERVICES, STS,
+    ACM, ACM_PCA, KMS, OUTLAST, ROLES_ANYWHERE, SECRETS_MANAGER, SERVICES, STS, TRANSFER,
 };
 use outlast_api::table::ServiceRow;
 use serde_json::Value;
@@ -43,6 +45,7 @@ static PARTS: &[(&str, &ServiceRow, Enumerations)] = &[
     ("secretsmanager", &SECRETS_MANAGER, secretsmanager::enumerations),
     ("sts", &STS, Vec::new),
     ("rolesanywhere", &ROLES_ANYWHERE, rolesanywhere::enumerations),
+    ("transfer", &TRANSFER, transfer::enumerations),
 ];
 
 /// Services that AWS does not have.
@@ -374,7 +377,7 @@ fn the_models_are_botocores() {
     std::fs::copy(folder.join("extract.py"), beside.join("extract.py")).unwrap();
     let output = Command::new(python.join("bin/python"))
         .arg(beside.join("extract.py"))
-        .args(["kms", "acm-pca", "acm", "sts", "rolesanywhere", "secretsmanager"])
+        .args(["kms", "acm-pca", "acm", "sts", "rolesanywhere", "secretsmanager", "transfer"])
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

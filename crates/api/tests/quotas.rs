@@ -441,6 +441,84 @@ fn signing_requests(fixture: &Fixture) -> Thing {
     }
 }
 
+fn servers(_: &Fixture) -> Thing {
+    Thing {
+        refusal: "InvalidRequestException",
+        make: Box::new(|fixture, _| fixture.transfer("CreateServer", json!({}))),
+        neighbour: Box::new(|fixture| {
+            let there = Who::admin().at("us-west-2");
+            fixture.transfer_as(&there, "CreateServer", &json!({}))?;
+            fixture.transfer_as(&Who::stranger(), "CreateServer", &json!({}))
+        }),
+        remove: Some(Box::new(|fixture, made| {
+            fixture.transfer("DeleteServer", made.clone()).unwrap();
+        })),
+    }
+}
+
+fn users_of_a_server(fixture: &Fixture) -> Thing {
+    let role = crate::transfer_support::role(fixture, "users");
+    let (one, two) = (fixture.server(json!({})), fixture.server(json!({})));
+    let new = move |server: &str, name: String| json!({ "ServerId": server, "UserName": name, "Role": role });
+    let first = new.clone();
+    Thing {
+        refusal: "InvalidRequestException",
+        make: Box::new(move |fixture, number| {
+            fixture.transfer("CreateUser", first(&one, format!("user{number}")))
+        }),
+        neighbour: Box::new(move |fixture| {
+            fixture.transfer("CreateUser", new(&two, "user0".into()))
+        }),
+        remove: Some(Box::new(|fixture, made| {
+            fixture.transfer("DeleteUser", made.clone()).unwrap();
+        })),
+    }
+}
+
+/// A new host key.
+fn host_key() -> String {
+    let key = outlast_ssh::PrivateKey::generate(outlast_ssh::KeyKind::Ed25519).unwrap();
+    String::from_utf8(key.to_openssh_pem("").unwrap().expose().to_vec()).unwrap()
+}
+
+fn host_keys_of_a_server(fixture: &Fixture) -> Thing {
+    let new = |host_key: String| json!({ "HostKey": host_key });
+    let (one, two) = (fixture.server(new(host_key())), fixture.server(new(host_key())));
+    let import = |server: &str| json!({ "ServerId": server, "HostKeyBody": host_key() });
+    Thing {
+        refusal: "InvalidRequestException",
+        make: Box::new(move |fixture, number| match number {
+            // The server has been made with the first.
+            0 => Ok(json!({})),
+            _ => fixture.transfer("ImportHostKey", import(&one)),
+        }),
+        neighbour: Box::new(move |fixture| fixture.transfer("ImportHostKey", import(&two))),
+        remove: None,
+    }
+}
+
+fn ssh_keys_of_a_user(fixture: &Fixture) -> Thing {
+    let role = crate::transfer_support::role(fixture, "users");
+    let server = fixture.server(json!({}));
+    for name in ["one", "two"] {
+        fixture.sftp_user(&server, name, &role, json!({ "SshPublicKeyBody": "" }));
+    }
+    let body = move |name: &str, number: usize| {
+        let line = crate::transfer_support::key(u8::try_from(number + 1).unwrap());
+        json!({ "ServerId": server, "UserName": name, "SshPublicKeyBody": line })
+    };
+    let first = body.clone();
+    Thing {
+        refusal: "InvalidRequestException",
+        make: Box::new(move |fixture, number| {
+            fixture.transfer("ImportSshPublicKey", first("one", number))
+        }),
+        neighbour: Box::new(move |fixture| fixture.transfer("ImportSshPublicKey", body("two", 0))),
+        // They are no records of their own.
+        remove: None,
+    }
+}
+
 #[test]
 fn every_quota_is_held_and_raised() {
     const MOST: usize = 3;
@@ -461,6 +539,10 @@ fn every_quota_is_held_and_raised() {
             "crls_per_trust_anchor" => crls(&fixture),
             "subjects" => subjects(&fixture),
             "signing_requests" => signing_requests(&fixture),
+            "transfer_servers" => servers(&fixture),
+            "users_per_server" => users_of_a_server(&fixture),
+            "host_keys_per_server" => host_keys_of_a_server(&fixture),
+            "ssh_keys_per_user" => ssh_keys_of_a_user(&fixture),
             name => panic!("the quota {name} has no test"),
         };
         let made: Vec<Value> = (0..MOST)

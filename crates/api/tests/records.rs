@@ -232,6 +232,12 @@ fn fill_roles_anywhere(fixture: &Fixture) {
     rolesanywhere_support::answered(fixture, &signed).unwrap();
 }
 
+fn fill_transfer(fixture: &Fixture) {
+    let server = fixture.server(json!({}));
+    let role = crate::transfer_support::role(fixture, "sftp-users");
+    fixture.sftp_user(&server, "alice", &role, json!({}));
+}
+
 /// The server's own TLS files, with a certificate and key that Certificate Manager made.
 fn fill_tls(fixture: &Fixture) {
     let (record_key, _) = fixture.store.scan("acm/material/", "", 1).unwrap().remove(0);
@@ -255,6 +261,7 @@ fn every_kind() -> (Fixture, BTreeMap<&'static str, usize>) {
     fill_pca(&world);
     fill_acm(&world);
     fill_roles_anywhere(&world.fixture);
+    fill_transfer(&world.fixture);
     fill_tls(&world.fixture);
     let fixture = world.fixture;
     while fixture.store.last_event().unwrap() < 300 {

@@ -147,10 +147,54 @@ const TABLE: &[(&str, &str, &str, Does)] = &[
     ),
     ("secretsmanager", "TagResource", "Tags", Tags),
     ("secretsmanager", "UntagResource", "TagKeys", Reads),
+    (
+        "transfer",
+        "CreateServer",
+        "Tags",
+        Creates { action: "transfer:TagResource", request: |_| json!({}) },
+    ),
+    (
+        "transfer",
+        "CreateUser",
+        "Tags",
+        Creates {
+            action: "transfer:TagResource",
+            request: |world| {
+                let number = world.fixture.events().len();
+                let role = crate::transfer_support::role(&world.fixture, &format!("sftp{number}"));
+                json!({ "ServerId": served(world), "UserName": format!("user{number}"), "Role": role })
+            },
+        },
+    ),
+    (
+        "transfer",
+        "ImportHostKey",
+        "Tags",
+        Creates {
+            action: "transfer:TagResource",
+            request: |world| {
+                let key = outlast_ssh::PrivateKey::generate(outlast_ssh::KeyKind::Ed25519).unwrap();
+                let key = key.to_openssh_pem("").unwrap();
+                let body = String::from_utf8_lossy(key.expose()).into_owned();
+                json!({ "ServerId": served(world), "HostKeyBody": body })
+            },
+        },
+    ),
+    ("transfer", "TagResource", "Tags", Tags),
+    ("transfer", "UntagResource", "TagKeys", Reads),
     ("sts", "AssumeRole", "Tags", Creates { action: "sts:TagSession", request: role }),
     // These are keys of session tags.
     ("sts", "AssumeRole", "TransitiveTagKeys", Reads),
 ];
+
+/// An SFTP server, the only one.
+fn served(world: &World) -> String {
+    let listed = world.fixture.transfer("ListServers", json!({})).unwrap();
+    match listed["Servers"].as_array().unwrap().first() {
+        Some(server) => text(&server["ServerId"]).to_owned(),
+        None => world.fixture.server(json!({})),
+    }
+}
 
 fn certificate(world: &World) -> Value {
     json!({
@@ -205,6 +249,7 @@ fn send(fixture: &Fixture, who: &Who, service: &str, operation: &str, body: &Val
         return match service {
             "kms" => fixture.kms_as(who, operation, body),
             "secretsmanager" => fixture.secrets_as(who, operation, &body),
+            "transfer" => fixture.transfer_as(who, operation, &body),
             _ => call(fixture, who, service, operation, &body),
         };
     }
@@ -315,7 +360,7 @@ fn making_something_with_tags_takes_the_right_to_tag() {
         tried += 1;
     }
     println!("{tried} operations make something with tags");
-    assert_eq!(tried, 13);
+    assert_eq!(tried, 16);
 }
 
 #[test]
@@ -329,6 +374,7 @@ fn tag_keys_that_differ_in_case_only_are_refused() {
         ("acm", operation) if operation.contains("Acme") => "ValidationException",
         ("acm", "TagResource") | ("sts" | "rolesanywhere", _) => "ValidationException",
         ("secretsmanager", _) => "InvalidParameterException",
+        ("transfer", _) => "InvalidRequestException",
         _ => "InvalidTagException",
     };
     let mut tried = 0;

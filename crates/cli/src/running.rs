@@ -1,5 +1,6 @@
 //! A server that runs in this process: its listeners and its background work.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -200,6 +201,7 @@ impl Running {
             service_url: revocation.service_url.unwrap_or_else(|| at("https", address)),
             key_storage: revocation.key_storage,
             rotation_functions: Some(functions.names()),
+            login_functions: Some(BTreeSet::new()),
             end_sessions_on_revocation: revocation.end_sessions,
             public_certificates: revocation.public_certificates,
             events: events.wanted(),

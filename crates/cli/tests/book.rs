@@ -17,6 +17,7 @@ const PAGES: &[&str] = &[
     "docs/guide/endpoints.md",
     "docs/guide/pki.md",
     "docs/guide/secrets.md",
+    "docs/guide/transfer.md",
     "docs/guide/signing.md",
     "docs/guide/signing-start.md",
     "docs/guide/approvals.md",

@@ -18,6 +18,7 @@ mod error;
 pub mod groups;
 pub mod hmac;
 pub mod keys;
+pub mod ml_dsa_context;
 pub mod pace;
 pub mod passphrase;
 pub mod random;

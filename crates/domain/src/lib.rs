@@ -31,6 +31,7 @@ pub mod seal;
 pub mod secrets;
 pub mod settings;
 pub mod tags;
+pub mod transfer;
 pub mod tsa;
 pub mod witness;
 pub mod work;

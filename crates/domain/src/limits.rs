@@ -256,3 +256,17 @@ pub const MAX_CLOCK_WAIT_MS: i64 = 86_400_000;
 /// Heartbeats that one read returns. A killed server's heartbeat stays until somebody notices that the server is
 /// gone.
 pub const MAX_HEARTBEATS: usize = 1000;
+/// Entries of the directory mappings of a user. Ours; AWS has 50,000.
+pub const MAX_HOME_MAPPINGS: usize = 1000;
+/// Bytes of the answer of an identity provider. Ours.
+pub const MAX_PROVIDER_ANSWER: usize = 256 << 10;
+/// Failed logins at an SFTP server that have an event of their own, in each window. Ours.
+pub const SFTP_FAILURES_RECORDED: u64 = 60;
+/// The window in which failed logins at an SFTP server are counted, in milliseconds. Ours.
+pub const SFTP_FAILURES_WINDOW_MS: i64 = 60_000;
+/// Users and peers that the sum of failed logins names. Ours.
+pub const SFTP_FAILURES_NAMED: usize = 20;
+/// Characters of a name that a peer gives, in events. Ours.
+pub const SFTP_USER_QUOTED: usize = 100;
+/// Bytes of a path, in events. Ours.
+pub const SFTP_PATH_QUOTED: usize = 1024;

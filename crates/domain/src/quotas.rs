@@ -167,6 +167,47 @@ pub const SIGNING_REQUESTS: Quota = Quota {
     kind: "kms/signing-request/",
 };
 
+/// SFTP servers.
+pub const TRANSFER_SERVERS: Quota = Quota {
+    name: "transfer_servers",
+    default: 50,
+    what: "servers",
+    of: "of an account in a Region",
+    instead: "Delete servers that are not needed",
+    aws: "Servers per account",
+    kind: "transfer/server/",
+};
+/// Users of an SFTP server.
+pub const USERS_PER_SERVER: Quota = Quota {
+    name: "users_per_server",
+    default: 10_000,
+    what: "users",
+    of: "of a server",
+    instead: "Delete users that are not needed",
+    aws: "Service-managed users per server",
+    kind: "transfer/user/",
+};
+/// Host keys of an SFTP server.
+pub const HOST_KEYS_PER_SERVER: Quota = Quota {
+    name: "host_keys_per_server",
+    default: 10,
+    what: "host keys",
+    of: "of a server",
+    instead: "Delete host keys that are not needed",
+    aws: "Host keys per server",
+    kind: "transfer/host-key/",
+};
+/// Public keys of a user of an SFTP server.
+pub const SSH_KEYS_PER_USER: Quota = Quota {
+    name: "ssh_keys_per_user",
+    default: 10,
+    what: "SSH public keys",
+    of: "of a user",
+    instead: "Delete keys that are not needed",
+    aws: "SSH keys per user",
+    kind: "",
+};
+
 /// All quotas.
 pub const QUOTAS: &[Quota] = &[
     KMS_KEYS,
@@ -182,6 +223,10 @@ pub const QUOTAS: &[Quota] = &[
     CRLS_PER_TRUST_ANCHOR,
     SUBJECTS,
     SIGNING_REQUESTS,
+    TRANSFER_SERVERS,
+    USERS_PER_SERVER,
+    HOST_KEYS_PER_SERVER,
+    SSH_KEYS_PER_USER,
 ];
 
 /// Limits that the operator has set instead of the defaults.
@@ -209,7 +254,7 @@ impl Quotas {
 pub struct Used {
     /// Name of the quota.
     pub limit: &'static str,
-    /// The owner: an account, an account in a Region, or the ARN of a private CA.
+    /// The owner: an account, an account in a Region, or the ARN of a private CA or of an SFTP server.
     pub of: String,
     /// Number of resources.
     pub used: u64,
@@ -223,7 +268,7 @@ pub fn used(store: &dyn Store) -> Result<Vec<Used>, StoreError> {
         while let Some((record_key, _)) = store.scan(quota.kind, &after, 1)?.pop() {
             let tally = records::kind(&record_key).and_then(|kind| kind.tally_of(&record_key));
             let Some(prefix) = tally else { break };
-            let of = owner(prefix.strip_prefix(quota.kind).unwrap_or_default());
+            let of = owner(quota, prefix.strip_prefix(quota.kind).unwrap_or_default());
             all.push(Used { limit: quota.name, of, used: store.count(&prefix)? });
             // Sorts after all records of the owner: keys are ASCII.
             after = format!("{prefix}\u{7f}");
@@ -233,13 +278,16 @@ pub fn used(store: &dyn Store) -> Result<Vec<Used>, StoreError> {
 }
 
 /// The owner of the records below these parts of their keys.
-fn owner(parts: &str) -> String {
+fn owner(quota: &Quota, parts: &str) -> String {
     let parts: Vec<_> = parts.trim_end_matches('/').split('/').collect();
     match parts.as_slice() {
         [account, region] => format!("account {account} in {region}"),
         [account, region, id] => {
             let scope = Scope { account: (*account).to_owned(), region: (*region).to_owned() };
-            scope.arn("acm-pca", &format!("certificate-authority/{id}"))
+            match quota.kind.starts_with("transfer/") {
+                true => scope.arn("transfer", &format!("server/{id}")),
+                false => scope.arn("acm-pca", &format!("certificate-authority/{id}")),
+            }
         }
         parts => format!("account {}", parts.join("/")),
     }

@@ -126,6 +126,8 @@ pub struct Settings {
     pub key_storage: Option<&'static KeyStorage>,
     /// ARNs of the functions that rotate secrets; `None` if any is accepted, because nothing calls them.
     pub rotation_functions: Option<BTreeSet<String>>,
+    /// ARNs of the functions that decide about logins of SFTP servers; `None` if any is accepted, because nothing calls them.
+    pub login_functions: Option<BTreeSet<String>>,
     /// Whether sessions of Roles Anywhere end when their certificate is revoked.
     pub end_sessions_on_revocation: bool,
     /// Certificates whose requests name no CA.

@@ -212,12 +212,13 @@ impl Windows {
 }
 
 impl Service {
-    /// Sums up in the audit log what was signed for strangers in the minutes that are over; when the server ends,
-    /// also in the current one.
+    /// Sums up in the audit log what was signed for strangers in the minutes that are over, and the logins that they failed
+    /// at; when the server ends, also in the current one.
     ///
     /// # Errors
     /// Sums that could not be written are kept for the next call.
     pub fn sum_up_strangers(&self, now_ms: i64, at_end: bool) -> Result<(), Fault> {
+        self.sum_up_failures(now_ms, at_end)?;
         loop {
             let ended = self.revocation.strangers.ended(now_ms, at_end);
             if ended.is_empty() {

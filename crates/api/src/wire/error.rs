@@ -9,6 +9,7 @@ use outlast_domain::identity::session::AssumeError;
 use outlast_domain::kms::KmsError;
 use outlast_domain::rolesanywhere::RolesAnywhereError;
 use outlast_domain::secrets::SecretError;
+use outlast_domain::transfer::TransferError;
 use outlast_store::StoreError;
 
 /// Errors that AWS sends without a message. Our text for them goes into the log and the audit event.
@@ -209,6 +210,22 @@ impl From<RolesAnywhereError> for ApiError {
                 return Self::internal("ServiceUnavailableException", fault.clone());
             }
             _ => "ServiceUnavailableException",
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<TransferError> for ApiError {
+    fn from(error: TransferError) -> Self {
+        let code = match &error {
+            TransferError::InvalidRequest(_) => "InvalidRequestException",
+            TransferError::NotFound(_) => "ResourceNotFoundException",
+            TransferError::Exists(_) => "ResourceExistsException",
+            TransferError::Denied(_) => "AccessDeniedException",
+            TransferError::Fault(fault) => {
+                return Self::internal("InternalServiceError", fault.clone());
+            }
+            _ => "InternalServiceError",
         };
         Self::new(code, error.to_string())
     }

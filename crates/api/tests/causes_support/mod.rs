@@ -6,6 +6,7 @@ pub mod private_ca;
 pub mod rolesanywhere;
 pub mod secretsmanager;
 pub mod sts;
+pub mod transfer;
 
 /// What is known of AWS's text.
 #[derive(Debug, Clone, Copy)]

@@ -4,11 +4,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::HeaderMap;
 use outlast_api::audit::{ClientCertificate, TlsDetails};
+use outlast_api::service::sftp::Decision;
+use outlast_domain::transfer::Access;
 use serde_json::{Value, json};
 
 use crate::acme_support::world::{World, call};
 use crate::common::authorities::{leaf_body, leaf_request};
 use crate::common::{ACCOUNT, Answer, NOW, Refused, Who, b64, element, policy, text, with};
+use crate::transfer_support::{self, Shown};
 
 /// Whether a `Deny` with this condition refuses a call.
 pub type Denied = fn(&World, &Value) -> bool;
@@ -55,6 +58,30 @@ pub fn session(world: &World, condition: &Value) -> Who {
         policy(json!([{ "Effect": "Allow", "Principal": { "AWS": ACCOUNT }, "Action": "sts:*" }]));
     let role = world.fixture.role(ACCOUNT, &format!("r{}", number()), &trust, &[but(condition)]);
     world.fixture.session(&Who::admin(), &role, &[("SourceIdentity", "alice")])
+}
+
+fn sftp(world: &World, condition: &Value, access: Access) -> bool {
+    let fixture = &world.fixture;
+    let server = fixture.server(json!({}));
+    let trust = transfer_support::trust(&json!({}));
+    let role = fixture.role(ACCOUNT, &format!("sftp{}", number()), &trust, &[but(condition)]);
+    fixture.sftp_user(&server, "alice", &role, json!({}));
+    let Decision::Account(alice) = Shown::key(&server, "alice", 1).decide(fixture, None) else {
+        panic!("the login is refused");
+    };
+    let found = alice.rights.decide(access, "files", b"home/alice/x/", NOW * 1000);
+    fixture.transfer("DeleteServer", json!({ "ServerId": server })).unwrap();
+    found.is_err()
+}
+
+/// Reading a file by SFTP.
+pub fn sftp_get(world: &World, condition: &Value) -> bool {
+    sftp(world, condition, Access::Get)
+}
+
+/// Listing a directory by SFTP.
+pub fn sftp_list(world: &World, condition: &Value) -> bool {
+    sftp(world, condition, Access::List)
 }
 
 /// A call of KMS by a user.

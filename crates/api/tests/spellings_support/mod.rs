@@ -4,6 +4,7 @@ mod outlast;
 mod rolesanywhere;
 pub mod spell;
 pub mod table;
+mod transfer;
 
 use outlast_crypto::keys::KeySpec;
 use outlast_crypto::signatures::Message;
@@ -88,6 +89,8 @@ pub struct Scene {
     pub version: String,
     pub replicated: String,
     pub deleted_secret: String,
+    /// An SFTP server.
+    pub served: transfer::Served,
 }
 
 fn kms(fixture: &Fixture, operation: &str, body: Value) -> Value {
@@ -338,11 +341,13 @@ impl Scene {
         let signed = rolesanywhere_support::Signing::new(&leaf, &asked, fixture.now.get()).sign();
         let begun = rolesanywhere_support::answered(fixture, &signed).unwrap();
         let subject = text(&begun["subjectArn"]).to_owned();
+        let served = transfer::Served::new(fixture);
         Self {
             secret,
             version,
             replicated,
             deleted_secret,
+            served,
             anchor,
             profile,
             crl,

@@ -54,6 +54,7 @@ pub static EXEMPT: &[(&str, &str, &str)] = &[
     ("DeletePermission", "Principal", "acm.amazonaws.com or refused"),
     ("RequestCertificate", "ManagedBy", "refused"),
     ("RotateSecret", "ExternalSecretRotationRoleArn", "refused"),
+    ("DeleteSshPublicKey", "SshPublicKeyId", "a key of the user that UserName names"),
     ("*", "VersionId", "a version of the secret that SecretId names"),
     (
         "UpdateSecretVersionStage",
@@ -88,6 +89,7 @@ pub fn cases(scene: &Scene) -> Vec<Case> {
     all.extend(acme(scene));
     all.extend(super::rolesanywhere::cases(scene));
     all.extend(super::outlast::cases(scene));
+    all.extend(super::transfer::cases(scene));
     all.extend(secrets(scene));
     all.push(Case {
         service: &STS,

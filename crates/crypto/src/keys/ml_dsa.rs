@@ -86,7 +86,7 @@ pub fn external_mu_in_context(
 }
 
 /// Like [`external_mu_in_context`], with the raw public key.
-pub(super) fn mu(
+pub(crate) fn mu(
     public_key: &[u8],
     context: &[u8],
     message: &[u8],
@@ -209,7 +209,7 @@ fn raw_public_key(spki: &[u8]) -> Result<&[u8], CryptoError> {
         .ok_or(CryptoError::InvalidKey)
 }
 
-pub(super) fn sign_mu<P: MlDsaParams>(stored: &[u8], mu: &[u8]) -> Result<Vec<u8>, CryptoError> {
+pub(crate) fn sign_mu<P: MlDsaParams>(stored: &[u8], mu: &[u8]) -> Result<Vec<u8>, CryptoError> {
     let mu = Array::<u8, U64>::try_from(mu).map_err(|_| CryptoError::InvalidLength)?;
     let key = match <&[u8; SEED_LEN]>::try_from(stored) {
         Ok(seed) => ExpandedSigningKey::<P>::from_seed(&(*seed).into()),
@@ -226,7 +226,7 @@ fn from_expanded<P: MlDsaParams>(key: &[u8]) -> Result<ExpandedSigningKey<P>, Cr
     Ok(ExpandedSigningKey::from_expanded(&Zeroizing::new(key)))
 }
 
-pub(super) fn verify_mu<P: MlDsaParams>(
+pub(crate) fn verify_mu<P: MlDsaParams>(
     public_key: &[u8],
     mu: &[u8],
     signature: &[u8],

@@ -236,6 +236,33 @@ actions! {
         UpdateSecretVersionStage,
         ValidateResourcePolicy,
     }
+    transfer = "transfer" {
+        CreateServer,
+        CreateUser,
+        DeleteHostKey,
+        DeleteServer,
+        DeleteSshPublicKey,
+        DeleteUser,
+        DescribeHostKey,
+        DescribeSecurityPolicy,
+        DescribeServer,
+        DescribeUser,
+        ImportHostKey,
+        ImportSshPublicKey,
+        ListHostKeys,
+        ListSecurityPolicies,
+        ListServers,
+        ListTagsForResource,
+        ListUsers,
+        StartServer,
+        StopServer,
+        TagResource,
+        TestIdentityProvider,
+        UntagResource,
+        UpdateHostKey,
+        UpdateServer,
+        UpdateUser,
+    }
     sts = "sts" {
         AssumeRole,
         SetSourceIdentity,
@@ -316,6 +343,8 @@ any_of! {
     EnablesTrustAnchor: rolesanywhere::EnableTrustAnchor, rolesanywhere::DisableTrustAnchor,;
     /// Actions that enable or disable a profile.
     EnablesProfile: rolesanywhere::EnableProfile, rolesanywhere::DisableProfile,;
+    /// Actions that start or stop an SFTP server.
+    StartsServer: transfer::StartServer, transfer::StopServer,;
     /// Actions that enable or disable an imported CRL.
     EnablesCrl: rolesanywhere::EnableCrl, rolesanywhere::DisableCrl,;
 }

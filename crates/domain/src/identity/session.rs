@@ -215,6 +215,63 @@ pub fn authorize_function(
     Ok(role.map(|role| MayAssume { role, tags: None, source_identity: None }))
 }
 
+/// The permit to begin a session for a user of an SFTP server, if the role's trust policy gives it to the `service` for the
+/// user's ARN and address.
+pub fn authorize_transfer(
+    cache: &PolicyCache,
+    role: &Role,
+    service: &str,
+    user_arn: &str,
+    source_ip: &str,
+    now_ms: i64,
+) -> Result<Option<MayAssume>, Fault> {
+    let arn = role.arn();
+    let trust = cache.bound(Kind::Trust, &role.trust, &role.trusted, &arn)?;
+    let mut keys = ConditionKeys::new();
+    keys.set_time(now_ms);
+    keys.set("aws:SourceAccount", role.account.as_str());
+    keys.set("aws:SourceArn", user_arn);
+    keys.set("aws:SourceIp", source_ip);
+    let permits = ServicePermits { trust: &trust, service, keys: &keys, role: &arn };
+    let role = permits.permit(action::sts::AssumeRole);
+    Ok(role.map(|role| MayAssume { role, tags: None, source_identity: None }))
+}
+
+/// A session of a role that ends with a connection: it has no credentials, and no record.
+///
+/// # Errors
+/// [`Fault::Damaged`] with the ARN of the role if the session policy is not valid.
+pub fn without_credentials(
+    cache: &PolicyCache,
+    role: &Role,
+    name: &str,
+    policy: Option<&str>,
+    may: &MayAssume,
+    now_ms: i64,
+) -> Result<Caller, Fault> {
+    may.role.opens(&role.arn())?;
+    let session = policy.map(|text| cache.parse(Kind::Identity, text, &role.arn())).transpose()?;
+    let principal = Principal {
+        account: role.account.clone(),
+        access_key_id: String::new(),
+        identity: Identity::Session {
+            role: role.name.clone(),
+            role_id: role.id.clone(),
+            session: name.to_owned(),
+            issued_ms: now_ms,
+        },
+    };
+    Ok(Caller {
+        principal,
+        tags: role.tags.clone(),
+        source_identity: None,
+        started_by: None,
+        transitive_tags: BTreeMap::new(),
+        policies: parse_all(cache, &role.policies, &role.arn())?,
+        session: session.into_iter().collect(),
+    })
+}
+
 /// Principal of the service that runs functions.
 const FUNCTIONS: &str = "lambda.amazonaws.com";
 

@@ -114,12 +114,14 @@ use KeyKind::{Address, Arn, Bool, Date, Number, Text};
 /// Prefixes of keys that AWS has for the services here, and of our own: any other key with such a prefix does not
 /// exist.
 pub(super) const PREFIXES: &[&str] =
-    &["aws", "kms", "acm", "acm-pca", "secretsmanager", "sts", "iam", "outlast"];
+    &["aws", "kms", "acm", "acm-pca", "secretsmanager", "sts", "iam", "outlast", "s3", "transfer"];
 
 const KMS: &[&str] = &["kms"];
 const ACM: &[&str] = &["acm"];
 const SECRETS: &[&str] = &["secretsmanager"];
 const STS: &[&str] = &["sts"];
+/// The actions that decide about files of SFTP.
+const S3: &[&str] = &["s3"];
 
 const NO_ORGANIZATIONS: &str = "there are no organizations";
 const NO_FEDERATION: &str = "there are no federated sessions";
@@ -134,8 +136,7 @@ const NO_PARTNERS: &str = "there are no secrets of AWS's partners";
 const NO_SERVICE_GRANTS: &str = "grants to services are refused";
 
 const SESSIONS: &str = "the caller is a session of a role";
-const BY_SERVICE: &str =
-    "a service asks to assume a role, for an ACME endpoint or for a certificate (Roles Anywhere)";
+const BY_SERVICE: &str = "a service asks to assume a role: for an ACME endpoint, a certificate (Roles Anywhere) or a user of SFTP";
 const FORWARDED: &str =
     "Certificate Manager asks Private CA, or Secrets Manager KMS, with the caller's rights";
 const OF_KEYS: &str = "CreateKey, ReplicateKey and every operation on a key";
@@ -290,6 +291,13 @@ pub static KEYS: &[KeyRow] = &[
     secrets("secretsmanager:VersionId", Text, "GetSecretValue with a version id"),
     secrets("secretsmanager:VersionStage", Text, "GetSecretValue, UpdateSecretVersionStage"),
     secrets("secretsmanager:resource/AllowRotationLambdaArn", Arn, "every operation on a secret that has a rotation function"),
+    // Transfer Family: S3's actions on files, and the variables of session policies.
+    when("s3:delimiter", Text, "a user of SFTP lists a directory, or asks whether something exists; it is /").of(S3),
+    when("s3:prefix", Text, "the same; the path in the bucket").of(S3),
+    always("transfer:HomeBucket", Text).of(S3),
+    always("transfer:HomeDirectory", Text).of(S3),
+    always("transfer:HomeFolder", Text).of(S3),
+    always("transfer:UserName", Text).of(S3),
     // STS, and what IAM has for assuming and passing roles.
     never("sts:AWSServiceName", Text, NO_TOKENS).of(STS),
     never("sts:DurationSeconds", Number, NO_TOKENS).of(STS),
@@ -304,7 +312,7 @@ pub static KEYS: &[KeyRow] = &[
     never("sts:TaskPolicyArn", Arn, "there is no AssumeRoot").of(STS),
     when("sts:TransitiveTagKeys", Text, "AssumeRole with transitive tags").many().of(STS),
     never("iam:AssociatedResourceArn", Arn, "it is not known at which resource AWS sets it for ACME").of(&["iam"]),
-    when("iam:PassedToService", Text, "CreateAcmeExternalAccountBinding, CreateProfile, UpdateProfile, for iam:PassRole").of(&["iam"]),
+    when("iam:PassedToService", Text, "CreateAcmeExternalAccountBinding, CreateProfile, UpdateProfile, and Transfer Family's operations with roles, for iam:PassRole").of(&["iam"]),
     never("iam:ResourceTag/${TagKey}", Text, "roles have no tags").of(&["iam", "sts"]),
 ];
 
@@ -321,7 +329,7 @@ mod tests {
             let known = PREFIXES.contains(&prefix) || matches!(row.set, Set::Never(_));
             assert!(known, "{}", row.name);
         }
-        for unknown in ["aws:sourceipaddress", "kms:keyspecs", "aws:resourcetag/", "s3:prefix"] {
+        for unknown in ["aws:sourceipaddress", "kms:keyspecs", "aws:resourcetag/", "s3:versionid"] {
             assert!(KeyRow::find(unknown).is_none(), "{unknown}");
         }
         assert!(KeyRow::find("kms:recipientattestation:pcr0").is_some());

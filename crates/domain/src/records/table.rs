@@ -8,6 +8,7 @@ use crate::seal::{CANARY, ROOT, WRAPPED};
 
 const KEY: &str = "kms/key/{account}/{region}/{key}";
 const NO_SECRET: &str = "the secret that it belongs to is missing";
+const NO_SERVER: &str = "the server that it belongs to is missing";
 const NO_PAIR: &str = "the record that this secret belongs to is missing";
 
 /// All kinds.
@@ -189,6 +190,19 @@ pub static KINDS: &[RecordKind] = &[
     row("tls/certificate/", "kind/role", Ordered, "the server's own TLS certificate of kind {kind}, {role}"),
     row("tls/key/", "kind/role", Sealed, "the private key of the server's own TLS certificate of kind {kind}, {role}"),
     row("tls/ticket-keys", "", Sealed, "the keys of TLS session tickets"),
+    row("transfer/host-key-secret/", "account/region/server/id", Sealed, "the private key of the host key arn:{partition}:transfer:{region}:{account}:host-key/{server}/{id}")
+        .of("transfer/host-key/{account}/{region}/{server}/{id}", NO_PAIR),
+    row("transfer/host-key/", "account/region/server/id", Ordered, "the host key arn:{partition}:transfer:{region}:{account}:host-key/{server}/{id}")
+        .registered()
+        .of("transfer/server/{account}/{region}/{server}", NO_SERVER)
+        .counted(3),
+    row("transfer/server/", "account/region/id", Ordered, "the server arn:{partition}:transfer:{region}:{account}:server/{id}")
+        .registered()
+        .counted(2),
+    row("transfer/user/", "account/region/server/name", Ordered, "the user arn:{partition}:transfer:{region}:{account}:user/{server}/{name}")
+        .registered()
+        .of("transfer/server/{account}/{region}/{server}", NO_SERVER)
+        .counted(3),
     row("witness/key", "", Sealed, "the witness's key").is("witness/key", "a sample"),
     row("witness/log/", "hash", Sealed, "the witness's state of a log").is("witness/log/00", "a sample"),
     row("witness/name", "", Sealed, "the witness's name").is("witness/name", "a sample"),

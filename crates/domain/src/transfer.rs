@@ -1,0 +1,155 @@
+//! Transfer Family: SFTP servers, their host keys, users and keys, and the decision of each login.
+//!
+//! Source: "AWS Transfer Family User Guide" and its API reference. A user has a role of this service's account and homes in
+//! buckets; what the role's policies and the user's session policy allow on them decides about each file. A role without
+//! policies allows nothing, as with AWS. Sockets, the SSH protocol and files are elsewhere: `net` asks here.
+
+mod authentication;
+mod creation;
+mod home;
+mod host_key;
+mod login;
+mod material;
+mod posix;
+mod provider;
+mod rights;
+mod served;
+mod server;
+mod ssh_key;
+mod tag_set;
+mod tags;
+mod user;
+
+pub use authentication::Methods;
+pub use creation::{NewServer, create_server, delete_server, import_host_key, set_host_key};
+pub use home::{Directories, Directory, Home, Located, Mapping, MappingKind};
+pub use host_key::{
+    HostKey, NewHostKey, delete_host_key, find_host_key, host_keys, oldest_fingerprint,
+    update_host_key,
+};
+pub use login::{Account, Login, Refusal, Step, login};
+pub use posix::Posix;
+pub use provider::{Answer, Provider, Question, Said};
+pub use rights::{Access, Rights};
+pub use served::{ServedHostKey, ServerFacts, Unserved, served};
+pub use server::{
+    Endpoint, Server, ServerChange, find_server, servers, set_online, update_server, user_count,
+};
+pub use tag_set::Tags;
+pub use tags::{TAGGABLE, Taggable, add_tags, remove_tags};
+pub use user::{
+    AuthorizedKey, NewUser, User, UserChange, add_key, create_user, delete_user, find_user,
+    remove_key, update_user, users,
+};
+
+use crate::Fault;
+use crate::arn::{Arn, Scope};
+use crate::identity::Denied;
+use crate::quotas::Reached;
+
+/// The service principal that assumes the roles of users, as trust policies name it.
+pub const SERVICE_PRINCIPAL: &str = "transfer.amazonaws.com";
+/// Name of the service in ARNs.
+const SERVICE: &str = "transfer";
+
+/// Why Transfer Family refuses. Each variant is one AWS error.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TransferError {
+    /// `InvalidRequestException`
+    #[error("{0}")]
+    InvalidRequest(String),
+    /// `ResourceNotFoundException`
+    #[error("{0}")]
+    NotFound(String),
+    /// `ResourceExistsException`
+    #[error("{0}")]
+    Exists(String),
+    /// `AccessDeniedException`
+    #[error(transparent)]
+    Denied(#[from] Denied),
+    /// An internal failure.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+impl From<Reached> for TransferError {
+    fn from(reached: Reached) -> Self {
+        Self::InvalidRequest(reached.to_string())
+    }
+}
+
+impl TransferError {
+    fn invalid(text: impl Into<String>) -> Self {
+        Self::InvalidRequest(text.into())
+    }
+}
+
+/// A kind of resource.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// Its name in ARNs.
+    pub noun: &'static str,
+    /// CloudTrail's name of the type.
+    pub cloudtrail: &'static str,
+}
+
+/// Servers.
+pub static SERVER: Kind = Kind { noun: "server", cloudtrail: "AWS::Transfer::Server" };
+/// Users of a server.
+pub static USER: Kind = Kind { noun: "user", cloudtrail: "AWS::Transfer::User" };
+/// Host keys of a server.
+pub static HOST_KEY: Kind = Kind { noun: "host-key", cloudtrail: "AWS::Transfer::HostKey" };
+
+impl Kind {
+    /// ARN of the one with this id, or with `*` of any. Ids of users and host keys begin with that of their server.
+    pub fn arn(&self, scope: &Scope, id: &str) -> String {
+        scope.arn(SERVICE, &format!("{}/{id}", self.noun))
+    }
+
+    /// The id in an ARN of this kind, if it is one of `scope`.
+    fn id_in<'a>(&self, arn: &'a Arn, scope: &Scope) -> Option<&'a str> {
+        arn.of(SERVICE, self.noun)?.strip_prefix('/').filter(|_| arn.is_in(scope))
+    }
+
+    fn prefix(&self, scope: &Scope) -> String {
+        format!("transfer/{}/{}/{}/", self.noun, scope.account, scope.region)
+    }
+
+    fn record_key(&self, scope: &Scope, id: &str) -> String {
+        format!("{}{id}", self.prefix(scope))
+    }
+}
+
+/// A new id: a prefix and 17 hexadecimal digits, as AWS's are.
+fn new_id(prefix: &str) -> Result<String, Fault> {
+    let mut digits = crate::ids::hex::<9>()?;
+    digits.truncate(ID_DIGITS);
+    Ok(format!("{prefix}{digits}"))
+}
+
+/// Whether this is an id that [`new_id`] could have made.
+fn is_id(text: &str, prefix: &str) -> bool {
+    let lower = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    text.strip_prefix(prefix)
+        .is_some_and(|digits| digits.len() == ID_DIGITS && digits.bytes().all(lower))
+}
+
+/// Digits of ids.
+const ID_DIGITS: usize = 17;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_have_one_spelling() {
+        let id = new_id("s-").unwrap();
+        assert!(is_id(&id, "s-"), "{id}");
+        for wrong in
+            ["s-", "s-0123456789abcdef", "s-0123456789ABCDEF0", "s-0123456789abcdef01", "x"]
+        {
+            assert!(!is_id(wrong, "s-"), "{wrong}");
+        }
+    }
+}
