@@ -47,6 +47,7 @@ mod running;
 mod runtime;
 mod sarif;
 mod settings;
+mod sftp;
 mod signing;
 mod signing_policy;
 mod tables;

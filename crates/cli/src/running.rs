@@ -16,6 +16,7 @@ use outlast_net::plain::PlainServer;
 use outlast_net::quic::{self, HTTP3};
 use outlast_net::readiness::reading;
 use outlast_net::server::{PROTOCOLS, Server, system_clock};
+use outlast_net::sftp::{self as sftp_door, SftpServer};
 use outlast_net::tickets::Tickets;
 
 use crate::backup_schedule::Schedule;
@@ -31,7 +32,8 @@ use crate::rotation::{self, Functions};
 use crate::settings::{self as said, Buckets};
 use crate::tls::{Shows, Tls, default_names};
 use crate::{
-    artifact_log_options, audit_options, buckets, ledger_options, metrics_options, reload, values,
+    artifact_log_options, audit_options, buckets, ledger_options, metrics_options, reload, sftp,
+    values,
 };
 
 /// Interval between sweeps that erase expired keys and check the certificate.
@@ -133,6 +135,7 @@ pub(crate) struct Upkeep {
     pub(crate) backups: Option<Schedule>,
     /// Where events go.
     pub(crate) events: Configured,
+    pub(crate) sftp: Option<sftp::Chosen>,
 }
 
 /// A server that runs in this process.
@@ -145,6 +148,8 @@ pub(crate) struct Running {
     pub(crate) metrics: Option<SocketAddr>,
     /// Address of HTTP/3, over UDP.
     pub(crate) http3: Option<SocketAddr>,
+    /// Address of SFTP.
+    pub(crate) sftp: Option<SocketAddr>,
     stop: tokio::sync::watch::Sender<bool>,
     task: tokio::task::JoinHandle<()>,
 }
@@ -171,7 +176,7 @@ impl Running {
         ledger: ledger_options::Settings,
         upkeep: Upkeep,
     ) -> Result<Self, Failure> {
-        let Upkeep { audit, artifact_log, backups, events } = upkeep;
+        let Upkeep { audit, artifact_log, backups, events, sftp } = upkeep;
         data.service.publish_log(audit.publish, audit.readers.clone());
         let Network { listen, http3, connections_per_peer } = network;
         let (listener, address, udp) = listen_both(listen, http3)?;
@@ -211,7 +216,16 @@ impl Running {
         data.service.set_timestamping(revocation.timestamping).map_err(|error| {
             Failure::new(error).hint("leave ordering out").about("tsa.ordering")
         })?;
+        let said_buckets = revocation.buckets.clone();
         let sink = buckets::sink(revocation.buckets, data.folder())?;
+        let sftp = sftp
+            .map(|chosen| {
+                let settings = chosen.settings(&said_buckets, sink.clone(), data.folder())?;
+                let (listener, address) = listen_at(chosen.listen, "--sftp-listen")?;
+                Ok::<_, Failure>((settings, listener, address))
+            })
+            .transpose()?;
+        let sftp_address = sftp.as_ref().map(|(_, _, address)| *address);
         let validator = Validator::new(revocation.acme);
         let Tls { rules, shows, names, clients } = tls;
         let watch = reload::Watch::new(&shows, clients.as_ref());
@@ -279,6 +293,11 @@ impl Running {
         };
         let http3 = udp.as_ref().map(quic::Listener::address);
         let server = Arc::new(server);
+        let sftp = sftp.map(|(settings, listener, _)| {
+            let metrics = metrics.as_ref().map(|kept| kept.metrics.clone());
+            let settings = sftp_door::Settings { metrics, ..settings };
+            (SftpServer::new(data.service.clone(), system_clock, settings), listener)
+        });
         let (stop, stopped) = tokio::sync::watch::channel(false);
         let stopping = |mut stopped: tokio::sync::watch::Receiver<bool>| async move {
             // If the sender is gone, the server is stopping, too.
@@ -288,6 +307,9 @@ impl Running {
             udp.map(|udp| tokio::spawn(server.clone().run_http3(udp, stopping(stopped.clone()))));
         let plain = plain.map(|(listener, _)| {
             tokio::spawn(Arc::new(plain_server).run(listener, stopping(stopped.clone())))
+        });
+        let sftp = sftp.map(|(server, listener)| {
+            tokio::spawn(Arc::new(server).run(listener, stopping(stopped.clone())))
         });
         let metrics = metrics.map(|metrics| metrics.go(stopping(stopped.clone()))).transpose()?;
         let data = Arc::new(data);
@@ -324,7 +346,7 @@ impl Running {
         };
         let task = tokio::spawn(async move {
             server.run(listener, stopping(stopped)).await;
-            for other in [plain, udp].into_iter().flatten() {
+            for other in [plain, udp, sftp].into_iter().flatten() {
                 let _ = other.await;
             }
             watch.abort();
@@ -358,7 +380,15 @@ impl Running {
                 metrics.end().await;
             }
         });
-        Ok(Self { address, revocation: plain_address, metrics: metrics_address, http3, stop, task })
+        Ok(Self {
+            address,
+            revocation: plain_address,
+            metrics: metrics_address,
+            http3,
+            sftp: sftp_address,
+            stop,
+            task,
+        })
     }
 
     /// Stops it and waits until it has.

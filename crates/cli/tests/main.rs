@@ -65,6 +65,7 @@ mod rotation;
 mod secrets_sdks;
 mod serve_echo;
 mod settings;
+mod sftp;
 mod sftp_server;
 mod shared;
 mod sign_before;

@@ -36,6 +36,7 @@ pub mod quic;
 pub mod readiness;
 pub mod s3;
 pub mod server;
+pub mod sftp;
 mod slots;
 pub mod tickets;
 mod tsa;

@@ -222,3 +222,29 @@ pub const STOPPING: Duration = Duration::from_millis(20);
 
 /// Bytes of a rotation function's answer, which counts only as success or failure.
 pub const MAX_FUNCTION_ANSWER: usize = 1 << 20;
+/// SFTP connections, at most. None is closed for another one.
+pub const MAX_SFTP_CONNECTIONS: usize = 8192;
+/// Sessions of one SFTP user.
+pub const MAX_SFTP_SESSIONS_BY_USER: usize = 1024;
+/// SFTP connections that have not authenticated: from the first number on new ones are dropped at random, from the second all.
+pub const SFTP_STARTUPS: (usize, usize) = (1024, 2048);
+/// From accept to the end of authentication.
+pub const SFTP_LOGIN_GRACE: Duration = Duration::from_secs(60);
+/// Time without a request after which an SFTP session ends, as with AWS.
+pub const SFTP_IDLE: Duration = Duration::from_secs(1800);
+/// Interval between questions whether an SFTP client is still there.
+pub const SFTP_KEEPALIVE: Duration = Duration::from_secs(60);
+/// Questions that it may leave without an answer.
+pub const SFTP_KEEPALIVES: u32 = 3;
+/// Longest time for the operations that run when an SFTP connection ends.
+pub const SFTP_FINISH: Duration = Duration::from_secs(60);
+/// Channels of an SFTP connection, as with AWS.
+pub const MAX_SFTP_CHANNELS: usize = 10;
+/// Bytes of data in a packet of a client.
+pub const MAX_SFTP_PACKET: u32 = 64 * 1024;
+/// Operations of a channel that run at the same time.
+pub const MAX_SFTP_OPERATIONS: usize = 8;
+/// Bytes that a connection holds for the client before it takes more replies.
+pub const SFTP_OUTPUT: usize = 1024 * 1024;
+/// Bytes that are read from the socket at a time.
+pub const SFTP_READ: usize = 64 * 1024;

@@ -88,6 +88,10 @@ impl Open {
     }
 
     fn ended(&self, kind: &'static str) -> Record {
+        let kind = match self.what {
+            What::File(..) => kind,
+            What::Folder(_) => "closedir",
+        };
         let (bytes_read, bytes_written) = self.bytes();
         let path = Some(self.path.clone());
         let writes = self.writes();
@@ -128,7 +132,7 @@ pub struct Outcome {
 /// What an operation did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Kind of the operation, see [`Operation::kind`]; `abandon` for a file that was not closed.
+    /// Kind of the operation, see [`Operation::kind`]; `abandon` for a file that was not closed, `closedir` for a folder.
     pub kind: &'static str,
     /// Path of the file, as in the user's view.
     pub path: Option<RemotePath>,

@@ -74,7 +74,7 @@ where
 }
 
 /// Outcome of a commit, which runs to its end even if nobody waits for it any more.
-async fn committed(store: &dyn Store, transaction: Transaction) -> Result<(), StoreError> {
+pub async fn committed(store: &dyn Store, transaction: Transaction) -> Result<(), StoreError> {
     let (sender, receiver) = oneshot::channel();
     let tell = move |outcome| {
         // The client may be gone; the commit stands.

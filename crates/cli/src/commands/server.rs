@@ -19,7 +19,7 @@ use crate::settings::Settings;
 use crate::tls::Tls;
 use crate::{
     acme, artifact_log_options, audit_options, backup_schedule, dumps, ledger_options,
-    limits_options, listeners, metrics_options, output, public_certificates, tsa_options,
+    limits_options, listeners, metrics_options, output, public_certificates, sftp, tsa_options,
 };
 
 /// Arguments of `server`.
@@ -96,6 +96,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         artifact_log: artifact_log_options::choose(settings.artifact_log)?,
         backups: backup_schedule::choose(settings.backup)?,
         events: Configured::choose(settings.events)?,
+        sftp: sftp::choose(settings.sftp)?,
     };
     let quotas = limits_options::choose(&settings.limits)?;
     let data = Data::open(&location, &provider)?;
@@ -129,6 +130,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         if let Some(address) = running.http3 {
             output::line(&format!("HTTP/3 on udp://{address}"));
+        }
+        if let Some(address) = running.sftp {
+            output::line(&format!("SFTP on sftp://{address}"));
         }
         // Programs that start a server read the addresses, so these lines come last.
         told.iter().for_each(|line| output::line(line));

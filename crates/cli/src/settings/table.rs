@@ -304,6 +304,33 @@ settings! {
 }
 
 settings! {
+    /// SFTP for the users of Transfer Family.
+    Sftp in "sftp" {
+        /// Address and port of SFTP, such as 127.0.0.1:2222, or off [default: off].
+        #[arg(value_name = "ADDRESS|off")]
+        address: String, "sftp-listen", "OUTLAST_SFTP_LISTEN";
+        /// Id of the Transfer server that it serves [default: the only one that is online].
+        #[arg(value_name = "ID")]
+        transfer_server: String, "sftp-server", "OUTLAST_SFTP_SERVER";
+        /// Whether an uploaded file becomes visible when it is closed, whole, or not at all [default: {}].
+        #[arg(value_name = "true|false")]
+        atomic_uploads: bool = false, "sftp-atomic-uploads", "OUTLAST_SFTP_ATOMIC_UPLOADS";
+        /// Seconds from the beginning of a connection to the end of authentication [default: {}].
+        #[arg(value_name = "SECONDS")]
+        login_grace_seconds: u32 = 60, "sftp-login-grace", "OUTLAST_SFTP_LOGIN_GRACE";
+        /// Seconds without a request after which a session ends [default: {}].
+        #[arg(value_name = "SECONDS")]
+        idle_seconds: u32 = 1800, "sftp-idle", "OUTLAST_SFTP_IDLE";
+        /// Connections, at most [default: 8192].
+        #[arg(value_name = "NUMBER")]
+        connections: usize, "sftp-connections", "OUTLAST_SFTP_CONNECTIONS";
+        /// Sessions of one user, at most [default: 1024].
+        #[arg(value_name = "NUMBER")]
+        sessions_per_user: usize, "sftp-sessions-per-user", "OUTLAST_SFTP_SESSIONS_PER_USER";
+    }
+}
+
+settings! {
     /// The server as a process.
     file Process in "process" {
         /// Whether a debugger of the same user may read the server's memory, and a crash may write it to a core dump: it
@@ -383,6 +410,7 @@ groups! {
     #[command(flatten)] tls: Tls,
     #[command(flatten)] network: Network,
     #[command(flatten)] acme: Acme,
+    #[command(flatten)] sftp: Sftp,
     ;
     #[command(flatten)] log: Log,
     #[command(flatten)] clients: Clients,

@@ -119,6 +119,8 @@ pub struct Server {
     pub port: u16,
     /// Port of plain HTTP, unless that is off.
     pub revocation: Option<u16>,
+    /// Port of SFTP, if that is on.
+    pub sftp: Option<u16>,
     data: PathBuf,
 }
 
@@ -169,7 +171,16 @@ impl Server {
         let api = port("listening on https://127.0.0.1:");
         let plain = !arguments.windows(2).any(|pair| pair == ["--revocation-listen", "off"]);
         let revocation = plain.then(|| port("revocation on http://127.0.0.1:"));
-        Self { child, port: api, revocation, data: data.to_path_buf() }
+        let sftp = arguments.contains(&"--sftp-listen").then(|| {
+            loop {
+                let mut line = String::new();
+                assert_ne!(stdout.read_line(&mut line).unwrap(), 0, "there is no SFTP");
+                if let Some(port) = line.trim().strip_prefix("SFTP on sftp://127.0.0.1:") {
+                    break port.parse().unwrap();
+                }
+            }
+        });
+        Self { child, port: api, revocation, sftp, data: data.to_path_buf() }
     }
 
     pub fn kill(&mut self) {

@@ -1,0 +1,109 @@
+//! SFTP, according to the settings.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_api::service::Sink;
+use outlast_net::sftp::{Buckets, Settings};
+use outlast_sftp::error::{Error, Result as SftpResult};
+use outlast_sftp::local::{Folder, FolderOptions};
+use outlast_sftp::path::RemotePath;
+use outlast_sftp::volume::Volume;
+
+use crate::failure::Failure;
+use crate::settings::{self, Sftp};
+use crate::values;
+
+/// What is served, and where.
+pub(crate) struct Chosen {
+    pub(crate) listen: SocketAddr,
+    server: Option<String>,
+    atomic_uploads: bool,
+    login_grace: Duration,
+    idle: Duration,
+    connections: Option<usize>,
+    sessions_per_user: Option<usize>,
+}
+
+/// Checks the settings; `None` if SFTP is off.
+pub(crate) fn choose(said: Sftp) -> Result<Option<Chosen>, Failure> {
+    let atomic_uploads = said.atomic_uploads();
+    let (grace, idle) = (said.login_grace_seconds(), said.idle_seconds());
+    let Some(listen) = said.address.filter(|text| text != "off") else { return Ok(None) };
+    let listen = values::address(&listen).map_err(|error| {
+        Failure::new(error)
+            .hint("give --sftp-listen an address such as 127.0.0.1:2222, or off")
+            .about("sftp.address")
+    })?;
+    Ok(Some(Chosen {
+        listen,
+        server: said.transfer_server,
+        atomic_uploads,
+        login_grace: Duration::from_secs(grace.into()),
+        idle: Duration::from_secs(idle.into()),
+        connections: said.connections,
+        sessions_per_user: said.sessions_per_user,
+    }))
+}
+
+impl Chosen {
+    /// The settings of the listener. `buckets` says where buckets are.
+    pub(crate) fn settings(
+        &self,
+        buckets: &settings::Buckets,
+        sink: Arc<dyn Sink>,
+        data: &Path,
+    ) -> Result<Settings, Failure> {
+        if buckets.endpoint.is_some() {
+            return Err(Failure::new(
+                "SFTP serves buckets in folders, and [buckets] names an S3 endpoint",
+            )
+            .hint("name a folder there, or leave --sftp-listen out")
+            .about("sftp.address"));
+        }
+        let folder = buckets.folder.clone().unwrap_or_else(|| data.join("buckets"));
+        let local = Local::open(folder, self.atomic_uploads)?;
+        let default = Settings::new(Arc::new(local), sink);
+        Ok(Settings {
+            server: self.server.clone(),
+            login_grace: self.login_grace,
+            idle: self.idle,
+            connections: self.connections.unwrap_or(default.connections),
+            sessions_by_user: self.sessions_per_user.unwrap_or(default.sessions_by_user),
+            ..default
+        })
+    }
+}
+
+/// Buckets that are folders.
+struct Local(Folder);
+
+impl Local {
+    fn open(path: PathBuf, atomic_uploads: bool) -> Result<Self, Failure> {
+        let failed = |error: std::io::Error| Failure::file(&path, &error);
+        std::fs::create_dir_all(&path).map_err(failed)?;
+        let options = FolderOptions { atomic_uploads };
+        // A link may take the place of no bucket.
+        Ok(Self(Folder::open(&path, options).map_err(failed)?))
+    }
+}
+
+impl Buckets for Local {
+    fn open(&self, bucket: &str) -> SftpResult<Arc<dyn Volume>> {
+        Ok(Arc::new(self.0.below(&place(bucket)?, false)?).without_links())
+    }
+
+    fn make(&self, bucket: &str) -> SftpResult<()> {
+        self.0.below(&place(bucket)?, true).map(|_| ())
+    }
+}
+
+/// The folder of a bucket. Its name is no path: names of buckets have no slash, and begin with a letter or a digit.
+fn place(bucket: &str) -> SftpResult<RemotePath> {
+    if bucket.contains('/') || bucket.starts_with('.') {
+        return Err(Error::not_found());
+    }
+    Ok(RemotePath::root().join(bucket.as_bytes()))
+}

@@ -1,0 +1,163 @@
+//! SFTP: the SSH door to the files of Transfer Family's users.
+//!
+//! [`SftpServer::run`] accepts connections; `sftp/connection.rs` moves the bytes of one between its socket, the SSH
+//! transport (`outlast-ssh`), SFTP sessions (`outlast-sftp`) and threads that touch files; `sftp/login.rs` asks the service
+//! who may come in; `sftp/home.rs` is what a user then sees; `sftp/journal.rs` writes the audit events, before the user is
+//! told of what they record.
+
+mod channel;
+mod connection;
+mod home;
+mod journal;
+mod listener;
+mod login;
+mod startups;
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use outlast_api::service::{Service, Sink};
+use outlast_domain::transfer::{Answer, Question};
+use outlast_ledger::Observe;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+pub use home::Buckets;
+
+use crate::limits;
+use crate::metrics::{Metrics, Tally};
+use crate::peer::Peer;
+use crate::server::{Activity, Clock};
+use crate::slots::{Number, Of, Slots};
+use home::Storage;
+use listener::Listening;
+use startups::Startups;
+
+/// Name of the listener in metrics and ledgers.
+const LISTENER: &str = "sftp";
+
+/// Asks an identity provider outside; `None` if it refuses or cannot be asked.
+pub type Ask =
+    Arc<dyn Fn(Question) -> Pin<Box<dyn Future<Output = Option<Answer>> + Send>> + Send + Sync>;
+
+/// What a listener serves, and within which limits.
+pub struct Settings {
+    /// Id of the Transfer server; the only one that is online if there is none.
+    pub server: Option<String>,
+    /// Where buckets are.
+    pub buckets: Arc<dyn Buckets>,
+    /// Decides which accounts may use which buckets.
+    pub sink: Arc<dyn Sink>,
+    /// Asks identity providers.
+    pub ask: Ask,
+    /// Receives reports of handshakes.
+    pub observer: Option<Arc<dyn Observe>>,
+    /// Counters of limits that took effect.
+    pub metrics: Option<Arc<Metrics>>,
+    /// From accept to the end of authentication.
+    pub login_grace: Duration,
+    /// Time without a request after which a session ends.
+    pub idle: Duration,
+    /// Connections, at most.
+    pub connections: usize,
+    /// Connections of one peer, at most.
+    pub connections_by_peer: usize,
+    /// Sessions of one user, at most.
+    pub sessions_by_user: usize,
+    /// Connections that have not authenticated: from `begin` on a new one is dropped with a probability that grows to 1 at
+    /// `full`.
+    pub startups: (usize, usize),
+}
+
+impl Settings {
+    /// Default limits.
+    pub fn new(buckets: Arc<dyn Buckets>, sink: Arc<dyn Sink>) -> Self {
+        Self {
+            server: None,
+            buckets,
+            sink,
+            ask: Arc::new(|_| Box::pin(std::future::ready(None))),
+            observer: None,
+            metrics: None,
+            login_grace: limits::SFTP_LOGIN_GRACE,
+            idle: limits::SFTP_IDLE,
+            connections: limits::MAX_SFTP_CONNECTIONS,
+            connections_by_peer: limits::MAX_SFTP_CONNECTIONS / limits::PEER_SHARE,
+            sessions_by_user: limits::MAX_SFTP_SESSIONS_BY_USER,
+            startups: limits::SFTP_STARTUPS,
+        }
+    }
+}
+
+/// An SFTP listener, ready to run.
+pub struct SftpServer {
+    service: Arc<Service>,
+    clock: Clock,
+    settings: Settings,
+    storage: Storage,
+    startups: Arc<Startups>,
+    users: login::Users,
+    /// What was last learnt of the Transfer server.
+    listening: RwLock<Option<Arc<Listening>>>,
+    tally: Tally,
+}
+
+impl SftpServer {
+    /// Serves a Transfer server of `service`.
+    pub fn new(service: Arc<Service>, clock: Clock, settings: Settings) -> Self {
+        let storage = Storage { buckets: settings.buckets.clone(), sink: settings.sink.clone() };
+        let (begin, full) = settings.startups;
+        Self {
+            service,
+            clock,
+            storage,
+            startups: Arc::new(Startups::new(begin, full)),
+            users: login::Users::new(settings.sessions_by_user),
+            listening: RwLock::default(),
+            tally: Tally::new(settings.metrics.clone(), LISTENER),
+            settings,
+        }
+    }
+
+    /// Serves until `stop` is ready, then lets sessions finish what they are doing, for [`limits::GRACE`] at most.
+    pub async fn run(self: Arc<Self>, listener: TcpListener, stop: impl Future<Output = ()>) {
+        let number = Number::of(self.settings.connections, Some(self.settings.connections_by_peer));
+        let slots = Slots::new(Of::Requests, number, self.tally.clone());
+        let (stopping, stopped) = tokio::sync::watch::channel(false);
+        let mut connections = JoinSet::new();
+        tokio::pin!(stop);
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = &mut stop => break,
+            };
+            let (stream, peer) = match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    // Out of file descriptors, or the client left: neither may end the server.
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    continue;
+                }
+            };
+            let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+            let Some(startup) = Startups::admit(&self.startups, &self.tally) else { continue };
+            let activity = Arc::new(Activity::new());
+            let Ok(slot) = slots.enter(Some(Peer::of(peer.ip())), &activity) else { continue };
+            while connections.try_join_next().is_some() {}
+            let (server, stopped) = (self.clone(), stopped.clone());
+            connections.spawn(async move {
+                server.connection(stream, peer, startup, stopped).await;
+                drop(slot);
+            });
+        }
+        drop(listener);
+        let _ = stopping.send(true);
+        let all = async { while connections.join_next().await.is_some() {} };
+        let _ = timeout(limits::GRACE, all).await;
+    }
+}

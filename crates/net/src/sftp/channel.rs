@@ -1,0 +1,131 @@
+//! A channel of a connection: an SFTP session between the client's bytes and the threads that touch files.
+
+use std::sync::Arc;
+
+use bytes::{Buf, Bytes};
+use outlast_sftp::operation::{Operation, Outcome, Record};
+use outlast_sftp::session::Session;
+use outlast_ssh::{ChannelId, Server};
+
+use crate::limits;
+
+/// A channel that the client has opened.
+pub(super) struct Channel {
+    id: ChannelId,
+    sftp: Option<Session>,
+    /// Output that the transport has not taken yet.
+    rest: Bytes,
+    /// Bytes of the client that no window was granted for yet.
+    unconsumed: usize,
+    running: usize,
+    /// Whether the client sends no more.
+    ended: bool,
+    closing: bool,
+}
+
+/// The end of an operation of a channel.
+pub(super) struct Done {
+    pub(super) channel: ChannelId,
+    pub(super) outcome: Outcome,
+}
+
+impl Channel {
+    pub(super) fn new(id: ChannelId) -> Self {
+        Self {
+            id,
+            sftp: None,
+            rest: Bytes::new(),
+            unconsumed: 0,
+            running: 0,
+            ended: false,
+            closing: false,
+        }
+    }
+
+    pub(super) fn id(&self) -> ChannelId {
+        self.id
+    }
+
+    /// Starts SFTP, once.
+    pub(super) fn start(&mut self) -> bool {
+        let is_new = self.sftp.is_none() && !self.closing;
+        if is_new {
+            self.sftp = Some(Session::default());
+        }
+        is_new
+    }
+
+    pub(super) fn receive(&mut self, bytes: &[u8]) {
+        self.unconsumed += bytes.len();
+        if let Some(sftp) = &mut self.sftp {
+            // `pump` sees the violation.
+            let _ = sftp.receive(bytes);
+        }
+    }
+
+    pub(super) fn ended(&mut self) {
+        self.ended = true;
+    }
+
+    /// Takes the end of an operation.
+    pub(super) fn complete(&mut self, outcome: Outcome) {
+        self.running -= 1;
+        if let Some(sftp) = &mut self.sftp {
+            sftp.complete(outcome);
+        }
+    }
+
+    /// Whether operations are running.
+    pub(super) fn is_busy(&self) -> bool {
+        self.running > 0
+    }
+
+    /// Starts operations, sends their replies, and grants the client as much window as there is room for.
+    pub(super) fn pump(&mut self, ssh: &mut Server, mut run: impl FnMut(Operation)) {
+        if self.closing {
+            return;
+        }
+        let Some(sftp) = &mut self.sftp else {
+            // Data without a subsystem is read and forgotten.
+            ssh.consumed(self.id, std::mem::take(&mut self.unconsumed));
+            return;
+        };
+        while self.running < limits::MAX_SFTP_OPERATIONS {
+            let Some(operation) = sftp.next_operation() else { break };
+            self.running += 1;
+            run(operation);
+        }
+        loop {
+            if self.rest.is_empty() {
+                if ssh.queued() >= limits::SFTP_OUTPUT {
+                    break;
+                }
+                let Some(next) = sftp.next_output() else { break };
+                self.rest = next;
+            }
+            let taken = ssh.write(self.id, &self.rest);
+            if taken == 0 {
+                break;
+            }
+            self.rest.advance(taken);
+        }
+        if sftp.wants_input() && self.unconsumed > 0 {
+            ssh.consumed(self.id, std::mem::take(&mut self.unconsumed));
+        }
+        let is_wrong = sftp.violation().is_some();
+        if is_wrong || (self.ended && sftp.is_idle() && self.rest.is_empty()) {
+            ssh.exit_status(self.id, u32::from(is_wrong));
+            ssh.eof(self.id);
+            ssh.close(self.id);
+            self.closing = true;
+        }
+    }
+
+    /// Ends the session; returns what is known of the files that were open.
+    pub(super) fn end(&mut self) -> Vec<Record> {
+        self.sftp.as_mut().map(Session::end).unwrap_or_default()
+    }
+}
+
+/// What operations run with.
+pub(super) type View = Arc<outlast_sftp::view::View>;

@@ -1,0 +1,513 @@
+//! One connection: its socket, its SSH transport, and what runs for it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use outlast_api::service::sftp::Connection as Described;
+use outlast_crypto::ssh::Algorithm;
+use outlast_domain::ids;
+use outlast_domain::transfer::Located;
+use outlast_sftp::operation::Operation;
+use outlast_sftp::path::RemotePath;
+use outlast_sftp::view::View;
+use outlast_ssh::{
+    Attempt, AuthDecision, Chosen, Method, Negotiation, Reason, Request, Server, ServerEvent,
+};
+use tokio::io::Interest;
+use tokio::net::TcpStream;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{sleep_until, timeout};
+
+use super::SftpServer;
+use super::channel::{self, Channel};
+use super::home::Home;
+use super::journal::{Journal, is_told};
+use super::listener::Listening;
+use super::login::{Failure, Outcome, Proven, User};
+use super::startups::Startup;
+use crate::limits;
+
+/// What a connection waits for besides its socket.
+enum Done {
+    Login(Box<Outcome>),
+    Operation(channel::Done),
+    /// The event of an operation could not be recorded, so its reply must not be sent.
+    Unrecorded(String),
+}
+
+/// A user's session.
+struct Inside {
+    user: User,
+    view: Arc<View>,
+    journal: Journal,
+}
+
+struct Connection {
+    server: Arc<SftpServer>,
+    peer: SocketAddr,
+    id: String,
+    ssh: Server,
+    listening: Arc<Listening>,
+    /// Counts as a startup until the user has authenticated.
+    startup: Option<Startup>,
+    described: Option<Arc<Described>>,
+    proven: Option<Proven>,
+    /// The key that the service is asked about.
+    asked: Option<Proven>,
+    inside: Option<Inside>,
+    failure: Option<Failure>,
+    channels: Vec<Channel>,
+    done: mpsc::UnboundedSender<Done>,
+    /// When something of the user's was last done.
+    used: Instant,
+    asked_for_life: Instant,
+    ended: bool,
+}
+
+impl SftpServer {
+    /// Serves a connection to its end.
+    pub(super) async fn connection(
+        self: Arc<Self>,
+        stream: TcpStream,
+        peer: SocketAddr,
+        startup: Startup,
+        stopped: watch::Receiver<bool>,
+    ) {
+        let _ = stream.set_nodelay(true);
+        let listening = match tokio::task::block_in_place(|| self.listening()) {
+            Ok(listening) => listening,
+            Err(error) => {
+                tracing::warn!(%peer, error, "an SFTP client found no server");
+                return;
+            }
+        };
+        let Ok(id) = ids::uuid().map(|id| id.replace('-', "")) else { return };
+        let (done, arrived) = mpsc::unbounded_channel();
+        let now = (self.clock)().unsigned_abs();
+        let connection = Connection {
+            ssh: Server::new(listening.config.clone(), now),
+            server: self,
+            peer,
+            id,
+            listening,
+            startup: Some(startup),
+            described: None,
+            proven: None,
+            asked: None,
+            inside: None,
+            failure: None,
+            channels: Vec::new(),
+            done,
+            used: Instant::now(),
+            asked_for_life: Instant::now(),
+            ended: false,
+        };
+        connection.run(stream, arrived, stopped).await;
+    }
+}
+
+impl Connection {
+    fn now_ms(&self) -> u64 {
+        (self.server.clock)().unsigned_abs()
+    }
+
+    async fn run(
+        mut self,
+        stream: TcpStream,
+        mut arrived: mpsc::UnboundedReceiver<Done>,
+        mut stopped: watch::Receiver<bool>,
+    ) {
+        let begun = Instant::now();
+        let mut input = BytesMut::with_capacity(limits::SFTP_READ);
+        let (mut is_open, mut stopping) = (true, false);
+        while is_open {
+            self.work();
+            is_open = self.write(&stream);
+            if self.ended && self.ssh.outgoing().is_empty() {
+                break;
+            }
+            let (reads, writes) =
+                (self.ssh.wants_input() && !self.ended, !self.ssh.outgoing().is_empty());
+            let interest = match (reads, writes) {
+                (true, true) => Some(Interest::READABLE | Interest::WRITABLE),
+                (true, false) => Some(Interest::READABLE),
+                (false, true) => Some(Interest::WRITABLE),
+                (false, false) => None,
+            };
+            let deadline = self.deadline(begun);
+            tokio::select! {
+                ready = async {
+                    match interest {
+                        Some(interest) => stream.ready(interest).await,
+                        None => std::future::pending().await,
+                    }
+                } => {
+                    if ready.is_ok_and(|ready| ready.is_readable()) && reads {
+                        is_open &= self.read(&stream, &mut input);
+                    }
+                }
+                Some(done) = arrived.recv() => self.take(done),
+                () = sleep_until(deadline.into()) => self.on_timer(begun),
+                _ = stopped.wait_for(|stopped| *stopped), if !stopping => {
+                    stopping = true;
+                    self.ssh.disconnect(Reason::ByApplication, "the server is stopping");
+                }
+            }
+        }
+        let finish = self.finish(&stream, arrived);
+        if timeout(limits::SFTP_FINISH, finish).await.is_err() {
+            tracing::warn!("an SFTP connection ended before its files were closed");
+        }
+    }
+
+    /// Reads what the socket has. False at the end of the stream.
+    fn read(&mut self, stream: &TcpStream, input: &mut BytesMut) -> bool {
+        input.clear();
+        input.reserve(limits::SFTP_READ);
+        match stream.try_read_buf(input) {
+            Ok(0) => false,
+            Ok(_) => {
+                let now_ms = self.now_ms();
+                self.ssh.receive(input, now_ms);
+                true
+            }
+            Err(error) => error.kind() == std::io::ErrorKind::WouldBlock,
+        }
+    }
+
+    /// Writes what the socket takes. False if it is broken.
+    fn write(&mut self, stream: &TcpStream) -> bool {
+        while !self.ssh.outgoing().is_empty() {
+            match stream.try_write(self.ssh.outgoing()) {
+                Ok(len) => self.ssh.sent(len),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return true,
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    /// Handles events and moves data until nothing happens.
+    fn work(&mut self) {
+        loop {
+            let mut events = false;
+            while let Some(event) = self.ssh.poll() {
+                events = true;
+                self.on_event(event);
+            }
+            self.pump();
+            if !events {
+                return;
+            }
+        }
+    }
+
+    fn pump(&mut self) {
+        let Some(inside) = &self.inside else { return };
+        for channel in &mut self.channels {
+            let id = channel.id();
+            let (view, journal) = (inside.view.clone(), inside.journal.clone());
+            let done = self.done.clone();
+            channel.pump(&mut self.ssh, |operation| {
+                let (view, journal, done) = (view.clone(), journal.clone(), done.clone());
+                tokio::spawn(async move {
+                    let _ = done.send(carried_out(id, operation, view, journal).await);
+                });
+            });
+        }
+    }
+
+    fn on_event(&mut self, event: ServerEvent) {
+        match event {
+            ServerEvent::Negotiated(negotiation) => self.negotiated(&negotiation),
+            ServerEvent::Authenticate(attempt) => self.authenticate(*attempt),
+            ServerEvent::ChannelOpen(id) => {
+                self.used = Instant::now();
+                self.channels.push(Channel::new(id));
+                self.ssh.reply(true);
+            }
+            ServerEvent::ChannelRequest { channel, request } => self.request(channel, &request),
+            ServerEvent::Data { channel, bytes } => {
+                self.used = Instant::now();
+                if let Some(found) = self.channels.iter_mut().find(|one| one.id() == channel) {
+                    found.receive(&bytes);
+                }
+            }
+            ServerEvent::Eof(channel) => {
+                if let Some(found) = self.channels.iter_mut().find(|one| one.id() == channel) {
+                    found.ended();
+                }
+            }
+            ServerEvent::Closed(channel) => {
+                if let Some(at) = self.channels.iter().position(|one| one.id() == channel) {
+                    let mut gone = self.channels.swap_remove(at);
+                    self.tell_abandoned(&mut gone);
+                }
+            }
+            ServerEvent::Alive => {}
+            ServerEvent::Disconnected(end) => {
+                tracing::debug!(peer = %self.peer, by_peer = end.by_peer, reason = ?end.reason, message = end.message, "an SFTP connection ended");
+                self.ended = true;
+            }
+        }
+    }
+
+    fn negotiated(&mut self, negotiation: &Negotiation) {
+        if negotiation.rekey {
+            return;
+        }
+        let Ok(chosen) = &negotiation.outcome else {
+            tracing::info!(peer = %self.peer, client = negotiation.peer_version, outcome = ?negotiation.outcome, "an SFTP client has no algorithm that the policy allows");
+            return;
+        };
+        self.described = Some(Arc::new(self.describe(negotiation, chosen)));
+    }
+
+    fn describe(&self, negotiation: &Negotiation, chosen: &Chosen) -> Described {
+        let facts = &self.listening.facts;
+        let mac = |mac: Option<&'static str>| mac.unwrap_or_default().to_owned();
+        let (to_server, to_client) = (chosen.to_server, chosen.to_client);
+        Described {
+            scope: facts.scope.clone(),
+            server_arn: facts.arn.clone(),
+            session: self.id.clone(),
+            source_ip: self.peer.ip(),
+            client: negotiation.peer_version.clone(),
+            key_exchange: chosen.key_exchange.to_owned(),
+            post_quantum: Algorithm::by_name(chosen.key_exchange)
+                .is_some_and(|row| row.post_quantum),
+            host_key: chosen.host_key.to_owned(),
+            ciphers: [to_server.cipher.to_owned(), to_client.cipher.to_owned()],
+            macs: [mac(to_server.mac), mac(to_client.mac)],
+        }
+    }
+
+    fn authenticate(&mut self, attempt: Attempt) {
+        let Some(described) = self.described.clone() else {
+            self.ssh.answer(AuthDecision::Reject);
+            return;
+        };
+        self.asked = match &attempt.method {
+            Method::PublicKey(offer) => {
+                Some(Proven { user: attempt.user.clone(), key: offer.key.blob().to_vec() })
+            }
+            _ => None,
+        };
+        let (server, listening) = (self.server.clone(), self.listening.clone());
+        let (peer, proven, done) = (self.peer, self.proven.clone(), self.done.clone());
+        tokio::spawn(async move {
+            let outcome = server.login(listening, described, peer, attempt, proven).await;
+            let _ = done.send(Done::Login(Box::new(outcome)));
+        });
+    }
+
+    fn request(&mut self, id: outlast_ssh::ChannelId, request: &Request) {
+        self.used = Instant::now();
+        let channel = self.channels.iter_mut().find(|one| one.id() == id);
+        match request {
+            Request::Subsystem(name) if name == "sftp" => {
+                let started = channel.is_some_and(Channel::start);
+                self.ssh.reply(started);
+            }
+            Request::Exec(_) | Request::Shell => {
+                self.ssh.reply(true);
+                let _ = self.ssh.write(id, NO_SHELL.as_bytes());
+                self.ssh.exit_status(id, 1);
+                self.ssh.eof(id);
+                self.ssh.close(id);
+            }
+            // Clients send their locale and go on without it.
+            Request::Env { .. } | Request::Pty(_) | Request::Subsystem(_) => self.ssh.reply(false),
+        }
+    }
+
+    fn take(&mut self, done: Done) {
+        match done {
+            Done::Login(outcome) => self.logged_in(*outcome),
+            Done::Operation(channel::Done { channel, outcome }) => {
+                self.used = Instant::now();
+                if let Some(found) = self.channels.iter_mut().find(|one| one.id() == channel) {
+                    found.complete(outcome);
+                }
+            }
+            Done::Unrecorded(error) => {
+                tracing::error!(error, "an SFTP session ends: its audit event cannot be recorded");
+                self.ssh.disconnect(Reason::ByApplication, "the server cannot record what you do");
+            }
+        }
+    }
+
+    fn logged_in(&mut self, outcome: Outcome) {
+        let Outcome { decision, user, failure } = outcome;
+        if matches!(decision, AuthDecision::Partial(_)) {
+            self.proven = self.asked.take();
+        }
+        if failure.is_some() {
+            self.failure = failure;
+        }
+        if let Some(user) = user {
+            self.enter(user);
+        }
+        self.ssh.answer(decision);
+        if self.inside.is_some() {
+            self.ssh.announce_host_keys();
+        }
+    }
+
+    fn enter(&mut self, user: User) {
+        self.startup = None;
+        self.failure = None;
+        self.used = Instant::now();
+        let account = user.account.clone();
+        let home = Home::new(account.clone(), self.server.storage.clone(), self.server.clock);
+        tokio::task::block_in_place(|| home.prepare());
+        let start = RemotePath::parse(&account.directories.start(), &RemotePath::root())
+            .unwrap_or_else(|_| RemotePath::root());
+        let view = View::new(seconds).mount(RemotePath::root(), Arc::new(home)).home(start);
+        let journal = Journal {
+            service: self.server.service.clone(),
+            session: user.session.clone(),
+            clock: self.server.clock,
+            target: Arc::new(move |path| match account.directories.locate(path.as_bytes()) {
+                Located::Object { bucket, path, .. } => [bucket.as_bytes(), b"/", &path].concat(),
+                Located::Virtual(_) | Located::Missing => Vec::new(),
+            }),
+        };
+        self.inside = Some(Inside { user, view: Arc::new(view), journal });
+    }
+
+    /// When something is due.
+    fn deadline(&self, begun: Instant) -> Instant {
+        let settings = &self.server.settings;
+        let mine = match &self.inside {
+            None => begun + settings.login_grace,
+            Some(_) => {
+                (self.used + settings.idle).min(self.asked_for_life + limits::SFTP_KEEPALIVE)
+            }
+        };
+        let now_ms = self.now_ms();
+        let ssh = self
+            .ssh
+            .next_timer()
+            .map(|at| Instant::now() + Duration::from_millis(at.saturating_sub(now_ms)));
+        ssh.map_or(mine, |ssh| ssh.min(mine))
+    }
+
+    fn on_timer(&mut self, begun: Instant) {
+        let now = Instant::now();
+        let settings = &self.server.settings;
+        let now_ms = self.now_ms();
+        if self.ssh.next_timer().is_some_and(|at| at <= now_ms) {
+            self.ssh.on_timer(now_ms);
+        }
+        if self.inside.is_none() {
+            if now >= begun + settings.login_grace {
+                self.ssh.disconnect(Reason::ByApplication, "you did not log in in time");
+            }
+            return;
+        }
+        let is_busy = self.channels.iter().any(Channel::is_busy);
+        if is_busy {
+            self.used = now;
+        } else if now >= self.used + settings.idle {
+            self.ssh.disconnect(Reason::ByApplication, "the session was idle for too long");
+        }
+        if now >= self.asked_for_life + limits::SFTP_KEEPALIVE {
+            self.asked_for_life = now;
+            if self.ssh.keepalive() > limits::SFTP_KEEPALIVES {
+                self.ssh.disconnect(Reason::ConnectionLost, "you did not answer");
+            }
+        }
+    }
+
+    fn tell_abandoned(&self, channel: &mut Channel) {
+        let records = channel.end();
+        let Some(inside) = self.inside.as_ref().filter(|_| !records.is_empty()) else { return };
+        let journal = inside.journal.clone();
+        tokio::spawn(async move {
+            for record in records {
+                told(&journal, &record).await;
+            }
+        });
+    }
+
+    /// Waits for what is running, and records the end.
+    async fn finish(mut self, stream: &TcpStream, mut arrived: mpsc::UnboundedReceiver<Done>) {
+        while self.channels.iter().any(Channel::is_busy) {
+            let Some(done) = arrived.recv().await else { break };
+            self.take(done);
+        }
+        self.write(stream);
+        let Some(inside) = self.inside.take() else {
+            self.failed().await;
+            return;
+        };
+        for channel in &mut self.channels {
+            for record in channel.end() {
+                told(&inside.journal, &record).await;
+            }
+        }
+        if let Err(error) = inside.journal.ended().await {
+            tracing::error!(error, "the end of an SFTP session could not be recorded");
+        }
+        drop(inside.user);
+    }
+
+    /// Records that nobody logged in, although somebody tried.
+    async fn failed(&mut self) {
+        let (Some(failure), Some(described)) = (self.failure.take(), self.described.take()) else {
+            return;
+        };
+        let Failure { user, method, refusal } = failure;
+        tracing::info!(peer = %self.peer, method, reason = %refusal, "an SFTP login was refused");
+        let service = &self.server.service;
+        let now_ms = (self.server.clock)();
+        let event = service.sftp_auth_failed(&described, &user, method, &refusal, now_ms);
+        let outcome = match event {
+            Ok(Some(transaction)) => super::journal::commit(service, transaction).await,
+            Ok(None) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(error) = outcome {
+            tracing::error!(error, "a refused SFTP login could not be recorded");
+        }
+    }
+}
+
+const NO_SHELL: &str = "This server speaks SFTP only: use sftp, or scp of OpenSSH 9 or later (older ones: scp -s).\r\n";
+
+/// The time in seconds since 1970, for listings.
+fn seconds() -> i64 {
+    crate::server::system_clock().div_euclid(1000)
+}
+
+async fn told(journal: &Journal, record: &outlast_sftp::operation::Record) {
+    if let Err(error) = journal.tell(record).await {
+        tracing::error!(error, "a file that was not closed could not be recorded");
+    }
+}
+
+/// Runs an operation on a thread that may block, and makes its event durable.
+async fn carried_out(
+    channel: outlast_ssh::ChannelId,
+    operation: Operation,
+    view: channel::View,
+    journal: Journal,
+) -> Done {
+    let outcome = if operation.blocks() {
+        match tokio::task::spawn_blocking(move || operation.run(&view)).await {
+            Ok(outcome) => outcome,
+            Err(error) => return Done::Unrecorded(error.to_string()),
+        }
+    } else {
+        operation.run(&view)
+    };
+    if is_told(&outcome.record)
+        && let Err(error) = journal.tell(&outcome.record).await
+    {
+        return Done::Unrecorded(error);
+    }
+    Done::Operation(channel::Done { channel, outcome })
+}

@@ -1,0 +1,296 @@
+//! The files of a Transfer user: directories of buckets, with the rights of the user's role at each path.
+
+use std::sync::Arc;
+
+use outlast_api::service::Sink;
+use outlast_domain::transfer::{Access, Account, Located};
+use outlast_sftp::attributes::Attributes;
+use outlast_sftp::error::{Error, Result, Status};
+use outlast_sftp::path::RemotePath;
+use outlast_sftp::volume::{Entry, File, Follow, Listing, OpenHow, Space, Volume};
+
+use crate::server::Clock;
+
+/// Where buckets are.
+pub trait Buckets: Send + Sync {
+    /// The bucket with this name, which follows no symbolic links: rights are those of a path, and a link would carry them
+    /// elsewhere.
+    ///
+    /// # Errors
+    /// It does not exist, or cannot be opened.
+    fn open(&self, bucket: &str) -> Result<Arc<dyn Volume>>;
+
+    /// Makes a bucket if it does not exist, for a home that an administrator put there.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    fn make(&self, bucket: &str) -> Result<()>;
+}
+
+/// What buckets are for.
+#[derive(Clone)]
+pub(super) struct Storage {
+    pub(super) buckets: Arc<dyn Buckets>,
+    /// Decides which accounts may use which buckets.
+    pub(super) sink: Arc<dyn Sink>,
+}
+
+/// A user's files as one volume.
+pub(super) struct Home {
+    account: Arc<Account>,
+    storage: Storage,
+    clock: Clock,
+}
+
+/// A path in a bucket.
+struct Object {
+    bucket: String,
+    path: Vec<u8>,
+    is_mapped: bool,
+    more: Vec<Vec<u8>>,
+}
+
+/// Something at a path of the user.
+enum Spot {
+    Object(Object),
+    /// A directory with these names, which exists only because of what is below it.
+    Virtual(Vec<Vec<u8>>),
+}
+
+impl Home {
+    pub(super) fn new(account: Arc<Account>, storage: Storage, clock: Clock) -> Self {
+        Self { account, storage, clock }
+    }
+
+    /// Makes the directories that the user's home names, because directories of a bucket need not be made with AWS.
+    pub(super) fn prepare(&self) {
+        let directories = &self.account.directories;
+        let mut waiting = vec![b"/".to_vec(), directories.start()];
+        while let Some(path) = waiting.pop() {
+            let (more, object) = match directories.locate(&path) {
+                Located::Object { bucket, path, more, is_mapped } => {
+                    (more.clone(), Some(Object { bucket, path, is_mapped, more }))
+                }
+                Located::Virtual(more) => (more, None),
+                Located::Missing => continue,
+            };
+            waiting.extend(more.iter().map(|name| [&path[..], b"/", &name[..]].concat()));
+            let Some(object) = object else { continue };
+            if let Err(error) = self.make(&object) {
+                // The first request that needs it fails, and says so to the user.
+                tracing::warn!(user = %self.account.user_arn, %error, "a directory of a home cannot be made");
+            }
+        }
+    }
+
+    fn make(&self, object: &Object) -> Result<()> {
+        self.may_use(object)?;
+        self.storage.buckets.make(&object.bucket)?;
+        let bucket = self.bucket(object)?;
+        let mut folder = RemotePath::root();
+        for name in object.path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
+            folder = folder.join(name);
+            match bucket.attributes(&folder, Follow::No) {
+                Ok(_) => {}
+                Err(error) if error.status == Status::NoSuchFile => {
+                    // Another session may make it at the same time.
+                    let _ = bucket.make_folder(&folder, None);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn spot(&self, path: &RemotePath) -> Result<Spot> {
+        match self.account.directories.locate(path.as_bytes()) {
+            Located::Object { bucket, path, is_mapped, more } => {
+                Ok(Spot::Object(Object { bucket, path, is_mapped, more }))
+            }
+            Located::Virtual(names) => Ok(Spot::Virtual(names)),
+            Located::Missing => Err(Error::not_found()),
+        }
+    }
+
+    /// The object at a path; directories that exist only by mappings cannot be changed.
+    fn object(&self, path: &RemotePath) -> Result<Object> {
+        match self.spot(path)? {
+            Spot::Object(object) => Ok(object),
+            Spot::Virtual(_) => Err(Error::denied("this directory is made of mappings")),
+        }
+    }
+
+    /// An object that is not the target of a mapping.
+    fn below_mapping(&self, path: &RemotePath) -> Result<Object> {
+        let object = self.object(path)?;
+        if object.is_mapped || !object.more.is_empty() {
+            return Err(Error::denied(
+                "a mapping leads here: it can be neither removed nor renamed",
+            ));
+        }
+        Ok(object)
+    }
+
+    fn may_use(&self, object: &Object) -> Result<()> {
+        if self.storage.sink.may_use(&self.account.scope.account, &object.bucket) {
+            return Ok(());
+        }
+        Err(Error::denied("the server's account may not use this bucket"))
+    }
+
+    fn bucket(&self, object: &Object) -> Result<Arc<dyn Volume>> {
+        self.may_use(object)?;
+        self.storage.buckets.open(&object.bucket)
+    }
+
+    fn may(&self, access: Access, object: &Object, is_directory: bool) -> Result<()> {
+        let slash: &[u8] = if is_directory && !object.path.is_empty() { b"/" } else { b"" };
+        let path = [&object.path, slash].concat();
+        let decided = self.account.rights.decide(access, &object.bucket, &path, (self.clock)());
+        decided.map_err(|_| Error::denied("your role does not allow this"))
+    }
+
+    /// Whether the user may know that something exists: whoever may list, read or write it.
+    fn may_see(&self, object: &Object) -> Result<()> {
+        let may = |access, is_directory| self.may(access, object, is_directory).is_ok();
+        let sees = may(Access::List, true)
+            || may(Access::List, false)
+            || may(Access::Get, false)
+            || may(Access::Put, false)
+            || may(Access::Put, true);
+        if sees { Ok(()) } else { Err(Error::denied("your role does not allow this")) }
+    }
+}
+
+fn within(object: &Object) -> Result<RemotePath> {
+    RemotePath::parse(&object.path, &RemotePath::root())
+}
+
+impl Volume for Home {
+    fn open(&self, path: &RemotePath, how: &OpenHow) -> Result<Box<dyn File>> {
+        let object = self.object(path)?;
+        if how.read || !how.changes() {
+            self.may(Access::Get, &object, false)?;
+        }
+        if how.changes() {
+            self.may(Access::Put, &object, false)?;
+        }
+        self.bucket(&object)?.open(&within(&object)?, how)
+    }
+
+    fn attributes(&self, path: &RemotePath, follow: Follow) -> Result<Attributes> {
+        match self.spot(path)? {
+            Spot::Virtual(_) => Ok(Attributes::virtual_folder()),
+            Spot::Object(object) => {
+                self.may_see(&object)?;
+                self.bucket(&object)?.attributes(&within(&object)?, follow)
+            }
+        }
+    }
+
+    fn set_attributes(&self, path: &RemotePath, to: &Attributes, follow: Follow) -> Result<()> {
+        let object = self.object(path)?;
+        self.may(Access::Put, &object, false)?;
+        self.bucket(&object)?.set_attributes(&within(&object)?, to, follow)
+    }
+
+    fn list(&self, path: &RemotePath) -> Result<Box<dyn Listing>> {
+        match self.spot(path)? {
+            Spot::Virtual(names) => Ok(Box::new(Names { names, rest: None })),
+            Spot::Object(object) => {
+                self.may(Access::List, &object, true)?;
+                let listing = self.bucket(&object)?.list(&within(&object)?)?;
+                Ok(Box::new(Names { names: object.more, rest: Some(listing) }))
+            }
+        }
+    }
+
+    fn remove(&self, path: &RemotePath) -> Result<()> {
+        let object = self.below_mapping(path)?;
+        self.may(Access::Delete, &object, false)?;
+        self.bucket(&object)?.remove(&within(&object)?)
+    }
+
+    fn make_folder(&self, path: &RemotePath, mode: Option<u32>) -> Result<()> {
+        let object = self.object(path)?;
+        self.may(Access::Put, &object, true)?;
+        self.bucket(&object)?.make_folder(&within(&object)?, mode)
+    }
+
+    fn remove_folder(&self, path: &RemotePath) -> Result<()> {
+        let object = self.below_mapping(path)?;
+        self.may(Access::Delete, &object, true)?;
+        self.bucket(&object)?.remove_folder(&within(&object)?)
+    }
+
+    fn rename(&self, from: &RemotePath, to: &RemotePath, replace: bool) -> Result<()> {
+        let (source, target) = (self.below_mapping(from)?, self.below_mapping(to)?);
+        let bucket = self.bucket(&source)?;
+        let (from, to) = (within(&source)?, within(&target)?);
+        let is_directory =
+            bucket.attributes(&from, Follow::No).is_ok_and(|found| found.is_folder());
+        if !is_directory {
+            self.may(Access::Get, &source, false)?;
+        }
+        self.may(Access::Delete, &source, is_directory)?;
+        self.may(Access::Put, &target, is_directory)?;
+        if source.bucket != target.bucket {
+            return Err(Error::unsupported("the new name is in another bucket: copy and remove"));
+        }
+        bucket.rename(&from, &to, replace)
+    }
+
+    fn read_link(&self, path: &RemotePath) -> Result<Vec<u8>> {
+        let object = self.object(path)?;
+        self.may(Access::Get, &object, false)?;
+        self.bucket(&object)?.read_link(&within(&object)?)
+    }
+
+    fn symlink(&self, _: &[u8], _: &RemotePath) -> Result<()> {
+        Err(Error::unsupported("buckets have no symbolic links"))
+    }
+
+    fn hard_link(&self, _: &RemotePath, _: &RemotePath) -> Result<()> {
+        Err(Error::unsupported("buckets have no hard links"))
+    }
+
+    fn space(&self, path: &RemotePath) -> Result<Space> {
+        let object = self.object(path)?;
+        self.may_see(&object)?;
+        self.bucket(&object)?.space(&within(&object)?)
+    }
+
+    fn without_links(self: Arc<Self>) -> Arc<dyn Volume> {
+        // Buckets follow none.
+        self
+    }
+}
+
+/// Names that mappings add, then what is in the bucket.
+struct Names {
+    names: Vec<Vec<u8>>,
+    rest: Option<Box<dyn Listing>>,
+}
+
+impl Listing for Names {
+    fn next(&mut self) -> Result<Option<Entry>> {
+        let Some(listing) = &mut self.rest else {
+            let name = self.names.pop();
+            return Ok(name.map(virtual_entry));
+        };
+        loop {
+            match listing.next()? {
+                // A mapping hides what has its name.
+                Some(entry) if self.names.contains(&entry.name) => {}
+                Some(entry) => return Ok(Some(entry)),
+                None => break,
+            }
+        }
+        self.rest = None;
+        Ok(self.names.pop().map(virtual_entry))
+    }
+}
+
+fn virtual_entry(name: Vec<u8>) -> Entry {
+    Entry { name, attributes: Attributes::virtual_folder(), links: 2 }
+}

@@ -1,0 +1,98 @@
+//! Audit events of sessions, committed together: many small files of many users share a sync.
+
+use std::sync::Arc;
+
+use outlast_api::service::Service;
+use outlast_api::service::sftp::{FileEvent, Session};
+use outlast_sftp::error::Status;
+use outlast_sftp::operation::Record;
+use outlast_sftp::path::RemotePath;
+use outlast_store::driver::committed;
+use outlast_store::{Store, Transaction};
+
+use crate::server::Clock;
+
+/// Where the events of a session go.
+#[derive(Clone)]
+pub(super) struct Journal {
+    pub(super) service: Arc<Service>,
+    pub(super) session: Arc<Session>,
+    pub(super) clock: Clock,
+    /// The bucket and path of a file, for its event.
+    pub(super) target: Arc<dyn Fn(&RemotePath) -> Vec<u8> + Send + Sync>,
+}
+
+/// Whether what was done has an event. Reads, writes and lists have none of their own: the events of opening and closing
+/// say what was read and written.
+pub(super) fn is_told(record: &Record) -> bool {
+    if record.status == Status::PermissionDenied {
+        return true;
+    }
+    let changes = matches!(
+        record.kind,
+        "open"
+            | "close"
+            | "abandon"
+            | "remove"
+            | "rename"
+            | "posix-rename"
+            | "mkdir"
+            | "rmdir"
+            | "setstat"
+            | "lsetstat"
+            | "fsetstat"
+            | "symlink"
+            | "hardlink"
+    );
+    changes && record.status == Status::Ok && !(record.kind == "close" && record.path.is_none())
+}
+
+impl Journal {
+    /// Makes the event of a record durable. What it tells may be answered then.
+    pub(super) async fn tell(&self, record: &Record) -> Result<(), String> {
+        let root = RemotePath::root();
+        let path = record.path.as_ref().unwrap_or(&root);
+        let to = record.to.as_ref().unwrap_or(&root);
+        let (bytes_in, bytes_out) = (record.bytes_written, record.bytes_read);
+        let upper = record.kind.to_uppercase();
+        let target = (self.target)(path);
+        let (path, to) = (path.as_bytes(), to.as_bytes());
+        let event = match record.kind {
+            _ if record.status == Status::PermissionDenied => {
+                FileEvent::Denied { path, operation: &upper }
+            }
+            "open" => {
+                let mode = if record.writes { "CREATE|TRUNCATE|WRITE" } else { "READ" };
+                FileEvent::Open { path, target: &target, mode }
+            }
+            "close" => FileEvent::Close { path, bytes_in, bytes_out },
+            "abandon" => FileEvent::PartialClose { path, bytes_in, bytes_out },
+            "remove" => FileEvent::Delete(path),
+            "rename" | "posix-rename" => FileEvent::Rename { path, new_path: to },
+            "mkdir" => FileEvent::Mkdir(path),
+            "rmdir" => FileEvent::Rmdir(path),
+            "symlink" | "hardlink" => FileEvent::Symlink { path, target: to },
+            _ => FileEvent::SetStat { path, attributes: record.kind },
+        };
+        self.commit(&[event]).await
+    }
+
+    /// Records the end of the connection.
+    pub(super) async fn ended(&self) -> Result<(), String> {
+        self.commit(&[FileEvent::Disconnected]).await
+    }
+
+    async fn commit(&self, events: &[FileEvent<'_>]) -> Result<(), String> {
+        let transaction = self
+            .service
+            .sftp_events(&self.session, events, (self.clock)())
+            .map_err(|error| error.to_string())?;
+        commit(&self.service, transaction).await
+    }
+}
+
+/// Commits events.
+pub(super) async fn commit(service: &Service, transaction: Transaction) -> Result<(), String> {
+    let store: &dyn Store = service.store().as_ref();
+    committed(store, transaction).await.map_err(|error| error.to_string())
+}

@@ -1,0 +1,72 @@
+//! What a listener serves now: the facts of its Transfer server as the configuration of SSH connections.
+
+use std::sync::{Arc, PoisonError};
+
+use outlast_api::service::sftp::{ServerFacts, Unserved};
+use outlast_negotiate::policy::SecurityPolicy;
+use outlast_ssh::{Algorithms, HostKey, Limits, PrivateKey, ServerConfig};
+
+use super::SftpServer;
+use crate::limits;
+
+/// A Transfer server, ready for connections.
+pub(super) struct Listening {
+    pub(super) facts: Arc<ServerFacts>,
+    pub(super) config: Arc<ServerConfig>,
+}
+
+impl SftpServer {
+    /// What is served now. It may read the store, at most once a second.
+    ///
+    /// # Errors
+    /// Why nothing is served, for the operator.
+    pub(super) fn listening(&self) -> Result<Arc<Listening>, String> {
+        let facts = self
+            .service
+            .sftp_server(self.settings.server.as_deref(), (self.clock)())
+            .map_err(|error: Unserved| error.to_string())?;
+        if !facts.is_online {
+            return Err(format!(
+                "the Transfer server {} is not online: StartServer starts it",
+                facts.id
+            ));
+        }
+        let kept = self.listening.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(kept) = kept.filter(|kept| kept.facts.version == facts.version) {
+            return Ok(kept);
+        }
+        let listening = Arc::new(Listening { config: Arc::new(config(&facts)?), facts });
+        *self.listening.write().unwrap_or_else(PoisonError::into_inner) = Some(listening.clone());
+        Ok(listening)
+    }
+}
+
+/// The configuration of a server's connections.
+fn config(facts: &ServerFacts) -> Result<ServerConfig, String> {
+    let policy =
+        SecurityPolicy::by_name(&facts.security_policy).map_err(|error| error.to_string())?;
+    let rows = &policy.ssh;
+    let mut host_keys: Vec<HostKey> = Vec::new();
+    for key in &facts.host_keys {
+        let read = std::str::from_utf8(key.private.expose())
+            .map_err(|error| error.to_string())
+            .and_then(|text| PrivateKey::from_pem(text).map_err(|error| error.to_string()));
+        let read =
+            read.map_err(|error| format!("the host key {} cannot be read: {error}", key.id))?;
+        host_keys.push(read.into());
+    }
+    let mut config = ServerConfig::new(host_keys);
+    config.algorithms = Algorithms::of(rows.key_exchanges, rows.ciphers, rows.macs, rows.host_keys);
+    config.banner.clone_from(&facts.banner);
+    config.methods = match (facts.methods.takes_key(), facts.methods.takes_password()) {
+        (true, true) => vec!["publickey", "password"],
+        (false, _) => vec!["password"],
+        (true, false) => vec!["publickey"],
+    };
+    config.limits = Limits {
+        channels: limits::MAX_SFTP_CHANNELS,
+        packet: limits::MAX_SFTP_PACKET,
+        ..Limits::default()
+    };
+    Ok(config)
+}
