@@ -8,3 +8,6 @@
     clippy::print_stderr,
     reason = "a test may fail and print"
 )]
+
+mod openssh;
+mod served;
