@@ -9,5 +9,6 @@
     reason = "a test may fail and print"
 )]
 
+mod libraries;
 mod openssh;
 mod served;

@@ -1,5 +1,6 @@
 //! A server of this crate on a socket of the loopback, for peers: it echoes, sends, and counts.
 
+use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -19,22 +20,28 @@ pub struct Seen {
     pub end: Option<Disconnected>,
 }
 
+/// A connection's record, when it has ended.
+type Slot = Arc<Mutex<Option<Seen>>>;
+
 /// A server on a port of its own, until the test ends.
 pub struct Served {
     pub port: u16,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    /// By the order of their beginnings.
+    seen: Arc<Mutex<VecDeque<Slot>>>,
 }
 
 impl Served {
     pub fn start(config: ServerConfig) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
+        let seen: Arc<Mutex<VecDeque<Slot>>> = Arc::default();
         let config = Arc::new(config);
         let all = seen.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (config, all) = (config.clone(), all.clone());
+                let slot = Arc::new(Mutex::new(None));
+                all.lock().unwrap().push_back(slot.clone());
                 std::thread::spawn(move || {
                     let mut connection = Connection {
                         server: Server::new(config, 0),
@@ -44,18 +51,21 @@ impl Served {
                     };
                     // A peer that leaves is no failure of this side.
                     let _ = connection.run();
-                    all.lock().unwrap().push(connection.seen);
+                    *slot.lock().unwrap() = Some(connection.seen);
                 });
             }
         });
         Self { port, seen }
     }
 
-    /// What was seen of the next connection that ends.
+    /// What was seen of the next connection, once it has ended. Connections without a negotiation are left out: some
+    /// libraries connect before they look whether they can.
     pub fn next(&self) -> Seen {
         outlast_testing::eventually("a connection ends", || {
-            let mut seen = self.seen.lock().unwrap();
-            (!seen.is_empty()).then(|| seen.remove(0))
+            let mut slots = self.seen.lock().unwrap();
+            let seen = slots.front()?.lock().unwrap().take()?;
+            slots.pop_front();
+            (!seen.negotiations.is_empty()).then_some(seen)
         })
     }
 }
