@@ -26,6 +26,7 @@ const MAIN: &[&str] = &[
     "s2n",
     "nginx",
     "chromium",
+    "openssh",
     "vectors",
 ];
 

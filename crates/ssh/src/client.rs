@@ -297,6 +297,13 @@ impl Client {
         self.failure.get_or_insert(Error::new(reason, message));
     }
 
+    /// Sends a message that may be anything.
+    #[cfg(feature = "fuzzing")]
+    pub fn send_raw(&mut self, payload: &[u8]) {
+        let result = self.transport.send(&[payload]);
+        self.note(result);
+    }
+
     fn note(&mut self, result: Result<(), Error>) {
         if let Err(error) = result {
             self.failure.get_or_insert(error);
@@ -320,7 +327,11 @@ impl Client {
         }
         let Some((payload, packet_len)) = self.transport.next_packet()? else { return Ok(false) };
         let input = self.transport.take_input();
-        let event = self.handle(input.as_slice().get(payload).unwrap_or_default());
+        let payload = input.as_slice().get(payload).unwrap_or_default();
+        let event = self.handle(payload);
+        // A client that sends anything gets answers that it did not ask for.
+        #[cfg(feature = "fuzzing")]
+        let event = if payload.first() >= Some(&50) { event.or(Ok(None)) } else { event };
         self.transport.done(input, packet_len);
         self.events.extend(event?);
         Ok(true)

@@ -54,9 +54,9 @@ pub struct Limits {
     pub packet: u32,
     /// Bytes that wait to be sent, in all channels together.
     pub queued: usize,
-    /// Bytes in either direction after which keys are exchanged anew.
+    /// Bytes in either direction after which keys are exchanged again.
     pub rekey_bytes: u64,
-    /// Milliseconds after which keys are exchanged anew.
+    /// Milliseconds after which keys are exchanged again.
     pub rekey_ms: u64,
     /// Milliseconds that a key exchange may take.
     pub exchange_ms: u64,

@@ -1,4 +1,4 @@
-//! What two peers offered each other, and what came of it: for ledgers and logs.
+//! What two peers offered each other, and the outcome: for ledgers and logs.
 
 /// Outcome of the algorithms' negotiation (RFC 4253, section 7.1).
 #[derive(Debug, Clone)]

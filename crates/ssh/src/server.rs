@@ -58,7 +58,7 @@ pub enum ServerEvent {
 pub struct Attempt {
     /// Name of the user, the same in all tries of a connection.
     pub user: String,
-    /// How.
+    /// Method, with what it needs.
     pub method: Method,
 }
 

@@ -56,7 +56,14 @@ macro_rules! row {
 
 /// All algorithms, the preferred first.
 pub(crate) static ALGORITHMS: &[Algorithm] = &[
-    row!("ssh-mldsa44-ed25519"),
+    // draft-miller-sshm-mldsa44-ed25519-composite-sigs; its certificates are named without a version, as OpenSSH 10.6 does.
+    Algorithm {
+        name: "ssh-mldsa44-ed25519",
+        with_certificate: "ssh-mldsa44-ed25519-cert",
+        key_type: "ssh-mldsa44-ed25519",
+        certificate_type: "ssh-mldsa44-ed25519-cert",
+        hardware: false,
+    },
     row!("ssh-ed25519"),
     row!("ecdsa-sha2-nistp256"),
     row!("ecdsa-sha2-nistp384"),

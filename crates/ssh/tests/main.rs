@@ -8,3 +8,7 @@
     clippy::print_stderr,
     reason = "a test may fail and print"
 )]
+
+mod libraries;
+mod openssh;
+mod served;

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# go127.sh DEST: Go 1.27, which has ML-DSA, and its programs of certificates, connections, transparency logs and timestamps:
+# go127.sh DEST: Go 1.27, which has ML-DSA, and its programs of certificates, connections, transparency logs, timestamps and SSH:
 #   DEST/bin/pki-check    of tests/interop/pki/go
 #   DEST/bin/endpoints    of tests/interop/endpoints/go
 #   DEST/bin/tlog-check   of tests/interop/tlog/go
 #   DEST/bin/tsp-check    of tests/interop/tsp/go
+#   DEST/bin/ssh-clients  of tests/interop/ssh/go
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 here=$(dirname "$(readlink -f "$0")")
@@ -12,7 +13,8 @@ pki=$(cd "$here/../pki/go" && pwd -P)
 endpoints=$(cd "$here/../endpoints/go" && pwd -P)
 tlog=$(cd "$here/../tlog/go" && pwd -P)
 tsp=$(cd "$here/../tsp/go" && pwd -P)
-mapfile -t sources < <(find "$pki" "$endpoints" "$tlog" "$tsp" -type f \( -name '*.go' -o -name 'go.*' \) | sort)
+ssh=$(cd "$here/../ssh/go" && pwd -P)
+mapfile -t sources < <(find "$pki" "$endpoints" "$tlog" "$tsp" "$ssh" -type f \( -name '*.go' -o -name 'go.*' \) | sort)
 
 begin "${1:-}" "$here/lib.sh" "$here/lib-go.sh" "${sources[@]}"
 
@@ -32,4 +34,5 @@ build "$pki" pki-check
 build "$endpoints" endpoints
 build "$tlog" tlog-check
 build "$tsp" tsp-check
+build "$ssh" ssh-clients
 finish
