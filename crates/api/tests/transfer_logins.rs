@@ -475,9 +475,8 @@ fn failed_logins_are_recorded_and_a_flood_is_summed_up() {
             &Refusal::WrongKey,
             now_ms,
         );
-        match made.unwrap() {
-            Some(transaction) => fixture.service.store().commit_and_wait(transaction).unwrap(),
-            None => {}
+        if let Some(transaction) = made.unwrap() {
+            fixture.service.store().commit_and_wait(transaction).unwrap();
         }
     };
     for number in 0..200_u8 {
