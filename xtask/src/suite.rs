@@ -49,6 +49,7 @@ const LONGEST: &[&str] = &[
     "outlast rotation",
     "outlast tsa",
     "outlast sign_time",
+    "outlast-ssh openssh",
     "outlast kms_sdks",
     "outlast secrets_sdks",
     "outlast crowd",
