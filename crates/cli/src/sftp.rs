@@ -6,13 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_api::service::Sink;
-use outlast_net::sftp::{Buckets, Settings};
+use outlast_net::client::Connector;
+use outlast_net::policy::Policy;
+use outlast_net::sftp::{Buckets, Settings, over_https};
+use outlast_pki::pem;
 use outlast_sftp::error::{Error, Result as SftpResult};
 use outlast_sftp::local::{Folder, FolderOptions};
 use outlast_sftp::path::RemotePath;
 use outlast_sftp::volume::Volume;
 
 use crate::failure::Failure;
+use crate::files;
 use crate::settings::{self, Sftp};
 use crate::values;
 
@@ -20,6 +24,8 @@ use crate::values;
 pub(crate) struct Chosen {
     pub(crate) listen: SocketAddr,
     server: Option<String>,
+    /// Asks identity providers.
+    providers: Option<Connector>,
     atomic_uploads: bool,
     login_grace: Duration,
     idle: Duration,
@@ -37,8 +43,10 @@ pub(crate) fn choose(said: Sftp) -> Result<Option<Chosen>, Failure> {
             .hint("give --sftp-listen an address such as 127.0.0.1:2222, or off")
             .about("sftp.address")
     })?;
+    let providers = said.identity_ca_bundle.map(|path| connector(&path)).transpose()?;
     Ok(Some(Chosen {
         listen,
+        providers,
         server: said.transfer_server,
         atomic_uploads,
         login_grace: Duration::from_secs(grace.into()),
@@ -46,6 +54,14 @@ pub(crate) fn choose(said: Sftp) -> Result<Option<Chosen>, Failure> {
         connections: said.connections,
         sessions_per_user: said.sessions_per_user,
     }))
+}
+
+fn connector(path: &Path) -> Result<Connector, Failure> {
+    let wrong =
+        |error: &dyn std::fmt::Display| Failure::file(path, error).about("sftp.identity_ca_bundle");
+    let roots =
+        pem::read_certificates(&files::read(path, 4 << 20)?).map_err(|error| wrong(&error))?;
+    Connector::new(&Policy::default(), &roots).map_err(|error| wrong(&error))
 }
 
 impl Chosen {
@@ -68,6 +84,7 @@ impl Chosen {
         let default = Settings::new(Arc::new(local), sink);
         Ok(Settings {
             server: self.server.clone(),
+            ask: self.providers.clone().map_or(default.ask.clone(), over_https),
             login_grace: self.login_grace,
             idle: self.idle,
             connections: self.connections.unwrap_or(default.connections),

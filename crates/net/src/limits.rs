@@ -236,6 +236,8 @@ pub const SFTP_IDLE: Duration = Duration::from_secs(1800);
 pub const SFTP_KEEPALIVE: Duration = Duration::from_secs(60);
 /// Questions that it may leave without an answer.
 pub const SFTP_KEEPALIVES: u32 = 3;
+/// Longest time of a question to an identity provider; API Gateway's own limit is 29 seconds.
+pub const SFTP_PROVIDER: Duration = Duration::from_secs(30);
 /// Longest time for the operations that run when an SFTP connection ends.
 pub const SFTP_FINISH: Duration = Duration::from_secs(60);
 /// Channels of an SFTP connection, as with AWS.

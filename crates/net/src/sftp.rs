@@ -11,6 +11,7 @@ mod home;
 mod journal;
 mod listener;
 mod login;
+mod provider;
 mod startups;
 
 use std::future::Future;
@@ -27,6 +28,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 pub use home::Buckets;
+pub use provider::over_https;
 
 use crate::limits;
 use crate::metrics::{Metrics, Tally};

@@ -315,6 +315,9 @@ settings! {
         /// Whether an uploaded file becomes visible when it is closed, whole, or not at all [default: {}].
         #[arg(value_name = "true|false")]
         atomic_uploads: bool = false, "sftp-atomic-uploads", "OUTLAST_SFTP_ATOMIC_UPLOADS";
+        /// CAs of identity providers, in PEM: servers whose users a provider knows need it [default: none is asked].
+        #[arg(value_name = "FILE")]
+        identity_ca_bundle: PathBuf, "sftp-identity-ca-bundle", "OUTLAST_SFTP_IDENTITY_CA_BUNDLE";
         /// Seconds from the beginning of a connection to the end of authentication [default: {}].
         #[arg(value_name = "SECONDS")]
         login_grace_seconds: u32 = 60, "sftp-login-grace", "OUTLAST_SFTP_LOGIN_GRACE";
