@@ -5,6 +5,7 @@ use std::sync::Arc;
 use outlast_ledger::{End, Observe, SshHandshake, SshOutcome, SshServed};
 use outlast_negotiate::ssh::{SshOffer, SshRefusal};
 
+use super::super::table::named;
 use super::super::{Metrics, scrape};
 
 pub(super) fn handshake(connection: u64, listener: &str, outcome: SshOutcome) -> SshHandshake {
@@ -41,6 +42,9 @@ pub(super) fn served() -> SshOutcome {
 #[test]
 fn ssh_connections_are_counted_apart_from_those_of_tls() {
     let metrics = Arc::new(Metrics::new());
+    // Another test may have used up the names that an operator can choose.
+    let [sftp, policy, mode, refused] =
+        ["sftp", "2026-11", "prefer", "refused:host-key"].map(named);
     for connection in 1..=3 {
         metrics.ssh_handshake(&handshake(connection, "sftp", served()));
     }
@@ -51,15 +55,19 @@ fn ssh_connections_are_counted_apart_from_those_of_tls() {
     metrics.end(&End { connection: 1, time_ms: 0, principal: None, received: 2, sent: 3 });
     let page = scrape::page(&metrics);
     for line in [
-        "outlast_ssh_handshakes_total{listener=\"sftp\",policy=\"2026-11\",mode=\"prefer\",outcome=\"served\",offered=\"post-quantum\",key_exchange=\"mlkem768x25519-sha256\",post_quantum=\"true\",host_key=\"ssh-ed25519\",cipher=\"aes256-gcm@openssh.com\",strict=\"true\"} 3\n",
-        "outcome=\"refused:host-key\",offered=\"post-quantum\",key_exchange=\"none\"",
-        "outcome=\"failed\",offered=\"none\"",
-        "outlast_ssh_handshake_duration_seconds_count{listener=\"sftp\",outcome=\"served\",key_exchange=\"mlkem768x25519-sha256\"} 3\n",
-        "outlast_ssh_open_connections{listener=\"sftp\"} 2\n",
-        "outlast_ssh_received_bytes_total{listener=\"sftp\"} 2\n",
-        "outlast_ssh_sent_bytes_total{listener=\"sftp\"} 3\n",
+        format!(
+            "outlast_ssh_handshakes_total{{listener=\"{sftp}\",policy=\"{policy}\",mode=\"{mode}\",outcome=\"served\",offered=\"post-quantum\",key_exchange=\"mlkem768x25519-sha256\",post_quantum=\"true\",host_key=\"ssh-ed25519\",cipher=\"aes256-gcm@openssh.com\",strict=\"true\"}} 3\n"
+        ),
+        format!("outcome=\"{refused}\",offered=\"post-quantum\",key_exchange=\"none\""),
+        "outcome=\"failed\",offered=\"none\"".to_owned(),
+        format!(
+            "outlast_ssh_handshake_duration_seconds_count{{listener=\"{sftp}\",outcome=\"served\",key_exchange=\"mlkem768x25519-sha256\"}} 3\n"
+        ),
+        format!("outlast_ssh_open_connections{{listener=\"{sftp}\"}} 2\n"),
+        format!("outlast_ssh_received_bytes_total{{listener=\"{sftp}\"}} 2\n"),
+        format!("outlast_ssh_sent_bytes_total{{listener=\"{sftp}\"}} 3\n"),
     ] {
-        assert!(page.contains(line), "{line} is not in\n{page}");
+        assert!(page.contains(&line), "{line} is not in\n{page}");
     }
     assert!(!page.contains("outlast_tls_handshakes_total{"));
 }
