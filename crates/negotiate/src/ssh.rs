@@ -1,4 +1,5 @@
-//! Negotiation in SSH: what a client offers in its `SSH_MSG_KEXINIT`, what a policy answers, and what comes of it.
+//! Negotiation in SSH: what a client offers in its `SSH_MSG_KEXINIT`, what a policy answers, and the
+//! outcome.
 //!
 //! In SSH both sides send lists, and the client's order decides (RFC 4253, section 7.1). What a mode means there is
 //! in `docs/decisions/0040-modes-in-ssh.md`. The transport is elsewhere; nothing here knows its types.

@@ -170,7 +170,7 @@ impl<'a> RawOffer<'a> {
             &self.z,
             compressions_to_client,
         ];
-        let mut offer = SshOffer::new(&self.i.0, lists.map(|list| list.as_ref()));
+        let mut offer = SshOffer::new(&self.i.0, lists.map(AsRef::as_ref));
         offer.cut |= self.cut;
         offer
     }

@@ -114,8 +114,9 @@ fn meaning(rules: &SshRules) -> Vec<String> {
         .to_owned(),
     ];
     let host_keys = &rules.lists().host_keys;
-    let is_hybrid = |name: &&str| row(name, Kind::HostKey).is_some_and(|row| row.post_quantum);
-    if !host_keys.iter().any(|name| is_hybrid(&name.as_ref())) {
+    let is_hybrid =
+        |name: &&'static str| row(name, Kind::HostKey).is_some_and(|row| row.post_quantum);
+    if !host_keys.iter().any(is_hybrid) {
         out.push("Host keys are classical.".to_owned());
     }
     out
