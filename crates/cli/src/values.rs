@@ -63,6 +63,11 @@ pub(crate) fn tls_policies() -> PossibleValuesParser {
     PossibleValuesParser::new(POLICIES.iter().filter(|row| row.has_tls()).map(|row| row.name))
 }
 
+/// Names of all policies, also those for SSH only.
+pub(crate) fn policies() -> PossibleValuesParser {
+    PossibleValuesParser::new(POLICIES.iter().map(|row| row.name))
+}
+
 /// An address or host name with a port.
 pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map(|ListenAddress(address)| address)

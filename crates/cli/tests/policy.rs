@@ -9,6 +9,7 @@
 
 use crate::common;
 
+use common::peers::peer;
 use common::{outlast, run, stderr, succeed};
 use outlast_negotiate::catalogue::POLICIES;
 use serde_json::Value;
@@ -248,4 +249,59 @@ fn server_refuses_an_unknown_policy() {
         assert_eq!(output.status.code(), Some(code), "{arguments:?}");
         assert!(stderr(&output).contains(said), "{arguments:?}: {}", stderr(&output));
     }
+}
+
+#[test]
+fn an_explanation_says_what_ssh_clients_get() {
+    let text = flat(&policy(&["explain", "2026-11"]));
+    let old = "OpenSSH 9.2 (Debian 12): curve25519-sha256, chacha20-poly1305@openssh.com, signed with ssh-ed25519";
+    assert!(text.contains(old), "{text}");
+    assert!(text.contains("the server reads the client's list before it sends its own"));
+    assert!(text.contains("Not served here: sntrup761x25519-sha512,"));
+    let required = flat(&policy(&["explain", "2026-11", "--mode", "require"]));
+    let refused = required.split("SSH clients that are refused").nth(1).unwrap();
+    assert!(refused.contains("libssh2 1.10 (curl): refused: "), "{required}");
+    // Policies without SSH say nothing of it, and those for SSH only nothing of TLS.
+    assert!(!policy(&["explain", "20251014"]).contains("SSH clients"));
+    let transfer = json(&["explain", "TransferSecurityPolicy-2025-03"]);
+    assert!(transfer["clients"].as_array().unwrap().is_empty());
+    let clients = transfer["ssh"]["clients"].as_array().unwrap();
+    let putty = clients.iter().find(|row| row["client"] == "PuTTY 0.83").unwrap();
+    assert_eq!(putty["post_quantum"], true);
+    assert!(json(&["explain", "20251014"]).get("ssh").is_none());
+    let diff = flat(&policy(&["diff", "2026-11", "2026-11-require-pq"]));
+    assert!(diff.contains("OpenSSH 8.4 (Debian 11) (no longer served)"), "{diff}");
+}
+
+#[test]
+fn policy_files_of_ssh_audit_say_what_is_served() {
+    let text = policy(&["ssh-audit", "2026-11", "--mode", "require"]);
+    let methods = "key exchanges = mlkem768x25519-sha256, mlkem768nistp256-sha256, mlkem1024nistp384-sha384, kex-strict-s-v00@openssh.com\n";
+    assert!(text.contains(methods), "{text}");
+    let value = json(&["ssh-audit", "2026-11", "--mode", "require"]);
+    assert_eq!(value["file"].as_str().unwrap().trim_end(), text.trim_end());
+    assert!(refuse(&["ssh-audit", "20251014"], 2).contains("does not cover SSH"));
+    let nothing = refuse(&["ssh-audit", "classical-2026-11", "--mode", "require"], 2);
+    assert!(
+        nothing.contains("hint: to see what it contains, run: outlast policy show"),
+        "{nothing}"
+    );
+}
+
+#[test]
+fn ssh_audits_own_parser_takes_the_files() {
+    let Some(peer) = peer("python") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = Vec::new();
+    for row in POLICIES.iter().filter(|row| row.has_ssh() && row.name != "cnsa2-2026-11") {
+        let path = folder.path().join(row.name);
+        std::fs::write(&path, policy(&["ssh-audit", row.name])).unwrap();
+        files.push(path);
+    }
+    let script =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/interop/python/ssh_audit_policies.py");
+    let mut python = std::process::Command::new(peer.join("bin/python"));
+    let said = succeed(python.arg(script).args(&files));
+    assert_eq!(said.lines().count(), files.len());
+    assert!(files.len() >= 7, "{}", files.len());
 }

@@ -95,10 +95,33 @@ pub static ALGORITHMS: &[Algorithm] = &[
     row("rsa-sha2-256", HostKey, false, true, "RFC 8332"),
 ];
 
+/// Names that have a row, but that the transport leaves out: policies may name them, and clients offer them.
+pub static UNSERVED: &[&str] = &[
+    "mlkem1024-sha384",
+    "sntrup761x25519-sha512",
+    "sntrup761x25519-sha512@openssh.com",
+    "diffie-hellman-group14-sha256",
+    "diffie-hellman-group16-sha512",
+    "diffie-hellman-group18-sha512",
+    "diffie-hellman-group-exchange-sha256",
+    "ssh-mldsa-87",
+];
+
 impl Algorithm {
     /// The row with this name.
     pub fn by_name(name: &str) -> Option<&'static Self> {
         ALGORITHMS.iter().find(|row| row.name == name)
+    }
+
+    /// Whether the transport has it.
+    pub fn is_served(&self) -> bool {
+        !UNSERVED.contains(&self.name)
+    }
+
+    /// Whether this cipher authenticates, so that no MAC is negotiated (OpenSSH's PROTOCOL, 1.6, and
+    /// PROTOCOL.chacha20poly1305).
+    pub fn authenticates(&self) -> bool {
+        self.kind == Cipher && (self.name.contains("-gcm@") || self.name.contains("-poly1305@"))
     }
 }
 
@@ -119,6 +142,16 @@ mod tests {
             assert!(!row.name.contains(','));
             assert!(!row.name.contains("sha1") && !row.name.contains("cbc"));
         }
+    }
+
+    #[test]
+    fn names_that_are_not_served_have_rows() {
+        assert!(UNSERVED.iter().all(|name| Algorithm::by_name(name).is_some()));
+        let authenticating: Vec<_> =
+            ALGORITHMS.iter().filter(|row| row.authenticates()).map(|row| row.name).collect();
+        let expected =
+            ["aes256-gcm@openssh.com", "chacha20-poly1305@openssh.com", "aes128-gcm@openssh.com"];
+        assert_eq!(authenticating, expected);
     }
 
     #[test]

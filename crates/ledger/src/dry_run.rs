@@ -1,15 +1,16 @@
 //! Replays the recorded offers under another policy: who would break, who would change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use outlast_crypto::schemes::{Kind, SCHEMES, Scheme};
 use outlast_negotiate::decide::{CertificateFacts, can_show};
+use outlast_negotiate::ssh::{SshNothingLeft, SshOffer, SshRefusal, SshRules, decide_ssh, served};
 use outlast_negotiate::{Decision, Refusal, Rules, decide};
 use serde::Serialize;
 
 use crate::known::Ability;
 use crate::report::{ClientRow, rows_with_offers};
-use crate::tally::{Counts, Tally};
+use crate::tally::{Counts, Hello, Tally};
 
 /// Kinds of certificates, and the schemes that their keys sign with. Certificates in the operator's own files are
 /// named by their key.
@@ -54,22 +55,32 @@ pub fn certificate_kinds() -> impl Iterator<Item = &'static str> {
 pub enum Future {
     /// A connection.
     Served {
-        /// IANA name of the group.
+        /// IANA name of the group; in SSH of the key exchange method.
         group: &'static str,
         /// Whether by HelloRetryRequest.
         hello_retry: bool,
-        /// `TLSv1.3`
+        /// `TLSv1.3` or `SSH-2.0`.
         version: &'static str,
-        /// IANA name.
+        /// IANA name; in SSH the cipher to the server.
         suite: &'static str,
     },
-    /// An alert.
+    /// An alert, or the end of an SSH connection.
     Refused {
         /// What the offer lacks.
-        reason: Refusal,
+        reason: Reason,
         /// The same in words.
         explanation: String,
     },
+}
+
+/// What an offer lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Reason {
+    /// In TLS.
+    Tls(Refusal),
+    /// In SSH.
+    Ssh(SshRefusal),
 }
 
 /// A client under the other policy.
@@ -147,6 +158,8 @@ pub struct DryRun {
     pub not_replayed: u64,
     /// Those of them that did not fail: it is not known whether they would break.
     pub unknown: u64,
+    /// Connections of a protocol that the policy does not cover, which are left out.
+    pub uncovered: u64,
     /// Connections that were served and would be refused.
     pub breaks: u64,
     /// Connections that were refused and would be served.
@@ -163,12 +176,15 @@ pub struct DryRun {
     pub clients: Vec<ClientChange>,
 }
 
-/// Replays. `certificates` are used at every listener; without any, those in the listener's records, ML-DSA first, or
-/// ECDSA P-256 if there are none.
+/// Replays. `certificates` are used at every TLS listener; without any, those in the listener's records, ML-DSA first,
+/// or ECDSA P-256 if there are none. SSH listeners are assumed to have a host key for each algorithm of the policy, and
+/// to read clients' lists before they send theirs.
 pub fn dry_run(tally: &Tally, rules: &Rules, certificates: &[CertificateFacts]) -> DryRun {
     let mut shown: BTreeMap<&str, Vec<CertificateFacts>> = BTreeMap::new();
     let mut unknown = BTreeMap::new();
-    for listener in tally.listeners.keys() {
+    let ssh_only = ssh_listeners(tally);
+    let has_tls = |listener: &&String| rules.policy.has_tls() && !ssh_only.contains(*listener);
+    for listener in tally.listeners.keys().filter(has_tls) {
         let mut facts = certificates.to_vec();
         if facts.is_empty() {
             for kind in tally.certificates.get(listener).into_iter().flat_map(BTreeMap::keys) {
@@ -206,6 +222,7 @@ pub fn dry_run(tally: &Tally, rules: &Rules, certificates: &[CertificateFacts]) 
         replayed_served: 0,
         not_replayed: tally.unseen.beyond_limits,
         unknown: tally.unseen.beyond_limits,
+        uncovered: 0,
         breaks: 0,
         mends: 0,
         changes_group: 0,
@@ -214,16 +231,36 @@ pub fn dry_run(tally: &Tally, rules: &Rules, certificates: &[CertificateFacts]) 
         hybrid: 0,
         clients: Vec::new(),
     };
+    let ssh_rules = SshRules::new(rules.policy, Some(rules.mode), served);
     for (client, offer) in rows_with_offers(tally) {
-        let facts = shown.get(client.listener.as_str()).map(Vec::as_slice).unwrap_or_default();
-        let Some(offer) = offer else {
-            out.not_replayed += client.counts.connections;
-            out.unknown += client.counts.connections - client.counts.failed;
-            continue;
+        let Counts { connections, failed, .. } = client.counts;
+        let covered = match offer.map(|row| &row.offer) {
+            Some(Hello::Ssh(_)) => rules.policy.has_ssh(),
+            Some(Hello::Tls(_)) | None => rules.policy.has_tls(),
         };
-        out.replayed += client.counts.connections;
-        out.replayed_served += client.counts.served();
-        let change = replay(client, decide(rules, offer, facts), &mut out.hybrid);
+        if !covered {
+            out.uncovered += connections;
+            continue;
+        }
+        let served = client.counts.served();
+        let future = match offer.map(|row| &row.offer) {
+            Some(Hello::Tls(Some(offer))) => {
+                let facts = shown.get(client.listener.as_str());
+                let facts = facts.map(Vec::as_slice).unwrap_or_default();
+                of_tls(&client, decide(rules, offer, facts))
+            }
+            Some(Hello::Ssh(Some(offer))) if !offer.key_exchanges.is_empty() => {
+                of_ssh(&ssh_rules, offer)
+            }
+            _ => {
+                out.not_replayed += connections;
+                out.unknown += connections - failed;
+                continue;
+            }
+        };
+        out.replayed += connections;
+        out.replayed_served += served;
+        let change = change(client, future, &mut out.hybrid);
         out.breaks += change.breaks;
         out.mends += change.mends;
         out.changes_group += change.changes_group;
@@ -235,51 +272,97 @@ pub fn dry_run(tally: &Tally, rules: &Rules, certificates: &[CertificateFacts]) 
     out
 }
 
-fn replay(client: ClientRow, decision: Decision, hybrid: &mut u64) -> ClientChange {
-    let counts = &client.counts;
-    let (served, refused) = (counts.served(), counts.refused);
-    let mut change = ClientChange {
-        breaks: 0,
-        mends: 0,
-        changes_group: 0,
-        more_round_trips: 0,
-        fewer_round_trips: 0,
-        future: Future::Refused { reason: Refusal::Group, explanation: String::new() },
-        client,
-    };
+/// Listeners with SSH clients only.
+fn ssh_listeners(tally: &Tally) -> BTreeSet<String> {
+    let mut ssh = BTreeSet::new();
+    let mut tls = BTreeSet::new();
+    for (client, offer) in rows_with_offers(tally) {
+        match offer.map(|row| &row.offer) {
+            Some(Hello::Ssh(_)) => ssh.insert(client.listener),
+            Some(Hello::Tls(_)) | None => tls.insert(client.listener),
+        };
+    }
+    ssh.difference(&tls).cloned().collect()
+}
+
+/// What a client would get, and whether its key exchange would be post-quantum.
+type Outcome = (Future, bool);
+
+fn of_tls(client: &ClientRow, decision: Decision) -> Outcome {
     match decision {
         Decision::Refuse(reason) => {
-            change.breaks = served;
-            let unserved = change.client.fingerprint.ability == Ability::Unserved;
+            let unserved = client.fingerprint.ability == Ability::Unserved;
             let explanation = match reason {
                 Refusal::Group if unserved => {
                     "the client's post-quantum groups are not supported here".to_owned()
                 }
                 reason => reason.to_string(),
             };
-            change.future = Future::Refused { reason, explanation };
+            (Future::Refused { reason: Reason::Tls(reason), explanation }, false)
         }
         Decision::Serve(choice) => {
-            let same = change.client.groups.get(choice.group.name).copied().unwrap_or_default();
-            // A resumed session of TLS 1.2 has no group that could change.
-            let none = change.client.groups.get("-").copied().unwrap_or_default();
-            let retried = change.client.counts.hello_retry.min(served);
-            change.mends = refused;
-            change.changes_group = served.saturating_sub(same).saturating_sub(none);
-            if choice.hello_retry {
-                change.more_round_trips = served - retried;
-            } else {
-                change.fewer_round_trips = retried;
-            }
-            if choice.group.strength.is_post_quantum() {
-                *hybrid += served + refused;
-            }
-            change.future = Future::Served {
+            let future = Future::Served {
                 group: choice.group.name,
                 hello_retry: choice.hello_retry,
                 version: choice.version.name(),
                 suite: choice.suite.name,
             };
+            (future, choice.group.strength.is_post_quantum())
+        }
+    }
+}
+
+fn of_ssh(rules: &Result<SshRules, SshNothingLeft>, offer: &SshOffer) -> Outcome {
+    let refused =
+        |reason, explanation| (Future::Refused { reason: Reason::Ssh(reason), explanation }, false);
+    let rules = match rules {
+        Ok(rules) => rules,
+        // Such a listener does not start.
+        Err(nothing) => return refused(SshRefusal::KeyExchange, nothing.to_string()),
+    };
+    match decide_ssh(rules, offer) {
+        Ok(chosen) => {
+            let future = Future::Served {
+                group: chosen.key_exchange,
+                hello_retry: false,
+                version: "SSH-2.0",
+                suite: chosen.to_server.cipher,
+            };
+            (future, chosen.post_quantum)
+        }
+        Err(refusal) => refused(refusal, refusal.to_string()),
+    }
+}
+
+fn change(client: ClientRow, (future, post_quantum): Outcome, hybrid: &mut u64) -> ClientChange {
+    let counts = &client.counts;
+    let (served, refused) = (counts.served(), counts.refused);
+    let retried = counts.hello_retry.min(served);
+    let mut change = ClientChange {
+        breaks: 0,
+        mends: 0,
+        changes_group: 0,
+        more_round_trips: 0,
+        fewer_round_trips: 0,
+        future,
+        client,
+    };
+    match &change.future {
+        Future::Refused { .. } => change.breaks = served,
+        Future::Served { group, hello_retry, .. } => {
+            let same = change.client.groups.get(*group).copied().unwrap_or_default();
+            // A resumed session of TLS 1.2 has no group that could change.
+            let none = change.client.groups.get("-").copied().unwrap_or_default();
+            change.mends = refused;
+            change.changes_group = served.saturating_sub(same).saturating_sub(none);
+            if *hello_retry {
+                change.more_round_trips = served - retried;
+            } else {
+                change.fewer_round_trips = retried;
+            }
+            if post_quantum {
+                *hybrid += served + refused;
+            }
         }
     }
     change

@@ -1,10 +1,14 @@
 //! What listeners report of connections.
 
+mod ssh;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use outlast_negotiate::{Offer, Refusal};
 use serde::{Deserialize, Serialize};
+
+pub use self::ssh::{SshHandshake, SshOutcome, SshServed};
 
 /// A handshake that has ended, successfully or not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,13 +73,13 @@ pub struct Served {
 /// A connection that ended after its handshake.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
-    /// As in [`Handshake`].
+    /// As in [`Handshake`] or [`SshHandshake`].
     pub connection: u64,
     /// When, milliseconds since 1970.
     pub time_ms: i64,
     /// Who used it, as an ARN or another name; `None` if the client did not identify itself.
     pub principal: Option<String>,
-    /// Bytes from the client, including TLS.
+    /// Bytes from the client, including TLS or SSH.
     pub received: u64,
     /// Bytes to the client.
     pub sent: u64,
@@ -85,6 +89,8 @@ pub struct End {
 pub trait Observe: Send + Sync {
     /// A handshake ended.
     fn handshake(&self, handshake: &Handshake);
+    /// An SSH handshake ended. A connection that was served has an end, too.
+    fn ssh_handshake(&self, handshake: &SshHandshake);
     /// A connection ended.
     fn end(&self, end: &End);
 }
@@ -95,6 +101,10 @@ pub struct Observers(pub Vec<Arc<dyn Observe>>);
 impl Observe for Observers {
     fn handshake(&self, handshake: &Handshake) {
         self.0.iter().for_each(|observer| observer.handshake(handshake));
+    }
+
+    fn ssh_handshake(&self, handshake: &SshHandshake) {
+        self.0.iter().for_each(|observer| observer.ssh_handshake(handshake));
     }
 
     fn end(&self, end: &End) {

@@ -1,13 +1,17 @@
 //! The ledger for other programs: one record per connection, with names instead of code points.
 
+mod fields;
+mod ssh;
+
 use std::collections::HashMap;
 use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
-use crate::event::{End, Handshake, Outcome};
+pub use self::fields::FIELDS;
+use self::fields::{of_end, rfc3339};
+pub use self::ssh::FIELDS as SSH_FIELDS;
+use crate::event::{End, Handshake, Outcome, SshHandshake, SshOutcome};
 use crate::known::{self, group_name, scheme_name, suite_name, version_name};
 use crate::line::Line;
 use crate::tally::Filter;
@@ -16,51 +20,11 @@ use crate::verdict::Verdict;
 /// Connections that are kept until their end is read; those beyond are exported without it.
 const MAX_OPEN: usize = 50_000;
 
-/// The fields of a record, in order: the columns of CSV.
-pub const FIELDS: &[&str] = &[
-    "time",
-    "process",
-    "connection",
-    "listener",
-    "address",
-    "principal",
-    "verdict",
-    "outcome",
-    "reason",
-    "policy",
-    "mode",
-    "version",
-    "suite",
-    "group",
-    "postQuantum",
-    "helloRetryRequest",
-    "resumed",
-    "signatureScheme",
-    "certificate",
-    "clientCertificate",
-    "serverName",
-    "transport",
-    "software",
-    "ja4",
-    "offeredVersions",
-    "offeredGroups",
-    "keyShares",
-    "offeredSuites",
-    "offeredSchemes",
-    "offeredCertificateSchemes",
-    "protocols",
-    "extensions",
-    "handshakeMicros",
-    "end",
-    "received",
-    "sent",
-];
-
 /// Joins handshakes and ends to records.
 pub struct Exporter {
     filter: Filter,
     process: String,
-    open: HashMap<u64, Handshake>,
+    open: HashMap<u64, Begun>,
 }
 
 impl Exporter {
@@ -81,33 +45,60 @@ impl Exporter {
                 if self.filter.takes(handshake.time_ms, &handshake.listener) =>
             {
                 let waits = matches!(handshake.outcome, Outcome::Served(_));
-                if !waits || self.open.len() >= MAX_OPEN {
-                    return vec![record(&self.process, &handshake, None)];
-                }
-                let before = self.open.insert(handshake.connection, *handshake);
-                before.iter().map(|before| record(&self.process, before, None)).collect()
+                self.begin(Begun::Tls(handshake), waits)
+            }
+            Line::Ssh(handshake) if self.filter.takes(handshake.time_ms, &handshake.listener) => {
+                let waits = matches!(handshake.outcome, SshOutcome::Served(_));
+                self.begin(Begun::Ssh(handshake), waits)
             }
             Line::End(end) => {
                 let begun = self.open.remove(&end.connection);
-                begun.iter().map(|begun| record(&self.process, begun, Some(&end))).collect()
+                begun.iter().map(|begun| begun.record(&self.process, Some(&end))).collect()
             }
-            Line::Open { .. } | Line::Handshake(_) | Line::Dropped { .. } => Vec::new(),
+            Line::Open { .. } | Line::Handshake(_) | Line::Ssh(_) | Line::Dropped { .. } => {
+                Vec::new()
+            }
         }
+    }
+
+    /// Keeps a connection that waits for its end, if there is room.
+    fn begin(&mut self, begun: Begun, waits: bool) -> Vec<Map<String, Value>> {
+        if !waits || self.open.len() >= MAX_OPEN {
+            return vec![begun.record(&self.process, None)];
+        }
+        let before = self.open.insert(begun.key().1, begun);
+        before.iter().map(|before| before.record(&self.process, None)).collect()
     }
 
     /// The records of connections without an end.
     pub fn finish(&mut self) -> Vec<Map<String, Value>> {
         let mut open: Vec<_> = std::mem::take(&mut self.open).into_values().collect();
-        open.sort_by_key(|handshake| (handshake.time_ms, handshake.connection));
-        open.iter().map(|handshake| record(&self.process, handshake, None)).collect()
+        open.sort_by_key(Begun::key);
+        open.iter().map(|begun| begun.record(&self.process, None)).collect()
     }
 }
 
-fn rfc3339(time_ms: i64) -> Value {
-    OffsetDateTime::from_unix_timestamp_nanos(i128::from(time_ms) * 1_000_000)
-        .ok()
-        .and_then(|time| time.format(&Rfc3339).ok())
-        .map_or(Value::Null, Value::String)
+/// A connection whose end has not been read.
+enum Begun {
+    Tls(Box<Handshake>),
+    Ssh(Box<SshHandshake>),
+}
+
+impl Begun {
+    /// When its handshake ended, and its number.
+    fn key(&self) -> (i64, u64) {
+        match self {
+            Self::Tls(handshake) => (handshake.time_ms, handshake.connection),
+            Self::Ssh(handshake) => (handshake.time_ms, handshake.connection),
+        }
+    }
+
+    fn record(&self, process: &str, end: Option<&End>) -> Map<String, Value> {
+        match self {
+            Self::Tls(handshake) => record(process, handshake, end),
+            Self::Ssh(handshake) => ssh::record(process, handshake, end),
+        }
+    }
 }
 
 fn record(process: &str, handshake: &Handshake, end: Option<&End>) -> Map<String, Value> {
@@ -131,7 +122,6 @@ fn record(process: &str, handshake: &Handshake, end: Option<&End>) -> Map<String
         "connection" => json!(handshake.connection),
         "listener" => json!(handshake.listener),
         "address" => json!(handshake.peer.map(|peer| peer.to_string())),
-        "principal" => json!(end.and_then(|end| end.principal.as_deref())),
         "verdict" => json!(Verdict::of(handshake)),
         "outcome" => json!(outcome),
         "reason" => json!(reason),
@@ -165,10 +155,7 @@ fn record(process: &str, handshake: &Handshake, end: Option<&End>) -> Map<String
         "protocols" => json!(offer.map(|offer| &offer.protocols)),
         "extensions" => json!(names(offer.map(|offer| offer.extensions.as_slice()), hex)),
         "handshakeMicros" => json!(handshake.micros),
-        "end" => end.map_or(Value::Null, |end| rfc3339(end.time_ms)),
-        "received" => json!(end.map(|end| end.received)),
-        "sent" => json!(end.map(|end| end.sent)),
-        _ => Value::Null,
+        field => of_end(field, end),
     };
     FIELDS.iter().map(|field| ((*field).to_owned(), value(field))).collect()
 }

@@ -4,6 +4,10 @@
 //! The same structures are used for writing and for strict reading, which only ignores unknown keys. Names in IANA's
 //! registries are written as code points, and turned back into names when a line is read.
 
+mod error;
+mod ssh;
+mod text;
+
 use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, Write};
@@ -16,13 +20,18 @@ use outlast_crypto::versions::Version;
 use outlast_negotiate::{Offer, Refusal, Transport};
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::event::{End, Handshake, Outcome, Served};
+pub use self::error::LineError;
+use self::ssh::RawSsh;
+use self::text::{Text, is_unset};
+use crate::event::{End, Handshake, Outcome, Served, SshHandshake};
 use crate::limits::{
     MAX_LINE, MAX_NAME, MAX_PROTOCOL, MAX_PROTOCOLS, MAX_SNI, MAX_TEXT, MAX_VALUES,
 };
 
 /// Version of the format.
 pub const VERSION: u64 = 1;
+/// Version of the lines of SSH, which readers of the first version count as newer and pass over.
+pub const SSH_VERSION: u64 = 2;
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +45,8 @@ pub enum Line {
     },
     /// A handshake ended.
     Handshake(Box<Handshake>),
+    /// An SSH handshake ended.
+    Ssh(Box<SshHandshake>),
     /// A connection ended.
     End(End),
     /// Events were lost: the queue or the disk was full.
@@ -47,31 +58,18 @@ pub enum Line {
     },
 }
 
-/// Why a line cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LineError {
-    /// Longer than [`MAX_LINE`].
-    #[error("the line is longer than {MAX_LINE} bytes")]
-    TooLong,
-    /// Written by a newer version of the format.
-    #[error("the line is of version {0} of the format")]
-    Newer(u64),
-    /// Malformed.
-    #[error("the line is malformed: {0}")]
-    Malformed(String),
-}
-
 impl Line {
     /// Appends the line with its line end.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Open { time_ms, process } => {
-                write("o", RawOpen { t: *time_ms, id: process.into() }, out);
+                write(VERSION, "o", RawOpen { t: *time_ms, id: process.into() }, out);
             }
             Self::Handshake(handshake) => encode_handshake(handshake, out),
+            Self::Ssh(handshake) => encode_ssh(handshake, out),
             Self::End(end) => encode_end(end, out),
             Self::Dropped { time_ms, count } => {
-                write("d", RawDropped { t: *time_ms, n: *count }, out);
+                write(VERSION, "d", RawDropped { t: *time_ms, n: *count }, out);
             }
         }
     }
@@ -85,6 +83,11 @@ impl Line {
         let malformed = |error: &dyn Display| LineError::Malformed(error.to_string());
         // A newer version may have other types: the version is read first.
         let head: Head<'_> = serde_json::from_slice(bytes).map_err(|error| malformed(&error))?;
+        if head.v == SSH_VERSION && head.k == "s" {
+            let raw: RawSsh<'_> =
+                serde_json::from_slice(bytes).map_err(|error| malformed(&error))?;
+            return raw.read().map(|read| Self::Ssh(Box::new(read)));
+        }
         if head.v != VERSION {
             return Err(LineError::Newer(head.v));
         }
@@ -141,7 +144,12 @@ pub fn encode_handshake(handshake: &Handshake, out: &mut Vec<u8>) {
         f: failed,
         u: handshake.micros,
     };
-    write("h", raw, out);
+    write(VERSION, "h", raw, out);
+}
+
+/// Appends the line of an SSH handshake.
+pub fn encode_ssh(handshake: &SshHandshake, out: &mut Vec<u8>) {
+    write(SSH_VERSION, "s", RawSsh::of(handshake), out);
 }
 
 /// Appends the line of a connection's end.
@@ -153,11 +161,11 @@ pub fn encode_end(end: &End, out: &mut Vec<u8>) {
         i: end.received,
         o: end.sent,
     };
-    write("e", raw, out);
+    write(VERSION, "e", raw, out);
 }
 
-fn write(kind: &str, raw: impl Serialize, out: &mut Vec<u8>) {
-    let line = Headed { v: VERSION, k: kind, raw };
+fn write(version: u64, kind: &str, raw: impl Serialize, out: &mut Vec<u8>) {
+    let line = Headed { v: version, k: kind, raw };
     // Writing to memory does not fail, and every key is a string.
     let _ = line.serialize(&mut serde_json::Serializer::with_formatter(&mut *out, Printable));
     out.push(b'\n');
@@ -297,35 +305,6 @@ struct RawServed<'a> {
     c: Option<Text<'a, MAX_NAME>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     n: Option<Text<'a, MAX_TEXT>>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
-fn is_unset(flag: &bool) -> bool {
-    !flag
-}
-
-/// A text; a longer one is cut after so many bytes, between characters.
-#[derive(Deserialize)]
-#[serde(transparent)]
-struct Text<'a, const MAX: usize>(#[serde(borrow)] Cow<'a, str>);
-
-impl<const MAX: usize> Serialize for Text<'_, MAX> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let end = self.0.floor_char_boundary(MAX);
-        serializer.serialize_str(self.0.get(..end).unwrap_or_default())
-    }
-}
-
-impl<'a, const MAX: usize> From<&'a String> for Text<'a, MAX> {
-    fn from(text: &'a String) -> Self {
-        Self(Cow::Borrowed(text))
-    }
-}
-
-impl<const MAX: usize> From<Text<'_, MAX>> for String {
-    fn from(text: Text<'_, MAX>) -> Self {
-        text.0.into_owned()
-    }
 }
 
 /// Code points as four hexadecimal digits each; up to [`MAX_VALUES`] are written.

@@ -1,11 +1,14 @@
 //! Reports over a [`Tally`]: the summary, and the laggards.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use outlast_negotiate::ssh::SshOffer;
 use serde::Serialize;
 
 use crate::known::{self, Ability, group_name};
-use crate::tally::{Client, Counts, Newest, OfferRow, Tally, Unseen};
+use crate::known_ssh;
+use crate::tally::{Client, Counts, Hello, Newest, OfferRow, Tally, Unseen};
 use crate::verdict::{Cause, Verdict};
 
 /// A client's offer, described.
@@ -14,32 +17,73 @@ pub struct Fingerprint {
     /// JA4, if it was recorded.
     pub ja4: Option<String>,
     /// The software, if it is recognised.
-    pub software: Option<&'static str>,
-    /// Names of the groups that it offers.
+    pub software: Option<String>,
+    /// Names of the groups that it offers; in SSH its key exchange methods.
     pub groups: Vec<String>,
     /// Names of the groups that it sends key shares for.
     pub shares: Vec<String>,
     /// The best that it could do.
     pub ability: Ability,
+    /// Identification string of an SSH client; empty if it sent none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub identification: Option<String>,
+    /// HASSH of an SSH client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hassh: Option<String>,
 }
 
 impl Fingerprint {
     fn of(row: Option<&OfferRow>) -> Self {
-        let offer = row.and_then(|row| row.offer.as_ref());
+        let ability = row.map_or(Ability::Unreadable, |row| row.ability);
+        let offer = match row.map(|row| &row.offer) {
+            Some(Hello::Ssh(offer)) => {
+                let offer = offer.as_ref();
+                return Self {
+                    ja4: None,
+                    software: offer.and_then(known_ssh::software),
+                    groups: offer
+                        .map(|offer| offer.methods().map(str::to_owned).collect())
+                        .unwrap_or_default(),
+                    shares: Vec::new(),
+                    ability,
+                    identification: Some(
+                        offer.map(|offer| offer.identification.clone()).unwrap_or_default(),
+                    ),
+                    hassh: offer.and_then(SshOffer::hassh),
+                };
+            }
+            Some(Hello::Tls(offer)) => offer.as_ref(),
+            None => None,
+        };
         let names = |codes: &[u16]| codes.iter().map(|code| group_name(*code)).collect();
         Self {
             ja4: row.and_then(|row| row.ja4.clone()),
-            software: row.and_then(|row| row.software).map(|software| software.name),
+            software: row.and_then(|row| row.software).map(|software| software.name.to_owned()),
             groups: offer.map(|offer| names(&offer.groups)).unwrap_or_default(),
             shares: offer.and_then(|offer| offer.shares.as_deref()).map(names).unwrap_or_default(),
-            ability: row.map_or(Ability::Unreadable, |row| row.ability),
+            ability,
+            identification: None,
+            hassh: None,
         }
+    }
+
+    /// JA4, or HASSH of an SSH client.
+    pub fn hash(&self) -> Option<&str> {
+        self.ja4.as_deref().or(self.hassh.as_deref())
     }
 
     /// The software, or the first groups.
     pub fn label(&self) -> String {
-        match self.software {
-            Some(name) => name.to_owned(),
+        if let Some(text) = &self.identification {
+            let known = self.software.clone();
+            let claimed = || text.trim_start_matches("SSH-2.0-").chars().take(MAX_LABEL).collect();
+            return match known.unwrap_or_else(claimed) {
+                name if name.is_empty() => "SSH without identification".to_owned(),
+                name => format!("SSH: {name}"),
+            };
+        }
+        match &self.software {
+            Some(name) => name.clone(),
             None if self.ability == Ability::Unreadable => "no readable ClientHello".to_owned(),
             // TLS 1.2 needs no such list (RFC 8422, section 4).
             None if self.groups.is_empty() => "a ClientHello that names no groups".to_owned(),
@@ -50,6 +94,9 @@ impl Fingerprint {
         }
     }
 }
+
+/// Characters of an unknown identification string in a label.
+const MAX_LABEL: usize = 48;
 
 /// A client in a report.
 #[derive(Debug, Clone, Serialize)]
@@ -132,14 +179,16 @@ fn by_count<K: Ord>(counts: impl IntoIterator<Item = (K, Counts)>) -> Vec<(K, Co
 fn rows(tally: &Tally) -> Vec<ClientRow> {
     let mut rows: Vec<_> =
         tally.clients.iter().map(|client| ClientRow::of(tally, client)).collect();
-    rows.sort_by(|a, b| {
-        let key =
-            |row: &ClientRow| (row.verdict != Verdict::Missed, u64::MAX - row.counts.connections);
-        key(a)
-            .cmp(&key(b))
-            .then_with(|| (&a.principal, &a.fingerprint).cmp(&(&b.principal, &b.fingerprint)))
-    });
+    rows.sort_by(order);
     rows
+}
+
+/// What needs attention first, then the most frequent.
+fn order(a: &ClientRow, b: &ClientRow) -> Ordering {
+    let key = |row: &ClientRow| (row.verdict != Verdict::Missed, u64::MAX - row.counts.connections);
+    key(a)
+        .cmp(&key(b))
+        .then_with(|| (&a.principal, &a.fingerprint).cmp(&(&b.principal, &b.fingerprint)))
 }
 
 /// Summarises a ledger.
@@ -192,31 +241,29 @@ pub fn laggards(tally: &Tally) -> Vec<Laggard> {
             // A client that failed every time may be a scanner, and was never served.
             && row.counts.served() + row.counts.refused > 0
     };
-    let software = |row: &ClientRow| {
-        let name = row.fingerprint.software?;
-        known::SOFTWARE.iter().find(|software| software.name == name)
-    };
-    rows(tally)
+    let mut laggards: Vec<_> = rows_with_offers(tally)
         .into_iter()
-        .filter(never)
-        .map(|row| Laggard {
-            hint: known::hint(row.fingerprint.ability, software(&row)),
-            client: row,
-        })
-        .collect()
+        .filter(|(row, _)| never(row))
+        .map(|(client, offer)| Laggard { hint: hint(&client, offer), client })
+        .collect();
+    laggards.sort_by(|a, b| order(&a.client, &b.client));
+    laggards
 }
 
-/// All clients with their offers.
-pub(crate) fn rows_with_offers(
-    tally: &Tally,
-) -> Vec<(ClientRow, Option<&outlast_negotiate::Offer>)> {
+fn hint(row: &ClientRow, offer: Option<&OfferRow>) -> &'static str {
+    match offer.map(|offer| &offer.offer) {
+        Some(Hello::Ssh(Some(offer))) => known_ssh::hint(offer),
+        Some(Hello::Ssh(None)) => "",
+        _ => known::hint(row.fingerprint.ability, offer.and_then(|offer| offer.software)),
+    }
+}
+
+/// All clients with their offers, the most frequent first.
+pub(crate) fn rows_with_offers(tally: &Tally) -> Vec<(ClientRow, Option<&OfferRow>)> {
     let mut out: Vec<_> = tally
         .clients
         .iter()
-        .map(|client| {
-            let offer = tally.offer_of(client).and_then(|row| row.offer.as_ref());
-            (ClientRow::of(tally, client), offer)
-        })
+        .map(|client| (ClientRow::of(tally, client), tally.offer_of(client)))
         .collect();
     out.sort_by_key(|(row, _)| u64::MAX - row.counts.connections);
     out

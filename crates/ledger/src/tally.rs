@@ -7,10 +7,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use outlast_negotiate::Offer;
+use outlast_negotiate::ssh::SshOffer;
 use serde::Serialize;
 
-use crate::event::{End, Handshake, Outcome};
+use crate::event::{End, Handshake, Outcome, SshHandshake, SshOutcome};
 use crate::known::{self, Ability, Software};
+use crate::known_ssh;
 use crate::limits::{
     MAX_CLIENTS, MAX_HOURS, MAX_NETWORKS, MAX_OFFERS, MAX_OPEN, MAX_REASONS, MAX_STRANGERS,
 };
@@ -121,17 +123,39 @@ impl Counts {
     }
 }
 
+/// What a client sent first, by protocol; `None` if it could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Hello {
+    /// A ClientHello of TLS.
+    Tls(Option<Offer>),
+    /// Identification string and name-lists of SSH.
+    Ssh(Option<SshOffer>),
+}
+
+impl Hello {
+    fn is_readable(&self) -> bool {
+        matches!(self, Self::Tls(Some(_)) | Self::Ssh(Some(_)))
+    }
+
+    fn ability(&self) -> Ability {
+        match self {
+            Self::Tls(offer) => offer.as_ref().map_or(Ability::Unreadable, known::ability),
+            Self::Ssh(offer) => offer.as_ref().map_or(Ability::Unreadable, known_ssh::ability),
+        }
+    }
+}
+
 /// What a kind of client offers.
 #[derive(Debug)]
 pub struct OfferRow {
-    /// The offer without what differs between connections: GREASE, the order of extensions, the server name, whether
-    /// a session is resumed.
-    pub offer: Option<Offer>,
+    /// The offer without what differs between connections. In TLS: GREASE, the order of extensions, the server name,
+    /// whether a session is resumed. In SSH: the order of host key algorithms, which depends on the known hosts.
+    pub offer: Hello,
     /// JA4 of the first one.
     pub ja4: Option<String>,
     /// The best that it could do.
     pub ability: Ability,
-    /// The software, if it is recognised.
+    /// The software, if it is recognised by its ClientHello.
     pub software: Option<&'static Software>,
 }
 
@@ -203,7 +227,7 @@ pub struct Tally {
     filter: Filter,
     process: String,
     open: HashMap<u64, Facts>,
-    offer_index: HashMap<Option<Offer>, usize>,
+    offer_index: HashMap<Hello, usize>,
     /// Offers that first occurred in a failed handshake.
     strangers: usize,
     /// The row for those beyond their limit.
@@ -253,6 +277,11 @@ impl Tally {
                     self.handshake(*handshake);
                 }
             }
+            Line::Ssh(handshake) => {
+                if self.filter.takes(handshake.time_ms, &handshake.listener) {
+                    self.ssh_handshake(*handshake);
+                }
+            }
             Line::End(end) => {
                 if let Some(facts) = self.open.remove(&end.connection) {
                     self.count(facts, Some(&end));
@@ -282,14 +311,8 @@ impl Tally {
     }
 
     fn handshake(&mut self, handshake: Handshake) {
-        if self.newest.as_ref().is_none_or(|newest| handshake.time_ms >= newest.time_ms) {
-            self.newest = Some(Newest {
-                time_ms: handshake.time_ms,
-                listener: handshake.listener.clone(),
-                policy: handshake.policy.clone(),
-                mode: handshake.mode.clone(),
-            });
-        }
+        let Handshake { time_ms, listener, policy, mode, .. } = &handshake;
+        self.see(*time_ms, listener, policy, mode);
         let verdict = Verdict::of(&handshake);
         let cause = match &handshake.offer {
             Some(offer) if verdict == Verdict::Missed => Some(Cause::of(&handshake, offer)),
@@ -297,7 +320,10 @@ impl Tally {
         };
         let name = handshake.offer.as_ref().and_then(|offer| offer.sni.clone());
         let failed = matches!(handshake.outcome, Outcome::Failed(_));
-        let offer = self.offer(handshake.offer, handshake.ja4, failed);
+        // A first handshake gives a better fingerprint than one that resumes a session.
+        let resumes = handshake.offer.as_ref().is_some_and(|offer| offer.resumes);
+        let ja4 = handshake.ja4.filter(|_| !resumes);
+        let offer = self.offer(Hello::Tls(handshake.offer.map(canonical)), ja4, failed);
         let mut facts = Facts {
             offer,
             listener: handshake.listener,
@@ -321,41 +347,93 @@ impl Tally {
                     let kinds = self.certificates.entry(facts.listener.clone()).or_default();
                     bump(kinds, kind);
                 }
-                if self.open.len() < MAX_OPEN {
-                    if let Some(before) = self.open.insert(handshake.connection, facts) {
-                        self.unseen.open += 1;
-                        self.count(before, None);
-                    }
-                    return;
-                }
-                self.unseen.open += 1;
+                self.keep(handshake.connection, facts);
             }
-            Outcome::Refused(refusal) => bump(&mut self.reasons, refusal.to_string()),
-            Outcome::Failed(reason) => bump(&mut self.reasons, reason),
+            Outcome::Refused(refusal) => self.turned_away(facts, refusal.to_string()),
+            Outcome::Failed(reason) => self.turned_away(facts, reason),
         }
+    }
+
+    fn ssh_handshake(&mut self, handshake: SshHandshake) {
+        let SshHandshake { time_ms, listener, policy, mode, .. } = &handshake;
+        self.see(*time_ms, listener, policy, mode);
+        let verdict = Verdict::of_ssh(&handshake);
+        let cause = match &handshake.offer {
+            Some(offer) if verdict == Verdict::Missed => Some(Cause::of_ssh(&handshake, offer)),
+            _ => None,
+        };
+        let failed = matches!(handshake.outcome, SshOutcome::Failed(_));
+        let offer = Hello::Ssh(handshake.offer.map(canonical_ssh));
+        let mut facts = Facts {
+            offer: self.offer(offer, None, failed),
+            listener: handshake.listener,
+            time_ms: handshake.time_ms,
+            verdict,
+            hello_retry: false,
+            resumed: false,
+            group: None,
+            network: handshake.peer.map(|peer| network(peer.ip())),
+            name: None,
+            client: None,
+            cause,
+        };
+        match handshake.outcome {
+            SshOutcome::Served(served) => {
+                facts.group = Some(served.key_exchange);
+                self.keep(handshake.connection, facts);
+            }
+            SshOutcome::Refused(refusal) => self.turned_away(facts, refusal.to_string()),
+            SshOutcome::Failed(reason) => self.turned_away(facts, reason),
+        }
+    }
+
+    /// Notes under which policy the newest record was made.
+    fn see(&mut self, time_ms: i64, listener: &str, policy: &str, mode: &str) {
+        if self.newest.as_ref().is_none_or(|newest| time_ms >= newest.time_ms) {
+            self.newest = Some(Newest {
+                time_ms,
+                listener: listener.to_owned(),
+                policy: policy.to_owned(),
+                mode: mode.to_owned(),
+            });
+        }
+    }
+
+    /// Keeps a connection until its end, if there is room.
+    fn keep(&mut self, connection: u64, facts: Facts) {
+        if self.open.len() < MAX_OPEN {
+            if let Some(before) = self.open.insert(connection, facts) {
+                self.unseen.open += 1;
+                self.count(before, None);
+            }
+            return;
+        }
+        self.unseen.open += 1;
         self.count(facts, None);
     }
 
-    fn offer(&mut self, offer: Option<Offer>, ja4: Option<String>, failed: bool) -> Option<usize> {
-        let resumes = offer.as_ref().is_some_and(|offer| offer.resumes);
-        let offer = offer.map(canonical);
+    /// Counts a handshake without a connection.
+    fn turned_away(&mut self, facts: Facts, reason: String) {
+        bump(&mut self.reasons, reason);
+        self.count(facts, None);
+    }
+
+    fn offer(&mut self, offer: Hello, ja4: Option<String>, failed: bool) -> Option<usize> {
         if let Some(index) = self.offer_index.get(&offer) {
-            // A first handshake gives a better fingerprint than one that resumes a session.
             if let Some(row) = self.offers.get_mut(*index)
                 && row.ja4.is_none()
-                && !resumes
             {
                 row.ja4 = ja4;
             }
             return Some(*index);
         }
         let index = self.offers.len();
-        if failed && offer.is_some() {
+        if failed && offer.is_readable() {
             if self.strangers >= MAX_STRANGERS {
                 if self.other_strangers.is_none() {
                     self.other_strangers = Some(index);
                     self.offers.push(OfferRow {
-                        offer: None,
+                        offer: Hello::Tls(None),
                         ja4: None,
                         ability: Ability::Unreadable,
                         software: Some(&known::STRANGERS),
@@ -367,12 +445,12 @@ impl Tally {
         } else if index >= MAX_OFFERS + self.strangers {
             return None;
         }
-        self.offers.push(OfferRow {
-            ja4: ja4.filter(|_| !resumes),
-            ability: offer.as_ref().map_or(Ability::Unreadable, known::ability),
-            software: offer.as_ref().and_then(known::software),
-            offer: offer.clone(),
-        });
+        let software = match &offer {
+            Hello::Tls(offer) => offer.as_ref().and_then(known::software),
+            Hello::Ssh(_) => None,
+        };
+        let row = OfferRow { ja4, ability: offer.ability(), software, offer: offer.clone() };
+        self.offers.push(row);
         self.offer_index.insert(offer, index);
         Some(index)
     }
@@ -468,6 +546,12 @@ fn canonical(mut offer: Offer) -> Offer {
     offer.extensions.sort_unstable();
     offer.sni = None;
     offer.resumes = false;
+    offer
+}
+
+/// The same for SSH. Which host key algorithm comes first depends on the keys that the client knows of the server.
+fn canonical_ssh(mut offer: SshOffer) -> SshOffer {
+    offer.host_keys.sort_unstable();
     offer
 }
 

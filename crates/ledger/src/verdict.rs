@@ -1,11 +1,13 @@
 //! Verdicts on connections.
 
 use outlast_crypto::groups::Group;
-use outlast_negotiate::{Mode, Offer, Rules};
+use outlast_negotiate::ssh::{SshOffer, SshRules, decide_ssh, served};
+use outlast_negotiate::{Mode, Offer, Rules, SecurityPolicy};
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Handshake, Outcome};
+use crate::event::{Handshake, Outcome, SshHandshake, SshOutcome};
 use crate::known::{self, Ability};
+use crate::known_ssh;
 
 /// The verdict on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -72,7 +74,25 @@ impl Verdict {
             (true, true) => return Self::HybridAfterRetry,
             (false, _) => {}
         }
-        match handshake.offer.as_ref().map_or(Ability::Unreadable, known::ability) {
+        Self::classical(handshake.offer.as_ref().map_or(Ability::Unreadable, known::ability))
+    }
+
+    /// The verdict on an SSH handshake.
+    pub fn of_ssh(handshake: &SshHandshake) -> Self {
+        match &handshake.outcome {
+            SshOutcome::Refused(_) => Self::Refused,
+            SshOutcome::Failed(_) => Self::Failed,
+            SshOutcome::Served(served) if served.post_quantum => Self::Hybrid,
+            SshOutcome::Served(_) => {
+                let offer = handshake.offer.as_ref();
+                Self::classical(offer.map_or(Ability::Unreadable, known_ssh::ability))
+            }
+        }
+    }
+
+    /// The verdict on a classical connection of a client that could do this.
+    fn classical(ability: Ability) -> Self {
+        match ability {
             Ability::PostQuantum => Self::Missed,
             Ability::Unserved => Self::Unserved,
             Ability::OldDraft => Self::OldDraft,
@@ -90,6 +110,9 @@ pub enum Cause {
     Mode,
     /// The policy has none of the post-quantum groups that it offers.
     Policy,
+    /// An SSH client put a classical method first, and waited so long for the server's list that the server had to send
+    /// it before it had the client's.
+    Order,
     /// The policy has one, and the mode prefers it: a defect of this program.
     Defect,
 }
@@ -100,15 +123,18 @@ impl Cause {
         match self {
             Self::Mode => "the listener's mode is allow or off",
             Self::Policy => "the policy allows none of the client's post-quantum groups",
+            Self::Order => {
+                "the client waited for the server's list, and prefers a classical key exchange"
+            }
             Self::Defect => {
                 "the policy allows one of the client's groups: this is a bug, please report it"
             }
         }
     }
 
-    /// Whether the operator has chosen so.
+    /// Whether the operator or the client has chosen so.
     pub fn is_chosen(self) -> bool {
-        matches!(self, Self::Mode | Self::Policy)
+        self != Self::Defect
     }
 
     /// The cause, if the verdict on this handshake is [`Verdict::Missed`].
@@ -122,5 +148,19 @@ impl Cause {
             row.strength.is_post_quantum() && offer.groups.contains(&row.code_point)
         };
         if rules.groups().any(named) { Self::Defect } else { Self::Policy }
+    }
+
+    /// The same for an SSH handshake.
+    pub fn of_ssh(handshake: &SshHandshake, offer: &SshOffer) -> Self {
+        if matches!(handshake.mode.as_str(), "allow" | "off") {
+            return Self::Mode;
+        }
+        let policy = SecurityPolicy::by_name(&handshake.policy).ok();
+        let rules = policy.and_then(|row| SshRules::new(row, Some(Mode::Prefer), served).ok());
+        let preferred = rules.and_then(|rules| decide_ssh(&rules, offer).ok());
+        if !preferred.is_some_and(|chosen| chosen.post_quantum) {
+            return Self::Policy;
+        }
+        if handshake.blind { Self::Order } else { Self::Defect }
     }
 }

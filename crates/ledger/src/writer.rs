@@ -13,9 +13,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::event::{End, Handshake, Observe};
+use crate::event::{End, Handshake, Observe, SshHandshake};
 use crate::limits::{KEEP_DAYS, MAX_QUEUE, SEGMENT_BYTES, TOTAL_BYTES};
-use crate::line::{Line, encode_end, encode_handshake};
+use crate::line::{Line, encode_end, encode_handshake, encode_ssh};
 use crate::segments::{self, Removed};
 
 /// How long a line waits for more.
@@ -174,6 +174,10 @@ fn random_name() -> io::Result<String> {
 impl Observe for Ledger {
     fn handshake(&self, handshake: &Handshake) {
         self.push(|line| encode_handshake(handshake, line));
+    }
+
+    fn ssh_handshake(&self, handshake: &SshHandshake) {
+        self.push(|line| encode_ssh(handshake, line));
     }
 
     fn end(&self, end: &End) {

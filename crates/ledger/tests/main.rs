@@ -16,3 +16,4 @@ mod export;
 mod lines;
 mod reports;
 mod segments;
+mod ssh;

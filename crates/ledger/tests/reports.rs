@@ -5,7 +5,9 @@ use crate::common;
 
 use common::{NOW, begun, end, handshake, offer, old_offer, open, served};
 use outlast_crypto::groups::Group;
-use outlast_ledger::dry_run::{ClientChange, Future, certificate, certificate_kinds, dry_run};
+use outlast_ledger::dry_run::{
+    ClientChange, Future, Reason, certificate, certificate_kinds, dry_run,
+};
 use outlast_ledger::known::{Ability, ability};
 use outlast_ledger::report::{laggards, summary};
 use outlast_ledger::tally::{Filter, Tally};
@@ -261,9 +263,9 @@ fn a_dry_run_says_who_breaks_and_why() {
         let Future::Refused { reason, .. } = &found.unwrap().future else { panic!("served") };
         *reason
     };
-    assert_eq!(reason(Ability::Classical), Refusal::Classical);
-    assert_eq!(reason(Ability::OldDraft), Refusal::Classical);
-    assert_eq!(reason(Ability::Tls12), Refusal::Version);
+    assert_eq!(reason(Ability::Classical), Reason::Tls(Refusal::Classical));
+    assert_eq!(reason(Ability::OldDraft), Reason::Tls(Refusal::Classical));
+    assert_eq!(reason(Ability::Tls12), Reason::Tls(Refusal::Version));
     assert!(outcome.clients[0].breaks > 0, "who breaks comes first");
     serde_json::to_string(&outcome).unwrap();
 }
@@ -311,7 +313,7 @@ fn a_group_that_is_not_supported_here_is_not_called_classical() {
     let Future::Refused { reason, explanation } = &outcome.clients[0].future else {
         panic!("served")
     };
-    assert_eq!(*reason, Refusal::Group);
+    assert_eq!(*reason, Reason::Tls(Refusal::Group));
     assert!(explanation.contains("not supported here"), "{explanation}");
     assert_eq!(laggards(&tally)[0].client.fingerprint.ability, Ability::Unserved);
 }

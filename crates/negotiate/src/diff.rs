@@ -5,7 +5,9 @@ use serde::Serialize;
 use crate::crowd::CROWD;
 use crate::decide::Decision;
 use crate::explain::verdict;
+pub use crate::fare::Change;
 use crate::policy::{Rules, SecurityPolicy};
+use crate::ssh;
 
 /// The difference of one list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -18,19 +20,6 @@ pub struct ListDiff {
     pub added: Vec<&'static str>,
     /// What both have, in the second one's order, if the order differs.
     pub reordered: Option<Vec<&'static str>>,
-}
-
-/// A kind of client that is affected.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Change {
-    /// Its name in [`CROWD`].
-    pub client: &'static str,
-    /// Under the first policy: `TLSv1.3, X25519MLKEM768`, or why it is refused.
-    pub before: String,
-    /// Under the second.
-    pub after: String,
-    /// Whether it was served and no longer is.
-    pub lost: bool,
 }
 
 /// All differences.
@@ -79,7 +68,7 @@ pub fn diff(from: &'static SecurityPolicy, to: &'static SecurityPolicy) -> Diff 
         to: to.name,
         lists: lists.collect(),
         mode: (from.mode != to.mode).then_some((from.mode.name(), to.mode.name())),
-        clients: clients.collect(),
+        clients: clients.chain(ssh::changes(from, to)).collect(),
     }
 }
 

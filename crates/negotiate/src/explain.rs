@@ -9,8 +9,10 @@ use serde::Serialize;
 
 use crate::crowd::{CROWD, Client};
 use crate::decide::{CertificateFacts, Choice, Decision, Refusal, decide};
+pub use crate::fare::Fare;
 use crate::offer::{Offer, Transport};
 use crate::policy::{Mode, Rules};
+use crate::ssh::{SshExplanation, explain_ssh};
 
 /// Explanation of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -31,6 +33,9 @@ pub struct Explanation {
     pub differences: &'static [&'static str],
     /// Its sources.
     pub sources: &'static [&'static str],
+    /// Its part for SSH.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ssh: Option<SshExplanation>,
 }
 
 /// Why a group is there.
@@ -40,19 +45,6 @@ pub struct Reason {
     pub group: &'static str,
     /// The purpose that it serves in the policy, in a sentence.
     pub why: String,
-}
-
-/// Result of a kind of client.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Fare {
-    /// Its name in [`CROWD`].
-    pub client: &'static str,
-    /// Whether it is served.
-    pub served: bool,
-    /// Whether its key exchange is post-quantum.
-    pub post_quantum: bool,
-    /// What it gets, or why not.
-    pub outcome: String,
 }
 
 /// Result of one offer.
@@ -107,6 +99,7 @@ pub fn explain(rules: &Rules) -> Explanation {
         clients: clients.collect(),
         differences: policy.differences,
         sources: policy.sources,
+        ssh: explain_ssh(policy, rules.mode),
     }
 }
 

@@ -15,3 +15,4 @@ mod decide;
 mod explain;
 mod ja4;
 mod properties;
+mod ssh;

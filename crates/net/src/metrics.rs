@@ -8,6 +8,7 @@ mod agent;
 mod events;
 pub mod otlp;
 pub mod scrape;
+mod ssh;
 mod table;
 mod tally;
 
@@ -20,13 +21,14 @@ use opentelemetry::metrics::Histogram;
 use outlast_crypto::groups::Group;
 use outlast_crypto::versions::Version;
 use outlast_ledger::known::{Ability, ability};
-use outlast_ledger::{End, Handshake, Observe, Outcome, Served};
+use outlast_ledger::{End, Handshake, Observe, Outcome, Served, SshHandshake};
 use outlast_negotiate::{Offer, Transport};
 
 pub use self::agent::AgentCounts;
 pub use self::events::EventCounts;
 pub(crate) use self::tally::{Action, Limit, Tally};
 
+use self::ssh::Ssh;
 use self::table::{Counter, Gauge, Instrument, Readable, Samples, Spread, Table, named};
 
 const LISTENER: [&str; 2] = ["listener", "transport"];
@@ -146,6 +148,7 @@ pub struct Metrics {
     requests: Arc<Table<3, Counter>>,
     request_seconds: Arc<Table<2, Spread>>,
     limited: Arc<Table<3, Counter>>,
+    ssh: Ssh,
     sources: RwLock<Vec<Arc<dyn Readable>>>,
     listeners: RwLock<HashMap<[&'static str; 2], Arc<Listener>>>,
     connections: [Mutex<Connections>; SHARDS],
@@ -155,6 +158,7 @@ pub struct Metrics {
 
 struct Pushed {
     handshake_seconds: Histogram<f64>,
+    ssh_handshake_seconds: Histogram<f64>,
     request_seconds: Histogram<f64>,
 }
 
@@ -181,6 +185,7 @@ impl Metrics {
             requests: Arc::new(Table::new(&REQUESTS)),
             request_seconds: Arc::new(Table::new(&REQUEST_SECONDS)),
             limited: Arc::new(Table::new(&LIMITED)),
+            ssh: Ssh::new(),
             sources: RwLock::new(vec![Arc::new(build), Arc::new(start)]),
             listeners: RwLock::default(),
             connections: std::array::from_fn(|_| Mutex::default()),
@@ -240,6 +245,7 @@ impl Metrics {
             self.request_seconds.clone(),
             self.limited.clone(),
         ];
+        all.extend(self.ssh.readables());
         all.extend(self.sources.read().unwrap_or_else(PoisonError::into_inner).iter().cloned());
         all
     }
@@ -248,8 +254,7 @@ impl Metrics {
         &self.connections[(connection % SHARDS as u64) as usize]
     }
 
-    fn opened(&self, connection: u64, labels: [&'static str; 2]) {
-        let listener = self.listener(labels);
+    fn opened(&self, connection: u64, listener: Arc<Listener>) {
         listener.open.add(1);
         let mut connections =
             self.connections(connection).lock().unwrap_or_else(PoisonError::into_inner);
@@ -318,7 +323,18 @@ impl Observe for Metrics {
             pushed.handshake_seconds.record(took.as_secs_f64(), &labels);
         }
         if served.is_some() {
-            self.opened(handshake.connection, [listener, transport]);
+            self.opened(handshake.connection, self.listener([listener, transport]));
+        }
+    }
+
+    fn ssh_handshake(&self, handshake: &SshHandshake) {
+        let (listener, labels) = self.ssh.count(handshake);
+        if let Some(pushed) = self.pushed.get() {
+            let took = Duration::from_micros(handshake.micros);
+            pushed.ssh_handshake_seconds.record(took.as_secs_f64(), &labels);
+        }
+        if let Some(listener) = listener {
+            self.opened(handshake.connection, Arc::new(listener));
         }
     }
 
@@ -354,7 +370,11 @@ fn group(served: &Served) -> &'static str {
 /// the same is visible in the numbers. A client that names such a group in TLS 1.2, where it has no meaning, has not
 /// offered it.
 fn offered(offer: &Offer) -> &'static str {
-    match ability(offer) {
+    offered_as(ability(offer))
+}
+
+fn offered_as(ability: Ability) -> &'static str {
+    match ability {
         Ability::PostQuantum => "post-quantum",
         Ability::Unserved => "unsupported",
         Ability::OldDraft | Ability::Classical | Ability::Tls12 | Ability::Unreadable => {

@@ -71,7 +71,7 @@ pub(crate) struct Source {
 /// How much of a report to show.
 #[derive(clap::Args)]
 pub(super) struct Columns {
-    /// Show every column, however wide: JA4, whole ARNs, all networks, retries, resumptions and bytes.
+    /// Show every column, however wide: JA4 or HASSH, whole ARNs, all networks, retries, resumptions and bytes.
     #[arg(long)]
     wide: bool,
 }
@@ -284,10 +284,13 @@ impl Source {
 
 /// Adds the listener of a line.
 fn note_listener(listeners: &mut BTreeSet<String>, line: &Line) {
-    if let Line::Handshake(handshake) = line
-        && !listeners.contains(&handshake.listener)
-    {
-        listeners.insert(handshake.listener.clone());
+    let listener = match line {
+        Line::Handshake(handshake) => &handshake.listener,
+        Line::Ssh(handshake) => &handshake.listener,
+        Line::Open { .. } | Line::End(_) | Line::Dropped { .. } => return,
+    };
+    if !listeners.contains(listener) {
+        listeners.insert(listener.clone());
     }
 }
 

@@ -1,5 +1,7 @@
 //! `outlast policy`: shows, compares and explains security policies, and what a client gets under one.
 
+mod ssh;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -53,6 +55,8 @@ enum Command {
     },
     /// Explain what a policy means and whom it serves; given a client's offer, exactly what it would get and why.
     Explain(Box<Explain>),
+    /// Write a policy's part for SSH as a policy file of ssh-audit, for `ssh-audit -P FILE`.
+    SshAudit(ssh::Audit),
 }
 
 #[derive(clap::Args)]
@@ -99,6 +103,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             output.result(&fitted(&diff_text(&found)), &found);
         }
         Command::Explain(arguments) => explained(arguments, output)?,
+        Command::SshAudit(arguments) => ssh::audit(arguments, output)?,
     }
     Ok(())
 }
@@ -277,6 +282,9 @@ fn explanation_text(found: &Explanation) -> String {
                 let _ = writeln!(text, "  {}: {}", fare.client, fare.outcome);
             }
         }
+    }
+    if let Some(found) = &found.ssh {
+        ssh::explanation_text(found, &mut text);
     }
     for (title, lines) in [("differences", found.differences), ("sources", found.sources)] {
         if !lines.is_empty() {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use outlast_crypto::schemes::Scheme;
-use outlast_ledger::{End, Handshake, Observe};
+use outlast_ledger::{End, Handshake, Observe, SshHandshake};
 use outlast_negotiate::Rules;
 use outlast_negotiate::decide::CertificateFacts;
 use outlast_net::client_auth::ClientAuth;
@@ -239,6 +239,8 @@ impl Observe for Recorder {
         let name = handshake.offer.as_ref().and_then(|offer| offer.sni.clone()).unwrap_or_default();
         self.0.lock().unwrap().entry(name).or_default().push(handshake.clone());
     }
+
+    fn ssh_handshake(&self, _: &SshHandshake) {}
 
     fn end(&self, _: &End) {}
 }

@@ -23,6 +23,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use super::ssh::HANDSHAKE_SECONDS as SSH_HANDSHAKE_SECONDS;
 use super::table::{BOUNDS_MICROS, Head, Pairs, Readable, Samples};
 use super::{HANDSHAKE_SECONDS, Metrics, Pushed, REQUEST_SECONDS};
 use crate::client::Connector;
@@ -70,6 +71,7 @@ impl Push {
         // Pushing the same metrics twice would need other histograms, which do not exist.
         let _ = metrics.pushed.set(Pushed {
             handshake_seconds: histogram(&meter, HANDSHAKE_SECONDS.head()),
+            ssh_handshake_seconds: histogram(&meter, SSH_HANDSHAKE_SECONDS.head()),
             request_seconds: histogram(&meter, REQUEST_SECONDS.head()),
         });
         Ok(Self(provider))

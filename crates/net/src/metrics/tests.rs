@@ -1,5 +1,7 @@
 //! Reports in, metrics pages out.
 
+mod ssh_tests;
+
 use super::*;
 use crate::limits;
 
@@ -162,6 +164,7 @@ fn the_documentation_names_what_there_is() {
     events.delivered("a");
     events.waiting("a", 1);
     metrics.handshake(&handshake(1, "a", served("X25519MLKEM768", "ecdsa-p256")));
+    metrics.ssh_handshake(&ssh_tests::handshake(2, "sftp", ssh_tests::served()));
     metrics.request(Some("kms"), Some("Sign"), 200, Duration::ZERO);
     Tally::new(Some(metrics.clone()), "a").count(Limit::Bodies, Action::Refused);
     let page = scrape::page(&metrics);
@@ -192,6 +195,8 @@ fn the_documentation_names_what_there_is() {
         &HANDSHAKE_SECONDS.labels,
         &REQUESTS.labels,
         &LIMITED.labels,
+        &ssh::HANDSHAKES.labels,
+        &ssh::HANDSHAKE_SECONDS.labels,
     ];
     for table in tables {
         for label in table {

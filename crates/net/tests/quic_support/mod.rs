@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use outlast_crypto::groups::Group;
 use outlast_domain::seal::RootKey;
 use outlast_domain::work::Work;
-use outlast_ledger::{End, Handshake, Observe};
+use outlast_ledger::{End, Handshake, Observe, SshHandshake};
 use outlast_negotiate::Rules;
 use outlast_net::certificate::{Kind, ensure};
 use outlast_net::door::{Door, Settings};
@@ -54,6 +54,9 @@ impl Observe for Reports {
     fn handshake(&self, handshake: &Handshake) {
         self.handshakes.lock().unwrap().push(handshake.clone());
     }
+
+    fn ssh_handshake(&self, _: &SshHandshake) {}
+
     fn end(&self, end: &End) {
         self.ends.lock().unwrap().push(end.clone());
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use outlast_domain::seal::RootKey;
 use outlast_domain::work::Work;
-use outlast_ledger::{End, Handshake, Observe, Outcome};
+use outlast_ledger::{End, Handshake, Observe, Outcome, SshHandshake};
 use outlast_net::certificate::{KINDS, Kind, ensure};
 use outlast_net::door::{Door, ServerCertificate, Settings};
 use outlast_net::policy::Policy;
@@ -32,6 +32,9 @@ impl Observe for Heard {
     fn handshake(&self, handshake: &Handshake) {
         self.handshakes.lock().unwrap().push(handshake.clone());
     }
+
+    fn ssh_handshake(&self, _: &SshHandshake) {}
+
     fn end(&self, end: &End) {
         self.ends.lock().unwrap().push(end.clone());
     }

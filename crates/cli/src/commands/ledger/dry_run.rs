@@ -1,8 +1,9 @@
 //! `outlast ledger dry-run`.
 
-use outlast_ledger::dry_run::{self, ClientChange, DryRun, Effect, Future};
-use outlast_negotiate::Refusal;
+use outlast_ledger::dry_run::{self, ClientChange, DryRun, Effect, Future, Reason};
 use outlast_negotiate::decide::CertificateFacts;
+use outlast_negotiate::ssh::SshRefusal;
+use outlast_negotiate::{Mode, Refusal, Rules};
 
 use super::{Column, Columns, EMPTY, Source, number, text, whole, wide};
 use crate::failure::Failure;
@@ -16,7 +17,7 @@ pub(super) struct Arguments {
     #[command(flatten)]
     source: Source,
     /// The policy to replay under: see `outlast policy list` [default: 2026-11].
-    #[arg(long, value_name = "NAME", value_parser = values::tls_policies(), hide_possible_values = true)]
+    #[arg(long, value_name = "NAME", value_parser = values::policies(), hide_possible_values = true)]
     policy: Option<String>,
     /// How to apply its post-quantum groups: require, prefer, allow or off [default: the policy's own, which is prefer
     /// for most].
@@ -44,7 +45,7 @@ const CLIENTS: &[Column] = &[
 ];
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
-    let rules = tls::rules(arguments.policy.as_deref(), arguments.mode.as_deref())?;
+    let rules = rules(arguments)?;
     let (tally, _) = arguments.source.tally()?;
     let outcome = dry_run::dry_run(&tally, &rules, &arguments.certificates);
     let empty = tally.total.connections == 0;
@@ -82,6 +83,24 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     ))
 }
 
+/// Policy and mode. A policy for SSH only replays the SSH connections.
+fn rules(arguments: &Arguments) -> Result<Rules, Failure> {
+    let Some(name) = arguments.policy.as_deref() else {
+        return tls::rules(None, arguments.mode.as_deref());
+    };
+    let policy = tls::policy(name)?;
+    if policy.has_tls() {
+        return tls::rules(Some(name), arguments.mode.as_deref());
+    }
+    let mode: Option<Mode> = arguments
+        .mode
+        .as_deref()
+        .map(str::parse)
+        .transpose()
+        .map_err(|error: String| Failure::new(error))?;
+    Ok(Rules { policy, mode: mode.unwrap_or(policy.mode) })
+}
+
 fn kind(name: &str) -> Result<CertificateFacts, String> {
     dry_run::certificate(name).ok_or_else(|| {
         let known: Vec<_> = dry_run::certificate_kinds().collect();
@@ -102,6 +121,12 @@ fn render(outcome: &DryRun, rows: usize, columns: &Columns) -> String {
         plural(outcome.replayed_served, "of them was", "of them were"),
         if others == 1 { "was" } else { "were" },
     ));
+    if outcome.uncovered > 0 {
+        out.push_str(&format!(
+            "{} left out: the policy does not cover their protocol\n",
+            plural(outcome.uncovered, "connection is", "connections are"),
+        ));
+    }
     for (listener, kinds) in &outcome.certificates {
         out.push_str(&format!("certificates at {listener}: {}\n", kinds.join(", ")));
     }
@@ -174,16 +199,26 @@ fn cells(change: &ClientChange, columns: &Columns) -> Vec<String> {
         Future::Served { group, hello_retry: true, .. } => format!("{group} after retry"),
         Future::Served { group, .. } => (*group).to_owned(),
         Future::Refused { explanation, .. } if columns.wide => explanation.clone(),
-        Future::Refused { reason, explanation } => match reason {
-            Refusal::Version => "no common TLS version".to_owned(),
+        Future::Refused { reason: Reason::Tls(reason), explanation } => match reason {
+            Refusal::Version => "no common TLS version",
             Refusal::Group if explanation.contains("not supported") => {
-                "unsupported post-quantum groups".to_owned()
+                "unsupported post-quantum groups"
             }
-            Refusal::Group => "no common group".to_owned(),
-            Refusal::Classical => "no post-quantum group".to_owned(),
-            Refusal::Suite => "no common cipher suite".to_owned(),
-            Refusal::Scheme => "no common signature scheme".to_owned(),
-        },
+            Refusal::Group => "no common group",
+            Refusal::Classical => "no post-quantum group",
+            Refusal::Suite => "no common cipher suite",
+            Refusal::Scheme => "no common signature scheme",
+        }
+        .to_owned(),
+        Future::Refused { reason: Reason::Ssh(reason), .. } => match reason {
+            SshRefusal::KeyExchange => "no common key exchange",
+            SshRefusal::Classical => "no post-quantum key exchange",
+            SshRefusal::HostKey => "no common host key algorithm",
+            SshRefusal::Cipher => "no common cipher",
+            SshRefusal::Mac => "no common MAC",
+            SshRefusal::Compression => "insists on compression",
+        }
+        .to_owned(),
     };
     vec![
         what.to_owned(),

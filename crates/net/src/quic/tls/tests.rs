@@ -9,7 +9,7 @@ use std::task::Waker;
 use bytes::Bytes;
 use outlast_domain::seal::RootKey;
 use outlast_domain::work::Work;
-use outlast_ledger::{End, Handshake, Observe};
+use outlast_ledger::{End, Handshake, Observe, SshHandshake};
 use outlast_store::memory::MemoryStore;
 use rustls::pki_types::{CertificateDer, ServerName as Name};
 use rustls::quic::ClientConnection;
@@ -157,6 +157,9 @@ impl Observe for Reports {
     fn handshake(&self, handshake: &Handshake) {
         self.handshakes.lock().unwrap().push(handshake.clone());
     }
+
+    fn ssh_handshake(&self, _: &SshHandshake) {}
+
     fn end(&self, end: &End) {
         self.ends.lock().unwrap().push(end.clone());
     }

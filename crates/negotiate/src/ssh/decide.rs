@@ -1,0 +1,120 @@
+//! What an SSH client gets under a policy: a function of policy, mode and offer only.
+//!
+//! An independent rule beside the transport: of each list the client's first name that the server's list has (RFC
+//! 4253, section 7.1). All methods here need a host key that signs, so that the methods do not restrict the host keys.
+
+use outlast_crypto::ssh::{Algorithm, Kind};
+use serde::{Deserialize, Serialize};
+
+use super::offer::{SshOffer, row};
+use super::rules::{SshRules, server_lists};
+
+/// What a client gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct SshChosen {
+    /// Key exchange method.
+    pub key_exchange: &'static str,
+    /// Whether the method is post-quantum.
+    pub post_quantum: bool,
+    /// Host key algorithm. A server that has a certificate for its key may use the algorithm's certificates instead.
+    pub host_key: &'static str,
+    /// From the client to the server.
+    pub to_server: SshDirection,
+    /// From the server to the client.
+    pub to_client: SshDirection,
+}
+
+/// What protects one direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct SshDirection {
+    /// Cipher.
+    pub cipher: &'static str,
+    /// MAC; `None` if the cipher authenticates.
+    pub mac: Option<&'static str>,
+}
+
+/// Why an SSH client is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "kebab-case")]
+pub enum SshRefusal {
+    /// No key exchange method in common.
+    #[error("no key exchange method in common")]
+    KeyExchange,
+    /// The client only has classical key exchange methods, and the policy requires post-quantum ones.
+    #[error("the client has no post-quantum key exchange method, and the policy requires one")]
+    Classical,
+    /// No host key algorithm in common.
+    #[error("no host key algorithm in common")]
+    HostKey,
+    /// No cipher in common.
+    #[error("no cipher in common")]
+    Cipher,
+    /// No MAC in common.
+    #[error("no MAC in common")]
+    Mac,
+    /// The client insists on compression, and none is served.
+    #[error("the client does not take uncompressed data")]
+    Compression,
+}
+
+impl SshRefusal {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::KeyExchange,
+        Self::Classical,
+        Self::HostKey,
+        Self::Cipher,
+        Self::Mac,
+        Self::Compression,
+    ];
+
+    /// Name in records: `key-exchange`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::KeyExchange => "key-exchange",
+            Self::Classical => "classical",
+            Self::HostKey => "host-key",
+            Self::Cipher => "cipher",
+            Self::Mac => "mac",
+            Self::Compression => "compression",
+        }
+    }
+}
+
+/// Decides. The server has read the client's offer before it sends its own list, where that matters.
+pub fn decide_ssh(rules: &SshRules, offer: &SshOffer) -> Result<SshChosen, SshRefusal> {
+    let lists = server_lists(rules, Some(offer));
+    let Some(method) = first(&offer.key_exchanges, &lists.key_exchanges) else {
+        let wants_more = lists
+            .key_exchanges
+            .iter()
+            .all(|name| row(name, Kind::KeyExchange).is_some_and(|row| row.post_quantum));
+        return Err(if wants_more && !offer.names_post_quantum() {
+            SshRefusal::Classical
+        } else {
+            SshRefusal::KeyExchange
+        });
+    };
+    let host_key = first(&offer.host_keys, &lists.host_keys).ok_or(SshRefusal::HostKey)?;
+    let direction = |ciphers: &[String], macs: &[String]| {
+        let cipher = first(ciphers, &lists.ciphers).ok_or(SshRefusal::Cipher)?;
+        if row(cipher, Kind::Cipher).is_some_and(Algorithm::authenticates) {
+            return Ok(SshDirection { cipher, mac: None });
+        }
+        let mac = first(macs, &lists.macs).ok_or(SshRefusal::Mac)?;
+        Ok(SshDirection { cipher, mac: Some(mac) })
+    };
+    let to_server = direction(&offer.ciphers_to_server, &offer.macs_to_server)?;
+    let to_client = direction(&offer.ciphers_to_client, &offer.macs_to_client)?;
+    let plain = |list: &[String]| list.iter().any(|name| name == "none");
+    if !plain(&offer.compressions_to_server) || !plain(&offer.compressions_to_client) {
+        return Err(SshRefusal::Compression);
+    }
+    let post_quantum = row(method, Kind::KeyExchange).is_some_and(|row| row.post_quantum);
+    Ok(SshChosen { key_exchange: method, post_quantum, host_key, to_server, to_client })
+}
+
+/// The client's first name that the server has.
+fn first(client: &[String], server: &[&'static str]) -> Option<&'static str> {
+    client.iter().find_map(|name| server.iter().find(|served| *served == name)).copied()
+}
