@@ -43,7 +43,7 @@ impl World {
         for name in ["served", "local"] {
             fs::create_dir(folder.path().join(name)).unwrap();
         }
-        let data: Vec<u8> = (0..600_000_u32).flat_map(|number| number.to_le_bytes()).collect();
+        let data: Vec<u8> = (0..600_000_u32).flat_map(u32::to_le_bytes).collect();
         let world = Self { folder, data };
         fs::write(world.local("data"), &world.data).unwrap();
         world
