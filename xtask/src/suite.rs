@@ -51,6 +51,7 @@ const LONGEST: &[&str] = &[
     "outlast sign_time",
     "outlast sign_matrix",
     "outlast sign_dual",
+    "outlast-ssh openssh",
     "outlast kms_sdks",
     "outlast secrets_sdks",
     "outlast crowd",

@@ -62,7 +62,12 @@ impl Buffer {
         }
     }
 
+    /// The bytes, to append more. What was dropped at the front is given up once it is the larger part.
     pub(crate) fn vec(&mut self) -> &mut Vec<u8> {
+        if self.start > IDLE_CAPACITY && self.start >= self.bytes.len() / 2 {
+            self.bytes.drain(..self.start);
+            self.start = 0;
+        }
         &mut self.bytes
     }
 }

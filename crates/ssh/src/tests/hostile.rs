@@ -130,12 +130,8 @@ fn versions_are_checked() {
 #[test]
 fn a_short_kexinit_is_refused() {
     let whole = kexinit(&[STRICT_CLIENT]);
-    for len in 0..whole.len() {
-        let payload = [&whole[..len], &[]].concat();
-        if payload.is_empty() {
-            continue;
-        }
-        assert!(after(&clear(&[&payload])).1.is_some(), "{len}");
+    for len in 1..whole.len() {
+        assert!(after(&clear(&[&whole[..len]])).1.is_some(), "{len}");
     }
     assert!(after(&clear(&[&whole])).1.is_none());
     assert!(after(&clear(&[&whole, &whole])).1.is_some());
@@ -206,7 +202,7 @@ fn nothing_comes_before_its_time() {
 }
 
 /// Keys are there and the service was accepted, but nobody authenticates.
-fn keyed() -> Pair {
+pub(super) fn keyed() -> Pair {
     let mut pair = Pair::usual();
     for _ in 0..20 {
         pair.serve();
@@ -377,14 +373,9 @@ fn packets_authenticate() {
             let replayed = ended(&|bytes| bytes.extend(bytes.clone()));
             assert!(replayed.is_some(), "{} {}", cipher.name, mac.name);
             // A bit of the length, of the contents, of the tag.
-            let len = {
-                let mut len = 0;
-                let cell = std::cell::Cell::new(0);
-                ended(&|bytes| cell.set(bytes.len()));
-                len += cell.get();
-                len
-            };
-            for at in 4..len {
+            let len = std::cell::Cell::new(0);
+            ended(&|bytes| len.set(bytes.len()));
+            for at in 4..len.get() {
                 let reason = ended(&|bytes| bytes[at] ^= 0x80);
                 assert_eq!(reason, Some(Reason::MacError), "{} {} {at}", cipher.name, mac.name);
             }
@@ -439,10 +430,9 @@ fn signatures_are_for_one_session() {
     assert!(!valid(attempt(&|_, _| request("publickey", None, &[7; 32]))));
     let other = key(KeyKind::EcdsaP384);
     assert!(!valid(attempt(&|id, _| request(bound, Some(other.public_key().blob()), id))));
-    // A signature of one method under the name of the other.
+    // A changed bit of the signature.
     assert!(!valid(attempt(&|id, _| {
         let mut payload = request("publickey", None, id);
-        payload[19 + 13] ^= 0;
         let last = payload.len() - 1;
         payload[last] ^= 1;
         payload

@@ -90,6 +90,26 @@ fn the_queue_has_a_limit() {
     assert_eq!(pair.server.write(channel, &[0; 1]), 0);
 }
 
+/// A socket that never takes everything does not let the buffer grow.
+#[test]
+fn sent_bytes_are_given_up() {
+    let mut client = ClientConfig::default();
+    client.limits.window = 1 << 30;
+    let mut pair = Pair::new(server_config(), client, With::Password);
+    pair.message.clear();
+    while pair.channel.is_none() {
+        assert!(pair.turn());
+    }
+    // The channel's confirmation says nothing of the window: the client's request did.
+    let channel = pair.channel.unwrap();
+    for _ in 0..200 {
+        assert_eq!(pair.server.write(channel, &[0; 64 * 1024]), 64 * 1024);
+        let len = pair.server.outgoing().len() - 10;
+        pair.server.sent(len);
+    }
+    assert!(pair.server.memory() < 1024 * 1024, "{}", pair.server.memory());
+}
+
 #[test]
 fn host_keys_are_announced_and_proved() {
     for kind in [KeyKind::Ed25519, KeyKind::Rsa2048] {
