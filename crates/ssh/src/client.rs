@@ -119,7 +119,7 @@ pub enum Credential {
         /// The key.
         key: Arc<PrivateKey>,
         /// Its user certificate.
-        certificate: Option<Certificate>,
+        certificate: Option<Box<Certificate>>,
     },
     /// Asks whether this key would do, without signing.
     Offer(PublicKey),

@@ -78,7 +78,7 @@ impl Authentication {
                 out.put_string(password.expose());
             }
             Credential::Key { key, certificate } => {
-                sign(transport, &mut out, &key, certificate.as_ref())?;
+                sign(transport, &mut out, &key, certificate.as_deref())?;
             }
             Credential::Offer(key) => {
                 self.waiting = Waiting::Offer;

@@ -412,7 +412,9 @@ fn signatures_are_for_one_session() {
         payload.put_string(&user.sign("ecdsa-sha2-nistp256", &signed).unwrap());
         payload
     };
-    let attempt = |make: &dyn Fn(&[u8], &[u8]) -> Vec<u8>| {
+    /// Makes a payload from the session's identifier and the host key.
+    type Make<'a> = &'a dyn Fn(&[u8], &[u8]) -> Vec<u8>;
+    let attempt = |make: Make<'_>| {
         let mut pair = keyed();
         let payload = make(pair.client.transport.session_id(), pair.client.transport.host_key());
         pair.client.transport.send(&[&payload]).unwrap();

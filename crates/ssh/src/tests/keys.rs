@@ -91,7 +91,7 @@ fn certificates_of_every_key_by_every_authority() {
             let mut pair = Pair::new(
                 server_config(),
                 ClientConfig::default(),
-                With::Key(user, Some(issued.clone())),
+                With::Key(user, Some(Box::new(issued.clone()))),
             );
             pair.check(&format!("{kind:?}"));
             assert!(pair.attempts[0].contains("certificate: Some"), "{:?}", pair.attempts);

@@ -41,7 +41,7 @@ pub(super) const PASSWORD: &str = "correct horse";
 pub(super) enum With {
     Password,
     Interactive,
-    Key(Arc<PrivateKey>, Option<Certificate>),
+    Key(Arc<PrivateKey>, Option<Box<Certificate>>),
 }
 
 /// Both sides, and what they saw.

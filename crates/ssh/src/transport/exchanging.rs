@@ -270,9 +270,8 @@ impl Transport {
 
     pub(super) fn on_new_keys(&mut self, reader: Reader<'_>) -> Result<Option<Event>, Error> {
         reader.end()?;
-        let keys = match std::mem::replace(&mut self.phase, Phase::Idle) {
-            Phase::Finishing(keys) => keys,
-            _ => return Err(Error::protocol("SSH_MSG_NEWKEYS came at the wrong time")),
+        let Phase::Finishing(keys) = std::mem::replace(&mut self.phase, Phase::Idle) else {
+            return Err(Error::protocol("SSH_MSG_NEWKEYS came at the wrong time"));
         };
         let first = matches!(self.receiver.keys, Keys::None);
         self.receiver.keys = keys;
