@@ -249,10 +249,12 @@ impl Running {
         }
         let counts = metrics.as_ref().filter(|_| events.has_targets());
         let counts = EventCounts::new(counts.map(|kept| kept.metrics.as_ref()));
+        let observer: Option<Arc<dyn Observe>> =
+            (!observers.is_empty()).then(|| Arc::new(Observers(observers)) as _);
         let settings = door::Settings {
             listener: "api".into(),
             rules,
-            observer: (!observers.is_empty()).then(|| Arc::new(Observers(observers)) as _),
+            observer: observer.clone(),
             quic_protocols: udp.iter().map(|_| HTTP3.as_bytes().to_vec()).collect(),
             tickets: Some(tickets.bound("api", &rules)),
             metrics: metrics.as_ref().map(|kept| kept.metrics.clone()),
@@ -295,7 +297,7 @@ impl Running {
         let server = Arc::new(server);
         let sftp = sftp.map(|(settings, listener, _)| {
             let metrics = metrics.as_ref().map(|kept| kept.metrics.clone());
-            let settings = sftp_door::Settings { metrics, ..settings };
+            let settings = sftp_door::Settings { metrics, observer, ..settings };
             (SftpServer::new(data.service.clone(), system_clock, settings), listener)
         });
         let (stop, stopped) = tokio::sync::watch::channel(false);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_api::service::Sink;
+use outlast_negotiate::Mode;
 use outlast_net::client::Connector;
 use outlast_net::policy::Policy;
 use outlast_net::sftp::{Buckets, Settings, over_https};
@@ -24,6 +25,7 @@ use crate::values;
 pub(crate) struct Chosen {
     pub(crate) listen: SocketAddr,
     server: Option<String>,
+    mode: Option<Mode>,
     /// Asks identity providers.
     providers: Option<Connector>,
     atomic_uploads: bool,
@@ -44,8 +46,14 @@ pub(crate) fn choose(said: Sftp) -> Result<Option<Chosen>, Failure> {
             .about("sftp.address")
     })?;
     let providers = said.identity_ca_bundle.map(|path| connector(&path)).transpose()?;
+    let mode = said.ssh_mode.map(|text| text.parse::<Mode>()).transpose().map_err(|error| {
+        Failure::new(error.to_string())
+            .hint("choose require, prefer, allow or off")
+            .about("sftp.ssh_mode")
+    })?;
     Ok(Some(Chosen {
         listen,
+        mode,
         providers,
         server: said.transfer_server,
         atomic_uploads,
@@ -84,6 +92,7 @@ impl Chosen {
         let default = Settings::new(Arc::new(local), sink);
         Ok(Settings {
             server: self.server.clone(),
+            mode: self.mode,
             ask: self.providers.clone().map_or(default.ask.clone(), over_https),
             login_grace: self.login_grace,
             idle: self.idle,

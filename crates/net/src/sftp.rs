@@ -12,6 +12,7 @@ mod journal;
 mod listener;
 mod login;
 mod provider;
+mod report;
 mod startups;
 
 use std::future::Future;
@@ -23,6 +24,7 @@ use std::time::Duration;
 use outlast_api::service::{Service, Sink};
 use outlast_domain::transfer::{Answer, Question};
 use outlast_ledger::Observe;
+use outlast_negotiate::Mode;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -50,6 +52,8 @@ pub type Ask =
 pub struct Settings {
     /// Id of the Transfer server; the only one that is online if there is none.
     pub server: Option<String>,
+    /// How the post-quantum methods of the server's security policy are applied; the policy's own mode if there is none.
+    pub mode: Option<Mode>,
     /// Where buckets are.
     pub buckets: Arc<dyn Buckets>,
     /// Decides which accounts may use which buckets.
@@ -80,6 +84,7 @@ impl Settings {
     pub fn new(buckets: Arc<dyn Buckets>, sink: Arc<dyn Sink>) -> Self {
         Self {
             server: None,
+            mode: None,
             buckets,
             sink,
             ask: Arc::new(|_| Box::pin(std::future::ready(None))),

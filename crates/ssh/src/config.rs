@@ -27,6 +27,9 @@ pub struct ServerConfig {
     pub software: String,
     /// What the server allows, the preferred first.
     pub algorithms: Algorithms,
+    /// Key exchange methods that a client gets in any case if it offers one of them, whatever its own order: they are the
+    /// server's whole list then, which is sent after the client's. Empty if the client's order decides.
+    pub preferred: Vec<&'static str>,
     /// Host keys that exchanges are signed with.
     pub host_keys: Vec<HostKey>,
     /// Host keys that clients are told of, and that the server proves to have, before it uses them.
@@ -47,6 +50,7 @@ impl ServerConfig {
         Self {
             software: concat!("Outlast_", env!("CARGO_PKG_VERSION")).to_owned(),
             algorithms: Algorithms::all(),
+            preferred: Vec::new(),
             host_keys,
             next_host_keys: Vec::new(),
             user_keys: USER_KEYS.to_vec(),

@@ -60,6 +60,8 @@ pub struct Limits {
     pub rekey_ms: u64,
     /// Milliseconds that a key exchange may take.
     pub exchange_ms: u64,
+    /// Milliseconds that a server with [`crate::ServerConfig::preferred`] methods waits for a client's list before it sends its own.
+    pub offer_ms: u64,
 }
 
 impl Default for Limits {
@@ -73,6 +75,7 @@ impl Default for Limits {
             rekey_bytes: 1 << 30,
             rekey_ms: 60 * 60 * 1000,
             exchange_ms: 60 * 1000,
+            offer_ms: 1000,
         }
     }
 }

@@ -13,6 +13,9 @@ pub struct Negotiation {
     pub strict: bool,
     /// Whether the peer sent its share before it knew the algorithms, and if so, whether it guessed them.
     pub first_guess: Option<bool>,
+    /// Whether the server sent its list before it had the client's, although it has preferred methods: the client waited for
+    /// it too long.
+    pub blind: bool,
     /// Whether a connection that has keys already gets new ones.
     pub rekey: bool,
 }

@@ -103,6 +103,11 @@ impl PrivateKey {
         &self.public
     }
 
+    /// Whether the algorithm of this name, or its certificates', fits the key.
+    pub fn signs_with(&self, algorithm: &str) -> bool {
+        Algorithm::by_name(algorithm).is_some_and(|(row, _)| row.key_type == self.public.key_type())
+    }
+
     /// Signs with the algorithm of this name, and returns a signature blob (RFC 4253, section 6.6). `None` if the
     /// algorithm does not fit the key.
     pub fn sign(&self, algorithm: &str, message: &[u8]) -> Option<Vec<u8>> {

@@ -70,6 +70,8 @@ pub(crate) enum Event {
 enum Phase {
     /// The peer's version is not there yet.
     Version,
+    /// A server waits for the client's list before it sends its own.
+    Waiting,
     /// No exchange is going on.
     Idle,
     /// This side's `SSH_MSG_KEXINIT` was sent.
@@ -120,6 +122,10 @@ pub(crate) struct Transport {
     /// Bytes of lines before it.
     greeting_len: usize,
     phase: Phase,
+    /// Whether a server's list has only its preferred methods, because the client offers one of them.
+    narrowed: bool,
+    /// Whether a server did not wait for the client's list to its end.
+    blind: bool,
     /// When the current exchange began, or the last one ended.
     since_ms: u64,
     received: Used,
@@ -170,6 +176,8 @@ impl Transport {
             peer_version: Vec::new(),
             greeting_len: 0,
             phase: Phase::Version,
+            narrowed: false,
+            blind: false,
             since_ms: now_ms,
             received: Used::default(),
             sent: Used::default(),
@@ -246,6 +254,7 @@ impl Transport {
         let wait_ms = match self.phase {
             _ if self.closed => return None,
             Phase::Idle => self.limits().rekey_ms,
+            Phase::Waiting => self.limits().offer_ms,
             _ => self.limits().exchange_ms,
         };
         Some(self.since_ms.saturating_add(wait_ms))
@@ -258,6 +267,10 @@ impl Transport {
         }
         match self.phase {
             Phase::Idle if !self.early => self.start_exchange(),
+            Phase::Waiting => {
+                self.blind = true;
+                self.start_exchange()
+            }
             // Who is not authenticated is timed by the caller.
             Phase::Idle => {
                 self.since_ms = self.now_ms;

@@ -312,6 +312,9 @@ settings! {
         /// Id of the Transfer server that it serves [default: the only one that is online].
         #[arg(value_name = "ID")]
         transfer_server: String, "sftp-server", "OUTLAST_SFTP_SERVER";
+        /// How the server's security policy is applied to SSH: require, prefer, allow or off [default: as the policy says].
+        #[arg(value_name = "MODE")]
+        ssh_mode: String, "sftp-mode", "OUTLAST_SFTP_MODE";
         /// Whether an uploaded file becomes visible when it is closed, whole, or not at all [default: {}].
         #[arg(value_name = "true|false")]
         atomic_uploads: bool = false, "sftp-atomic-uploads", "OUTLAST_SFTP_ATOMIC_UPLOADS";

@@ -26,6 +26,7 @@ use super::home::Home;
 use super::journal::{Journal, is_told};
 use super::listener::Listening;
 use super::login::{Failure, Outcome, Proven, User};
+use super::report::Report;
 use super::startups::Startup;
 use crate::limits;
 
@@ -49,6 +50,7 @@ struct Connection {
     peer: SocketAddr,
     id: String,
     ssh: Server,
+    report: Report,
     listening: Arc<Listening>,
     /// Counts as a startup until the user has authenticated.
     startup: Option<Startup>,
@@ -88,6 +90,7 @@ impl SftpServer {
         let now = (self.clock)().unsigned_abs();
         let connection = Connection {
             ssh: Server::new(listening.config.clone(), now),
+            report: Report::new(self.settings.observer.clone(), listening.rules.clone(), peer),
             server: self,
             peer,
             id,
@@ -168,7 +171,8 @@ impl Connection {
         input.reserve(limits::SFTP_READ);
         match stream.try_read_buf(input) {
             Ok(0) => false,
-            Ok(_) => {
+            Ok(len) => {
+                self.report.heard(len);
                 let now_ms = self.now_ms();
                 self.ssh.receive(input, now_ms);
                 true
@@ -181,7 +185,10 @@ impl Connection {
     fn write(&mut self, stream: &TcpStream) -> bool {
         while !self.ssh.outgoing().is_empty() {
             match stream.try_write(self.ssh.outgoing()) {
-                Ok(len) => self.ssh.sent(len),
+                Ok(len) => {
+                    self.report.sent = self.report.sent.saturating_add(len as u64);
+                    self.ssh.sent(len);
+                }
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return true,
                 Err(_) => return false,
             }
@@ -258,6 +265,7 @@ impl Connection {
         if negotiation.rekey {
             return;
         }
+        self.report.negotiated(negotiation);
         let Ok(chosen) = &negotiation.outcome else {
             tracing::info!(peer = %self.peer, client = negotiation.peer_version, outcome = ?negotiation.outcome, "an SFTP client has no algorithm that the policy allows");
             return;
@@ -285,6 +293,7 @@ impl Connection {
     }
 
     fn authenticate(&mut self, attempt: Attempt) {
+        self.report.keyed();
         let Some(described) = self.described.clone() else {
             self.ssh.answer(AuthDecision::Reject);
             return;
@@ -359,6 +368,7 @@ impl Connection {
     fn enter(&mut self, user: User) {
         self.startup = None;
         self.failure = None;
+        self.report.principal = Some(user.account.user_arn.clone());
         self.used = Instant::now();
         let account = user.account.clone();
         let home = Home::new(account.clone(), self.server.storage.clone(), self.server.clock);

@@ -3,7 +3,9 @@
 use std::sync::{Arc, PoisonError};
 
 use outlast_api::service::sftp::{ServerFacts, Unserved};
-use outlast_negotiate::policy::SecurityPolicy;
+use outlast_crypto::ssh::Algorithm;
+use outlast_negotiate::ssh::{SshRules, served};
+use outlast_negotiate::{Mode, SecurityPolicy};
 use outlast_ssh::{Algorithms, HostKey, Limits, PrivateKey, ServerConfig};
 
 use super::SftpServer;
@@ -13,6 +15,7 @@ use crate::limits;
 pub(super) struct Listening {
     pub(super) facts: Arc<ServerFacts>,
     pub(super) config: Arc<ServerConfig>,
+    pub(super) rules: SshRules,
 }
 
 impl SftpServer {
@@ -35,17 +38,17 @@ impl SftpServer {
         if let Some(kept) = kept.filter(|kept| kept.facts.version == facts.version) {
             return Ok(kept);
         }
-        let listening = Arc::new(Listening { config: Arc::new(config(&facts)?), facts });
+        let (config, rules) = config(&facts, self.settings.mode)?;
+        let listening = Arc::new(Listening { config: Arc::new(config), rules, facts });
         *self.listening.write().unwrap_or_else(PoisonError::into_inner) = Some(listening.clone());
         Ok(listening)
     }
 }
 
-/// The configuration of a server's connections.
-fn config(facts: &ServerFacts) -> Result<ServerConfig, String> {
+/// The configuration of a server's connections, and the policy that it follows.
+fn config(facts: &ServerFacts, mode: Option<Mode>) -> Result<(ServerConfig, SshRules), String> {
     let policy =
         SecurityPolicy::by_name(&facts.security_policy).map_err(|error| error.to_string())?;
-    let rows = &policy.ssh;
     let mut host_keys: Vec<HostKey> = Vec::new();
     for key in &facts.host_keys {
         let read = std::str::from_utf8(key.private.expose())
@@ -55,8 +58,24 @@ fn config(facts: &ServerFacts) -> Result<ServerConfig, String> {
             read.map_err(|error| format!("the host key {} cannot be read: {error}", key.id))?;
         host_keys.push(read.into());
     }
+    // A host key algorithm without a key would serve nobody.
+    let has_key = |name: &str| {
+        let kinds = ["ssh-", "ecdsa-", "rsa-"];
+        let is_host_key = kinds.iter().any(|kind| name.starts_with(kind));
+        !is_host_key || host_keys.iter().any(|host: &HostKey| host.key.signs_with(name))
+    };
+    let rules = SshRules::new(policy, mode, |name| served(name) && has_key(name))
+        .map_err(|error| error.to_string())?;
+    let lists = rules.lists();
     let mut config = ServerConfig::new(host_keys);
-    config.algorithms = Algorithms::of(rows.key_exchanges, rows.ciphers, rows.macs, rows.host_keys);
+    config.algorithms =
+        Algorithms::of(&lists.key_exchanges, &lists.ciphers, &lists.macs, &lists.host_keys);
+    if rules.waits() {
+        let post_quantum =
+            |name: &&&'static str| Algorithm::by_name(name).is_some_and(|row| row.post_quantum);
+        let methods = config.algorithms.key_exchanges.iter();
+        config.preferred = methods.filter(post_quantum).copied().collect();
+    }
     config.banner.clone_from(&facts.banner);
     config.methods = match (facts.methods.takes_key(), facts.methods.takes_password()) {
         (true, true) => vec!["publickey", "password"],
@@ -68,5 +87,5 @@ fn config(facts: &ServerFacts) -> Result<ServerConfig, String> {
         packet: limits::MAX_SFTP_PACKET,
         ..Limits::default()
     };
-    Ok(config)
+    Ok((config, rules))
 }

@@ -252,3 +252,53 @@ fn a_guess_is_used_or_ignored() {
         assert_eq!(server.outgoing().len() > before, right);
     }
 }
+
+/// Methods of the client, the server's preferred ones, what comes of it, and whether the client waits for the server's list.
+#[test]
+fn preferred_methods_win_whatever_the_order_of_the_client() {
+    const HYBRID: &str = "mlkem768x25519-sha256";
+    const OTHER: &str = "mlkem1024nistp384-sha384";
+    const CLASSICAL: &str = "curve25519-sha256";
+    let all = [CLASSICAL, OTHER, HYBRID];
+    for (client, preferred, chosen) in [
+        (&[CLASSICAL, HYBRID][..], &[OTHER, HYBRID][..], HYBRID),
+        (&[CLASSICAL, HYBRID, OTHER], &[OTHER, HYBRID], HYBRID),
+        (&[CLASSICAL, HYBRID], &[], CLASSICAL),
+        (&[CLASSICAL, HYBRID], &[OTHER], CLASSICAL),
+        (&[CLASSICAL], &[HYBRID], CLASSICAL),
+    ] {
+        let mut config = server_config();
+        config.algorithms.key_exchanges = all.to_vec();
+        config.preferred = preferred.to_vec();
+        let mut offered = ClientConfig::default();
+        offered.algorithms.key_exchanges = client.to_vec();
+        let mut pair = Pair::new(config, offered, With::Password);
+        pair.check(&format!("{client:?} {preferred:?}"));
+        let found = &pair.negotiations[0];
+        assert_eq!(
+            found.outcome.as_ref().unwrap().key_exchange,
+            chosen,
+            "{client:?} {preferred:?}"
+        );
+        assert!(!found.blind && found.strict);
+        // Later exchanges have the same list.
+        pair.server.rekey();
+        pair.run();
+        assert_eq!(pair.negotiations[1].outcome.as_ref().unwrap().key_exchange, chosen);
+    }
+}
+
+#[test]
+fn a_client_that_waits_for_the_servers_list_gets_it_after_a_while() {
+    let mut config = server_config();
+    config.preferred = vec!["mlkem768x25519-sha256"];
+    let wait_ms = config.limits.offer_ms;
+    let mut server = Server::new(config.into(), 0);
+    server.receive(b"SSH-2.0-Waiting\r\n", 0);
+    assert!(server.poll().is_none());
+    let before = server.outgoing().len();
+    assert_eq!(server.next_timer(), Some(wait_ms));
+    server.on_timer(wait_ms);
+    assert!(server.poll().is_none());
+    assert!(server.outgoing().len() > before + 500, "there is no list");
+}

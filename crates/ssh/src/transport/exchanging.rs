@@ -28,11 +28,23 @@ impl Transport {
             Side::Server(_) => &[STRICT_SERVER],
             Side::Client(_) => &[EXT_INFO_CLIENT, STRICT_CLIENT],
         };
-        let own = kexinit::write(self.side.algorithms(), &host_keys, markers)?;
+        let mut algorithms = self.side.algorithms().clone();
+        if self.narrowed {
+            algorithms.key_exchanges = self.preferred().to_vec();
+        }
+        let own = kexinit::write(&algorithms, &host_keys, markers)?;
         self.emit(&[&own])?;
         self.phase = Phase::Sent { own };
         self.since_ms = self.now_ms;
         Ok(())
+    }
+
+    /// Methods that a client gets if it offers one of them.
+    pub(super) fn preferred(&self) -> &[&'static str] {
+        match &self.side {
+            Side::Server(config) => &config.preferred,
+            Side::Client(_) => &[],
+        }
     }
 
     /// Host key algorithms of this side, certificates before keys: a server has a key for each.
@@ -71,6 +83,11 @@ impl Transport {
         let first = self.session_id.is_empty();
         match self.phase {
             Phase::Idle if !first && !self.early => self.start_exchange()?,
+            Phase::Waiting => {
+                let offered = KexInit::read(payload)?.lists.key_exchanges;
+                self.narrowed = offered.split(',').any(|name| self.preferred().contains(&name));
+                self.start_exchange()?;
+            }
             Phase::Sent { .. } => {}
             _ => return Err(Error::protocol("a key exchange began at the wrong time")),
         }
@@ -99,6 +116,7 @@ impl Transport {
             strict: self.strict,
             first_guess: guessed,
             rekey: !first,
+            blind: self.blind,
             offered: peer.lists.clone(),
         });
         let rows = match rows {

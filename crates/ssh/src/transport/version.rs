@@ -53,7 +53,13 @@ impl Transport {
             self.peer_version = text.to_vec();
             self.input.drop_front(len);
             self.phase = Phase::Idle;
-            self.start_exchange()?;
+            match self.preferred().is_empty() {
+                true => self.start_exchange()?,
+                false => {
+                    self.phase = Phase::Waiting;
+                    self.since_ms = self.now_ms;
+                }
+            }
             return Ok(true);
         }
     }
