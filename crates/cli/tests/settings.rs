@@ -214,6 +214,14 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("tsa.synchronised_seconds", "a", ""),
     ("tsa.per_second", "0", ""),
     ("tsa.per_address", "0", ""),
+    ("sftp.address", "a", ""),
+    ("sftp.ssh_mode", "enforce", "address = '127.0.0.1:0'"),
+    ("sftp.atomic_uploads", "a", ""),
+    ("sftp.identity_ca_bundle", "/none", "address = '127.0.0.1:0'"),
+    ("sftp.login_grace_seconds", "a", ""),
+    ("sftp.idle_seconds", "a", ""),
+    ("sftp.connections", "a", ""),
+    ("sftp.sessions_per_user", "a", ""),
 ];
 
 /// Settings for which the server accepts every value at the start.
@@ -221,6 +229,7 @@ const NEVER_REFUSED: &[&str] = &[
     "tls_names",
     "audit.readers",
     "tsa.callers",
+    "sftp.transfer_server",
     "tsa.synchronised_file",
     "backup.folder",
     "buckets.folder",

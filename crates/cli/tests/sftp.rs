@@ -431,6 +431,96 @@ fn a_policy_that_demands_hybrids_refuses_an_old_client() {
     });
 }
 
+/// A client of asyncssh's that puts, lists and gets, and prints the key exchange.
+const ASYNCSSH: &str = r#"
+import asyncio, asyncssh, sys
+async def main():
+    port, key, user, kex = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4]
+    async with asyncssh.connect("127.0.0.1", port, username=user, client_keys=[key], known_hosts=None, kex_algs=[kex]) as c:
+        async with c.start_sftp_client() as sftp:
+            async with sftp.open("py", "wb") as f:
+                await f.write(b"y" * 1000000)
+            assert "py" in await sftp.listdir(".")
+            async with sftp.open("py", "rb") as f:
+                assert await f.read() == b"y" * 1000000
+            await sftp.remove("py")
+asyncio.run(main())
+"#;
+
+/// The same with paramiko's prefetch, which asks for everything at once.
+const PARAMIKO: &str = r#"
+import io, paramiko, sys
+port, key, user = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+t = paramiko.Transport(("127.0.0.1", port))
+t.connect(username=user, pkey=paramiko.Ed25519Key.from_private_key_file(key))
+sftp = paramiko.SFTPClient.from_transport(t)
+data = bytes(range(256)) * 40000
+sftp.putfo(io.BytesIO(data), "paramiko")
+back = io.BytesIO()
+sftp.getfo("paramiko", back)
+assert back.getvalue() == data
+sftp.remove("paramiko")
+t.close()
+"#;
+
+#[test]
+fn the_ledger_tells_who_of_a_crowd_has_no_hybrid_keys() {
+    let (Some(openssh), Some(python)) = (peer("openssh"), peer("python")) else { return };
+    let world = World::new(&openssh.join("10.0/bin"), "2026-11", &[]);
+    world.at_home("alice", "all");
+    let port = world.server.sftp.unwrap().to_string();
+    let key = world.folder.path("alice").display().to_string();
+    let with = |version: &str, kex: &[&str]| {
+        let bin = openssh.join(version).join("bin");
+        let mut command = Command::new(bin.join("sftp"));
+        command.arg("-S").arg(bin.join("ssh")).arg("-v").args(world.options("alice"));
+        command.args(kex).args(["-P", &port, "-b", "/dev/null", "alice@127.0.0.1"]);
+        let output = run(&mut command);
+        assert!(output.status.success(), "{version} {kex:?}: {}", stderr(&output));
+        let text = stderr(&output);
+        let chosen = text.lines().find_map(|line| line.split("kex: algorithm: ").nth(1));
+        chosen.unwrap().trim().to_owned()
+    };
+    for version in ["10.0", "10.6"] {
+        assert_eq!(with(version, &[]), "mlkem768x25519-sha256", "{version}");
+        // The client would rather have a classical method, and gets the hybrid one.
+        let reversed = ["-o", "KexAlgorithms=curve25519-sha256,mlkem768x25519-sha256"];
+        assert_eq!(with(version, &reversed), "mlkem768x25519-sha256", "{version}");
+        let classical = ["-o", "KexAlgorithms=ecdh-sha2-nistp256,curve25519-sha256"];
+        assert_eq!(with(version, &classical), "ecdh-sha2-nistp256", "{version}");
+    }
+    let script = |text: &str, more: &[&str]| {
+        let mut command = Command::new(python.join("bin/python"));
+        command.args(["-c", text, &port, &key, "alice"]).args(more);
+        succeed(&mut command);
+    };
+    for kex in [
+        "mlkem768x25519-sha256",
+        "mlkem768nistp256-sha256",
+        "mlkem1024nistp384-sha384",
+        "curve25519-sha256",
+    ] {
+        script(ASYNCSSH, &[kex]);
+    }
+    script(PARAMIKO, &[]);
+    // 6 of OpenSSH, 4 of asyncssh, 1 of paramiko.
+    let mut summary = Value::Null;
+    outlast_testing::until("the ledger is written", || {
+        let mut command = outlast();
+        command.args(["--output", "json", "ledger", "summary", "--listener", "sftp", "--data"]);
+        summary = serde_json::from_str(&succeed(command.arg(&world.folder.data))).unwrap();
+        summary["total"]["connections"] == json!(11)
+    });
+    let text = summary.to_string();
+    for software in ["OpenSSH", "AsyncSSH", "paramiko"] {
+        assert!(text.contains(software), "{software}: {text}");
+    }
+    let mut laggards = outlast();
+    laggards.args(["ledger", "laggards", "--listener", "sftp", "--data"]).arg(&world.folder.data);
+    let text = stdout(&run(&mut laggards));
+    assert!(text.contains("OpenSSH"), "{text}");
+}
+
 #[test]
 fn those_who_do_not_log_in_are_disconnected() {
     let tools = PathBuf::new();

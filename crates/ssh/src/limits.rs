@@ -75,7 +75,8 @@ impl Default for Limits {
             rekey_bytes: 1 << 30,
             rekey_ms: 60 * 60 * 1000,
             exchange_ms: 60 * 1000,
-            offer_ms: 1000,
+            // JSch sends its list after the server's identification string, sometimes more than a second later.
+            offer_ms: 5000,
         }
     }
 }

@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
 enum Command {
     /// List the policies that a listener can have.
     List {
-        /// Include those for SSH, which no listener speaks yet.
+        /// Include those for SSH alone, which only SFTP listeners can have.
         #[arg(long)]
         all: bool,
     },
@@ -142,10 +142,7 @@ fn list(all: bool, output: Output) {
     }
     if listed.len() < POLICIES.len() {
         let left = POLICIES.len() - listed.len();
-        let _ = writeln!(
-            text,
-            "\n{left} more are for SSH, which no listener speaks yet: --all lists them"
-        );
+        let _ = writeln!(text, "\n{left} more are for SSH alone: --all lists them");
     }
     let rows: Vec<_> = listed.into_iter().map(head).collect();
     output.result(&text, &rows.into_iter().map(Value::Object).collect::<Vec<_>>());

@@ -150,7 +150,7 @@ impl Home {
         decided.map_err(|_| Error::denied("your role does not allow this"))
     }
 
-    /// Whether the user may know that something exists: whoever may list, read or write it.
+    /// Whether the user may know that something exists: a user who may list, read or write it may.
     fn may_see(&self, object: &Object) -> Result<()> {
         let may = |access, is_directory| self.may(access, object, is_directory).is_ok();
         let sees = may(Access::List, true)

@@ -29,10 +29,7 @@ impl SftpServer {
             .sftp_server(self.settings.server.as_deref(), (self.clock)())
             .map_err(|error: Unserved| error.to_string())?;
         if !facts.is_online {
-            return Err(format!(
-                "the Transfer server {} is not online: StartServer starts it",
-                facts.id
-            ));
+            return Err(format!("the Transfer server {} is not online", facts.id));
         }
         let kept = self.listening.read().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(kept) = kept.filter(|kept| kept.facts.version == facts.version) {

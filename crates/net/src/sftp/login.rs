@@ -13,7 +13,7 @@ use outlast_store::driver::drive;
 use super::SftpServer;
 use super::listener::Listening;
 
-/// What comes of a try to log in.
+/// Result of a try to log in.
 pub(super) struct Outcome {
     pub(super) decision: AuthDecision,
     /// The user, if the try succeeded.

@@ -253,7 +253,7 @@ fn a_guess_is_used_or_ignored() {
     }
 }
 
-/// Methods of the client, the server's preferred ones, what comes of it, and whether the client waits for the server's list.
+/// Methods of the client, the server's preferred ones, and the result.
 #[test]
 fn preferred_methods_win_whatever_the_order_of_the_client() {
     const HYBRID: &str = "mlkem768x25519-sha256";
