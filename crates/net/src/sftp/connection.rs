@@ -15,7 +15,7 @@ use outlast_sftp::view::View;
 use outlast_ssh::{
     Attempt, AuthDecision, Chosen, Method, Negotiation, Reason, Request, Server, ServerEvent,
 };
-use tokio::io::Interest;
+use tokio::io::{Interest, Ready};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep_until, timeout};
@@ -147,7 +147,7 @@ impl Connection {
                         None => std::future::pending().await,
                     }
                 } => {
-                    if ready.is_ok_and(|ready| ready.is_readable()) && reads {
+                    if ready.is_ok_and(Ready::is_readable) && reads {
                         is_open &= self.read(&stream, &mut input);
                     }
                 }

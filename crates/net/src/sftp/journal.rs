@@ -12,6 +12,9 @@ use outlast_store::{Store, Transaction};
 
 use crate::server::Clock;
 
+/// The bucket and path of a file.
+pub(super) type Target = Arc<dyn Fn(&RemotePath) -> Vec<u8> + Send + Sync>;
+
 /// Where the events of a session go.
 #[derive(Clone)]
 pub(super) struct Journal {
@@ -19,7 +22,7 @@ pub(super) struct Journal {
     pub(super) session: Arc<Session>,
     pub(super) clock: Clock,
     /// The bucket and path of a file, for its event.
-    pub(super) target: Arc<dyn Fn(&RemotePath) -> Vec<u8> + Send + Sync>,
+    pub(super) target: Target,
 }
 
 /// Whether what was done has an event. Reads, writes and lists have none of their own: the events of opening and closing
