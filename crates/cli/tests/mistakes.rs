@@ -503,7 +503,11 @@ fn every_mistake_is_answered_with_what_to_do() {
         std::fs::write(&place, &text).unwrap();
     }
     let found = std::fs::read_to_string(&place).unwrap_or_default();
-    assert!(found == text, "docs/mistakes.md is stale: run the test with OUTLAST_BLESS=1");
+    let other = found.lines().zip(text.lines()).find(|(one, other)| one != other);
+    assert!(
+        found == text,
+        "docs/mistakes.md is stale: run the test with OUTLAST_BLESS=1: {other:?}"
+    );
 }
 
 impl World {

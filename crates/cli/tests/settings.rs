@@ -271,7 +271,7 @@ fn what_is_refused_is_named_with_the_place_that_it_came_from() {
         let place = path.display().to_string();
         assert!(said.contains(&place) && said.contains(key), "{}: {said}", row.name);
         let (Some(option), Some(variable)) = (&row.option, &row.variable) else { continue };
-        std::fs::write(&path, format!("{port}{beside}\n")).unwrap();
+        std::fs::write(&path, format!("{port}{head}{beside}\n")).unwrap();
         // 1 or 2: whether the command line parser refuses the value.
         let by = |command: &mut Command| {
             let output = run(command);
