@@ -65,10 +65,10 @@ pub(crate) fn choose(said: Sftp) -> Result<Option<Chosen>, Failure> {
 }
 
 fn connector(path: &Path) -> Result<Connector, Failure> {
-    let wrong =
-        |error: &dyn std::fmt::Display| Failure::file(path, error).about("sftp.identity_ca_bundle");
-    let roots =
-        pem::read_certificates(&files::read(path, 4 << 20)?).map_err(|error| wrong(&error))?;
+    const KEY: &str = "sftp.identity_ca_bundle";
+    let wrong = |error: &dyn std::fmt::Display| Failure::file(path, error).about(KEY);
+    let bytes = files::read(path, 4 << 20).map_err(|failure| failure.about(KEY))?;
+    let roots = pem::read_certificates(&bytes).map_err(|error| wrong(&error))?;
     Connector::new(&Policy::default(), &roots).map_err(|error| wrong(&error))
 }
 
