@@ -269,9 +269,29 @@ fn keys_are_exchanged_again_while_data_flows() {
     );
 }
 
+/// Changes a file through a handle that is open for reading alone, and by its path.
+const FSETSTAT: &str = r#"
+import asyncio, asyncssh, sys
+async def main():
+    port, key = int(sys.argv[1]), sys.argv[2]
+    async with asyncssh.connect("127.0.0.1", port, username="reader", client_keys=[key], known_hosts=None) as c:
+        async with c.start_sftp_client() as sftp:
+            said, new = [], asyncssh.SFTPAttrs(permissions=0o600, atime=1, mtime=1)
+            async with sftp.open("/files/shared/x", "rb") as f:
+                assert await f.read() == b"content"
+                for change in (lambda: f.setstat(new), lambda: sftp.setstat("/files/shared/x", new)):
+                    try:
+                        await change()
+                        said.append("changed")
+                    except asyncssh.SFTPPermissionDenied:
+                        said.append("denied")
+            print(*said)
+asyncio.run(main())
+"#;
+
 #[test]
 fn the_role_decides_about_every_path() {
-    let Some(tools) = openssh() else { return };
+    let (Some(tools), Some(python)) = (openssh(), peer("python")) else { return };
     let world = World::new(&tools, "2026-11", &[]);
     world.role(
         "reader",
@@ -322,6 +342,16 @@ fn the_role_decides_about_every_path() {
     }
     let listed = world.sftp("dropper", &[], &["ls"]);
     assert!(stderr(&listed).contains("ermission denied"), "{}", stdout(&listed));
+    // A handle for reading is no right to change the file.
+    let before = std::fs::metadata(world.bucket("files/shared/x")).unwrap();
+    let port = world.server.sftp.unwrap().to_string();
+    let key = world.folder.path("reader");
+    let mut command = Command::new(python.join("bin/python"));
+    command.args(["-c", FSETSTAT, &port]).arg(key);
+    assert_eq!(succeed(&mut command).trim(), "denied denied");
+    let after = std::fs::metadata(world.bucket("files/shared/x")).unwrap();
+    assert_eq!(before.permissions(), after.permissions());
+    assert_eq!(before.modified().unwrap(), after.modified().unwrap());
     // Nobody makes a bucket by asking for it.
     world.fails("alice", &["put x /another/x"], "");
     world.fails("nobody", &["get x z"], "");

@@ -6,7 +6,7 @@ use outlast_ssh::{KeyError, PublicKey};
 
 use super::TransferError;
 
-/// Characters of a line at most, as AWS has it.
+/// Longest line, in characters: AWS's limit.
 const MAX_LINE: usize = 2048;
 
 /// A line that was read.

@@ -175,7 +175,9 @@ impl Volume for Home {
         if how.changes() {
             self.may(Access::Put, &object, false)?;
         }
-        self.bucket(&object)?.open(&within(&object)?, how)
+        let file = self.bucket(&object)?.open(&within(&object)?, how)?;
+        let may_set = how.changes() || self.may(Access::Put, &object, false).is_ok();
+        Ok(Box::new(Held { file, may_set, ignores_set_stat: self.account.ignores_set_stat }))
     }
 
     fn attributes(&self, path: &RemotePath, follow: Follow) -> Result<Attributes> {
@@ -191,6 +193,9 @@ impl Volume for Home {
     fn set_attributes(&self, path: &RemotePath, to: &Attributes, follow: Follow) -> Result<()> {
         let object = self.object(path)?;
         self.may(Access::Put, &object, false)?;
+        if self.account.ignores_set_stat {
+            return Ok(());
+        }
         self.bucket(&object)?.set_attributes(&within(&object)?, to, follow)
     }
 
@@ -263,6 +268,50 @@ impl Volume for Home {
     fn without_links(self: Arc<Self>) -> Arc<dyn Volume> {
         // Buckets follow none.
         self
+    }
+}
+
+/// An open file. A handle for reading alone is no right to change the file's attributes, although the kernel would allow it.
+struct Held {
+    file: Box<dyn File>,
+    may_set: bool,
+    ignores_set_stat: bool,
+}
+
+impl File for Held {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
+        self.file.read_at(offset, into)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.file.write_at(offset, bytes)
+    }
+
+    fn attributes(&self) -> Result<Attributes> {
+        self.file.attributes()
+    }
+
+    fn set_attributes(&self, to: &Attributes) -> Result<()> {
+        if !self.may_set {
+            return Err(Error::denied("your role does not allow this"));
+        }
+        if self.ignores_set_stat { Ok(()) } else { self.file.set_attributes(to) }
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.file.sync()
+    }
+
+    fn space(&self) -> Result<Space> {
+        self.file.space()
+    }
+
+    fn is_apart(&self) -> bool {
+        self.file.is_apart()
+    }
+
+    fn close(&self) -> Result<()> {
+        self.file.close()
     }
 }
 

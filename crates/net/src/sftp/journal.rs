@@ -1,4 +1,4 @@
-//! Audit events of sessions, committed together: many small files of many users share a sync.
+//! Audit events of sessions. The store commits those of many sessions together, so that they share a sync.
 
 use std::sync::Arc;
 

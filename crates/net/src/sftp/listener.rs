@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError};
 
 use outlast_api::service::sftp::{ServerFacts, Unserved};
-use outlast_crypto::ssh::Algorithm;
+use outlast_crypto::ssh::{Algorithm, Kind};
 use outlast_negotiate::ssh::{SshRules, served};
 use outlast_negotiate::{Mode, SecurityPolicy};
 use outlast_ssh::{Algorithms, HostKey, Limits, PrivateKey, ServerConfig};
@@ -57,8 +57,7 @@ fn config(facts: &ServerFacts, mode: Option<Mode>) -> Result<(ServerConfig, SshR
     }
     // A host key algorithm without a key would serve nobody.
     let has_key = |name: &str| {
-        let kinds = ["ssh-", "ecdsa-", "rsa-"];
-        let is_host_key = kinds.iter().any(|kind| name.starts_with(kind));
+        let is_host_key = Algorithm::by_name(name).is_some_and(|row| row.kind == Kind::HostKey);
         !is_host_key || host_keys.iter().any(|host: &HostKey| host.key.signs_with(name))
     };
     let rules = SshRules::new(policy, mode, |name| served(name) && has_key(name))
