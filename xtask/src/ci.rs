@@ -15,7 +15,7 @@ use crate::suite;
 pub fn check(root: &Path) -> Result<(), String> {
     look(root)?;
     step("clippy, warnings denied; tests are built");
-    let programs = suite::build(root)?.without_long();
+    let programs = suite::build(root)?.0.without_long();
     step("tests");
     let counts = suite::run(root, programs, None)?;
     step("ended");
@@ -43,7 +43,7 @@ pub fn run(root: &Path, which: Which) -> Result<(), String> {
     let all: &[&str] = if which == Which::All { &["--all"] } else { &[] };
     let peers = Aside::begin(root, "peers", &[&["peers", "--fresh"], all].concat())?;
     step("clippy, warnings denied; tests are built");
-    let programs = suite::build(root)?;
+    let (programs, fuzz_targets) = suite::build(root)?;
     let (programs, left) = match which {
         Which::Main => programs.of_first_tier(),
         Which::All => (programs, BTreeMap::new()),
@@ -54,7 +54,7 @@ pub fn run(root: &Path, which: Which) -> Result<(), String> {
     let mut counts = suite::run(root, programs, Some(which))?;
     counts.skipped.extend(left);
     step("fuzzing: the seeds");
-    crate::fuzz::read_seeds(root)?;
+    crate::fuzz::read_seeds(root, &fuzz_targets)?;
     step("quickstart");
     quickstart(root, &root.join("target/debug/outlast"))?;
     if which == Which::All {

@@ -9,6 +9,7 @@
 //! time, but finds paths through dependencies more slowly. CI without them only reads the seeds, with the targets that
 //! were built with the tests.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -57,15 +58,15 @@ impl Plan {
     }
 }
 
-/// Reads the seeds of every target once, with the targets that the build of the tests made.
-pub fn read_seeds(root: &Path) -> Result<(), String> {
-    let programs = root.join("target/debug");
+/// Reads the seeds of every target once, with the programs that the build of the tests made.
+pub fn read_seeds(root: &Path, programs: &BTreeMap<String, PathBuf>) -> Result<(), String> {
     let mut failed = Vec::new();
     for name in targets(root)? {
         if !root.join("fuzz/seeds").join(&name).is_dir() {
             continue;
         }
-        match fuzz(root, &programs, &name, None, Counters::NotNeeded) {
+        let program = programs.get(&name).ok_or("it was not built".to_owned());
+        match program.and_then(|program| fuzz(root, program, &name, None, Counters::NotNeeded)) {
             Ok(runs) => println!("fuzz {name}: {runs} seeds read"),
             Err(message) => {
                 println!("fuzz {name}: {message}");
@@ -88,7 +89,8 @@ pub fn run(root: &Path, plan: &Plan) -> Result<(), String> {
         if plan.only_own_crates { build_own(root, chosen)? } else { build(root, chosen)? };
     let mut failed = Vec::new();
     for name in chosen {
-        let runs = fuzz(root, &programs, name, Some(plan.seconds), Counters::Needed);
+        let program = programs.join(name);
+        let runs = fuzz(root, &program, name, Some(plan.seconds), Counters::Needed);
         let outcome = runs.map(|runs| format!("{runs} runs in {} s, nothing found", plan.seconds));
         match outcome {
             Ok(found) => println!("fuzz {name}: {found}"),
@@ -185,7 +187,7 @@ enum Counters {
 /// Runs one target for the given time, or once over its seeds; returns the number of executions.
 fn fuzz(
     root: &Path,
-    programs: &Path,
+    program: &Path,
     name: &str,
     seconds: Option<u64>,
     counters: Counters,
@@ -195,7 +197,7 @@ fn fuzz(
         std::fs::create_dir_all(&path).map(|()| path).map_err(|error| error.to_string())
     };
     let artifacts = folder("artifacts")?;
-    let mut command = Command::new(programs.join(name));
+    let mut command = Command::new(program);
     command.arg(format!("-artifact_prefix={}/", artifacts.display())).args([
         "-print_final_stats=1",
         "-timeout=120",

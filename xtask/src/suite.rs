@@ -93,6 +93,13 @@ struct Program {
 /// Test target in which each file is a module.
 const ALL: &str = "all";
 
+/// Package whose programs are fuzz targets: they have no tests, and run until they are told to stop.
+const FUZZ: &str = "outlast-fuzz";
+
+/// Minutes after which a test program is killed and has failed: a program that hangs must not hide the results of the
+/// others. The longest takes three minutes on two busy cores.
+const MINUTES: u64 = 15;
+
 /// Test programs of the workspace.
 pub struct Programs(Vec<Program>);
 
@@ -123,8 +130,8 @@ impl Programs {
 }
 
 /// Builds everything including tests, with Clippy as the compiler, so that building is also checking and nothing is
-/// compiled twice.
-pub fn build(root: &Path) -> Result<Programs, String> {
+/// compiled twice. Returns the test programs, and the fuzz targets by their names.
+pub fn build(root: &Path) -> Result<(Programs, BTreeMap<String, PathBuf>), String> {
     let output = linted(root)
         .args(["test", "--workspace", "--all-targets"])
         .args(["--features", LEGACY, "--locked"])
@@ -136,8 +143,13 @@ pub fn build(root: &Path) -> Result<Programs, String> {
         return Err("the build failed, or clippy has findings".into());
     }
     let text = String::from_utf8_lossy(&output.stdout);
+    let (targets, programs): (Vec<_>, Vec<_>) =
+        text.lines().filter_map(program).partition(|program| program.package == FUZZ);
+    let named =
+        |target: Program| Some((target.name.split_once(' ')?.1.to_owned(), target.executable));
+    let targets: BTreeMap<_, _> = targets.into_iter().filter_map(named).collect();
     let mut found = Vec::new();
-    for program in text.lines().filter_map(program) {
+    for program in programs {
         found.extend(program.by_module()?);
     }
     // The last one is started first.
@@ -146,7 +158,7 @@ pub fn build(root: &Path) -> Result<Programs, String> {
             LONGEST.iter().position(|name| *name == program.name).unwrap_or(LONGEST.len()),
         )
     });
-    if found.is_empty() { Err("there are no tests".into()) } else { Ok(Programs(found)) }
+    if found.is_empty() { Err("there are no tests".into()) } else { Ok((Programs(found), targets)) }
 }
 
 /// cargo with Clippy as the compiler of the workspace's own crates, as `cargo clippy` does it; warnings are errors.
@@ -262,7 +274,9 @@ impl Program {
         let errors = file.try_clone().map_err(failed)?;
         println!("begun: {}", self.name);
         let begun = Instant::now();
-        let mut command = Command::new(&self.executable);
+        // It kills what the program started, too.
+        let mut command = Command::new("timeout");
+        command.arg("--kill-after=10").arg(format!("{MINUTES}m")).arg(&self.executable);
         match peers {
             Some(which) => command.env("OUTLAST_REQUIRE_PEERS", which.names().join(",")),
             None => command.env("OUTLAST_PEERS", logs.join("none")),
@@ -283,7 +297,12 @@ impl Program {
         let mut text = String::from_utf8_lossy(&std::fs::read(&log).map_err(failed)?).into_owned();
         // A program that was killed prints no results: it counts as a failure under its own name.
         if !status.success() && !text.contains("\ntest result: FAILED") {
-            text.push_str(&died(&self.name, &status.to_string()));
+            let why = if begun.elapsed().as_secs() >= 60 * MINUTES {
+                format!("killed after {MINUTES} minutes")
+            } else {
+                status.to_string()
+            };
+            text.push_str(&died(&self.name, &why));
         }
         let seconds = begun.elapsed().as_secs();
         // In one piece, although other threads print too.

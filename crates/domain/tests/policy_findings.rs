@@ -86,7 +86,8 @@ fn values_keys_and_actions_that_do_not_go_together() {
         // Spelling, and other services.
         (kms.clone(), not("aws:ViaAwsServices"), "there is no such key"),
         (kms.clone(), json!({ "StringEquals": { "kms:KeySpecs": "x" } }), "there is no such key"),
-        (kms.clone(), json!({ "StringEquals": { "s3:prefix": "x" } }), "a key of a service that outlast does not have"),
+        (kms.clone(), json!({ "StringEquals": { "dynamodb:Select": "x" } }), "a key of a service that outlast does not have"),
+        (kms.clone(), json!({ "StringEquals": { "s3:prefix": "x" } }), "does not apply to these actions"),
         (kms.clone(), json!({ "StringEquals": { "acm-pca:TemplateArn": "x" } }), "does not apply to these actions"),
         (json!(["acm:*", "sts:AssumeRole"]), json!({ "StringEquals": { "kms:KeySpec": "x" } }), "does not apply to these actions"),
         // Types.
