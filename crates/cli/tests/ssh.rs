@@ -50,7 +50,7 @@ impl Scene {
         Some(Self { folder, server, openssh })
     }
 
-    /// The same with SFTP for the user `alice`, who has no key, and with a file of trusted authorities and a list of
+    /// The same with SFTP for the users `alice` and `bob` without keys, and with a file of trusted authorities and a list of
     /// revoked keys. The authority `local` is trusted.
     fn with_sftp() -> Option<Self> {
         let openssh = peer("openssh")?;

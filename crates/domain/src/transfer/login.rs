@@ -35,7 +35,7 @@ pub struct Login<'a> {
     /// Whether the peer's signature with that key was verified, in this connection.
     pub key_is_proven: bool,
     /// A certificate of that key, which names the user and whose authority the operator trusts, in place of a key of the
-    /// user's own. Whoever says so has checked all of it.
+    /// user's own. The caller has checked all that it says.
     pub certificate: Option<&'a Certified>,
     /// A password.
     pub password: Option<&'a Secret>,

@@ -7,7 +7,6 @@ use outlast_domain::transfer::{Certified, Refusal};
 use outlast_ssh::{Certificate, CertificateKind, Krl, PublicKey};
 
 use super::SftpServer;
-use super::listener::Listening;
 
 /// What the operator says of certificates.
 #[derive(Debug, Default)]
@@ -29,9 +28,10 @@ const ONLY_COMMAND: &[u8] = b"internal-sftp";
 
 impl SftpServer {
     /// Decides whether a key may be tried: it is not revoked, and its certificate, if there is one, counts for this user.
+    /// `signatures` are the algorithms that authorities may sign with.
     pub(super) fn certified(
         &self,
-        listening: &Listening,
+        signatures: &[&str],
         key: Option<&[u8]>,
         certificate: Option<&Certificate>,
         user: &str,
@@ -57,7 +57,7 @@ impl SftpServer {
             },
             Some(certificate) => {
                 let now_ms = u64::try_from((self.clock)()).unwrap_or_default();
-                let at = At { user, source, now_ms, signatures: listening.signatures };
+                let at = At { user, source, now_ms, signatures };
                 authorities.accept(certificate, &at).map(Some).map_err(refused)
             }
         }

@@ -156,7 +156,7 @@ impl SftpServer {
         };
         let key = blob.as_deref();
         let accepted =
-            self.certified(&listening, key, certificate.as_ref(), &shown.user, peer.ip());
+            self.certified(listening.signatures, key, certificate.as_ref(), &shown.user, peer.ip());
         let certified = match accepted {
             Ok(certified) => certified,
             Err(refusal) => return failed(refusal),

@@ -1,3 +1,5 @@
+//! What lists revoke, what they look like, and which ones are refused.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -16,8 +16,9 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::profile::Connection;
 
-/// Arguments of `ssh login`.
+/// Arguments of `ssh login`. `-V` is ssh-keygen's.
 #[derive(clap::Args)]
+#[command(disable_version_flag = true)]
 pub(super) struct Arguments {
     #[command(flatten)]
     said: Said,

@@ -13,8 +13,9 @@ use crate::files;
 use crate::output::Output;
 use crate::profile::Connection;
 
-/// Arguments of `ssh sign`.
+/// Arguments of `ssh sign`. `-V` is ssh-keygen's.
 #[derive(clap::Args)]
+#[command(disable_version_flag = true)]
 pub(super) struct Arguments {
     /// Public keys: each FILE.pub gets its certificate in FILE-cert.pub.
     #[arg(required = true)]

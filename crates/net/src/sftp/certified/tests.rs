@@ -1,3 +1,5 @@
+//! Which certificates count, one condition at a time.
+
 use outlast_ssh::{CertificateFields, KeyKind, PrivateKey, option_value};
 
 use super::*;
