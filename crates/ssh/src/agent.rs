@@ -35,7 +35,7 @@ pub fn add_identity(
     comment: &str,
     constraints: Constraints,
 ) -> Result<Zeroizing<Vec<u8>>, KeyError> {
-    // Other types leave out of the private key what their certificate has.
+    // Other types have other fields beside a certificate.
     if !matches!(key.inner(), Inner::Ed25519(_) | Inner::Composite { .. }) {
         return Err(KeyError::UnsupportedType(key.public_key().key_type().to_owned()));
     }
@@ -50,7 +50,14 @@ pub fn add_identity(
         }
         Some(_) => return Err(KeyError::Invalid),
     }
-    key.write_private(&mut body)?;
+    let mut private = Zeroizing::new(Vec::with_capacity(8 * 1024));
+    key.write_private(&mut private)?;
+    let mut fields = Reader::new(&private);
+    if certificate.is_some() && matches!(key.inner(), Inner::Composite { .. }) {
+        // OpenSSH takes the public key from the certificate, but for Ed25519.
+        fields.string()?;
+    }
+    body.put(fields.rest());
     body.put_string(comment.as_bytes());
     if let Some(seconds) = constraints.lifetime_s {
         body.put_byte(CONSTRAIN_LIFETIME);
