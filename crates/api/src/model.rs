@@ -11,6 +11,7 @@ pub mod kms;
 pub mod outlast;
 pub mod rolesanywhere;
 pub mod secretsmanager;
+pub mod ssh_ca;
 pub mod transfer;
 
 use std::collections::BTreeMap;

@@ -77,6 +77,12 @@ const CASES: &[Case] = &[
     ("outlast:TlsVersion", "TLSv1.3", "TLSv1.2", list_keys_over_tls),
     ("outlast:KeyExchange", "X25519MLKEM768", "X25519", list_keys_over_tls),
     ("outlast:ClientCertificateSubject", "CN=client", "CN=other", list_keys_over_tls),
+    ("outlast:SshCertificateType", "user", "host", ssh_certificate),
+    ("outlast:SshCriticalOptions", "source-address=*", "force-command=*", ssh_certificate),
+    ("outlast:SshExtensions", "permit-pty", "permit-x11-forwarding", ssh_certificate),
+    ("outlast:SshKeyId", "alice", "bob", ssh_certificate),
+    ("outlast:SshPrincipals", "ops", "root", ssh_certificate),
+    ("outlast:SshValiditySeconds", "3600", "3601", ssh_certificate),
     ("kms:BypassPolicyLockoutSafetyCheck", "false", "true", |world, condition| kms(world, condition, "CreateKey", json!({}))),
     ("kms:BypassPolicyLockoutSafetyCheck", "true", "false", |world, condition| {
         let more = json!({ "Policy": key_policy(json!([])), "BypassPolicyLockoutSafetyCheck": true });

@@ -88,6 +88,7 @@ mod secrets_batch;
 mod secrets_replicas;
 mod secrets_rotation;
 mod spellings;
+mod ssh_ca;
 mod sts;
 mod tags;
 mod timestamps;

@@ -26,6 +26,7 @@ pub(crate) mod server;
 pub(crate) mod settings;
 pub(crate) mod sftp_server;
 pub(crate) mod sign;
+pub(crate) mod ssh;
 pub(crate) mod store;
 pub(crate) mod tsa;
 pub(crate) mod verify;

@@ -11,7 +11,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Endpoints: what is negotiated, and by whom", &["policy", "ledger"]),
     (
         "Signatures and certificates",
-        &["quickstart", "sign", "verify", "attest", "git", "tsa", "log", "inspect", "cert"],
+        &["quickstart", "sign", "verify", "attest", "git", "tsa", "log", "inspect", "cert", "ssh"],
     ),
     ("Measure", &["lab", "siege", "serve-echo"]),
     ("This program", &["completions", "man", "help"]),

@@ -48,6 +48,7 @@ mod runtime;
 mod sarif;
 mod settings;
 mod sftp;
+mod sftp_authorities;
 mod signing;
 mod signing_policy;
 mod tables;
@@ -153,6 +154,8 @@ enum Command {
     Git(commands::git::Arguments),
     /// Show what certificates, requests, CRLs, OCSP responses, keys and signatures contain.
     Inspect(commands::inspect::Arguments),
+    /// Issue and revoke SSH certificates, and log in with short-lived ones.
+    Ssh(commands::ssh::Arguments),
     /// Request, verify, lint and convert certificates and keys, and compute sizes of chains.
     Cert(commands::cert::Arguments),
     /// Print a completion script for a shell.
@@ -255,6 +258,7 @@ fn main() -> ExitCode {
         Command::Attest(arguments) => commands::attest::run(&arguments, output),
         Command::Git(arguments) => commands::git::run(&arguments, output),
         Command::Inspect(arguments) => commands::inspect::run(&arguments, output),
+        Command::Ssh(arguments) => commands::ssh::run(&arguments, output),
         Command::Cert(arguments) => commands::cert::run(arguments, output),
         Command::Completions(arguments) => {
             completions::print(&arguments, Arguments::command());

@@ -9,7 +9,7 @@ use outlast_api::service::Sink;
 use outlast_negotiate::Mode;
 use outlast_net::client::Connector;
 use outlast_net::policy::Policy;
-use outlast_net::sftp::{Buckets, Settings, over_https};
+use outlast_net::sftp::{Buckets, ReadAuthorities, Settings, over_https};
 use outlast_pki::pem;
 use outlast_sftp::error::{Error, Result as SftpResult};
 use outlast_sftp::local::{Folder, FolderOptions};
@@ -19,6 +19,7 @@ use outlast_sftp::volume::Volume;
 use crate::failure::Failure;
 use crate::files;
 use crate::settings::{self, Sftp};
+use crate::sftp_authorities::Files;
 use crate::values;
 
 /// What is served, and where.
@@ -29,6 +30,7 @@ pub(crate) struct Chosen {
     /// Asks identity providers.
     providers: Option<Connector>,
     atomic_uploads: bool,
+    authorities: Option<ReadAuthorities>,
     login_grace: Duration,
     idle: Duration,
     connections: Option<usize>,
@@ -51,8 +53,14 @@ pub(crate) fn choose(said: Sftp) -> Result<Option<Chosen>, Failure> {
             .hint("choose require, prefer, allow or off")
             .about("sftp.ssh_mode")
     })?;
+    let authorities = Files {
+        trusted: said.trusted_user_ca_keys,
+        revoked: said.revoked_keys,
+        host_certificates: said.host_certificates.unwrap_or_default(),
+    };
     Ok(Some(Chosen {
         listen,
+        authorities: authorities.reader()?,
         mode,
         providers,
         server: said.transfer_server,
@@ -94,6 +102,7 @@ impl Chosen {
             server: self.server.clone(),
             mode: self.mode,
             ask: self.providers.clone().map_or(default.ask.clone(), over_https),
+            authorities: self.authorities.clone(),
             login_grace: self.login_grace,
             idle: self.idle,
             connections: self.connections.unwrap_or(default.connections),

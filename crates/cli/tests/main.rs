@@ -76,6 +76,7 @@ mod sign_revocation;
 mod sign_setup;
 mod sign_time;
 mod signing;
+mod ssh;
 mod steady;
 mod tls_certificates;
 mod tsa;

@@ -30,6 +30,7 @@ pub mod rolesanywhere;
 pub mod seal;
 pub mod secrets;
 pub mod settings;
+pub mod ssh_ca;
 pub mod tags;
 pub mod transfer;
 pub mod tsa;

@@ -69,6 +69,16 @@ pub const MAX_POLICY_STEPS: u64 = 1 << 20;
 /// `User-Agent`.
 pub const MAX_CONDITION_VALUES: &[(&str, usize)] =
     &[("aws:referer", 2048), ("aws:useragent", 1024), ("outlast:clientcertificatesubject", 4096)];
+/// Characters of a principal and of the key id of an SSH certificate. Ours.
+pub const MAX_SSH_NAME: usize = 256;
+/// How long an SSH certificate of a user lasts by default, in seconds: a working day. Ours.
+pub const SSH_USER_SECONDS: i64 = 16 * 3600;
+/// How long an SSH certificate of a host lasts by default, in seconds. Ours.
+pub const SSH_HOST_SECONDS: i64 = 90 * 86_400;
+/// Longest time from now to the end of an SSH certificate, in seconds: ten years. Ours.
+pub const MAX_SSH_SECONDS: i64 = 3653 * 86_400;
+/// How long before its issue an SSH certificate becomes valid by default, in seconds, as ssh-keygen's does. Ours.
+pub const SSH_BACKDATE_SECONDS: i64 = 60;
 /// Bytes of the values of all other condition keys: what [`MAX_CONTEXT_CHARS`] can take in UTF-8.
 pub const MAX_CONDITION_VALUE: usize = 4 * MAX_CONTEXT_CHARS;
 /// Days between automatic rotations.

@@ -38,6 +38,7 @@ pub mod s3;
 pub mod server;
 pub mod sftp;
 mod slots;
+pub mod ssh_agent;
 pub mod tickets;
 mod tsa;
 mod turns;

@@ -5,6 +5,7 @@
 //! who may come in; `sftp/home.rs` is what a user then sees; `sftp/journal.rs` writes the audit events, before the user is
 //! told of what they record.
 
+mod certified;
 mod channel;
 mod connection;
 mod home;
@@ -29,6 +30,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+pub use certified::{Authorities, ReadAuthorities};
 pub use home::Buckets;
 pub use provider::over_https;
 
@@ -60,6 +62,8 @@ pub struct Settings {
     pub sink: Arc<dyn Sink>,
     /// Asks identity providers.
     pub ask: Ask,
+    /// Reads whose certificates count, and which do not; nobody's if there is none.
+    pub authorities: Option<ReadAuthorities>,
     /// Receives reports of handshakes.
     pub observer: Option<Arc<dyn Observe>>,
     /// Counters of limits that took effect.
@@ -88,6 +92,7 @@ impl Settings {
             buckets,
             sink,
             ask: Arc::new(|_| Box::pin(std::future::ready(None))),
+            authorities: None,
             observer: None,
             metrics: None,
             login_grace: limits::SFTP_LOGIN_GRACE,

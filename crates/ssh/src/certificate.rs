@@ -48,7 +48,10 @@ pub struct Certificate {
     blob: Vec<u8>,
     key: PublicKey,
     fields: CertificateFields,
+    /// The key id as it is in the blob; the one among the fields is for people.
+    key_id: Vec<u8>,
     authority: PublicKey,
+    signature_algorithm: &'static str,
 }
 
 /// What a certificate says of a key.
@@ -99,7 +102,8 @@ impl Certificate {
                 ));
             }
         };
-        let key_id = printable(reader.string()?);
+        let key_id_bytes = reader.string()?.to_vec();
+        let key_id = printable(&key_id_bytes);
         let principals = principals(reader.string()?)?;
         let valid_after_s = reader.u64()?;
         let valid_before_s = reader.u64()?;
@@ -110,9 +114,8 @@ impl Certificate {
         let signed = &blob[..blob.len() - reader.rest().len()];
         let signature = reader.string()?;
         reader.end()?;
-        if !signed_by(&authority, signed, signature) {
-            return Err(KeyError::Malformed("the certificate's signature does not verify"));
-        }
+        let signature_algorithm = signed_by(&authority, signed, signature)
+            .ok_or(KeyError::Malformed("the certificate's signature does not verify"))?;
         let fields = CertificateFields {
             serial,
             kind,
@@ -123,7 +126,14 @@ impl Certificate {
             critical_options,
             extensions,
         };
-        Ok(Self { blob: blob.to_vec(), key, fields, authority })
+        Ok(Self {
+            blob: blob.to_vec(),
+            key,
+            fields,
+            key_id: key_id_bytes,
+            authority,
+            signature_algorithm,
+        })
     }
 
     /// Parses a line such as `ssh-ed25519-cert-v01@openssh.com AAAA... comment`.
@@ -161,6 +171,15 @@ impl Certificate {
         format!("{} {blob}", self.blob_type().unwrap_or_default())
     }
 
+    /// Type, such as `ssh-ed25519-cert-v01@openssh.com`.
+    pub fn type_name(&self) -> &str {
+        self.blob_type().unwrap_or_default()
+    }
+
+    pub(crate) fn key_id_bytes(&self) -> &[u8] {
+        &self.key_id
+    }
+
     /// The certified key.
     pub fn key(&self) -> &PublicKey {
         &self.key
@@ -169,6 +188,11 @@ impl Certificate {
     /// The key that signed the certificate.
     pub fn authority(&self) -> &PublicKey {
         &self.authority
+    }
+
+    /// Algorithm of the authority's signature, such as `rsa-sha2-512`.
+    pub fn signature_algorithm(&self) -> &'static str {
+        self.signature_algorithm
     }
 
     /// What the certificate says.
@@ -297,13 +321,19 @@ pub fn option_value(text: Option<&str>) -> Vec<u8> {
     value
 }
 
-/// Whether the authority signed this, with an algorithm that fits its key.
-fn signed_by(authority: &PublicKey, signed: &[u8], signature: &[u8]) -> bool {
-    let Ok(name) = Reader::new(signature).text() else { return false };
-    match Algorithm::by_name(name) {
+/// Whether the text can be the value of `source-address`: addresses and CIDR blocks, separated by commas.
+pub fn is_source_list(text: &str) -> bool {
+    !text.is_empty() && text.split(',').all(|block| parse_block(block).is_some())
+}
+
+/// The algorithm by which the authority signed this, if it did, with one that fits its key.
+fn signed_by(authority: &PublicKey, signed: &[u8], signature: &[u8]) -> Option<&'static str> {
+    match Algorithm::by_name(Reader::new(signature).text().ok()?)? {
         // OpenSSH lets keys on hardware sign certificates, too; a touch is part of what ssh-keygen does then.
-        Some((row, false)) => signature::verify(authority, row, signed, signature).is_some(),
-        _ => false,
+        (row, false) => {
+            signature::verify(authority, row, signed, signature).is_some().then_some(row.name)
+        }
+        _ => None,
     }
 }
 
@@ -340,20 +370,27 @@ fn options(list: &[u8]) -> Result<Vec<(String, Vec<u8>)>, KeyError> {
     Ok(found)
 }
 
-/// Whether a block such as `192.0.2.0/24`, or an address, contains the address.
-fn contains(block: &str, address: IpAddr) -> bool {
+/// Network, and length of its prefix in bits, of a block such as `192.0.2.0/24` or an address.
+fn parse_block(block: &str) -> Option<(IpAddr, u32)> {
     let (network, len) = match block.split_once('/') {
-        Some((network, len)) => (network, len.parse::<u32>().ok()),
-        None => (block, Some(128)),
+        Some((network, len)) => (network, Some(len.parse::<u32>().ok()?)),
+        None => (block, None),
     };
-    let (Ok(network), Some(len)) = (network.parse::<IpAddr>(), len) else { return false };
+    let network: IpAddr = network.parse().ok()?;
+    let width = if network.is_ipv4() { 32 } else { 128 };
+    let len = len.unwrap_or(width);
+    (len <= width).then_some((network, len))
+}
+
+/// Whether a block contains the address.
+fn contains(block: &str, address: IpAddr) -> bool {
+    let Some((network, len)) = parse_block(block) else { return false };
     let bits = |address: IpAddr| match address {
-        IpAddr::V4(address) => (32, u128::from(u32::from(address)) << 96),
-        IpAddr::V6(address) => (128, u128::from(address)),
+        IpAddr::V4(address) => u128::from(u32::from(address)) << 96,
+        IpAddr::V6(address) => u128::from(address),
     };
-    let ((width, network), (other, address)) = (bits(network), bits(address));
-    let len = if block.contains('/') { len } else { width };
-    width == other && len <= width && (len == 0 || (network ^ address) >> (128 - len) == 0)
+    network.is_ipv4() == address.is_ipv4()
+        && (len == 0 || (bits(network) ^ bits(address)) >> (128 - len) == 0)
 }
 
 #[cfg(test)]

@@ -75,7 +75,8 @@ impl PrivateKey {
         Ok(Secret::new(std::mem::take(&mut *text)))
     }
 
-    fn write_private(&self, out: &mut Zeroizing<Vec<u8>>) -> Result<(), KeyError> {
+    /// The private fields, as files and agents have them.
+    pub(crate) fn write_private(&self, out: &mut Zeroizing<Vec<u8>>) -> Result<(), KeyError> {
         match (self.inner(), self.public_key().material()) {
             (Inner::Ed25519(pair), Material::Ed25519(public)) => {
                 let mut both = Zeroizing::new(seed(pair)?.to_vec());

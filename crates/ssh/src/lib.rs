@@ -22,6 +22,7 @@
 //! [`Limits::queued`] of them, whatever the window and a key exchange allow at the moment; look at `queued` before more
 //! is produced. Windows grow by `consumed`, never by arrival.
 
+pub mod agent;
 mod algorithms;
 mod certificate;
 mod channel;
@@ -31,8 +32,10 @@ mod config;
 mod error;
 mod exchange;
 mod fingerprint;
+mod issuing;
 mod kexinit;
 mod key_file;
+mod krl;
 mod limits;
 mod message;
 mod negotiation;
@@ -41,18 +44,22 @@ mod private_key;
 mod public_key;
 mod server;
 mod signature;
+mod spki;
 mod transport;
 mod wire;
 
 pub use algorithms::{Algorithms, USER_KEYS, supported};
 pub use certificate::{
-    Certificate, CertificateError, CertificateFields, CertificateKind, option_value, to_be_signed,
+    Certificate, CertificateError, CertificateFields, CertificateKind, is_source_list,
+    option_value, to_be_signed,
 };
 pub use channel::{ChannelId, Request};
 pub use client::{Client, ClientEvent, Credential, HostKeyShown};
 pub use config::{ClientConfig, HostKey, ServerConfig};
 pub use error::{Disconnected, Error, Reason};
-pub use limits::Limits;
+pub use issuing::{ToSign, Unsigned};
+pub use krl::{Krl, KrlCounts, KrlError, Revoked};
+pub use limits::{Limits, MAX_KRL_LEN};
 pub use negotiation::{Chosen, Direction, Lists, Negotiation, NoCommon};
 pub use private_key::{KeyKind, PrivateKey};
 pub use public_key::{KeyError, PublicKey};

@@ -40,6 +40,12 @@ pub(crate) const MAX_CERTIFICATE_ITEMS: usize = 256;
 pub(crate) const MAX_KEY_LINE_LEN: usize = 16 * 1024;
 /// Longest private key file, in bytes.
 pub(crate) const MAX_KEY_FILE_LEN: usize = 64 * 1024;
+/// Longest answer of an agent, in bytes; OpenSSH has the same.
+pub(crate) const MAX_AGENT_MESSAGE: usize = 256 * 1024;
+/// Longest key revocation list, in bytes.
+pub const MAX_KRL_LEN: usize = 16 * 1024 * 1024;
+/// Ranges of serial numbers, key ids, keys and fingerprints of a key revocation list.
+pub(crate) const MAX_KRL_ENTRIES: usize = 1_000_000;
 
 /// Limits of a connection.
 #[derive(Debug, Clone)]

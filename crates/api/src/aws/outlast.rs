@@ -205,6 +205,19 @@ impl Operation for RequestSigningApproval {
     type Output = RequestSigningApprovalResponse;
 }
 
+/// `SignSshCertificate`, which AWS does not have.
+#[derive(Debug, Clone, Copy)]
+pub struct SignSshCertificate;
+
+impl Operation for SignSshCertificate {
+    const NAME: &'static str = "SignSshCertificate";
+    const SERVICE: &'static ServiceModel = &SERVICE;
+    const INPUT: &'static super::schema::Shape = &schema::SIGN_SSH_CERTIFICATE_REQUEST;
+    const OUTPUT: &'static super::schema::Shape = &schema::SIGN_SSH_CERTIFICATE_RESPONSE;
+    type Input = SignSshCertificateRequest;
+    type Output = SignSshCertificateResponse;
+}
+
 /// Request of [`AddLogEntries`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
@@ -545,6 +558,63 @@ pub struct RequestSigningApprovalResponse {
     pub expires_at: Timestamp,
     /// `CountType`.
     pub approvers_required: i64,
+}
+
+/// Request of [`SignSshCertificate`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct SignSshCertificateRequest {
+    /// `KeyIdType`: 1 to 2048 characters.
+    pub key_id: String,
+    /// `SshPublicKeyType`: 1 to 65536 characters.
+    pub public_key: String,
+    /// `SshCertificateType`: `USER`, `HOST`.
+    pub certificate_type: String,
+    /// `SshPrincipalList`: 1 to 64 items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub principals: Option<Vec<String>>,
+    /// `SshNameType`: 1 to 256 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub identity: Option<String>,
+    /// `SshSerialType`: 1  at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub serial_number: Option<i64>,
+    /// `DateType`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_after: Option<Timestamp>,
+    /// `DateType`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_before: Option<Timestamp>,
+    /// `SshOptionMap`: 64  at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub critical_options: Option<std::collections::BTreeMap<String, String>>,
+    /// `SshOptionMap`: 64  at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extensions: Option<std::collections::BTreeMap<String, String>>,
+}
+
+/// Response of [`SignSshCertificate`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct SignSshCertificateResponse {
+    /// `KeyIdType`: 1 to 2048 characters.
+    pub key_id: String,
+    /// `SshPublicKeyType`: 1 to 65536 characters.
+    pub certificate: String,
+    /// `SshNameType`: 1 to 256 characters.
+    pub identity: String,
+    /// `SshPrincipalList`: 1 to 64 items.
+    pub principals: Vec<String>,
+    /// `SshSerialType`: 1  at least.
+    pub serial_number: i64,
+    /// `DateType`.
+    pub valid_after: Timestamp,
+    /// `DateType`.
+    pub valid_before: Timestamp,
+    /// `LogTextType`: 1 characters at least.
+    pub public_key_fingerprint: String,
+    /// `LogTextType`: 1 characters at least.
+    pub authority_fingerprint: String,
 }
 
 /// `SigningApproval`, which AWS does not have.

@@ -13,6 +13,7 @@ pub mod list_key_signatures;
 pub mod list_signing_requests;
 pub mod put_signing_approval_rule;
 pub mod request_signing_approval;
+pub mod sign_ssh_certificate;
 
 use crate::table::Row;
 
@@ -32,4 +33,5 @@ pub static OPERATIONS: &[Row] = &[
     Row::of::<list_signing_requests::ListSigningRequests>(),
     Row::of::<put_signing_approval_rule::PutSigningApprovalRule>(),
     Row::of::<request_signing_approval::RequestSigningApproval>(),
+    Row::of::<sign_ssh_certificate::SignSshCertificate>(),
 ];

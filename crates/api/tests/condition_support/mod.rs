@@ -394,3 +394,16 @@ pub fn secret_at_kms(world: &World, condition: &Value) -> bool {
     let body = json!({ "SecretId": new_secret(world, json!({})) });
     is_denied(world.fixture.secrets_as(&who, "GetSecretValue", &body))
 }
+
+/// An SSH certificate with one of everything.
+pub fn ssh_certificate(world: &World, condition: &Value) -> bool {
+    let tag = json!({ "TagKey": outlast_domain::ssh_ca::KINDS_TAG, "TagValue": "user" });
+    let key = json!({ "KeySpec": "ECC_NIST_P256", "KeyUsage": "SIGN_VERIFY", "Tags": [tag] });
+    let line = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHNzaC1lZDI1NTE5AAAAIHNzaC1lZDI1NTE5AAAAAAAA";
+    let body = json!({
+        "KeyId": world.fixture.key(key), "PublicKey": line, "CertificateType": "USER", "Identity": "alice",
+        "Principals": ["ops"], "ValidBefore": NOW + 3600, "Extensions": { "permit-pty": "" },
+        "CriticalOptions": { "source-address": "192.0.2.1" },
+    });
+    is_denied(world.fixture.outlast_as(&user(world, condition), "SignSshCertificate", &body))
+}

@@ -19,6 +19,13 @@ pub fn cases(s: &Scene) -> Vec<Case> {
         key_case("ListKeySignatures", &s.signing, "DescribeKey", &json!({})),
         key_case("DeleteSigningApprovalRule", &s.approved, "PutKeyPolicy", &json!({})),
     ];
+    // The key is no authority, which only who is allowed to ask it learns.
+    let line = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHNzaC1lZDI1NTE5AAAAIHNzaC1lZDI1NTE5AAAAAAAA";
+    let wanted = json!({ "PublicKey": line, "CertificateType": "USER" });
+    let of = format!("arn:aws:outlast:{REGION}:{ACCOUNT}:ssh-ca/{}", s.signing.id);
+    let deny = json!({ "Action": "outlast:SignSshCertificate", "Resource": of });
+    let case = key_case("SignSshCertificate", &s.signing, "", &wanted);
+    all.push(Case { deny, has_policy: false, fails: true, ..case });
     let of = Scene::approval_arn(&s.approved);
     let case = key_case("GetSigningApprovalRule", &s.approved, "", &json!({}));
     let deny = json!({ "Action": "outlast:GetSigningApprovalRule", "Resource": of });

@@ -120,6 +120,7 @@ impl<'a> Shown<'a> {
         let scope = scope();
         let password = self.password.map(|text| Secret::new(text.as_bytes().to_vec()));
         let login = Login {
+            certificate: None,
             scope: &scope,
             server: self.server,
             user: self.user,

@@ -321,6 +321,15 @@ settings! {
         /// CAs of identity providers, in PEM: servers whose users a provider knows need it [default: none is asked].
         #[arg(value_name = "FILE")]
         identity_ca_bundle: PathBuf, "sftp-identity-ca-bundle", "OUTLAST_SFTP_IDENTITY_CA_BUNDLE";
+        /// Public keys of the authorities whose SSH certificates log users in, one a line, as of OpenSSH's TrustedUserCAKeys; read again when the file changes [default: none].
+        #[arg(value_name = "FILE")]
+        trusted_user_ca_keys: PathBuf, "sftp-trusted-user-ca-keys", "OUTLAST_SFTP_TRUSTED_USER_CA_KEYS", reread;
+        /// Revoked keys and certificates: an OpenSSH key revocation list, or public keys, one a line; read again when the file changes [default: none].
+        #[arg(value_name = "FILE")]
+        revoked_keys: PathBuf, "sftp-revoked-keys", "OUTLAST_SFTP_REVOKED_KEYS", reread;
+        /// SSH certificate that is shown beside the host key that it is for; may be repeated; read again when the file changes [default: none].
+        #[arg(value_name = "FILE", value_delimiter = ',')]
+        host_certificates: Vec<PathBuf>, "sftp-host-certificate", "OUTLAST_SFTP_HOST_CERTIFICATES", reread;
         /// Seconds from the beginning of a connection to the end of authentication [default: {}].
         #[arg(value_name = "SECONDS")]
         login_grace_seconds: u32 = 60, "sftp-login-grace", "OUTLAST_SFTP_LOGIN_GRACE";

@@ -51,6 +51,7 @@ actions! {
         ListSigningRequests,
         PutSigningApprovalRule,
         RequestSigningApproval,
+        SignSshCertificate,
     }
     kms = "kms" {
         CancelKeyDeletion,

@@ -120,6 +120,7 @@ const KMS: &[&str] = &["kms"];
 const ACM: &[&str] = &["acm"];
 const SECRETS: &[&str] = &["secretsmanager"];
 const STS: &[&str] = &["sts"];
+const OUTLAST: &[&str] = &["outlast"];
 /// The actions that decide about files of SFTP.
 const S3: &[&str] = &["s3"];
 
@@ -144,6 +145,7 @@ const OF_MULTI_REGION: &str = "the same, where the key is a multi-Region key";
 const ENCRYPTION_CONTEXT: &str = "the operation has an encryption context";
 const OF_CERTIFICATES: &str =
     "RequestCertificate, orders by ACME, and every operation on a certificate";
+const SSH: &str = "SignSshCertificate";
 const ASSUME_ROLE: &str = "AssumeRole, and where Roles Anywhere asks";
 
 /// All keys.
@@ -219,6 +221,13 @@ pub static KEYS: &[KeyRow] = &[
     when("outlast:TlsVersion", Text, "the call came over TLS"),
     when("outlast:KeyExchange", Text, "the call came over TLS with a key exchange, so not in a resumed session of TLS 1.2"),
     when("outlast:ClientCertificateSubject", Text, "the client has presented a certificate"),
+    // Our own: what an SSH certificate is to say.
+    when("outlast:SshCertificateType", Text, SSH).of(OUTLAST),
+    when("outlast:SshCriticalOptions", Text, "SignSshCertificate with critical options; name=value").many().of(OUTLAST),
+    when("outlast:SshExtensions", Text, "SignSshCertificate with extensions; name, or name=value").many().of(OUTLAST),
+    when("outlast:SshKeyId", Text, SSH).of(OUTLAST),
+    when("outlast:SshPrincipals", Text, SSH).many().of(OUTLAST),
+    when("outlast:SshValiditySeconds", Number, "SignSshCertificate; from the request to the end of the certificate").of(OUTLAST),
     // KMS.
     kms("kms:BypassPolicyLockoutSafetyCheck", Bool, "CreateKey, PutKeyPolicy, ReplicateKey"),
     always("kms:CallerAccount", Text).of(KMS),

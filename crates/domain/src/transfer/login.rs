@@ -34,12 +34,26 @@ pub struct Login<'a> {
     pub key: Option<&'a [u8]>,
     /// Whether the peer's signature with that key was verified, in this connection.
     pub key_is_proven: bool,
+    /// A certificate of that key, which names the user and whose authority the operator trusts, in place of a key of the
+    /// user's own. The caller has checked all that it says.
+    pub certificate: Option<&'a Certified>,
     /// A password.
     pub password: Option<&'a Secret>,
     /// Address of the peer.
     pub source_ip: IpAddr,
     /// Id of the connection, for the name of the session.
     pub session: &'a str,
+}
+
+/// A certificate that a user has logged in with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Certified {
+    /// Its key id.
+    pub key_id: String,
+    /// Its serial number.
+    pub serial: u64,
+    /// Fingerprint of the authority's key.
+    pub authority: String,
 }
 
 /// What comes next.
@@ -68,6 +82,9 @@ pub enum Refusal {
     /// The key is none of the user's.
     #[error("the key is none of the user's")]
     WrongKey,
+    /// The certificate does not count.
+    #[error("{0}")]
+    Certificate(String),
     /// The way to authenticate is not one of the server's.
     #[error("the server takes no such proof")]
     Method,
@@ -108,6 +125,8 @@ pub struct Account {
     pub posix: Option<Posix>,
     /// Fingerprint and algorithm of the key that was used.
     pub key: Option<(String, &'static str)>,
+    /// The certificate that was used.
+    pub certificate: Option<Certified>,
     /// Text after authentication.
     pub welcome: Option<String>,
     /// Whether requests to set attributes are ignored.
@@ -156,7 +175,7 @@ fn managed(
     let keys = found.as_ref().map_or(&decoy[..], User::keys);
     let lines = keys.iter().map(|key| key.line.as_str());
     let Some(offered) = login.key else { return Ok(Step::Refused(Refusal::Method)) };
-    let matches = is_one_of(lines, offered);
+    let matches = is_one_of(lines, offered) | login.certificate.is_some();
     let Some(user) = found else { return Ok(Step::Refused(Refusal::UnknownUser)) };
     if !matches {
         return Ok(Step::Refused(Refusal::WrongKey));
@@ -173,8 +192,9 @@ fn managed(
     accept(work, policies, server, login, known)
 }
 
-/// A key that nobody has: the point of Ed25519 whose bytes are the beginning of its own name.
-const DECOY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHNzaC1lZDI1NTE5AAAAIHNzaC1lZDI1NTE5AAAA";
+/// A key that nobody has: one of Ed25519 whose bytes are its own name, and zeros.
+const DECOY: &str =
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHNzaC1lZDI1NTE5AAAAIHNzaC1lZDI1NTE5AAAAAAAA";
 
 /// Whether a key is one of those in lines. All are compared.
 fn is_one_of<'a>(lines: impl Iterator<Item = &'a str>, offered: &[u8]) -> bool {
@@ -226,7 +246,8 @@ fn provided(
     let Some(Answer { said, .. }) = answer else { return Ok(Step::Refused(Refusal::Provider)) };
     // With a password alone the provider has decided; a key is one of those that it names.
     if let Some(offered) = key.filter(|_| both || password.is_none()) {
-        if !is_one_of(said.keys.iter().map(String::as_str), offered) {
+        let matches = is_one_of(said.keys.iter().map(String::as_str), offered);
+        if !matches && login.certificate.is_none() {
             return Ok(Step::Refused(Refusal::WrongKey));
         }
         if !login.key_is_proven {
@@ -303,8 +324,20 @@ fn accept(
         directories,
         rights,
         posix: known.posix,
+        certificate: login.certificate.filter(|_| key.is_some()).cloned(),
         key: key.map(|key| (key.fingerprint(), key.key_type())),
         welcome: server.welcome().map(str::to_owned),
         ignores_set_stat: server.ignores_set_stat(),
     })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_decoy_is_compared_as_a_key_is() {
+        let decoy = KeyLine::parse(DECOY).unwrap();
+        assert!(is_one_of([DECOY].into_iter(), decoy.key.blob()));
+    }
 }

@@ -300,7 +300,8 @@ impl Connection {
         };
         self.asked = match &attempt.method {
             Method::PublicKey(offer) => {
-                Some(Proven { user: attempt.user.clone(), key: offer.key.blob().to_vec() })
+                let (user, key) = (attempt.user.clone(), offer.key.blob().to_vec());
+                Some(Proven { user, key, certificate: offer.certificate.clone() })
             }
             _ => None,
         };

@@ -6,9 +6,10 @@ use outlast_api::service::sftp::{ServerFacts, Unserved};
 use outlast_crypto::ssh::{Algorithm, Kind};
 use outlast_negotiate::ssh::{SshRules, served};
 use outlast_negotiate::{Mode, SecurityPolicy};
-use outlast_ssh::{Algorithms, HostKey, Limits, PrivateKey, ServerConfig};
+use outlast_ssh::{Algorithms, Certificate, HostKey, Limits, PrivateKey, ServerConfig};
 
 use super::SftpServer;
+use super::certified::Authorities;
 use crate::limits;
 
 /// A Transfer server, ready for connections.
@@ -16,6 +17,10 @@ pub(super) struct Listening {
     pub(super) facts: Arc<ServerFacts>,
     pub(super) config: Arc<ServerConfig>,
     pub(super) rules: SshRules,
+    /// Signature algorithms that authorities of certificates may use: those of the policy.
+    pub(super) signatures: &'static [&'static str],
+    /// The authorities and host certificates that it was made with.
+    authorities: Option<Arc<Authorities>>,
 }
 
 impl SftpServer {
@@ -31,19 +36,40 @@ impl SftpServer {
         if !facts.is_online {
             return Err(format!("the Transfer server {} is not online", facts.id));
         }
+        // While they cannot be read, the connection's logins say so; its host keys have no certificates.
+        let authorities = self.settings.authorities.as_ref().and_then(|read| read().ok());
         let kept = self.listening.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(kept) = kept.filter(|kept| kept.facts.version == facts.version) {
+        let is_it = |kept: &Arc<Listening>| {
+            kept.facts.version == facts.version && same(&kept.authorities, &authorities)
+        };
+        if let Some(kept) = kept.filter(is_it) {
             return Ok(kept);
         }
-        let (config, rules) = config(&facts, self.settings.mode)?;
-        let listening = Arc::new(Listening { config: Arc::new(config), rules, facts });
+        let hosts = authorities.as_ref().map_or(&[][..], |all| &all.host_certificates);
+        let (config, rules, signatures) = config(&facts, self.settings.mode, hosts)?;
+        let config = Arc::new(config);
+        let listening = Arc::new(Listening { config, rules, facts, signatures, authorities });
         *self.listening.write().unwrap_or_else(PoisonError::into_inner) = Some(listening.clone());
         Ok(listening)
     }
 }
 
-/// The configuration of a server's connections, and the policy that it follows.
-fn config(facts: &ServerFacts, mode: Option<Mode>) -> Result<(ServerConfig, SshRules), String> {
+fn same(one: &Option<Arc<Authorities>>, other: &Option<Arc<Authorities>>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        (one, other) => one.is_none() && other.is_none(),
+    }
+}
+
+type Configured = (ServerConfig, SshRules, &'static [&'static str]);
+
+/// The configuration of a server's connections, the rules that it follows, and the policy's algorithms for signatures of
+/// certificates: those of its host keys, of which the server need not have one.
+fn config(
+    facts: &ServerFacts,
+    mode: Option<Mode>,
+    certificates: &[Certificate],
+) -> Result<Configured, String> {
     let policy =
         SecurityPolicy::by_name(&facts.security_policy).map_err(|error| error.to_string())?;
     let mut host_keys: Vec<HostKey> = Vec::new();
@@ -53,7 +79,8 @@ fn config(facts: &ServerFacts, mode: Option<Mode>) -> Result<(ServerConfig, SshR
             .and_then(|text| PrivateKey::from_pem(text).map_err(|error| error.to_string()));
         let read =
             read.map_err(|error| format!("the host key {} cannot be read: {error}", key.id))?;
-        host_keys.push(read.into());
+        let certificate = certificates.iter().find(|one| one.key() == read.public_key()).cloned();
+        host_keys.push(HostKey { key: Arc::new(read), certificate });
     }
     // A host key algorithm without a key would serve nobody.
     let has_key = |name: &str| {
@@ -83,5 +110,5 @@ fn config(facts: &ServerFacts, mode: Option<Mode>) -> Result<(ServerConfig, SshR
         packet: limits::MAX_SFTP_PACKET,
         ..Limits::default()
     };
-    Ok((config, rules))
+    Ok((config, rules, policy.ssh.host_keys))
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use outlast_api::service::sftp::{Connection as Described, Decision, Session};
 use outlast_crypto::Secret;
 use outlast_domain::transfer::{Account, Login, Refusal};
-use outlast_ssh::{Attempt, AuthDecision, KeyOffer, Method, Signed};
+use outlast_ssh::{Attempt, AuthDecision, Certificate, KeyOffer, Method, Signed};
 use outlast_store::driver::drive;
 
 use super::SftpServer;
@@ -91,6 +91,7 @@ struct Shown {
 pub(super) struct Proven {
     pub(super) user: String,
     pub(super) key: Vec<u8>,
+    pub(super) certificate: Option<Certificate>,
 }
 
 impl Outcome {
@@ -128,10 +129,7 @@ impl SftpServer {
             user: None,
             failure: Some(Failure { user: shown.user.clone(), method: shown.method, refusal }),
         };
-        if let Some(offer) = &shown.key
-            && (offer.signed == Signed::Invalid || offer.certificate.is_some())
-        {
-            // Users of Transfer Family have keys, not authorities.
+        if shown.key.as_ref().is_some_and(|offer| offer.signed == Signed::Invalid) {
             return failed(Refusal::WrongKey);
         }
         let tries = shown.password.is_some()
@@ -148,16 +146,28 @@ impl SftpServer {
         let is_signed = shown.key.as_ref().is_some_and(|offer| offer.signed == Signed::Valid);
         // A password that follows a key is decided with it.
         let earlier = proven.filter(|proven| shown.password.is_some() && proven.user == shown.user);
+        let certificate = match (&shown.key, &earlier) {
+            (Some(offer), _) => offer.certificate.clone(),
+            (None, earlier) => earlier.as_ref().and_then(|proven| proven.certificate.clone()),
+        };
         let (blob, key_is_proven) = match (blob, earlier) {
             (None, Some(earlier)) => (Some(earlier.key), true),
             (blob, _) => (blob, is_signed),
+        };
+        let key = blob.as_deref();
+        let accepted =
+            self.certified(listening.signatures, key, certificate.as_ref(), &shown.user, peer.ip());
+        let certified = match accepted {
+            Ok(certified) => certified,
+            Err(refusal) => return failed(refusal),
         };
         let login = Login {
             scope: &listening.facts.scope,
             server: &listening.facts.id,
             user: &shown.user,
-            key: blob.as_deref(),
+            key,
             key_is_proven,
+            certificate: certified.as_ref(),
             password: shown.password.as_ref(),
             source_ip: peer.ip(),
             session: &described.session,

@@ -335,6 +335,39 @@ pub static REQUEST_SIGNING_APPROVAL_RESPONSE: Shape = Shape::structure(
 /// `RuleChangeStatus`
 pub static RULE_CHANGE_STATUS: Shape = Shape::string().one_of(&["APPLIED", "PENDING_APPROVAL"]);
 
+/// `SignSshCertificateRequest`
+pub static SIGN_SSH_CERTIFICATE_REQUEST: Shape = Shape::structure(
+    "SignSshCertificateRequest",
+    &[
+        Member::required("KeyId", &KEY_ID_TYPE),
+        Member::required("PublicKey", &SSH_PUBLIC_KEY_TYPE),
+        Member::required("CertificateType", &SSH_CERTIFICATE_TYPE),
+        Member::optional("Principals", &SSH_PRINCIPAL_LIST),
+        Member::optional("Identity", &SSH_NAME_TYPE),
+        Member::optional("SerialNumber", &SSH_SERIAL_TYPE),
+        Member::optional("ValidAfter", &DATE_TYPE),
+        Member::optional("ValidBefore", &DATE_TYPE),
+        Member::optional("CriticalOptions", &SSH_OPTION_MAP),
+        Member::optional("Extensions", &SSH_OPTION_MAP),
+    ],
+);
+
+/// `SignSshCertificateResponse`
+pub static SIGN_SSH_CERTIFICATE_RESPONSE: Shape = Shape::structure(
+    "SignSshCertificateResponse",
+    &[
+        Member::required("KeyId", &KEY_ID_TYPE),
+        Member::required("Certificate", &SSH_PUBLIC_KEY_TYPE),
+        Member::required("Identity", &SSH_NAME_TYPE),
+        Member::required("Principals", &SSH_PRINCIPAL_LIST),
+        Member::required("SerialNumber", &SSH_SERIAL_TYPE),
+        Member::required("ValidAfter", &DATE_TYPE),
+        Member::required("ValidBefore", &DATE_TYPE),
+        Member::required("PublicKeyFingerprint", &LOG_TEXT_TYPE),
+        Member::required("AuthorityFingerprint", &LOG_TEXT_TYPE),
+    ],
+);
+
 /// `SignaturesLimitType`
 pub static SIGNATURES_LIMIT_TYPE: Shape = Shape::integer().min(1).max(1000);
 
@@ -470,6 +503,27 @@ pub static SIGNING_REQUEST_SUMMARY: Shape = Shape::structure(
 
 /// `SigningRequestSummaryList`
 pub static SIGNING_REQUEST_SUMMARY_LIST: Shape = Shape::list(&SIGNING_REQUEST_SUMMARY);
+
+/// `SshCertificateType`
+pub static SSH_CERTIFICATE_TYPE: Shape = Shape::string().one_of(&["USER", "HOST"]);
+
+/// `SshNameType`
+pub static SSH_NAME_TYPE: Shape = Shape::string().min(1).max(256);
+
+/// `SshOptionMap`
+pub static SSH_OPTION_MAP: Shape = Shape::map(&SSH_NAME_TYPE, &SSH_OPTION_VALUE_TYPE).max(64);
+
+/// `SshOptionValueType`
+pub static SSH_OPTION_VALUE_TYPE: Shape = Shape::string().min(0).max(4096);
+
+/// `SshPrincipalList`
+pub static SSH_PRINCIPAL_LIST: Shape = Shape::list(&SSH_NAME_TYPE).min(1).max(64);
+
+/// `SshPublicKeyType`
+pub static SSH_PUBLIC_KEY_TYPE: Shape = Shape::string().min(1).max(65536);
+
+/// `SshSerialType`
+pub static SSH_SERIAL_TYPE: Shape = Shape::integer().min(1);
 
 /// `ValidForMinutesType`
 pub static VALID_FOR_MINUTES_TYPE: Shape = Shape::integer().min(1).max(43200);

@@ -173,6 +173,13 @@ pub(super) fn connected(
         told.insert("ssh-public-key-fingerprint".to_owned(), fingerprint.as_str().into());
         told.insert("ssh-public-key-type".to_owned(), (*kind).into());
     }
+    if let Some(certificate) = &account.certificate {
+        let key_id = certificate.key_id.as_str();
+        told.insert("ssh-certificate-key-id".to_owned(), key_id.into());
+        told.insert("ssh-certificate-serial".to_owned(), certificate.serial.to_string().into());
+        let authority = certificate.authority.as_str();
+        told.insert("ssh-certificate-authority-fingerprint".to_owned(), authority.into());
+    }
     of_session(session, "CONNECTED", true, told, now_ms)
 }
 

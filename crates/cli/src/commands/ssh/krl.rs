@@ -1,0 +1,157 @@
+//! `outlast ssh krl`: key revocation lists, which OpenSSH reads with `RevokedKeys`.
+
+use std::path::{Path, PathBuf};
+
+use outlast_net::server::system_clock;
+use outlast_pki::time::rfc3339;
+use outlast_ssh::{Krl, KrlError, MAX_KRL_LEN, PublicKey};
+use serde_json::json;
+
+use super::certificate::{Line, read_key, read_line};
+use crate::failure::{FOUND, Failure, USAGE};
+use crate::files;
+use crate::output::Output;
+
+/// Shown at the end of the help, and in the manual page.
+const EXIT_STATUS: &str = "\
+Exit status: 0 done, or none of the tested keys is revoked; 1 failed; 2 wrong usage; 5 a tested key or certificate is revoked.";
+
+/// Arguments of `ssh krl`.
+#[derive(clap::Args)]
+#[command(after_help = EXIT_STATUS)]
+pub(super) struct Arguments {
+    /// The list.
+    #[arg(short = 'f', long, value_name = "FILE")]
+    file: PathBuf,
+    /// Make a new list; nothing is replaced.
+    #[arg(long, conflicts_with = "test")]
+    create: bool,
+    /// Revoke certificates by serial number, or by a range such as 1-5; may be repeated.
+    #[arg(long, value_name = "N[-M]", value_parser = range, requires = "ca")]
+    serial: Vec<(u64, u64)>,
+    /// Revoke certificates by key id; may be repeated.
+    #[arg(long, value_name = "ID", requires = "ca")]
+    key_id: Vec<String>,
+    /// Public key of the authority whose serial numbers and key ids these are; any stands for all authorities.
+    #[arg(long, value_name = "FILE|any")]
+    ca: Option<PathBuf>,
+    /// Revoke this certificate, or this public key of a user, host or authority; may be repeated.
+    #[arg(long, value_name = "FILE")]
+    revoke: Vec<PathBuf>,
+    /// Comment in the list.
+    #[arg(long, conflicts_with = "test")]
+    comment: Option<String>,
+    /// Say which of these public keys and certificates are revoked; changes nothing.
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["serial", "key_id", "ca", "revoke"])]
+    test: Vec<PathBuf>,
+}
+
+fn range(text: &str) -> Result<(u64, u64), String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    match (first.parse::<u64>(), last.parse::<u64>()) {
+        (Ok(first), Ok(last)) if first > 0 && first <= last => Ok((first, last)),
+        _ => Err("not a serial number from 1 on, or a range such as 1-5".to_owned()),
+    }
+}
+
+/// Runs the command.
+pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
+    let path = &arguments.file;
+    let is_there = files::exists(path)?;
+    if arguments.create && is_there {
+        return Err(Failure::file(path, &"the file exists already")
+            .hint("choose another name, or leave --create out to add to it"));
+    }
+    if !arguments.create && !is_there {
+        return Err(Failure::file(path, &"there is no list")
+            .hint("make one with --create")
+            .code(USAGE));
+    }
+    let mut list = match arguments.create {
+        true => Krl::default(),
+        false => read(path)?,
+    };
+    if !arguments.test.is_empty() {
+        return test(&list, &arguments.test, output);
+    }
+    let before = list.clone();
+    change(&mut list, arguments)?;
+    if list != before || arguments.create {
+        list.version = list.version.saturating_add(1);
+        list.generated_s = u64::try_from(system_clock().div_euclid(1000)).unwrap_or_default();
+        let bytes = list.to_bytes();
+        match arguments.create {
+            true => files::write_absent(path, &bytes, 0o644)?,
+            false => files::write(path, &bytes, 0o644)?,
+        }
+    }
+    show(path, &list, output);
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<Krl, Failure> {
+    Krl::parse(&files::read(path, MAX_KRL_LEN)?).map_err(|error| Failure::file(path, &error))
+}
+
+fn change(list: &mut Krl, arguments: &Arguments) -> Result<(), Failure> {
+    let authority = match &arguments.ca {
+        Some(path) if path.as_os_str() != "any" => Some(read_key(path)?),
+        _ => None,
+    };
+    let authority: Option<&PublicKey> = authority.as_ref();
+    let failed = |error: KrlError| Failure::file(&arguments.file, &error);
+    for (first, last) in &arguments.serial {
+        list.revoke_serials(authority, *first, *last).map_err(failed)?;
+    }
+    for key_id in &arguments.key_id {
+        list.revoke_key_id(authority, key_id).map_err(failed)?;
+    }
+    for path in &arguments.revoke {
+        match read_line(path)? {
+            Line::Key(key) => list.revoke_key(&key),
+            Line::Certificate(certificate) => list.revoke_certificate(&certificate),
+        }
+        .map_err(failed)?;
+    }
+    if let Some(comment) = &arguments.comment {
+        list.comment.clone_from(comment);
+    }
+    Ok(())
+}
+
+fn show(path: &Path, list: &Krl, output: Output) {
+    let counts = list.counts();
+    let at = rfc3339(i64::try_from(list.generated_s).unwrap_or(i64::MAX));
+    let text = format!(
+        "{}: version {} of {at}: {} ranges of serial numbers, {} key ids, {} keys",
+        path.display(),
+        list.version,
+        counts.serial_ranges,
+        counts.key_ids,
+        counts.keys
+    );
+    let value = json!({
+        "file": path, "version": list.version, "generated": at, "comment": list.comment,
+        "serialRanges": counts.serial_ranges, "keyIds": counts.key_ids, "keys": counts.keys,
+    });
+    output.result(&text, &value);
+}
+
+fn test(list: &Krl, paths: &[PathBuf], output: Output) -> Result<(), Failure> {
+    let (mut text, mut values, mut found) = (String::new(), Vec::new(), 0);
+    for path in paths {
+        let by = match read_line(path)? {
+            Line::Key(key) => list.revokes_key(&key).then_some("its key"),
+            Line::Certificate(certificate) => list.revokes(&certificate).map(|what| what.name()),
+        };
+        found += usize::from(by.is_some());
+        let said = by.map_or_else(|| "ok".to_owned(), |by| format!("REVOKED by {by}"));
+        text.push_str(&format!("{}: {said}\n", path.display()));
+        values.push(json!({ "file": path, "revoked": by.is_some(), "by": by }));
+    }
+    output.result(text.trim_end(), &values);
+    match found {
+        0 => Ok(()),
+        _ => Err(Failure::finding(format!("{found} of {} are revoked", paths.len())).code(FOUND)),
+    }
+}

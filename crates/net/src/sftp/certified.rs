@@ -1,0 +1,105 @@
+//! Certificates of users: which ones stand for a key of the user's own, and what is revoked.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use outlast_domain::transfer::{Certified, Refusal};
+use outlast_ssh::{Certificate, CertificateKind, Krl, PublicKey};
+
+use super::SftpServer;
+
+/// What the operator says of certificates.
+#[derive(Debug, Default)]
+pub struct Authorities {
+    /// Keys of the authorities whose certificates log users in.
+    pub trusted: Vec<PublicKey>,
+    /// What is revoked: certificates, and keys of users and authorities.
+    pub revoked: Krl,
+    /// Certificates that are shown beside the host keys that they are for.
+    pub host_certificates: Vec<Certificate>,
+}
+
+/// Reads [`Authorities`] as they are now. It is called for each login, and blocks while it reads a file that has changed. The
+/// error is for the operator.
+pub type ReadAuthorities = Arc<dyn Fn() -> Result<Arc<Authorities>, String> + Send + Sync>;
+
+/// The command of `force-command` that this server carries out, because it has no other.
+const ONLY_COMMAND: &[u8] = b"internal-sftp";
+
+impl SftpServer {
+    /// Decides whether a key may be tried: it is not revoked, and its certificate, if there is one, counts for this user.
+    /// `signatures` are the algorithms that authorities may sign with.
+    pub(super) fn certified(
+        &self,
+        signatures: &[&str],
+        key: Option<&[u8]>,
+        certificate: Option<&Certificate>,
+        user: &str,
+        source: IpAddr,
+    ) -> Result<Option<Certified>, Refusal> {
+        let refused = |text: String| Refusal::Certificate(text);
+        let Some(read) = &self.settings.authorities else {
+            return match certificate {
+                // Users of Transfer Family have keys, not authorities.
+                Some(_) => Err(refused("the server trusts no certificate authority".to_owned())),
+                None => Ok(None),
+            };
+        };
+        let Some(key) = key else { return Ok(None) };
+        // As OpenSSH does with RevokedKeys, keys are refused while nobody knows which ones are revoked.
+        let authorities = tokio::task::block_in_place(|| read()).map_err(refused)?;
+        match certificate {
+            None => match PublicKey::parse(key) {
+                Ok(key) if authorities.revoked.revokes_key(&key) => {
+                    Err(refused("the key is revoked".to_owned()))
+                }
+                _ => Ok(None),
+            },
+            Some(certificate) => {
+                let now_ms = u64::try_from((self.clock)()).unwrap_or_default();
+                let at = At { user, source, now_ms, signatures };
+                authorities.accept(certificate, &at).map(Some).map_err(refused)
+            }
+        }
+    }
+}
+
+/// Who shows a certificate, when, from where, and which signatures of authorities are allowed.
+struct At<'a> {
+    user: &'a str,
+    source: IpAddr,
+    now_ms: u64,
+    signatures: &'a [&'a str],
+}
+
+impl Authorities {
+    /// Checks all that a certificate says; the error is for the operator.
+    fn accept(&self, certificate: &Certificate, at: &At<'_>) -> Result<Certified, String> {
+        if !self.trusted.contains(certificate.authority()) {
+            let authority = certificate.authority().fingerprint();
+            return Err(format!("the authority {authority} is not trusted"));
+        }
+        if let Some(what) = self.revoked.revokes(certificate) {
+            return Err(format!("the certificate is revoked by {}", what.name()));
+        }
+        let algorithm = certificate.signature_algorithm();
+        if !at.signatures.contains(&algorithm) {
+            return Err(format!("the security policy does not allow signatures by {algorithm}"));
+        }
+        let wrong = |error: outlast_ssh::CertificateError| error.to_string();
+        certificate.check(CertificateKind::User, at.user, at.now_ms).map_err(wrong)?;
+        certificate.check_source(at.source).map_err(wrong)?;
+        if certificate.forced_command().is_some_and(|command| command != ONLY_COMMAND) {
+            return Err("the certificate is for a command that is not served".to_owned());
+        }
+        let fields = certificate.fields();
+        Ok(Certified {
+            key_id: fields.key_id.clone(),
+            serial: fields.serial,
+            authority: certificate.authority().fingerprint(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
