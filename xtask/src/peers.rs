@@ -27,12 +27,27 @@ const MAIN: &[&str] = &[
     "nginx",
     "chromium",
     "openssh",
+    "openssh-regress",
+    "putty",
+    "rclone",
+    "ssh-go",
     "vectors",
 ];
 
 /// Peers that take minutes to build or are a second implementation of a kind: installed only with all peers.
-const OTHERS: &[&str] =
-    &["rust", "certbot", "caddy", "moto", "aioquic", "quicgo", "pqmagic", "aws-agent", "cosign"];
+const OTHERS: &[&str] = &[
+    "rust",
+    "certbot",
+    "caddy",
+    "moto",
+    "aioquic",
+    "quicgo",
+    "pqmagic",
+    "aws-agent",
+    "cosign",
+    "ssh-java",
+    "sshd",
+];
 
 /// A selection of peers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +67,7 @@ impl Which {
 }
 
 /// Peers that the benchmark compares with.
-const MEASURED: &[&str] = &["openssl", "s2n", "nginx"];
+const MEASURED: &[&str] = &["openssl", "s2n", "nginx", "openssh", "sshd"];
 
 /// Installs peers, and PostgreSQL where it is missing.
 pub fn install(root: &Path, which: Which) -> Result<(), String> {

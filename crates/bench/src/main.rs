@@ -21,6 +21,7 @@ mod requests;
 mod revocation;
 mod secrets;
 mod serve;
+mod sftp;
 mod statistics;
 mod timestamps;
 mod trail;
@@ -55,6 +56,7 @@ const CASES: &[(&str, Case)] = &[
     ("keys", keys::measure),
     ("secrets", secrets::measure),
     ("agent", agent::measure),
+    ("sftp", sftp::measure),
     ("authority", authority::measure),
     ("trail", trail::measure),
     ("files", files::measure),

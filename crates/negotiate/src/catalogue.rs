@@ -15,7 +15,7 @@ use crate::row::{Mode, SecurityPolicy, TlsRows};
 /// All policies. The first is the default.
 pub static POLICIES: &[SecurityPolicy] = &ROWS;
 
-static ROWS: [SecurityPolicy; 20] = [
+static ROWS: [SecurityPolicy; 21] = [
     SecurityPolicy {
         name: "2026-11",
         summary: "Hybrids first, and classical groups for clients without hybrids.",
@@ -572,6 +572,26 @@ static ROWS: [SecurityPolicy; 20] = [
             certificate_schemes: &[],
         },
         ssh: lists::SSH_TRANSFER_FIPS,
+        resolved: OnceLock::new(),
+    },
+    SecurityPolicy {
+        name: "sftp-strict-2026-11",
+        summary: "Of SFTP: one hybrid without NIST curves, and nothing that ssh-audit warns of.",
+        sources: &["RFC 10042", "ssh-audit 3.9"],
+        differences: &[
+            "The hybrids with NIST curves and ECDSA host keys are out: ssh-audit marks these curves. So is ssh-mldsa44-ed25519, which \
+             it does not know.",
+            "ChaCha20-Poly1305 is out: it is safe from the Terrapin attack only with peers that have strict key exchange.",
+        ],
+        mode: Mode::Require,
+        tls: TlsRows {
+            versions: &[],
+            groups: &[],
+            suites: &[],
+            handshake_schemes: &[],
+            certificate_schemes: &[],
+        },
+        ssh: lists::SSH_STRICT,
         resolved: OnceLock::new(),
     },
 ];

@@ -147,8 +147,9 @@ fn post_quantum_comes_first_everywhere() {
 fn fips_rows_have_only_what_fips_allows() {
     for row in POLICIES {
         let promised = row.name.to_lowercase().contains("fips") || row.name == "20251015";
-        // CNSA 2.0 is stricter.
-        let stricter = ["cnsa2-2026-11", "20260219", "bsi-2026-11"].contains(&row.name);
+        // They are stricter.
+        let stricter =
+            ["cnsa2-2026-11", "20260219", "bsi-2026-11", "sftp-strict-2026-11"].contains(&row.name);
         assert_eq!(row.is_fips(), promised || stricter, "{}", row.name);
         if promised {
             assert!(!row.tls.groups.contains(&"x25519"), "{}", row.name);
@@ -182,7 +183,8 @@ fn cnsa2_rows_are_of_the_highest_level_only() {
 fn rows_that_require_post_quantum_have_nothing_else() {
     let required: Vec<_> =
         POLICIES.iter().filter(|row| row.mode == Mode::Require).map(|row| row.name).collect();
-    assert_eq!(required, ["2026-11-require-pq", "cnsa2-2026-11", "20260219"]);
+    let expected = ["2026-11-require-pq", "cnsa2-2026-11", "20260219", "sftp-strict-2026-11"];
+    assert_eq!(required, expected);
     for row in POLICIES.iter().filter(|row| row.has_tls()) {
         assert_eq!(row.is_post_quantum_only(), row.mode == Mode::Require, "{}", row.name);
         let off = Rules::new(row, Some(Mode::Off));
@@ -202,12 +204,14 @@ fn rows_that_require_post_quantum_have_nothing_else() {
 
 #[test]
 fn rows_for_ssh_serve_no_tls() {
-    for row in POLICIES.iter().filter(|row| row.name.starts_with("Transfer")) {
+    let is_for_ssh = |name: &str| name.starts_with("Transfer") || name.starts_with("sftp-");
+    for row in POLICIES.iter().filter(|row| is_for_ssh(row.name)) {
         assert!(row.has_ssh() && !row.has_tls());
         assert_eq!(Rules::new(row, None).unwrap_err(), NothingLeft::NoTls(row.name));
     }
     for row in POLICIES.iter().filter(|row| row.name.contains("2026-11")) {
-        assert!(row.has_ssh() && row.has_tls(), "{}", row.name);
+        assert!(row.has_ssh(), "{}", row.name);
+        assert_eq!(row.has_tls(), !is_for_ssh(row.name), "{}", row.name);
         assert!(
             !row.ssh.ciphers.is_empty()
                 && !row.ssh.macs.is_empty()

@@ -50,12 +50,15 @@ pub enum Reply {
     Extended(Bytes),
 }
 
-/// A server's first packet, with the extensions that it knows.
+/// A server's first packet, with the extensions that it knows and that are offered: clients use what they are told of, and
+/// OpenSSH's ends if that is then refused. `is_offered` is asked with the extension's kind, as in
+/// [`KINDS`](crate::operation::KINDS).
 #[must_use]
-pub fn version() -> Vec<u8> {
+pub fn version(is_offered: impl Fn(&str) -> bool) -> Vec<u8> {
     let mut writer = Writer::packet(VERSION);
     writer.u32(PROTOCOL_VERSION);
-    for (name, version) in EXTENSIONS {
+    let kind = |name: &'static str| name.split_once('@').map_or(name, |(kind, _)| kind);
+    for (name, version) in EXTENSIONS.iter().filter(|(name, _)| is_offered(kind(name))) {
         writer.string(name.as_bytes());
         writer.string(version.as_bytes());
     }

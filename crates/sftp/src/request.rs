@@ -256,7 +256,9 @@ impl Request {
             kind::EXTENDED => return Self::extended(reader),
             kind => return Ok(Self::Unknown { kind }),
         };
-        if reader.is_empty() { Ok(request) } else { Err(Malformed) }
+        // OpenSSH's server ignores what follows a request, and the library of rclone 1.60 sends the rest of its buffer behind the
+        // data of its last WRITE.
+        Ok(request)
     }
 
     fn extended(mut reader: Reader) -> Result<Self, Malformed> {
@@ -286,7 +288,7 @@ impl Request {
             }
             _ => return Ok(Self::Unknown { kind: kind::EXTENDED }),
         };
-        if reader.is_empty() { Ok(request) } else { Err(Malformed) }
+        Ok(request)
     }
 
     /// The packet of the request.

@@ -91,6 +91,8 @@ pub struct Session {
     /// Operations that are running and will open something.
     opening: usize,
     max_handles: usize,
+    /// Kinds of requests whose extensions are not announced.
+    withheld: Vec<&'static str>,
     next_handle: u64,
     next_serial: u64,
     output: VecDeque<Bytes>,
@@ -119,12 +121,20 @@ impl Session {
             handles: BTreeMap::new(),
             opening: 0,
             max_handles,
+            withheld: Vec::new(),
             next_handle: 0,
             next_serial: 0,
             output: VecDeque::new(),
             output_bytes: 0,
             violation: None,
         }
+    }
+
+    /// Announces no extensions of these kinds, because they will be refused.
+    #[must_use]
+    pub fn withhold(mut self, kinds: Vec<&'static str>) -> Self {
+        self.withheld = kinds;
+        self
     }
 
     /// Takes bytes of the client.
@@ -197,7 +207,7 @@ impl Session {
                 return self.fail(Violation::NoGreeting);
             }
             self.greeted = true;
-            self.send(version());
+            self.send(version(|kind| !self.withheld.contains(&kind)));
             return Ok(());
         }
         let size = packet.len();

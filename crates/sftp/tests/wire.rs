@@ -114,8 +114,9 @@ proptest! {
                 Err(_) => prop_assert!(end < 5),
             }
         }
+        // What follows it is ignored, as by OpenSSH.
         let longer = [&packet[..], b"x"].concat();
-        prop_assert!(Request::parse(longer.into()).unwrap().request.is_err());
+        prop_assert_eq!(Request::parse(longer.into()).unwrap().request.unwrap(), request);
     }
 
     #[test]
@@ -178,7 +179,7 @@ fn unknown_requests_and_extensions_are_told_apart_from_broken_ones() {
 
 #[test]
 fn the_greeting_names_the_extensions() {
-    let (number, extensions) = read_version(packet(version())).unwrap();
+    let (number, extensions) = read_version(packet(version(|_| true))).unwrap();
     let names: Vec<_> = extensions
         .iter()
         .map(|(name, version)| {
@@ -186,4 +187,13 @@ fn the_greeting_names_the_extensions() {
         })
         .collect();
     assert_eq!((number, &*names), (3, EXTENSIONS));
+}
+
+#[test]
+fn the_greeting_leaves_out_what_is_refused() {
+    let offered = |kind: &str| kind != "limits" && kind != "copy-data";
+    let (_, extensions) = read_version(packet(version(offered))).unwrap();
+    let has = |name: &[u8]| extensions.iter().any(|(found, _)| found == name);
+    assert!(!has(b"limits@openssh.com") && !has(b"copy-data") && has(b"fsync@openssh.com"));
+    assert_eq!(extensions.len(), EXTENSIONS.len() - 2);
 }

@@ -12,8 +12,14 @@ closure_of() {
     from_suite closure "$@"
 }
 
+# source_of SUITE WORK PACKAGE: downloads its source, without building it.
+source_of() {
+    from_suite source "$@"
+}
+
 from_suite() {
-    local how=$1 suite=$2 work=$3 codename list parts source found='' apt
+    local how=$1 suite=$2 work=$3 codename list parts source found='' apt kind=deb
+    [ "$how" != source ] || kind=deb-src
     shift 3
     need apt-get apt-config dpkg-deb perl
     rm -rf "$work"/{sources,state,cache,debs,current}
@@ -23,9 +29,9 @@ from_suite() {
     # The machine's Debian sources with the suite changed, one file for each.
     codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
     eval "$(apt-config shell list Dir::Etc::sourcelist/f parts Dir::Etc::sourceparts/d)"
-    perl - "$work/sources" "$suite" "$codename" "$list" "$parts"/*.list "$parts"/*.sources <<'PERL'
+    perl - "$work/sources" "$kind" "$suite" "$codename" "$list" "$parts"/*.list "$parts"/*.sources <<'PERL'
 use strict;
-my ($out, $suite, $codename, @files) = @ARGV;
+my ($out, $kind, $suite, $codename, @files) = @ARGV;
 my %ours = map { $_ => 1 } grep { $_ ne '' } ($codename, $suite, qw(stable oldstable));
 my ($count, %seen) = (0);
 sub emit {
@@ -50,7 +56,7 @@ for my $file (@files) {
             next unless grep { $_ eq 'deb' } split ' ', $field{types} // '';
             next unless grep { $ours{$_} } split ' ', $field{suites} // '';
             next unless grep { $_ eq 'main' } split ' ', $field{components} // '';
-            @field{qw(types suites components)} = ('deb', $suite, 'main');
+            @field{qw(types suites components)} = ($kind, $suite, 'main');
             emit('sources', join('', map { "$_: $field{$_}\n" } @order));
         }
     } else {
@@ -58,7 +64,7 @@ for my $file (@files) {
             my ($options, $uri, $s, $components) =
                 /^\s*deb\s+(\[[^\]]*\]\s+)?(\S+)\s+(\S+)\s+([^#]+)/ or next;
             next unless $ours{$s} && grep { $_ eq 'main' } split ' ', $components;
-            emit('list', 'deb ' . ($options // '') . "$uri $suite main\n");
+            emit('list', "$kind " . ($options // '') . "$uri $suite main\n");
         }
     }
 }
@@ -76,7 +82,9 @@ PERL
     [ "$(id -u)" != 0 ] || apt+=(-o APT::Sandbox::User=root)
 
     fetch() {
-        if [ "$how" = alone ]; then
+        if [ "$how" = source ]; then
+            "${apt[@]}" source --download-only "$@"
+        elif [ "$how" = alone ]; then
             "${apt[@]}" download "$@"
         else
             "${apt[@]}" -y --no-install-recommends -o Debug::NoLocking=1 --download-only install "$@" &&

@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     if read_only {
         view = view.only(Rights::READ_ONLY);
     }
-    let is_allowed = move |kind: &str| {
+    let is_allowed = |kind: &str| {
         (allow.is_empty() || allow.iter().any(|name| name == kind))
             && !deny.iter().any(|name| name == kind)
     };
@@ -89,9 +89,14 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
         let error = Error::denied(format!("{} is not allowed here", operation.kind()));
         operation.refuse(&view, error)
     };
+    let withheld = KINDS.iter().copied().filter(|kind| !is_allowed(kind)).collect();
     let input = descriptor(&std::io::stdin(), "standard input")?;
     let output = descriptor(&std::io::stdout(), "standard output")?;
-    let state = State { session: Session::new(max_handles), ended: false, failure: None };
+    let state = State {
+        session: Session::new(max_handles).withhold(withheld),
+        ended: false,
+        failure: None,
+    };
     let server = Arc::new(Server { state: Mutex::new(state), changed: Condvar::new() });
     // Not waited for: it may be reading when the others end.
     let reader = Arc::clone(&server);

@@ -177,6 +177,14 @@ pub(super) const SSH_REQUIRE: SshRows = SshRows {
     host_keys: SSH_HOST_KEYS,
 };
 
+/// What ssh-audit marks in no way.
+pub(super) const SSH_STRICT: SshRows = SshRows {
+    key_exchanges: &["mlkem768x25519-sha256"],
+    ciphers: &["aes256-gcm@openssh.com", "aes128-gcm@openssh.com", "aes256-ctr"],
+    macs: SSH_ETM,
+    host_keys: &["ssh-ed25519", "rsa-sha2-512", "rsa-sha2-256"],
+};
+
 /// What FIPS 140-3 allows.
 pub(super) const SSH_FIPS: SshRows = SshRows {
     key_exchanges: &[
