@@ -508,24 +508,50 @@ fn the_door_takes_certificates_that_are_meant_for_it() {
     println!("{} refusals", reasons.len());
 }
 
-/// The door's host certificate is what OpenSSH's client trusts, by the authority and the name.
+/// The door's host certificate is what OpenSSH's client trusts, by the authority and the name: one of `ssh-keygen -s`, and
+/// those that are issued here.
 #[test]
 fn a_host_certificate_stands_for_the_host() {
     let Some(scene) = Scene::with_sftp() else { return };
     scene.key("user", "ed25519");
     scene.certify("local", &["-I", "id", "-n", "alice"]);
+    let log_in = |version: &str, alias: &str| {
+        let known = format!("UserKnownHostsFile={}", scene.folder.path("known_hosts").display());
+        let alias = format!("HostKeyAlias={alias}");
+        // OpenSSH 10.6 has the algorithm, and allows it to authorities only if it is told to.
+        let composite = "CASignatureAlgorithms=+ssh-mldsa44-ed25519";
+        let options = ["StrictHostKeyChecking=yes", &known, &alias, composite];
+        let most = if version == "10.6" { 4 } else { 3 };
+        scene.sftp(version, "alice", None, &options[..most])
+    };
+    let tried = |version: &str, what: &str| {
+        let output = log_in(version, "sftp.example");
+        assert!(output.status.success(), "{version} {what}: {}", stderr(&output));
+        assert!(!log_in(version, "other.example").status.success(), "{version} {what}");
+    };
     let authority = std::fs::read_to_string(scene.folder.path("local.pub")).unwrap();
     scene.folder.write("known_hosts", format!("@cert-authority *.example {authority}").as_bytes());
-    for version in ["10.0", "10.6"] {
-        let log_in = |alias: &str| {
-            let known =
-                format!("UserKnownHostsFile={}", scene.folder.path("known_hosts").display());
-            let alias = format!("HostKeyAlias={alias}");
-            scene.sftp(version, "alice", None, &["StrictHostKeyChecking=yes", &known, &alias])
-        };
-        let output = log_in("sftp.example");
-        assert!(output.status.success(), "{}", stderr(&output));
-        assert!(!log_in("other.example").status.success());
+    tried("10.0", "ssh-keygen");
+    tried("10.6", "ssh-keygen");
+    let both = ("outlast:ssh-ca", "user host");
+    let second = scene.authority("second", "ECC_NIST_EDWARDS25519", &[both]);
+    scene.authority("p256", "ECC_NIST_P256", &[both]);
+    scene.authority("rsa", "RSA_2048", &[both]);
+    scene.authority("composite", "ML_DSA_44", &[both, ("outlast:second-key-arn", &second)]);
+    for (version, name) in [
+        ("10.0", "p256"),
+        ("10.0", "rsa"),
+        ("10.0", "second"),
+        ("10.6", "p256"),
+        ("10.6", "composite"),
+    ] {
+        let alias = format!("alias/{name}");
+        let known = scene.ssh(&["ca-key", "--key", &alias, "--known-hosts", "*.example"]);
+        scene.folder.write("known_hosts", succeed(&mut { known }).as_bytes());
+        // The certificate that is there is one of the same key, and the server reads the new one.
+        let mut sign = scene.ssh(&["sign", "--host", "host.pub", "--key", &alias]);
+        succeed(sign.args(["-n", "sftp.example"]));
+        tried(version, name);
     }
 }
 

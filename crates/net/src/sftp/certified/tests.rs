@@ -78,7 +78,7 @@ fn a_certificate_counts_only_as_it_was_meant() {
             "from here",
             |fields| {
                 fields.critical_options =
-                    critical("source-address", Some("198.51.100.1,192.0.2.0/24"))
+                    critical("source-address", Some("198.51.100.1,192.0.2.0/24"));
             },
             None,
         ),
