@@ -24,10 +24,13 @@ impl SftpServer {
     /// # Errors
     /// Why nothing is served, for the operator.
     pub(super) fn listening(&self) -> Result<Arc<Listening>, String> {
-        let facts = self
-            .service
-            .sftp_server(self.settings.server.as_deref(), (self.clock)())
-            .map_err(|error: Unserved| error.to_string())?;
+        let facts = match self.roster() {
+            Some(roster) => roster.facts.clone(),
+            None => self
+                .service
+                .sftp_server(self.settings.server.as_deref(), (self.clock)())
+                .map_err(|error: Unserved| error.to_string())?,
+        };
         if !facts.is_online {
             return Err(format!("the Transfer server {} is not online", facts.id));
         }
@@ -40,6 +43,14 @@ impl SftpServer {
         *self.listening.write().unwrap_or_else(PoisonError::into_inner) = Some(listening.clone());
         Ok(listening)
     }
+}
+
+/// Refuses what no listener could serve.
+///
+/// # Errors
+/// A host key or the security policy cannot be used.
+pub fn check(facts: &ServerFacts, mode: Option<Mode>) -> Result<(), String> {
+    config(facts, mode).map(|_| ())
 }
 
 /// The configuration of a server's connections, and the policy that it follows.
