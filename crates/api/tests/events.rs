@@ -12,6 +12,7 @@ use crate::certificates;
 use crate::common;
 use crate::kms_import;
 use crate::rolesanywhere_support::{self, Scene};
+use crate::transfer_support::connection;
 
 use std::collections::BTreeSet;
 
@@ -19,6 +20,7 @@ use certificates::*;
 use common::{ACCOUNT, Fixture, NOW, REGION, b64, text, with};
 use outlast_api::service::Sink;
 use outlast_api::service::events::{event_json, sample_event};
+use outlast_api::service::sftp::{FileEvent, Session, Subject};
 use outlast_domain::events::{By, Detail, KINDS, Kind};
 use outlast_domain::secrets::rotation::Outcome;
 use outlast_domain::settings::{EventTarget, Events, Settings};
@@ -40,7 +42,7 @@ fn samples() -> Vec<(&'static str, Value)> {
     });
     let key = json!({ "key-id": "1234abcd-12ab-34cd-56ef-1234567890ab" });
     let result = json!({ "result": "success" });
-    vec![
+    let mut all = vec![
         ("CERTIFICATE_EXPIRING", json!({ "DaysToExpiry": 31, "CommonName": "example.com" })),
         (
             "CERTIFICATE_EXPIRED",
@@ -81,7 +83,76 @@ fn samples() -> Vec<(&'static str, Value)> {
         ("REPORT_GENERATED", result),
         ("ANCHOR_EXPIRING", ending.clone()),
         ("WORKLOAD_EXPIRING", ending),
-    ]
+    ];
+    all.extend(transfer_samples());
+    all
+}
+
+/// AWS's samples of Transfer Family, for storage that is not S3: those have no `etag`.
+fn transfer_samples() -> Vec<(&'static str, Value)> {
+    let completed = json!({
+        "status-code": "COMPLETED", "protocol": "SFTP", "client-ip": "IP-address",
+        "end-timestamp": "2025-05-15T14:30:27.749749117Z", "server-id": "s-1234abcd5678efghi",
+        "username": "test", "session-id": "session-ID",
+        "start-timestamp": "2025-05-15T14:30:26.706282454Z",
+    });
+    let failed = json!({
+        "failure-code": "PARTIAL_DOWNLOAD", "failure-message": "File was partially downloaded.",
+    });
+    let file = json!({ "file-path": "/fs-1234abcd5678efghi/user0/test-file" });
+    let bytes = with(&file, json!({ "bytes": 4100 }));
+    let renamed = json!({ "original-file-path": "/fs/old", "renamed-file-path": "/fs/new" });
+    let directory = json!({ "directory-path": "/fs-1234abcd5678efghi/user0/new-directory" });
+    let mut all = Vec::new();
+    for (good, bad, more) in [
+        ("UPLOAD_COMPLETED", "UPLOAD_FAILED", bytes.clone()),
+        ("DOWNLOAD_COMPLETED", "DOWNLOAD_FAILED", bytes),
+        ("FILE_DELETE_COMPLETED", "FILE_DELETE_FAILED", file),
+        ("FILE_RENAME_COMPLETED", "FILE_RENAME_FAILED", renamed),
+        ("DIRECTORY_CREATE_COMPLETED", "DIRECTORY_CREATE_FAILED", directory.clone()),
+        ("DIRECTORY_DELETE_COMPLETED", "DIRECTORY_DELETE_FAILED", directory),
+    ] {
+        let sample = with(&completed, more);
+        all.push((good, sample.clone()));
+        all.push((bad, with(&sample, failed.clone())));
+    }
+    all
+}
+
+/// What a user of SFTP does.
+fn files(fixture: &Fixture) {
+    let session = Session::of_file(connection("s-0"), "alice", "arn:alice");
+    let now_ms = fixture.now.get() * 1000;
+    let (path, close) = (&b"/x"[..], (3, 4));
+    let (bytes_in, bytes_out) = close;
+    let denied = |operation| FileEvent::Denied { path, operation };
+    for (event, writes) in [
+        (FileEvent::Close { path, bytes_in, bytes_out }, true),
+        (FileEvent::Close { path, bytes_in, bytes_out }, false),
+        (FileEvent::PartialClose { path, bytes_in, bytes_out }, true),
+        (FileEvent::PartialClose { path, bytes_in, bytes_out }, false),
+        (FileEvent::Delete(path), false),
+        (FileEvent::Rename { path, new_path: b"/y" }, false),
+        (FileEvent::Mkdir(path), false),
+        (FileEvent::Rmdir(path), false),
+        (denied("REMOVE"), false),
+        (denied("POSIX-RENAME"), false),
+        (denied("MKDIR"), false),
+        (denied("RMDIR"), false),
+        // Nobody is told.
+        (denied("OPENDIR"), false),
+        (FileEvent::SetStat { path, attributes: "setstat" }, false),
+    ] {
+        let subject = Subject {
+            target: b"bucket/x",
+            new_target: b"bucket/y",
+            writes,
+            since_ms: now_ms - 1000,
+            why: "",
+        };
+        let made = fixture.service.sftp_file_event(&session, &event, &subject, now_ms).unwrap();
+        fixture.service.store().commit_and_wait(made).unwrap();
+    }
 }
 
 /// Members of the CloudTrail record in AWS's samples of Secrets Manager's events. `errorMessage` is there if something failed.
@@ -280,6 +351,7 @@ fn everything() -> Vec<(&'static Kind, Value)> {
     }
     // Roles Anywhere: 30 days are left of the workload's certificate.
     let leaf = scene.root.issue("ECC_NIST_P256", rolesanywhere_support::workload("CN=alice"));
+    files(fixture);
     let mut all = told(fixture);
     fixture.now.set(NOW);
     scene.session(&leaf).unwrap();

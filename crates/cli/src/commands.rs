@@ -24,6 +24,7 @@ pub(crate) mod root_key;
 pub(crate) mod serve_echo;
 pub(crate) mod server;
 pub(crate) mod settings;
+pub(crate) mod sftp;
 pub(crate) mod sftp_server;
 pub(crate) mod sign;
 pub(crate) mod ssh;

@@ -5,7 +5,7 @@ use clap::{Command, CommandFactory, Error};
 
 /// The groups, and the commands of each in the order in which a newcomer needs them.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Serve", &["init", "server", "settings", "proxy", "forward", "sftp-server"]),
+    ("Serve", &["init", "server", "settings", "proxy", "forward", "sftp", "sftp-server"]),
     ("On the machines that use it", &["agent", "credentials"]),
     ("Administer", &["principal", "audit", "root-key", "backup", "restore", "store", "events"]),
     ("Endpoints: what is negotiated, and by whom", &["policy", "ledger"]),

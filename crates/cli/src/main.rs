@@ -49,6 +49,8 @@ mod sarif;
 mod settings;
 mod sftp;
 mod sftp_authorities;
+mod sftp_scan;
+mod sftp_users;
 mod signing;
 mod signing_policy;
 mod tables;
@@ -108,6 +110,8 @@ enum Command {
     Proxy(Box<commands::proxy::Arguments>),
     /// Carry local clients' connections to a remote server over post-quantum TLS.
     Forward(commands::forward::Arguments),
+    /// Check the users of an SFTP listener that are in a file.
+    Sftp(commands::sftp::Arguments),
     /// Serve a folder over SFTP on standard input and output, for OpenSSH's sshd.
     SftpServer(commands::sftp_server::Arguments),
     /// Serve secrets to this machine's programs, from a cache in locked memory.
@@ -236,6 +240,7 @@ fn main() -> ExitCode {
         Command::ServeEcho(arguments) => commands::serve_echo::run(arguments),
         Command::Proxy(arguments) => commands::proxy::run(*arguments),
         Command::Forward(arguments) => commands::forward::run(&arguments),
+        Command::Sftp(arguments) => commands::sftp::run(&arguments, output),
         Command::SftpServer(arguments) => commands::sftp_server::run(arguments),
         Command::Agent(arguments) => commands::agent::run(&arguments),
         Command::Credentials(arguments) => commands::credentials::run(*arguments, output),

@@ -295,10 +295,10 @@ impl Running {
         };
         let http3 = udp.as_ref().map(quic::Listener::address);
         let server = Arc::new(server);
-        let sftp = sftp.map(|(settings, listener, _)| {
+        let sftp = sftp.map(|((settings, users), listener, _)| {
             let metrics = metrics.as_ref().map(|kept| kept.metrics.clone());
             let settings = sftp_door::Settings { metrics, observer, ..settings };
-            (SftpServer::new(data.service.clone(), system_clock, settings), listener)
+            (SftpServer::new(data.service.clone(), system_clock, settings), users, listener)
         });
         let (stop, stopped) = tokio::sync::watch::channel(false);
         let stopping = |mut stopped: tokio::sync::watch::Receiver<bool>| async move {
@@ -310,9 +310,11 @@ impl Running {
         let plain = plain.map(|(listener, _)| {
             tokio::spawn(Arc::new(plain_server).run(listener, stopping(stopped.clone())))
         });
-        let sftp = sftp.map(|(server, listener)| {
-            tokio::spawn(Arc::new(server).run(listener, stopping(stopped.clone())))
+        let sftp = sftp.map(|(server, users, listener)| {
+            let served = tokio::spawn(Arc::new(server).run(listener, stopping(stopped.clone())));
+            (served, users.map(|users| tokio::spawn(users.run())))
         });
+        let (sftp, sftp_users) = sftp.unzip();
         let metrics = metrics.map(|metrics| metrics.go(stopping(stopped.clone()))).transpose()?;
         let data = Arc::new(data);
         let heart = Heart::start(&data)?;
@@ -352,6 +354,9 @@ impl Running {
                 let _ = other.await;
             }
             watch.abort();
+            if let Some(users) = sftp_users.flatten() {
+                users.abort();
+            }
             // Steps that have begun are repeated when their leases have ended.
             rotating.abort();
             // So are deliveries.

@@ -15,6 +15,6 @@ pub(crate) use origin::{from, located, name_variable};
 pub(crate) use page::{manual, markdown};
 pub(crate) use table::{
     Acm, Acme, ArtifactLog, Audit, Backup, Buckets, Clients, Events, Ledger, Metrics, PORT,
-    Settings, Sftp, Store, Tls, Tsa,
+    Settings, Sftp, SftpUploads, Store, Tls, Tsa,
 };
 pub(crate) use value::{EventTarget, Located};

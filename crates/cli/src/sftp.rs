@@ -9,17 +9,22 @@ use outlast_api::service::Sink;
 use outlast_negotiate::Mode;
 use outlast_net::client::Connector;
 use outlast_net::policy::Policy;
+use outlast_net::sftp::roster::Roster;
 use outlast_net::sftp::{Buckets, ReadAuthorities, Settings, over_https};
 use outlast_pki::pem;
+use outlast_sftp::arrival::Inspector;
 use outlast_sftp::error::{Error, Result as SftpResult};
 use outlast_sftp::local::{Folder, FolderOptions};
 use outlast_sftp::path::RemotePath;
 use outlast_sftp::volume::Volume;
+use tokio::sync::watch;
 
 use crate::failure::Failure;
 use crate::files;
-use crate::settings::{self, Sftp};
+use crate::settings::{self, Sftp, SftpUploads};
 use crate::sftp_authorities::Files;
+use crate::sftp_scan::{self, Scan};
+use crate::sftp_users::Users;
 use crate::values;
 
 /// What is served, and where.
@@ -29,6 +34,9 @@ pub(crate) struct Chosen {
     mode: Option<Mode>,
     /// Asks identity providers.
     providers: Option<Connector>,
+    /// Users of a file.
+    users: Option<PathBuf>,
+    scan: Option<Arc<Scan>>,
     atomic_uploads: bool,
     authorities: Option<ReadAuthorities>,
     login_grace: Duration,
@@ -38,8 +46,10 @@ pub(crate) struct Chosen {
 }
 
 /// Checks the settings; `None` if SFTP is off.
-pub(crate) fn choose(said: Sftp) -> Result<Option<Chosen>, Failure> {
-    let atomic_uploads = said.atomic_uploads();
+pub(crate) fn choose(said: Sftp, uploads: &SftpUploads) -> Result<Option<Chosen>, Failure> {
+    let scan = sftp_scan::choose(uploads)?.map(Arc::new);
+    // What is scanned must not be visible before.
+    let atomic_uploads = said.atomic_uploads() || scan.is_some();
     let (grace, idle) = (said.login_grace_seconds(), said.idle_seconds());
     let Some(listen) = said.address.filter(|text| text != "off") else { return Ok(None) };
     let listen = values::address(&listen).map_err(|error| {
@@ -47,6 +57,12 @@ pub(crate) fn choose(said: Sftp) -> Result<Option<Chosen>, Failure> {
             .hint("give --sftp-listen an address such as 127.0.0.1:2222, or off")
             .about("sftp.address")
     })?;
+    let of_api = said.transfer_server.is_some() || said.identity_ca_bundle.is_some();
+    if said.users.is_some() && of_api {
+        return Err(Failure::new("the listener's users are in a file, and a setting is about a Transfer server")
+            .hint("a listener serves one of both: leave --sftp-users out, or --sftp-server and --sftp-identity-ca-bundle")
+            .about("sftp.users"));
+    }
     let providers = said.identity_ca_bundle.map(|path| connector(&path)).transpose()?;
     let mode = said.ssh_mode.map(|text| text.parse::<Mode>()).transpose().map_err(|error| {
         Failure::new(error.to_string())
@@ -64,6 +80,8 @@ pub(crate) fn choose(said: Sftp) -> Result<Option<Chosen>, Failure> {
         mode,
         providers,
         server: said.transfer_server,
+        users: said.users,
+        scan,
         atomic_uploads,
         login_grace: Duration::from_secs(grace.into()),
         idle: Duration::from_secs(idle.into()),
@@ -87,7 +105,7 @@ impl Chosen {
         buckets: &settings::Buckets,
         sink: Arc<dyn Sink>,
         data: &Path,
-    ) -> Result<Settings, Failure> {
+    ) -> Result<(Settings, Option<Following>), Failure> {
         if buckets.endpoint.is_some() {
             return Err(Failure::new(
                 "SFTP serves buckets in folders, and [buckets] names an S3 endpoint",
@@ -98,9 +116,20 @@ impl Chosen {
         let folder = buckets.folder.clone().unwrap_or_else(|| data.join("buckets"));
         let local = Local::open(folder, self.atomic_uploads)?;
         let default = Settings::new(Arc::new(local), sink);
-        Ok(Settings {
+        let users = self.users.clone().map(|path| Users::new(path, data));
+        let following = users.map(|users| {
+            let roster = users.load().map_err(|failure| failure.about("sftp.users"))?;
+            let (sender, receiver) = watch::channel(Arc::new(roster));
+            Ok::<_, Failure>((receiver, Following { users, sender }))
+        });
+        let (users, following) = following.transpose()?.unzip();
+        let inspector = self.scan.clone().map(|scan| scan as Arc<dyn Inspector>);
+        let settings = Settings {
             server: self.server.clone(),
             mode: self.mode,
+            users,
+            inspector,
+            atomic_uploads: self.atomic_uploads,
             ask: self.providers.clone().map_or(default.ask.clone(), over_https),
             authorities: self.authorities.clone(),
             login_grace: self.login_grace,
@@ -108,7 +137,21 @@ impl Chosen {
             connections: self.connections.unwrap_or(default.connections),
             sessions_by_user: self.sessions_per_user.unwrap_or(default.sessions_by_user),
             ..default
-        })
+        };
+        Ok((settings, following))
+    }
+}
+
+/// The users of a file, and those who are told of new ones.
+pub(crate) struct Following {
+    users: Users,
+    sender: watch::Sender<Arc<Roster>>,
+}
+
+impl Following {
+    /// Reads the file again when it changes. Never ends.
+    pub(crate) async fn run(self) {
+        self.users.follow(self.sender).await;
     }
 }
 

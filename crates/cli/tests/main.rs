@@ -67,6 +67,7 @@ mod serve_echo;
 mod settings;
 mod sftp;
 mod sftp_server;
+mod sftp_users;
 mod shared;
 mod sign_before;
 mod sign_dual;

@@ -124,6 +124,20 @@ pub(crate) fn is_wanted(work: &Work<'_>, kinds: &[&Kind]) -> bool {
     targets.any(|target| kinds.iter().any(|kind| target.wants(kind.source, kind.detail_type)))
 }
 
+/// Puts an event of Transfer Family's files into the outbox, for each target that wants it. Its cause is in the same transaction.
+///
+/// # Errors
+/// There are no random numbers for its id.
+pub fn tell_of_files(
+    work: &mut Work<'_>,
+    kind: &'static Kind,
+    scope: &Scope,
+    server_arn: &str,
+    facts: impl IntoIterator<Item = (Fact, Told)>,
+) -> Result<(), Fault> {
+    tell(work, kind, scope, vec![server_arn.to_owned()], facts)
+}
+
 /// Puts an event into the outbox, for each target that wants it.
 pub(crate) fn tell(
     work: &mut Work<'_>,

@@ -8,13 +8,17 @@
 mod certified;
 mod channel;
 mod connection;
+mod file_login;
 mod home;
 mod journal;
 mod listener;
 mod login;
 mod provider;
+mod quotas;
 mod report;
+pub mod roster;
 mod startups;
+mod tree;
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -26,12 +30,15 @@ use outlast_api::service::{Service, Sink};
 use outlast_domain::transfer::{Answer, Question};
 use outlast_ledger::Observe;
 use outlast_negotiate::Mode;
+use outlast_sftp::arrival::Inspector;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 pub use certified::{Authorities, ReadAuthorities};
 pub use home::Buckets;
+pub use listener::check;
 pub use provider::over_https;
 
 use crate::limits;
@@ -41,6 +48,8 @@ use crate::server::{Activity, Clock};
 use crate::slots::{Number, Of, Slots};
 use home::Storage;
 use listener::Listening;
+use quotas::Quotas;
+use roster::Roster;
 use startups::Startups;
 
 /// Name of the listener in metrics and ledgers.
@@ -56,6 +65,12 @@ pub struct Settings {
     pub server: Option<String>,
     /// How the post-quantum methods of the server's security policy are applied; the policy's own mode if there is none.
     pub mode: Option<Mode>,
+    /// Users of a file; those of the Transfer Family API if there are none. A listener serves one of both.
+    pub users: Option<watch::Receiver<Arc<Roster>>>,
+    /// Whether uploads to folders of the machine become visible when they are closed.
+    pub atomic_uploads: bool,
+    /// Decides which uploads appear; all if there is none.
+    pub inspector: Option<Arc<dyn Inspector>>,
     /// Where buckets are.
     pub buckets: Arc<dyn Buckets>,
     /// Decides which accounts may use which buckets.
@@ -89,6 +104,9 @@ impl Settings {
         Self {
             server: None,
             mode: None,
+            users: None,
+            atomic_uploads: false,
+            inspector: None,
             buckets,
             sink,
             ask: Arc::new(|_| Box::pin(std::future::ready(None))),
@@ -113,6 +131,7 @@ pub struct SftpServer {
     storage: Storage,
     startups: Arc<Startups>,
     users: login::Users,
+    quotas: Quotas,
     /// What was last learnt of the Transfer server.
     listening: RwLock<Option<Arc<Listening>>>,
     tally: Tally,
@@ -121,14 +140,19 @@ pub struct SftpServer {
 impl SftpServer {
     /// Serves a Transfer server of `service`.
     pub fn new(service: Arc<Service>, clock: Clock, settings: Settings) -> Self {
-        let storage = Storage { buckets: settings.buckets.clone(), sink: settings.sink.clone() };
+        let storage = Storage {
+            buckets: settings.buckets.clone(),
+            sink: settings.sink.clone(),
+            atomic_uploads: settings.atomic_uploads,
+        };
         let (begin, full) = settings.startups;
         Self {
             service,
             clock,
             storage,
             startups: Arc::new(Startups::new(begin, full)),
-            users: login::Users::new(settings.sessions_by_user),
+            users: login::Users::default(),
+            quotas: Quotas::default(),
             listening: RwLock::default(),
             tally: Tally::new(settings.metrics.clone(), LISTENER),
             settings,
@@ -139,7 +163,7 @@ impl SftpServer {
     pub async fn run(self: Arc<Self>, listener: TcpListener, stop: impl Future<Output = ()>) {
         let number = Number::of(self.settings.connections, Some(self.settings.connections_by_peer));
         let slots = Slots::new(Of::Requests, number, self.tally.clone());
-        let (stopping, stopped) = tokio::sync::watch::channel(false);
+        let (stopping, stopped) = watch::channel(false);
         let mut connections = JoinSet::new();
         tokio::pin!(stop);
         loop {

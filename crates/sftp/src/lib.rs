@@ -7,7 +7,9 @@
 //! The wire formats ([`request`], [`reply`], [`attributes`]) are of draft-ietf-secsh-filexfer-02, with OpenSSH's extensions
 //! and its one deviation (`PROTOCOL` of its sources, section 4.1): the arguments of SYMLINK are swapped.
 
+pub mod arrival;
 pub mod attributes;
+pub mod below;
 pub mod error;
 pub mod limits;
 pub mod local;

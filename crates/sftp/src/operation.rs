@@ -1,7 +1,7 @@
 //! One request while it is carried out: what it is, for those who audit or refuse it, and how it is run.
 
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -54,8 +54,12 @@ pub struct Open {
     /// Its path when it was opened.
     pub path: RemotePath,
     what: What,
+    /// When it was opened, in seconds since 1970.
+    since: i64,
     bytes_read: AtomicU64,
     bytes_written: AtomicU64,
+    /// Whether something that the client has sent could not be written.
+    is_broken: AtomicBool,
 }
 
 enum What {
@@ -64,8 +68,15 @@ enum What {
 }
 
 impl Open {
-    fn new(path: RemotePath, what: What) -> Self {
-        Self { path, what, bytes_read: AtomicU64::new(0), bytes_written: AtomicU64::new(0) }
+    fn new(path: RemotePath, what: What, since: i64) -> Self {
+        Self {
+            path,
+            what,
+            since,
+            bytes_read: AtomicU64::new(0),
+            bytes_written: AtomicU64::new(0),
+            is_broken: AtomicBool::new(false),
+        }
     }
 
     fn file(&self) -> Result<(&dyn File, &OpenHow)> {
@@ -96,7 +107,8 @@ impl Open {
         let path = Some(self.path.clone());
         let writes = self.writes();
         let status = Status::Ok;
-        Record { kind, path, to: None, writes, bytes_read, bytes_written, status, text: "".into() }
+        let (since, text) = (self.since, "".into());
+        Record { kind, path, to: None, writes, bytes_read, bytes_written, since, status, text }
     }
 
     /// What is known of it when the session ends without a close.
@@ -144,6 +156,8 @@ pub struct Record {
     pub bytes_read: u64,
     /// Bytes written, likewise.
     pub bytes_written: u64,
+    /// When its file was opened, in seconds since 1970; for requests without a handle the time of the request.
+    pub since: i64,
     /// Status that the client got.
     pub status: Status,
     /// Explanation that the client got, if it failed.
@@ -316,7 +330,8 @@ impl Operation {
             (request, _) => {
                 let writes = matches!(request, Request::Open { how, .. } if how.changes());
                 let (kind, path, to) = (self.kind(), self.path(view), self.to(view));
-                Record { kind, path, to, writes, bytes_read, bytes_written, status, text }
+                let since = self.open.as_ref().map_or_else(|| view.now(), |open| open.since);
+                Record { kind, path, to, writes, bytes_read, bytes_written, since, status, text }
             }
         };
         let opened = opened.map(|open| (self.new_handle, open));
@@ -352,19 +367,30 @@ impl Operation {
                 let path = view.path(path)?;
                 let how = OpenHow { read: how.read || !(how.write || how.append), ..*how };
                 let file = view.open(&path, &how)?;
-                done.opened = Some(Arc::new(Open::new(path, What::File(file, how))));
+                done.opened = Some(Arc::new(Open::new(path, What::File(file, how), view.now())));
                 Ok(Reply::Handle(self.new_handle.clone()))
             }
             Request::OpenDir { path } => {
                 let path = view.path(path)?;
                 let listing = Mutex::new(view.list(&path)?);
-                done.opened = Some(Arc::new(Open::new(path, What::Folder(listing))));
+                done.opened = Some(Arc::new(Open::new(path, What::Folder(listing), view.now())));
                 Ok(Reply::Handle(self.new_handle.clone()))
             }
-            Request::Close { .. } => match &self.handle()?.what {
-                What::File(file, _) => file.close().map(|()| Reply::ok()),
-                What::Folder(_) => Ok(Reply::ok()),
-            },
+            Request::Close { .. } => {
+                let open = self.handle()?;
+                match &open.what {
+                    // Clients close a file that they could not write; it must not take the place of a whole one.
+                    What::File(file, _)
+                        if open.is_broken.load(Ordering::Relaxed) && file.is_apart() =>
+                    {
+                        Err(Error::failure(
+                            "part of the file could not be written: it was not stored",
+                        ))
+                    }
+                    What::File(file, _) => file.close().map(|()| Reply::ok()),
+                    What::Folder(_) => Ok(Reply::ok()),
+                }
+            }
             Request::Read { .. } => Err(Error::failure("no such handle")),
             Request::Write { offset, data, .. } => {
                 let open = self.handle()?;
@@ -372,7 +398,8 @@ impl Operation {
                 if !(how.write || how.append) {
                     return Err(Error::denied("the file is not open for writing"));
                 }
-                file.write_at(*offset, data)?;
+                file.write_at(*offset, data)
+                    .inspect_err(|_| open.is_broken.store(true, Ordering::Relaxed))?;
                 done.bytes_written = data.len() as u64;
                 open.bytes_written.fetch_add(data.len() as u64, Ordering::Relaxed);
                 Ok(Reply::ok())
@@ -522,7 +549,8 @@ impl Operation {
             if read == 0 {
                 break;
             }
-            to.write_at(to_at, &buffer[..read])?;
+            to.write_at(to_at, &buffer[..read])
+                .inspect_err(|_| other.is_broken.store(true, Ordering::Relaxed))?;
             let read = read as u64;
             left -= read;
             done.bytes_read += read;

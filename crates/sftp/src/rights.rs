@@ -49,6 +49,12 @@ impl Rights {
         NAMES.iter().find(|(known, _)| *known == name).map(|(_, rights)| *rights)
     }
 
+    /// The names of what is in the set, one by one.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        let is_one = move |rights: Self| rights != Self::ALL && self.has(rights);
+        NAMES.iter().filter(move |(_, rights)| is_one(*rights)).map(|(name, _)| *name)
+    }
+
     /// Both sets together.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {

@@ -5,23 +5,28 @@
 
 mod listing;
 mod metered;
+mod usage;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::attributes::Attributes;
 use crate::error::{Error, Result};
-use crate::limits::MAX_DEPTH;
 use crate::owners::Owners;
 use crate::path::RemotePath;
 use crate::quota::{Quota, Usage};
 use crate::rights::Rights;
 use crate::volume::{Entry, File, Follow, Listing, OpenHow, Space, Volume};
 
+pub use usage::measure;
+use usage::usage_of;
+
 /// A volume at a place of the tree.
 struct Mount {
     at: RemotePath,
     volume: Arc<dyn Volume>,
+    /// What is stored there counts against it.
+    quota: Option<Arc<Quota>>,
 }
 
 /// Rights in a folder and everything below it, unless another rule is closer.
@@ -36,7 +41,6 @@ pub struct View {
     rules: Vec<Rule>,
     hidden: Vec<Vec<u8>>,
     allowed: Rights,
-    quota: Option<Arc<Quota>>,
     owners: Owners,
     home: RemotePath,
     now: fn() -> i64,
@@ -45,7 +49,7 @@ pub struct View {
 /// What is at a path.
 enum Spot<'a> {
     /// A path of a volume.
-    In(&'a dyn Volume, RemotePath),
+    In(&'a Mount, RemotePath),
     /// A folder that exists only because something is mounted below it.
     Virtual,
 }
@@ -59,7 +63,6 @@ impl View {
             rules: Vec::new(),
             hidden: Vec::new(),
             allowed: Rights::ALL,
-            quota: None,
             owners: Owners::default(),
             home: RemotePath::root(),
             now,
@@ -68,9 +71,20 @@ impl View {
 
     /// Adds a volume at a place. A deeper place hides what the volume of a higher one has there.
     #[must_use]
-    pub fn mount(mut self, at: RemotePath, volume: Arc<dyn Volume>) -> Self {
+    pub fn mount(self, at: RemotePath, volume: Arc<dyn Volume>) -> Self {
+        self.mount_with(at, volume, None)
+    }
+
+    /// Adds a volume at a place; what is stored in it counts against the quota.
+    #[must_use]
+    pub fn mount_with(
+        mut self,
+        at: RemotePath,
+        volume: Arc<dyn Volume>,
+        quota: Option<Arc<Quota>>,
+    ) -> Self {
         let volume = if self.tells_folders_apart() { volume.without_links() } else { volume };
-        self.mounts.push(Mount { at, volume });
+        self.mounts.push(Mount { at, volume, quota });
         // The deepest first: the first that contains a path is the closest.
         self.mounts.sort_by_key(|mount| std::cmp::Reverse(mount.at.as_bytes().len()));
         self
@@ -98,10 +112,12 @@ impl View {
         self
     }
 
-    /// Counts what is stored against a quota.
+    /// Counts what is stored in all volumes that were added before against a quota.
     #[must_use]
-    pub fn quota(mut self, quota: Arc<Quota>) -> Self {
-        self.quota = Some(quota);
+    pub fn quota(mut self, quota: &Arc<Quota>) -> Self {
+        for mount in &mut self.mounts {
+            mount.quota = Some(Arc::clone(quota));
+        }
         self
     }
 
@@ -167,9 +183,9 @@ impl View {
         if path.components().any(|name| self.is_hidden(name)) {
             return Err(Error::not_found());
         }
-        for Mount { at, volume } in &self.mounts {
-            if let Some(inner) = path.below(at) {
-                return Ok(Spot::In(&**volume, inner));
+        for mount in &self.mounts {
+            if let Some(inner) = path.below(&mount.at) {
+                return Ok(Spot::In(mount, inner));
             }
         }
         if path.is_root() || self.mounts.iter().any(|mount| mount.at.below(path).is_some()) {
@@ -183,11 +199,11 @@ impl View {
     }
 
     /// The volume at a path that is to be changed.
-    fn changeable(&self, path: &RemotePath, needed: Rights) -> Result<(&dyn Volume, RemotePath)> {
+    fn changeable(&self, path: &RemotePath, needed: Rights) -> Result<(&Mount, RemotePath)> {
         let spot = self.spot(path)?;
         self.rights(path).demand(needed)?;
         match spot {
-            Spot::In(volume, inner) => Ok((volume, inner)),
+            Spot::In(mount, inner) => Ok((mount, inner)),
             Spot::Virtual => Err(fixed()),
         }
     }
@@ -219,16 +235,12 @@ impl View {
         if how.changes() {
             rights.demand(Rights::WRITE)?;
         }
-        let Spot::In(volume, inner) = spot else {
+        let Spot::In(Mount { volume, quota, .. }, inner) = spot else {
             return Err(Error::failure("it is a folder"));
         };
-        match &self.quota {
-            Some(quota) if how.changes() => {
-                // The rest of the file's life is counted, too, so that it needs its volume.
-                let mount = self.mounts.iter().find(|mount| path.below(&mount.at).is_some());
-                let volume = mount.map(|mount| Arc::clone(&mount.volume));
-                metered::open(volume.ok_or_else(fixed)?, inner, &how, quota)
-            }
+        match quota {
+            // The rest of the file's life is counted, too, so that it needs its volume.
+            Some(quota) if how.changes() => metered::open(Arc::clone(volume), inner, &how, quota),
             _ => volume.open(&inner, &how),
         }
     }
@@ -239,7 +251,7 @@ impl View {
     /// It does not exist, or the user may not know.
     pub fn attributes(&self, path: &RemotePath, follow: Follow) -> Result<Attributes> {
         let attributes = match self.spot(path)? {
-            Spot::In(volume, inner) => volume.attributes(&inner, follow)?,
+            Spot::In(mount, inner) => mount.volume.attributes(&inner, follow)?,
             Spot::Virtual => Attributes::virtual_folder(),
         };
         // A user who may only write somewhere still has to get there.
@@ -255,8 +267,8 @@ impl View {
     /// # Errors
     /// One cannot be set, or the user may not.
     pub fn set_attributes(&self, path: &RemotePath, to: &Attributes, follow: Follow) -> Result<()> {
-        let (volume, inner) = self.changeable(path, needed_to_set(to))?;
-        let Some((quota, size)) = self.quota.as_deref().zip(to.size) else {
+        let (Mount { volume, quota, .. }, inner) = self.changeable(path, needed_to_set(to))?;
+        let Some((quota, size)) = quota.as_deref().zip(to.size) else {
             return volume.set_attributes(&inner, to, follow);
         };
         let _gate = quota.gate();
@@ -287,7 +299,7 @@ impl View {
         let spot = self.spot(path)?;
         self.rights(path).demand(Rights::LIST)?;
         let inner = match spot {
-            Spot::In(volume, inner) => Some(volume.list(&inner)?),
+            Spot::In(mount, inner) => Some(mount.volume.list(&inner)?),
             Spot::Virtual => None,
         };
         let mounted = self.mounted_in(path);
@@ -326,11 +338,11 @@ impl View {
     /// # Errors
     /// It cannot be removed, or the user may not.
     pub fn remove(&self, path: &RemotePath) -> Result<()> {
-        let (volume, inner) = self.changeable(path, Rights::DELETE)?;
-        let _gate = self.gate();
-        let used = self.used_by(volume, &inner);
-        volume.remove(&inner)?;
-        self.give(used);
+        let (mount, inner) = self.changeable(path, Rights::DELETE)?;
+        let _gate = mount.gate();
+        let used = mount.used_by(&inner);
+        mount.volume.remove(&inner)?;
+        mount.give(used);
         Ok(())
     }
 
@@ -339,8 +351,8 @@ impl View {
     /// # Errors
     /// It cannot be made, or the user may not.
     pub fn make_folder(&self, path: &RemotePath, mode: Option<u32>) -> Result<()> {
-        let (volume, inner) = self.changeable(path, Rights::MKDIR)?;
-        self.taking(Usage { bytes: 0, files: 1 }, || volume.make_folder(&inner, mode))
+        let (mount, inner) = self.changeable(path, Rights::MKDIR)?;
+        mount.taking(Usage { bytes: 0, files: 1 }, || mount.volume.make_folder(&inner, mode))
     }
 
     /// Removes an empty folder.
@@ -348,12 +360,12 @@ impl View {
     /// # Errors
     /// It cannot be removed, or the user may not.
     pub fn remove_folder(&self, path: &RemotePath) -> Result<()> {
-        let (volume, inner) = self.changeable(path, Rights::DELETE)?;
+        let (mount, inner) = self.changeable(path, Rights::DELETE)?;
         if self.mounts.iter().any(|mount| mount.at.below(path).is_some()) {
             return Err(fixed());
         }
-        volume.remove_folder(&inner)?;
-        self.give(Usage { bytes: 0, files: 1 });
+        mount.volume.remove_folder(&inner)?;
+        mount.give(Usage { bytes: 0, files: 1 });
         Ok(())
     }
 
@@ -362,19 +374,19 @@ impl View {
     /// # Errors
     /// It cannot be renamed, or the user may not.
     pub fn rename(&self, from: &RemotePath, to: &RemotePath, replace: bool) -> Result<()> {
-        let (volume, inner_from) = self.changeable(from, Rights::RENAME)?;
+        let (mount, inner_from) = self.changeable(from, Rights::RENAME)?;
         let (other, inner_to) = self.changeable(to, Rights::RENAME)?;
         self.refuse_fixed(from)?;
         self.refuse_fixed(to)?;
-        same(volume, other, "rename")?;
+        same(mount, other, "rename")?;
         // Clients ask to replace without meaning it: OpenSSH's always does. What the user may neither remove nor
         // write must not be destroyed that way.
         let rights = self.rights(to);
         let replace = replace && (rights.has(Rights::DELETE) || rights.has(Rights::WRITE));
-        let _gate = self.gate();
-        let used = if replace { self.used_by(volume, &inner_to) } else { Usage::default() };
-        volume.rename(&inner_from, &inner_to, replace)?;
-        self.give(used);
+        let _gate = mount.gate();
+        let used = if replace { mount.used_by(&inner_to) } else { Usage::default() };
+        mount.volume.rename(&inner_from, &inner_to, replace)?;
+        mount.give(used);
         Ok(())
     }
 
@@ -386,7 +398,7 @@ impl View {
         let spot = self.spot(path)?;
         self.rights(path).demand(Rights::LIST)?;
         match spot {
-            Spot::In(volume, inner) => volume.read_link(&inner),
+            Spot::In(mount, inner) => mount.volume.read_link(&inner),
             Spot::Virtual => Err(Error::failure("it is not a symbolic link")),
         }
     }
@@ -396,19 +408,19 @@ impl View {
     /// # Errors
     /// It cannot be made, or the user may not.
     pub fn symlink(&self, target: &[u8], link: &RemotePath) -> Result<()> {
-        let (volume, inner) = self.changeable(link, Rights::SYMLINK)?;
+        let (mount, inner) = self.changeable(link, Rights::SYMLINK)?;
         let inner_target;
         let target = if target.first() == Some(&b'/') {
             let Spot::In(other, path) = self.spot(&self.path(target)?)? else {
                 return Err(Error::failure("a link cannot lead to another volume"));
             };
-            same(volume, other, "link")?;
+            same(mount, other, "link")?;
             inner_target = path;
             inner_target.as_bytes()
         } else {
             target
         };
-        self.taking(Usage { bytes: 0, files: 1 }, || volume.symlink(target, &inner))
+        mount.taking(Usage { bytes: 0, files: 1 }, || mount.volume.symlink(target, &inner))
     }
 
     /// Makes a second name of a file.
@@ -417,23 +429,26 @@ impl View {
     /// It cannot be made, or the user may not.
     pub fn hard_link(&self, from: &RemotePath, to: &RemotePath) -> Result<()> {
         // Through the new name the file can be read and written with the rights of the new name's folder.
-        let (volume, inner_from) = self.changeable(from, Rights::READ.or(Rights::WRITE))?;
+        let (mount, inner_from) = self.changeable(from, Rights::READ.or(Rights::WRITE))?;
         let (other, inner_to) = self.changeable(to, Rights::SYMLINK)?;
-        same(volume, other, "link")?;
+        same(mount, other, "link")?;
         // Removing one of two names would give back what the other still uses.
-        if self.quota.is_some() {
+        if mount.quota.is_some() {
             return Err(Error::unsupported("a home with a quota has no hard links; copy the file"));
         }
-        volume.hard_link(&inner_from, &inner_to)
+        mount.volume.hard_link(&inner_from, &inner_to)
     }
 
-    /// Space at a path.
+    /// Space at a path: that of its quota where it has one.
     ///
     /// # Errors
     /// It cannot be found out.
     pub fn space(&self, path: &RemotePath) -> Result<Space> {
         match self.spot(path)? {
-            Spot::In(volume, inner) => volume.space(&inner),
+            Spot::In(Mount { volume, quota, .. }, inner) => {
+                let space = volume.space(&inner)?;
+                Ok(quota.as_deref().map_or(space, |quota| quota.space(space)))
+            }
             Spot::Virtual => Err(Error::unsupported("this folder has no space of its own")),
         }
     }
@@ -445,31 +460,21 @@ impl View {
     pub fn measure(&self) -> Result<Usage> {
         let mut used = Usage::default();
         for Mount { volume, .. } in &self.mounts {
-            let mut folders = vec![(RemotePath::root(), 0)];
-            while let Some((folder, depth)) = folders.pop() {
-                let mut listing = volume.list(&folder)?;
-                while let Some(Entry { name, attributes, .. }) = listing.next()? {
-                    if name == b"." || name == b".." {
-                        continue;
-                    }
-                    let more = usage_of(&attributes);
-                    used.bytes = used.bytes.saturating_add(more.bytes);
-                    used.files += more.files;
-                    if attributes.is_folder() && depth < MAX_DEPTH {
-                        folders.push((folder.join(&name), depth + 1));
-                    }
-                }
-            }
+            used = used.and(measure(&**volume)?);
         }
         Ok(used)
     }
+}
 
+impl Mount {
     /// Usage of the name at a path, zero if it does not exist.
-    fn used_by(&self, volume: &dyn Volume, inner: &RemotePath) -> Usage {
+    fn used_by(&self, inner: &RemotePath) -> Usage {
         if self.quota.is_none() {
             return Usage::default();
         }
-        volume.attributes(inner, Follow::No).map_or_else(|_| Usage::default(), |it| usage_of(&it))
+        self.volume
+            .attributes(inner, Follow::No)
+            .map_or_else(|_| Usage::default(), |it| usage_of(&it))
     }
 
     fn gate(&self) -> Option<std::sync::MutexGuard<'_, ()>> {
@@ -491,11 +496,6 @@ impl View {
     }
 }
 
-fn usage_of(attributes: &Attributes) -> Usage {
-    let size = if attributes.is_regular() { attributes.size } else { None };
-    Usage { bytes: size.unwrap_or(0), files: 1 }
-}
-
 /// A new size is written, everything else is set.
 fn needed_to_set(to: &Attributes) -> Rights {
     let only_size = Attributes { size: to.size, ..Attributes::default() } == *to;
@@ -506,8 +506,8 @@ fn needed_to_set(to: &Attributes) -> Rights {
     }
 }
 
-fn same(one: &dyn Volume, other: &dyn Volume, act: &str) -> Result<()> {
-    if std::ptr::addr_eq(one, other) {
+fn same(one: &Mount, other: &Mount, act: &str) -> Result<()> {
+    if std::ptr::eq(one, other) {
         return Ok(());
     }
     Err(Error::failure(format!("cannot {act} between two storages; copy the file, then remove it")))

@@ -1,5 +1,6 @@
 //! Storage behind a view. All calls may block.
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use crate::attributes::Attributes;
@@ -210,6 +211,23 @@ pub trait File: Send + Sync {
     /// Whether what is written is not visible under the file's name yet.
     fn is_apart(&self) -> bool {
         false
+    }
+
+    /// Does what may take long and has to happen before the content becomes visible. Whoever holds a lock during `sync` or `close`
+    /// calls it before.
+    ///
+    /// # Errors
+    /// The content must not become visible.
+    fn settle(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// The content for another program: a descriptor of its own, which cannot write.
+    ///
+    /// # Errors
+    /// The storage has no descriptors, or it cannot be opened.
+    fn content(&self) -> Result<OwnedFd> {
+        Err(Error::unsupported("other programs cannot read files of this storage"))
     }
 
     /// Ends writing. It is called at most once, and nothing else afterwards.

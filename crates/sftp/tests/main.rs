@@ -3,6 +3,7 @@
 
 mod support;
 
+mod arrivals;
 mod escapes;
 mod long_names;
 mod requests;

@@ -214,16 +214,25 @@ fn quotas_are_kept() {
         let used = open_view().measure().unwrap();
         assert_eq!(used, Usage { bytes: 10, files: 2 });
         let quota = Arc::new(Quota::new(Some(100), Some(5), used));
-        let mut server = Server::new(open_view().quota(Arc::clone(&quota)));
+        let mut server = Server::new(open_view().quota(&quota));
         let usage = |bytes, files| assert_eq!(quota.used(), Usage { bytes, files });
         let handle = server.create("/new");
         server.ok(&write(&handle, 0, &[1; 60]));
         // What is written again is counted once.
         server.ok(&write(&handle, 0, &[1; 60]));
         usage(70, 3);
-        let text = server.refused(&write(&handle, 60, &[1; 31]), Failure);
+        let more = OpenHow { write: true, create: true, ..OpenHow::default() };
+        let other = server.handle(&open("/new", more));
+        let text = server.refused(&write(&other, 60, &[1; 31]), Failure);
         assert!(text.starts_with("quota exceeded"), "{text}");
-        server.refused(&write(&handle, u64::MAX - 1, &[1; 1]), Failure);
+        server.refused(&write(&other, u64::MAX - 1, &[1; 1]), Failure);
+        let close = Request::Close { handle: other };
+        if options.atomic_uploads {
+            // It would not be whole.
+            server.refused(&close, Failure);
+        } else {
+            server.ok(&close);
+        }
         server.ok(&write(&handle, 60, &[1; 30]));
         let size = |size| Attributes { size: Some(size), ..Attributes::default() };
         server
@@ -270,6 +279,32 @@ fn quotas_are_kept() {
         server.ok(&Request::RmDir { path: bytes("/e") });
         usage(10, 2);
         assert_eq!(open_view().measure().unwrap(), quota.used());
+        // `df` has what is left of the quota.
+        quota.limit(Some(8 * 4096 + 10), Some(5));
+        let space = server.view.space(&path("/")).unwrap();
+        let unit = space.fragment_size;
+        assert_eq!((space.blocks * unit, space.available_blocks * unit), (8 * 4096, 8 * 4096));
+        assert_eq!((space.files, space.available_files), (5, 3));
+    }
+}
+
+/// Each volume has its own quota, or shares one.
+#[test]
+fn quotas_belong_to_volumes() {
+    let (one, other) = (tempdir().unwrap(), tempdir().unwrap());
+    let plain = FolderOptions::default();
+    let quota = |bytes| Some(Arc::new(Quota::new(Some(bytes), None, Usage::default())));
+    let view = View::new(|| NOW)
+        .mount_with(path("/"), folder(one.path(), plain), quota(10))
+        .mount_with(path("/big"), folder(other.path(), plain), quota(100))
+        .mount(path("/free"), folder(other.path(), plain));
+    let mut server = Server::new(view);
+    for (name, most) in [("/x", 10), ("/big/x", 100), ("/free/x", 1000)] {
+        server.write(name, &vec![1; most]);
+        let handle = server.create(name);
+        if name != "/free/x" {
+            server.refused(&write(&handle, 0, &vec![1; most + 1]), Failure);
+        }
     }
 }
 
@@ -280,7 +315,7 @@ fn a_quota_cannot_be_tricked() {
         let home = tempdir().unwrap();
         let view = View::new(|| NOW).mount(path("/"), folder(home.path(), options));
         let quota = Arc::new(Quota::new(Some(100), None, Usage::default()));
-        let mut server = Server::new(view.quota(Arc::clone(&quota)));
+        let mut server = Server::new(view.quota(&quota));
         server.write("/f", &[1; 30]);
         // One handle empties what the other has counted. Copies that are to be resumed count as well.
         let how = OpenHow { write: true, ..OpenHow::default() };

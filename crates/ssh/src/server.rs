@@ -216,6 +216,12 @@ impl Server {
         }
     }
 
+    /// Shows the client a text, before its try to log in is answered (RFC 4252, section 5.4).
+    pub fn banner(&mut self, text: &str) {
+        let result = self.authentication.show(&mut self.transport, text);
+        self.note(result);
+    }
+
     /// Answers [`ServerEvent::Authenticate`].
     pub fn answer(&mut self, decision: AuthDecision) {
         let result = self.authentication.answer(&mut self.transport, decision);

@@ -18,6 +18,7 @@
 //! A peer that could not log in leaves one event ([`Service::sftp_auth_failed`]); with many such peers most of them are
 //! summed up (`docs/decisions/0024-strangers-are-summed-up.md`).
 
+mod announce;
 mod failures;
 mod provider;
 mod record;
@@ -31,6 +32,7 @@ use outlast_domain::transfer::{self, Account, Answer, Login, Question, Refusal, 
 use outlast_store::driver::{Attempt, drive_and_wait};
 use outlast_store::{NewEvent, StoreError, Transaction};
 
+pub use announce::Subject;
 pub use outlast_domain::transfer::{ServedHostKey, ServerFacts, Unserved};
 pub use provider::{AnswerError, Target, answer, target};
 pub use record::FileEvent;
@@ -94,8 +96,8 @@ pub struct Session {
     pub user_arn: String,
     /// ARN of the role.
     pub role_arn: String,
-    /// The session of that role.
-    principal: outlast_domain::identity::Principal,
+    /// The session of that role; users of a file have none.
+    principal: Option<outlast_domain::identity::Principal>,
 }
 
 impl Session {
@@ -106,7 +108,18 @@ impl Session {
             user: account.user.clone(),
             user_arn: account.user_arn.clone(),
             role_arn: account.role_arn.clone(),
-            principal: account.rights.caller().principal.clone(),
+            principal: Some(account.rights.caller().principal.clone()),
+        }
+    }
+
+    /// The session of a user that a file names, who has no role.
+    pub fn of_file(connection: Connection, user: &str, user_arn: &str) -> Self {
+        Self {
+            connection,
+            user: user.to_owned(),
+            user_arn: user_arn.to_owned(),
+            role_arn: String::new(),
+            principal: None,
         }
     }
 }
@@ -167,7 +180,8 @@ impl Service {
         let decided = match transfer::login(&mut work, &self.policies, login, answer) {
             Ok(Step::Accepted(account)) => {
                 let session = Session::new(connection.clone(), &account);
-                match record::connected(&session, &account, now_ms) {
+                let home = account.directories.start();
+                match record::connected(&session, &home, account.key.as_ref(), now_ms) {
                     Ok(event) => {
                         let transaction = work.into_transaction(vec![event]);
                         return Attempt::Commit(transaction, Ready(account));
@@ -198,6 +212,30 @@ impl Service {
         })
     }
 
+    /// Whether the user of a session could log in now as well, with the same key and role. The identity provider is not
+    /// asked again. Call it from time to time, and end the session if it fails.
+    ///
+    /// # Errors
+    /// Why not. A failure of the service is none: the next check decides.
+    pub fn sftp_still_admits(
+        &self,
+        login: &Login<'_>,
+        session: &Session,
+        now_ms: i64,
+    ) -> Result<(), Refusal> {
+        let mut work = self.work(now_ms);
+        let found = transfer::still_admits(&mut work, &self.policies, login, &session.role_arn);
+        match (found, work.is_current()) {
+            (Ok(Some(refusal)), Ok(true)) => Err(refusal),
+            (Err(fault), _) | (_, Err(fault)) => {
+                tracing::error!(%fault, "a session could not be checked again");
+                Ok(())
+            }
+            // A record may have changed between two reads: the next check decides.
+            (Ok(_), Ok(_)) => Ok(()),
+        }
+    }
+
     /// The decision, once its event is durable, or the failure to make it so.
     pub fn sftp_settled(&self, ready: Ready, outcome: Result<(), StoreError>) -> Decision {
         match outcome {
@@ -219,6 +257,21 @@ impl Service {
         drive_and_wait(self.store.as_ref(), prepare, finish).unwrap_or(Decision::Failed)
     }
 
+    /// The transaction with the event `CONNECTED` of a user that a file names. The user is logged in when it is durable.
+    ///
+    /// # Errors
+    /// If there are no random numbers for the event's id.
+    pub fn sftp_file_connected(
+        &self,
+        session: &Session,
+        home: &[u8],
+        key: Option<&(String, &'static str)>,
+        now_ms: i64,
+    ) -> Result<Transaction, Fault> {
+        let event = NewEvent::new(record::connected(session, home, key, now_ms)?);
+        Ok(Transaction { events: vec![event], ..Transaction::default() })
+    }
+
     /// The transaction with the events of a session. What they record may be told to the peer when it is durable.
     ///
     /// # Errors
@@ -232,6 +285,22 @@ impl Service {
         let event = |event| Ok(NewEvent::new(record::file_event(session, event, now_ms)?));
         let events = events.iter().map(event).collect::<Result<_, Fault>>()?;
         Ok(Transaction { events, ..Transaction::default() })
+    }
+
+    /// The same for something that was done with a file, which programs outside are told of in the same transaction.
+    ///
+    /// # Errors
+    /// If there are no random numbers for the ids of events.
+    pub fn sftp_file_event(
+        &self,
+        session: &Session,
+        event: &FileEvent<'_>,
+        subject: &Subject<'_>,
+        now_ms: i64,
+    ) -> Result<Transaction, Fault> {
+        let mut work = self.work(now_ms);
+        announce::announce(&mut work, session, event, subject, now_ms)?;
+        Ok(work.into_transaction(vec![record::file_event(session, event, now_ms)?]))
     }
 
     /// Records that a connection ended without a login, although its peer has tried. Call it once for each such connection,

@@ -96,7 +96,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         artifact_log: artifact_log_options::choose(settings.artifact_log)?,
         backups: backup_schedule::choose(settings.backup)?,
         events: Configured::choose(settings.events)?,
-        sftp: sftp::choose(settings.sftp)?,
+        sftp: sftp::choose(settings.sftp, &settings.sftp_uploads)?,
     };
     let quotas = limits_options::choose(&settings.limits)?;
     let data = Data::open(&location, &provider)?;

@@ -312,6 +312,9 @@ settings! {
         /// Id of the Transfer server that it serves [default: the only one that is online].
         #[arg(value_name = "ID")]
         transfer_server: String, "sftp-server", "OUTLAST_SFTP_SERVER";
+        /// Users in a file, instead of those of the Transfer Family API: see docs/guide/sftp.md [default: none].
+        #[arg(value_name = "FILE")]
+        users: PathBuf, "sftp-users", "OUTLAST_SFTP_USERS", reread;
         /// How the server's security policy is applied to SSH: require, prefer, allow or off [default: as the policy says].
         #[arg(value_name = "MODE")]
         ssh_mode: String, "sftp-mode", "OUTLAST_SFTP_MODE";
@@ -342,6 +345,17 @@ settings! {
         /// Sessions of one user, at most [default: 1024].
         #[arg(value_name = "NUMBER")]
         sessions_per_user: usize, "sftp-sessions-per-user", "OUTLAST_SFTP_SESSIONS_PER_USER";
+    }
+}
+
+settings! {
+    /// Uploads over SFTP.
+    file SftpUploads in "sftp_uploads" {
+        /// Program, with its words, that gets each upload as its standard input before it appears; only if it ends with 0, the upload
+        /// appears. {path} is a path where it can open the content [default: none].
+        scan: Vec<String>;
+        /// Seconds after which that program is killed, and the upload refused [default: {}].
+        scan_timeout_seconds: u32 = 60;
     }
 }
 
@@ -441,6 +455,7 @@ groups! {
     #[arg(skip)] events: Events,
     #[arg(skip)] roles_anywhere: RolesAnywhere,
     #[arg(skip)] tsa: Tsa,
+    #[arg(skip)] sftp_uploads: SftpUploads,
     #[arg(skip)] process: Process,
 }
 

@@ -188,6 +188,12 @@ impl Server {
         let _ = self.child.wait();
     }
 
+    /// Asks the server to read its files again.
+    pub fn hang_up(&self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
+    }
+
     /// Sends SIGTERM, and returns the exit code.
     pub fn terminate(&mut self) -> Option<i32> {
         let pid = rustix::process::Pid::from_child(&self.child);

@@ -3,7 +3,7 @@
 //! Sources of AWS's rows: "Amazon EventBridge support for ACM" (ACM user guide), "Monitor KMS keys with Amazon EventBridge" (KMS
 //! developer guide), "Monitor AWS Private CA with CloudWatch Events" (Private CA user guide), "Match AWS Secrets Manager events
 //! with Amazon EventBridge" (Secrets Manager user guide), "Monitoring IAM Roles Anywhere events in Amazon EventBridge" (Roles
-//! Anywhere user guide).
+//! Anywhere user guide), "Transfer Family events detail reference" (Transfer Family user guide).
 
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +45,36 @@ pub enum Detail {
 /// Something that an event says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Fact {
+    /// When something began.
+    Begun,
+    /// Bytes of a file that were transferred.
+    Bytes,
+    /// Address of a client.
+    ClientIp,
+    /// Path of a directory.
+    Directory,
+    /// When something was over.
+    Ended,
+    /// Path of a file, with its bucket.
+    File,
+    /// Its new path.
+    NewFile,
+    /// Its old path.
+    OldFile,
+    /// AWS's category of a failure.
+    FailureCode,
+    /// Why a transfer failed.
+    FailureMessage,
+    /// Protocol of a transfer: `SFTP`.
+    Protocol,
+    /// Id of a Transfer server.
+    Server,
+    /// Id of a connection.
+    Session,
+    /// `COMPLETED` or `FAILED`
+    Status,
+    /// Name of a user of a Transfer server.
+    User,
     /// What made a certificate available: `ISSUANCE`, `RENEWAL`, `IMPORT` or `REIMPORT`.
     Action,
     /// `Type` of a certificate.
@@ -112,6 +142,25 @@ const ENDING: Detail = Detail::Facts(&[
     ("days-to-expiry", Fact::DaysLeft),
     ("issuer", Fact::Issuer),
 ]);
+/// Members of Transfer Family's server events, with those of one kind of event. There is no `etag`: files are not objects of S3.
+macro_rules! transfer {
+    ($($name:literal: $fact:ident),*) => {
+        Detail::Facts(&[
+            ("status-code", Fact::Status),
+            ("protocol", Fact::Protocol),
+            ("client-ip", Fact::ClientIp),
+            ("end-timestamp", Fact::Ended),
+            ("server-id", Fact::Server),
+            ("username", Fact::User),
+            ("session-id", Fact::Session),
+            ("start-timestamp", Fact::Begun),
+            $(($name, Fact::$fact)),*
+        ])
+    };
+    (failed $($name:literal: $fact:ident),*) => {
+        transfer!("failure-code": FailureCode, "failure-message": FailureMessage, $($name: $fact),*)
+    };
+}
 const KEY: Detail = Detail::Facts(&[("key-id", Fact::KeyId)]);
 
 kinds! {
@@ -217,6 +266,43 @@ kinds! {
     /// A certificate that begins a session ends within the threshold of its trust anchor's notification settings. Once a day; no
     /// resources.
     WORKLOAD_EXPIRING: Aws, "aws.rolesanywhere", EXPIRATION, ENDING;
+
+    /// A file was uploaded over SFTP: it is closed, and on disk if uploads are atomic.
+    UPLOAD_COMPLETED: Aws, "aws.transfer", "SFTP Server File Upload Completed",
+        transfer!("bytes": Bytes, "file-path": File);
+    /// A file was not uploaded: the connection was lost, part of it could not be written, or it was refused when it was scanned.
+    UPLOAD_FAILED: Aws, "aws.transfer", "SFTP Server File Upload Failed",
+        transfer!(failed "bytes": Bytes, "file-path": File);
+    /// A file that was opened for reading over SFTP was closed.
+    DOWNLOAD_COMPLETED: Aws, "aws.transfer", "SFTP Server File Download Completed",
+        transfer!("bytes": Bytes, "file-path": File);
+    /// The connection was lost while a file was open for reading, or it may not be read.
+    DOWNLOAD_FAILED: Aws, "aws.transfer", "SFTP Server File Download Failed",
+        transfer!(failed "bytes": Bytes, "file-path": File);
+    /// A file was removed over SFTP.
+    FILE_DELETE_COMPLETED: Aws, "aws.transfer", "SFTP Server File Delete Completed",
+        transfer!("file-path": File);
+    /// A user may not remove a file.
+    FILE_DELETE_FAILED: Aws, "aws.transfer", "SFTP Server File Delete Failed",
+        transfer!(failed "file-path": File);
+    /// A file or directory was renamed over SFTP.
+    FILE_RENAME_COMPLETED: Aws, "aws.transfer", "SFTP Server File Rename Completed",
+        transfer!("original-file-path": OldFile, "renamed-file-path": NewFile);
+    /// A user may not rename a file.
+    FILE_RENAME_FAILED: Aws, "aws.transfer", "SFTP Server File Rename Failed",
+        transfer!(failed "original-file-path": OldFile, "renamed-file-path": NewFile);
+    /// A directory was made over SFTP.
+    DIRECTORY_CREATE_COMPLETED: Aws, "aws.transfer", "SFTP Server Directory Create Completed",
+        transfer!("directory-path": Directory);
+    /// A user may not make a directory.
+    DIRECTORY_CREATE_FAILED: Aws, "aws.transfer", "SFTP Server Directory Create Failed",
+        transfer!(failed "directory-path": Directory);
+    /// A directory was removed over SFTP.
+    DIRECTORY_DELETE_COMPLETED: Aws, "aws.transfer", "SFTP Server Directory Delete Completed",
+        transfer!("directory-path": Directory);
+    /// A user may not remove a directory.
+    DIRECTORY_DELETE_FAILED: Aws, "aws.transfer", "SFTP Server Directory Delete Failed",
+        transfer!(failed "directory-path": Directory);
 }
 
 impl Kind {

@@ -88,6 +88,12 @@ pub enum Refusal {
     /// The way to authenticate is not one of the server's.
     #[error("the server takes no such proof")]
     Method,
+    /// The user may not come from the peer's address.
+    #[error("the user may not log in from this address")]
+    Address,
+    /// The user's logins have ended.
+    #[error("the user's logins have ended")]
+    Expired,
     /// The identity provider refuses the user.
     #[error("the identity provider refuses the user")]
     Provider,
@@ -264,6 +270,49 @@ fn provided(
         posix: said.posix.clone(),
     };
     accept(work, policies, server, login, known)
+}
+
+/// Why the user of a session that `login` has begun, with a role, could not log in now; none if the user could. An identity
+/// provider is not asked again.
+///
+/// # Errors
+/// Failures of the service.
+pub fn still_admits(
+    work: &mut Work<'_>,
+    policies: &PolicyCache,
+    login: &Login<'_>,
+    role_arn: &str,
+) -> Result<Option<Refusal>, Fault> {
+    let server = match find_server(work, login.scope, login.server) {
+        Ok(server) if server.is_online() => server,
+        Ok(_) | Err(TransferError::NotFound(_)) => return Ok(Some(Refusal::Offline)),
+        Err(TransferError::Fault(fault)) => return Err(fault),
+        Err(other) => return Err(Fault::Encoding(other.to_string())),
+    };
+    if server.provider().is_service_managed() {
+        return Ok(match managed(work, policies, &server, login)? {
+            Step::Refused(refusal) => Some(refusal),
+            Step::Accepted(account) if account.role_arn != role_arn => {
+                Some(Refusal::Unusable("the user has another role now".to_owned()))
+            }
+            _ => None,
+        });
+    }
+    let scope = server.scope();
+    let arn = Arn::principal(role_arn);
+    let Some(name) = arn.as_ref().and_then(|arn| arn.of("iam", "role/")) else {
+        return Ok(Some(Refusal::ForeignRole(role_arn.to_owned())));
+    };
+    let role = match Role::find(work, &scope.account, name) {
+        Ok(role) => role,
+        Err(IdentityError::Fault(fault)) => return Err(fault),
+        Err(_) => return Ok(Some(Refusal::UnknownRole(role_arn.to_owned()))),
+    };
+    let user_arn = USER.arn(scope, &server.within(login.user));
+    let from = login.source_ip.to_string();
+    let (principal, now_ms) = (SERVICE_PRINCIPAL, work.now_ms());
+    let may = authorize_transfer(policies, &role, principal, &user_arn, &from, now_ms)?;
+    Ok(may.is_none().then(|| Refusal::Untrusted(role_arn.to_owned())))
 }
 
 /// Begins the session of a user whose proof is good.

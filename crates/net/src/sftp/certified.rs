@@ -34,8 +34,7 @@ impl SftpServer {
         signatures: &[&str],
         key: Option<&[u8]>,
         certificate: Option<&Certificate>,
-        user: &str,
-        source: IpAddr,
+        from: &Claimant<'_>,
     ) -> Result<Option<Certified>, Refusal> {
         let refused = |text: String| Refusal::Certificate(text);
         let Some(read) = &self.settings.authorities else {
@@ -56,12 +55,19 @@ impl SftpServer {
                 _ => Ok(None),
             },
             Some(certificate) => {
-                let now_ms = u64::try_from((self.clock)()).unwrap_or_default();
-                let at = At { user, source, now_ms, signatures };
+                let now_ms = u64::try_from(from.now_ms).unwrap_or_default();
+                let at = At { user: from.user, source: from.source, now_ms, signatures };
                 authorities.accept(certificate, &at).map(Some).map_err(refused)
             }
         }
     }
+}
+
+/// Who shows a key or certificate, from where, and when.
+pub(super) struct Claimant<'a> {
+    pub(super) user: &'a str,
+    pub(super) source: IpAddr,
+    pub(super) now_ms: i64,
 }
 
 /// Who shows a certificate, when, from where, and which signatures of authorities are allowed.

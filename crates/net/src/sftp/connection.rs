@@ -8,9 +8,8 @@ use bytes::BytesMut;
 use outlast_api::service::sftp::Connection as Described;
 use outlast_crypto::ssh::Algorithm;
 use outlast_domain::ids;
-use outlast_domain::transfer::Located;
+use outlast_domain::transfer::Refusal;
 use outlast_sftp::operation::Operation;
-use outlast_sftp::path::RemotePath;
 use outlast_sftp::view::View;
 use outlast_ssh::{
     Attempt, AuthDecision, Chosen, Method, Negotiation, Reason, Request, Server, ServerEvent,
@@ -22,11 +21,11 @@ use tokio::time::{sleep_until, timeout};
 
 use super::SftpServer;
 use super::channel::{self, Channel};
-use super::home::Home;
 use super::journal::{Journal, is_told};
 use super::listener::Listening;
 use super::login::{Failure, Outcome, Proven, User};
 use super::report::Report;
+use super::roster::Roster;
 use super::startups::Startup;
 use crate::limits;
 
@@ -36,6 +35,8 @@ enum Done {
     Operation(channel::Done),
     /// The event of an operation could not be recorded, so its reply must not be sent.
     Unrecorded(String),
+    /// The user may not be here any more.
+    Refused(Refusal),
 }
 
 /// A user's session.
@@ -65,6 +66,10 @@ struct Connection {
     /// When something of the user's was last done.
     used: Instant,
     asked_for_life: Instant,
+    /// When it was last checked that the user may be here.
+    checked: Instant,
+    /// Whether a try to log in is being decided.
+    deciding: bool,
     ended: bool,
 }
 
@@ -105,6 +110,8 @@ impl SftpServer {
             done,
             used: Instant::now(),
             asked_for_life: Instant::now(),
+            checked: Instant::now(),
+            deciding: false,
             ended: false,
         };
         connection.run(stream, arrived, stopped).await;
@@ -125,6 +132,7 @@ impl Connection {
         let begun = Instant::now();
         let mut input = BytesMut::with_capacity(limits::SFTP_READ);
         let (mut is_open, mut stopping) = (true, false);
+        let mut users = self.server.settings.users.clone();
         while is_open {
             self.work();
             is_open = self.write(&stream);
@@ -153,6 +161,7 @@ impl Connection {
                 }
                 Some(done) = arrived.recv() => self.take(done),
                 () = sleep_until(deadline.into()) => self.on_timer(begun),
+                () = changed(&mut users) => self.check_again(),
                 _ = stopped.wait_for(|stopped| *stopped), if !stopping => {
                     stopping = true;
                     self.ssh.disconnect(Reason::ByApplication, "the server is stopping");
@@ -307,9 +316,16 @@ impl Connection {
         };
         let (server, listening) = (self.server.clone(), self.listening.clone());
         let (peer, proven, done) = (self.peer, self.proven.clone(), self.done.clone());
+        self.deciding = true;
         tokio::spawn(async move {
-            let outcome = server.login(listening, described, peer, attempt, proven).await;
-            let _ = done.send(Done::Login(Box::new(outcome)));
+            let outcome = server.clone().login(listening, described, peer, attempt, proven).await;
+            let sent = done.send(Done::Login(Box::new(outcome)));
+            if let Err(mpsc::error::SendError(Done::Login(outcome))) = sent
+                && let Some(user) = outcome.user
+            {
+                // The connection has broken meanwhile, and its end must follow the event of the login.
+                ended(&journal(&server, &user)).await;
+            }
         });
     }
 
@@ -346,11 +362,16 @@ impl Connection {
                 tracing::error!(error, "an SFTP session ends: its audit event cannot be recorded");
                 self.ssh.disconnect(Reason::ByApplication, "the server cannot record what you do");
             }
+            Done::Refused(refusal) => {
+                tracing::info!(peer = %self.peer, reason = %refusal, "an SFTP session ends: its user may not be here any more");
+                self.ssh.disconnect(Reason::ByApplication, "you may not be here any more");
+            }
         }
     }
 
     fn logged_in(&mut self, outcome: Outcome) {
         let Outcome { decision, user, failure } = outcome;
+        self.deciding = false;
         if matches!(decision, AuthDecision::Partial(_)) {
             self.proven = self.asked.take();
         }
@@ -359,6 +380,10 @@ impl Connection {
         }
         if let Some(user) = user {
             self.enter(user);
+        }
+        if let Some(welcome) = self.inside.as_ref().and_then(|inside| inside.user.welcome.as_ref())
+        {
+            self.ssh.banner(welcome);
         }
         self.ssh.answer(decision);
         if self.inside.is_some() {
@@ -369,24 +394,11 @@ impl Connection {
     fn enter(&mut self, user: User) {
         self.startup = None;
         self.failure = None;
-        self.report.principal = Some(user.account.user_arn.clone());
+        self.report.principal = Some(user.arn.clone());
         self.used = Instant::now();
-        let account = user.account.clone();
-        let home = Home::new(account.clone(), self.server.storage.clone(), self.server.clock);
-        tokio::task::block_in_place(|| home.prepare());
-        let start = RemotePath::parse(&account.directories.start(), &RemotePath::root())
-            .unwrap_or_else(|_| RemotePath::root());
-        let view = View::new(seconds).mount(RemotePath::root(), Arc::new(home)).home(start);
-        let journal = Journal {
-            service: self.server.service.clone(),
-            session: user.session.clone(),
-            clock: self.server.clock,
-            target: Arc::new(move |path| match account.directories.locate(path.as_bytes()) {
-                Located::Object { bucket, path, .. } => [bucket.as_bytes(), b"/", &path].concat(),
-                Located::Virtual(_) | Located::Missing => Vec::new(),
-            }),
-        };
-        self.inside = Some(Inside { user, view: Arc::new(view), journal });
+        self.checked = self.used;
+        let journal = journal(&self.server, &user);
+        self.inside = Some(Inside { view: user.view.clone(), user, journal });
     }
 
     /// When something is due.
@@ -395,7 +407,9 @@ impl Connection {
         let mine = match &self.inside {
             None => begun + settings.login_grace,
             Some(_) => {
-                (self.used + settings.idle).min(self.asked_for_life + limits::SFTP_KEEPALIVE)
+                let next = (self.asked_for_life + limits::SFTP_KEEPALIVE)
+                    .min(self.checked + limits::SFTP_RECHECK);
+                next.min(self.used + settings.idle)
             }
         };
         let now_ms = self.now_ms();
@@ -425,12 +439,29 @@ impl Connection {
         } else if now >= self.used + settings.idle {
             self.ssh.disconnect(Reason::ByApplication, "the session was idle for too long");
         }
+        if now >= self.checked + limits::SFTP_RECHECK {
+            self.check_again();
+        }
         if now >= self.asked_for_life + limits::SFTP_KEEPALIVE {
             self.asked_for_life = now;
             if self.ssh.keepalive() > limits::SFTP_KEEPALIVES {
                 self.ssh.disconnect(Reason::ConnectionLost, "you did not answer");
             }
         }
+    }
+
+    /// Checks whether the user may still be here.
+    fn check_again(&mut self) {
+        self.checked = Instant::now();
+        let Some(inside) = &self.inside else { return };
+        let (server, facts) = (self.server.clone(), self.listening.facts.clone());
+        let (user, from) = (inside.user.renewal.clone(), self.peer.ip());
+        let (session, done) = (inside.user.session.clone(), self.done.clone());
+        tokio::task::spawn_blocking(move || {
+            if let Err(refusal) = server.still_admits(&facts, &session, &user, from) {
+                let _ = done.send(Done::Refused(refusal));
+            }
+        });
     }
 
     fn tell_abandoned(&self, channel: &mut Channel) {
@@ -446,7 +477,7 @@ impl Connection {
 
     /// Waits for what is running, and records the end.
     async fn finish(mut self, stream: &TcpStream, mut arrived: mpsc::UnboundedReceiver<Done>) {
-        while self.channels.iter().any(Channel::is_busy) {
+        while self.deciding || self.channels.iter().any(Channel::is_busy) {
             let Some(done) = arrived.recv().await else { break };
             self.take(done);
         }
@@ -460,9 +491,7 @@ impl Connection {
                 told(&inside.journal, &record).await;
             }
         }
-        if let Err(error) = inside.journal.ended().await {
-            tracing::error!(error, "the end of an SFTP session could not be recorded");
-        }
+        ended(&inside.journal).await;
         drop(inside.user);
     }
 
@@ -487,11 +516,33 @@ impl Connection {
     }
 }
 
+/// Waits until there are other users, for ever if users do not come from a file.
+async fn changed(users: &mut Option<watch::Receiver<Arc<Roster>>>) {
+    let changed = match users {
+        Some(users) => users.changed().await.is_ok(),
+        None => false,
+    };
+    if !changed {
+        std::future::pending::<()>().await;
+    }
+}
+
 const NO_SHELL: &str = "This server speaks SFTP only: use sftp, or scp of OpenSSH 9 or later (older ones: scp -s).\r\n";
 
-/// The time in seconds since 1970, for listings.
-fn seconds() -> i64 {
-    crate::server::system_clock().div_euclid(1000)
+/// Where the events of a user's session go.
+fn journal(server: &Arc<SftpServer>, user: &User) -> Journal {
+    Journal {
+        service: server.service.clone(),
+        session: user.session.clone(),
+        clock: server.clock,
+        target: user.target.clone(),
+    }
+}
+
+async fn ended(journal: &Journal) {
+    if let Err(error) = journal.ended().await {
+        tracing::error!(error, "the end of an SFTP session could not be recorded");
+    }
 }
 
 async fn told(journal: &Journal, record: &outlast_sftp::operation::Record) {

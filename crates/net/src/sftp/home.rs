@@ -33,6 +33,8 @@ pub(super) struct Storage {
     pub(super) buckets: Arc<dyn Buckets>,
     /// Decides which accounts may use which buckets.
     pub(super) sink: Arc<dyn Sink>,
+    /// Whether uploads to folders of the machine become visible when they are closed.
+    pub(super) atomic_uploads: bool,
 }
 
 /// A user's files as one volume.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use outlast_api::service::Service;
-use outlast_api::service::sftp::{FileEvent, Session};
+use outlast_api::service::sftp::{FileEvent, Session, Subject};
 use outlast_sftp::error::Status;
 use outlast_sftp::operation::Record;
 use outlast_sftp::path::RemotePath;
@@ -47,7 +47,9 @@ pub(super) fn is_told(record: &Record) -> bool {
             | "symlink"
             | "hardlink"
     );
-    changes && record.status == Status::Ok && !(record.kind == "close" && record.path.is_none())
+    // A file that could not be closed was not stored.
+    let is_over = record.status == Status::Ok || record.kind == "close";
+    changes && is_over && !(record.kind == "close" && record.path.is_none())
 }
 
 impl Journal {
@@ -58,7 +60,14 @@ impl Journal {
         let to = record.to.as_ref().unwrap_or(&root);
         let (bytes_in, bytes_out) = (record.bytes_written, record.bytes_read);
         let upper = record.kind.to_uppercase();
-        let target = (self.target)(path);
+        let (target, new_target) = ((self.target)(path), (self.target)(to));
+        let subject = Subject {
+            target: &target,
+            new_target: &new_target,
+            writes: record.writes,
+            since_ms: record.since.saturating_mul(1000),
+            why: &record.text,
+        };
         let (path, to) = (path.as_bytes(), to.as_bytes());
         let event = match record.kind {
             _ if record.status == Status::PermissionDenied => {
@@ -67,6 +76,9 @@ impl Journal {
             "open" => {
                 let mode = if record.writes { "CREATE|TRUNCATE|WRITE" } else { "READ" };
                 FileEvent::Open { path, target: &target, mode }
+            }
+            "close" if record.status != Status::Ok => {
+                FileEvent::PartialClose { path, bytes_in, bytes_out }
             }
             "close" => FileEvent::Close { path, bytes_in, bytes_out },
             "abandon" => FileEvent::PartialClose { path, bytes_in, bytes_out },
@@ -77,20 +89,15 @@ impl Journal {
             "symlink" | "hardlink" => FileEvent::Symlink { path, target: to },
             _ => FileEvent::SetStat { path, attributes: record.kind },
         };
-        self.commit(&[event]).await
+        let made = self.service.sftp_file_event(&self.session, &event, &subject, (self.clock)());
+        commit(&self.service, made.map_err(|error| error.to_string())?).await
     }
 
     /// Records the end of the connection.
     pub(super) async fn ended(&self) -> Result<(), String> {
-        self.commit(&[FileEvent::Disconnected]).await
-    }
-
-    async fn commit(&self, events: &[FileEvent<'_>]) -> Result<(), String> {
-        let transaction = self
-            .service
-            .sftp_events(&self.session, events, (self.clock)())
-            .map_err(|error| error.to_string())?;
-        commit(&self.service, transaction).await
+        let events = [FileEvent::Disconnected];
+        let made = self.service.sftp_events(&self.session, &events, (self.clock)());
+        commit(&self.service, made.map_err(|error| error.to_string())?).await
     }
 }
 

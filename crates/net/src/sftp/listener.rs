@@ -29,10 +29,13 @@ impl SftpServer {
     /// # Errors
     /// Why nothing is served, for the operator.
     pub(super) fn listening(&self) -> Result<Arc<Listening>, String> {
-        let facts = self
-            .service
-            .sftp_server(self.settings.server.as_deref(), (self.clock)())
-            .map_err(|error: Unserved| error.to_string())?;
+        let facts = match self.roster() {
+            Some(roster) => roster.facts.clone(),
+            None => self
+                .service
+                .sftp_server(self.settings.server.as_deref(), (self.clock)())
+                .map_err(|error: Unserved| error.to_string())?,
+        };
         if !facts.is_online {
             return Err(format!("the Transfer server {} is not online", facts.id));
         }
@@ -62,6 +65,14 @@ fn same(one: &Option<Arc<Authorities>>, other: &Option<Arc<Authorities>>) -> boo
 }
 
 type Configured = (ServerConfig, SshRules, &'static [&'static str]);
+
+/// Refuses what no listener could serve.
+///
+/// # Errors
+/// A host key or the security policy cannot be used.
+pub fn check(facts: &ServerFacts, mode: Option<Mode>) -> Result<(), String> {
+    config(facts, mode, &[]).map(|_| ())
+}
 
 /// The configuration of a server's connections, the rules that it follows, and the policy's algorithms for signatures of
 /// certificates: those of its host keys, of which the server need not have one.

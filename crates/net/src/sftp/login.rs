@@ -1,17 +1,26 @@
 //! Logins: what a client shows, decided by the service.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use outlast_api::service::sftp::{Connection as Described, Decision, Session};
 use outlast_crypto::Secret;
-use outlast_domain::transfer::{Account, Login, Refusal};
+use outlast_domain::transfer::{Account, Certified, Located, Login, Refusal, ServerFacts};
+use outlast_sftp::arrival::Guarded;
+use outlast_sftp::path::RemotePath;
+use outlast_sftp::view::View;
+use outlast_sftp::volume::Volume;
 use outlast_ssh::{Attempt, AuthDecision, Certificate, KeyOffer, Method, Signed};
 use outlast_store::driver::drive;
 
 use super::SftpServer;
+use super::certified::Claimant;
+use super::home::Home;
+use super::journal::Target;
 use super::listener::Listening;
+use super::roster::FileUser;
+use crate::server::system_clock;
 
 /// Result of a try to log in.
 pub(super) struct Outcome {
@@ -31,15 +40,41 @@ pub(super) struct Failure {
 
 /// A user who is logged in.
 pub(super) struct User {
-    pub(super) account: Arc<Account>,
+    pub(super) arn: String,
+    /// Text that the user is shown.
+    pub(super) welcome: Option<String>,
+    /// What the user sees.
+    pub(super) view: Arc<View>,
+    /// Where the user's files are, for audit events.
+    pub(super) target: Target,
+    /// By what the session is checked again.
+    pub(super) renewal: Renewal,
     pub(super) session: Arc<Session>,
     /// Counts as a session of the user until it is dropped.
     pub(super) _place: Place,
 }
 
+/// By what a session is checked again while it lasts.
+#[derive(Clone)]
+pub(super) enum Renewal {
+    /// A user of a file with this key.
+    File { user: Arc<FileUser>, key: Vec<u8> },
+    /// A user of the API, with the key that was proven.
+    Account { key: Option<Vec<u8>>, certified: Option<Certificated> },
+}
+
+/// A certificate that logged a user in.
+#[derive(Clone)]
+pub(super) struct Certificated {
+    certificate: Certificate,
+    shown: Certified,
+    signatures: &'static [&'static str],
+    at_ms: i64,
+}
+
 /// Sessions and tries of each user, by the name that clients give.
+#[derive(Default)]
 pub(super) struct Users {
-    most: usize,
     open: Arc<Mutex<HashMap<String, usize>>>,
 }
 
@@ -50,18 +85,14 @@ pub(super) struct Place {
 }
 
 impl Users {
-    pub(super) fn new(most: usize) -> Self {
-        Self { most, open: Arc::default() }
-    }
-
-    /// One more session of a user, unless there are too many.
-    fn enter(&self, user: &str) -> Option<Place> {
+    /// One more session of a user, unless there are `most`.
+    pub(super) fn enter(&self, user: &str, most: usize) -> Option<Place> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = open.entry(user.to_owned()).or_default();
-        if *count >= self.most {
+        let count = open.get(user).copied().unwrap_or_default();
+        if count >= most {
             return None;
         }
-        *count += 1;
+        open.insert(user.to_owned(), count + 1);
         Some(Place { open: self.open.clone(), user: user.to_owned() })
     }
 }
@@ -86,6 +117,13 @@ struct Shown {
     method: &'static str,
 }
 
+/// What a client shows of a key.
+pub(super) struct ShownKey {
+    pub(super) blob: Vec<u8>,
+    /// Whether its signature was verified.
+    pub(super) is_proven: bool,
+}
+
 /// A key that was proven in this connection, where a password is wanted, too.
 #[derive(Clone)]
 pub(super) struct Proven {
@@ -95,8 +133,12 @@ pub(super) struct Proven {
 }
 
 impl Outcome {
-    fn of(decision: AuthDecision) -> Self {
+    pub(super) fn of(decision: AuthDecision) -> Self {
         Self { decision, user: None, failure: None }
+    }
+
+    pub(super) fn accepted(user: User) -> Self {
+        Self { decision: AuthDecision::Accept, user: Some(user), failure: None }
     }
 }
 
@@ -132,14 +174,25 @@ impl SftpServer {
         if shown.key.as_ref().is_some_and(|offer| offer.signed == Signed::Invalid) {
             return failed(Refusal::WrongKey);
         }
+        if let Some(roster) = self.roster() {
+            if let Err(refusal) = self.keyed(&listening, &shown, peer.ip()) {
+                return failed(refusal);
+            }
+            let key = shown.key.as_ref().map(|offer| ShownKey {
+                blob: offer.key.blob().to_vec(),
+                is_proven: offer.signed == Signed::Valid,
+            });
+            let decided = self.file_login(&roster, &described, peer, &shown.user, key).await;
+            return decided.unwrap_or_else(failed);
+        }
         let tries = shown.password.is_some()
             || shown.key.as_ref().is_some_and(|offer| offer.signed == Signed::Valid);
         // Before the decision: its event says that the user is connected.
         let mut place = None;
         if tries {
-            place = self.users.enter(&shown.user);
+            place = self.users.enter(&shown.user, self.settings.sessions_by_user);
             if place.is_none() {
-                return failed(Refusal::Unusable("the user has too many sessions".to_owned()));
+                return failed(too_many());
             }
         }
         let blob = shown.key.as_ref().map(|offer| offer.key.blob().to_vec());
@@ -155,8 +208,9 @@ impl SftpServer {
             (blob, _) => (blob, is_signed),
         };
         let key = blob.as_deref();
-        let accepted =
-            self.certified(listening.signatures, key, certificate.as_ref(), &shown.user, peer.ip());
+        let now_ms = (self.clock)();
+        let from = Claimant { user: &shown.user, source: peer.ip(), now_ms };
+        let accepted = self.certified(listening.signatures, key, certificate.as_ref(), &from);
         let certified = match accepted {
             Ok(certified) => certified,
             Err(refusal) => return failed(refusal),
@@ -187,13 +241,121 @@ impl SftpServer {
                     // Nobody is logged in without a proof.
                     let Some(place) = place else { return Outcome::of(AuthDecision::Reject) };
                     let session = Arc::new(Session::new((*described).clone(), &account));
-                    let user = User { account: Arc::from(account), session, _place: place };
-                    let decision = AuthDecision::Accept;
-                    return Outcome { decision, user: Some(user), failure: None };
+                    let key = login.key.filter(|_| key_is_proven).map(<[u8]>::to_vec);
+                    let certified =
+                        certificate.zip(certified).map(|(certificate, shown)| Certificated {
+                            certificate,
+                            shown,
+                            signatures: listening.signatures,
+                            at_ms: now_ms,
+                        });
+                    let renewal = Renewal::Account { key, certified };
+                    return Outcome::accepted(self.user(
+                        Arc::from(account),
+                        session,
+                        renewal,
+                        place,
+                    ));
                 }
             }
         }
         Outcome::of(AuthDecision::Reject)
+    }
+
+    /// Whether a user of a file may try this key: the file has keys, and no authorities.
+    fn keyed(&self, listening: &Listening, shown: &Shown, source: IpAddr) -> Result<(), Refusal> {
+        let Some(offer) = &shown.key else { return Ok(()) };
+        if offer.certificate.is_some() {
+            return Err(Refusal::Certificate(
+                "users of a file have keys, not certificates".to_owned(),
+            ));
+        }
+        let from = Claimant { user: &shown.user, source, now_ms: (self.clock)() };
+        self.certified(listening.signatures, Some(offer.key.blob()), None, &from).map(|_| ())
+    }
+
+    /// Whether the user of a session could log in now as well; a certificate may have expired. It may read the store.
+    pub(super) fn still_admits(
+        &self,
+        facts: &ServerFacts,
+        session: &Session,
+        renewal: &Renewal,
+        from: IpAddr,
+    ) -> Result<(), Refusal> {
+        let now_ms = (self.clock)();
+        match renewal {
+            Renewal::File { user, key } => match self.roster() {
+                Some(roster) => roster.keeps(user, key, from, now_ms),
+                None => Ok(()),
+            },
+            Renewal::Account { key, certified } => {
+                self.still_certified(key.as_deref(), certified.as_ref(), &session.user, from)?;
+                let login = Login {
+                    scope: &facts.scope,
+                    server: &facts.id,
+                    user: &session.user,
+                    key: key.as_deref(),
+                    key_is_proven: true,
+                    certificate: certified.as_ref().map(|certified| &certified.shown),
+                    password: None,
+                    source_ip: from,
+                    session: &session.connection.session,
+                };
+                self.service.sftp_still_admits(&login, session, now_ms)
+            }
+        }
+    }
+
+    /// Whether a key and its certificate still count. A session outlives the validity of its certificate, as with OpenSSH, and
+    /// a moment in which the operator's files cannot be read.
+    fn still_certified(
+        &self,
+        key: Option<&[u8]>,
+        certified: Option<&Certificated>,
+        user: &str,
+        source: IpAddr,
+    ) -> Result<(), Refusal> {
+        let Some(read) = &self.settings.authorities else { return Ok(()) };
+        if let Err(error) = read() {
+            tracing::warn!(error, "sessions go on, although their certificates cannot be checked");
+            return Ok(());
+        }
+        let now_ms = certified.map_or_else(|| (self.clock)(), |certified| certified.at_ms);
+        let from = Claimant { user, source, now_ms };
+        let signatures = certified.map_or(&[][..], |certified| certified.signatures);
+        let certificate = certified.map(|certified| &certified.certificate);
+        self.certified(signatures, key, certificate, &from).map(|_| ())
+    }
+
+    /// A user of the API, with the files of the user's home.
+    fn user(
+        &self,
+        account: Arc<Account>,
+        session: Arc<Session>,
+        renewal: Renewal,
+        place: Place,
+    ) -> User {
+        let home = Home::new(account.clone(), self.storage.clone(), self.clock);
+        tokio::task::block_in_place(|| home.prepare());
+        let start = RemotePath::parse(&account.directories.start(), &RemotePath::root())
+            .unwrap_or_else(|_| RemotePath::root());
+        let home: Arc<dyn Volume> = match &self.settings.inspector {
+            Some(inspector) => Arc::new(Guarded::new(Arc::new(home), inspector.clone())),
+            None => Arc::new(home),
+        };
+        let view = View::new(seconds).mount(RemotePath::root(), home).home(start);
+        User {
+            arn: account.user_arn.clone(),
+            welcome: account.welcome.clone(),
+            view: Arc::new(view),
+            target: Arc::new(move |path| match account.directories.locate(path.as_bytes()) {
+                Located::Object { bucket, path, .. } => [bucket.as_bytes(), b"/", &path].concat(),
+                Located::Virtual(_) | Located::Missing => Vec::new(),
+            }),
+            renewal,
+            session,
+            _place: place,
+        }
     }
 
     async fn decide(
@@ -212,4 +374,13 @@ impl SftpServer {
         let finish = |ready, outcome| service.sftp_settled(ready, outcome);
         drive(service.store().as_ref(), prepare, finish).await.unwrap_or(Decision::Failed)
     }
+}
+
+pub(super) fn too_many() -> Refusal {
+    Refusal::Unusable("the user has too many sessions".to_owned())
+}
+
+/// The time in seconds since 1970, for listings.
+pub(super) fn seconds() -> i64 {
+    system_clock().div_euclid(1000)
 }

@@ -236,6 +236,18 @@ impl File for Upload {
         Ok(metadata::space(&fstatvfs(&self.file)?))
     }
 
+    fn content(&self) -> Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        match &*self.state.lock().unwrap_or_else(PoisonError::into_inner) {
+            State::Temporary(name) => {
+                Ok(openat(&self.parent, &**name, flags | OFlags::NOFOLLOW, Mode::empty())?)
+            }
+            State::Unnamed | State::Published => {
+                Ok(openat(CWD, proc_path(&self.file), flags, Mode::empty())?)
+            }
+        }
+    }
+
     fn is_apart(&self) -> bool {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         !matches!(*state, State::Published)

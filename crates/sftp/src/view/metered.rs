@@ -1,5 +1,6 @@
 //! A file whose growth counts against a quota.
 
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::attributes::Attributes;
@@ -60,6 +61,8 @@ fn size(of: Option<Attributes>) -> u64 {
 impl Metered {
     /// Does something that makes the content visible: from then on, what the name had before is gone.
     fn publishing(&self, act: impl FnOnce() -> Result<()>) -> Result<()> {
+        // What takes long must not hold up the other files of the home.
+        self.file.settle()?;
         let _gate = self.quota.gate();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if !state.is_apart {
@@ -122,7 +125,15 @@ impl File for Metered {
     }
 
     fn space(&self) -> Result<Space> {
-        self.file.space()
+        Ok(self.quota.space(self.file.space()?))
+    }
+
+    fn settle(&self) -> Result<()> {
+        self.file.settle()
+    }
+
+    fn content(&self) -> Result<OwnedFd> {
+        self.file.content()
     }
 
     fn is_apart(&self) -> bool {

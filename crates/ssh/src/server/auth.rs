@@ -94,13 +94,21 @@ impl Authentication {
         let mut out = vec![message::SERVICE_ACCEPT];
         out.put_string(name);
         transport.send(&[&out])?;
-        if let Some(banner) = self.banner.take() {
-            let mut out = vec![message::USERAUTH_BANNER];
-            out.put_string(banner.as_bytes());
-            out.put_string(b"");
-            transport.send(&[&out])?;
+        match self.banner.take() {
+            Some(banner) => self.show(transport, &banner),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    /// `SSH_MSG_USERAUTH_BANNER`, which may come at any time before authentication has succeeded.
+    pub(super) fn show(&self, transport: &mut Transport, text: &str) -> Result<(), Error> {
+        if self.done {
+            return Ok(());
+        }
+        let mut out = vec![message::USERAUTH_BANNER];
+        out.put_string(text.as_bytes());
+        out.put_string(b"");
+        transport.send(&[&out])
     }
 
     /// Handles a message from 50 to 79.

@@ -3,7 +3,7 @@
 //! Source: Transfer Family User Guide, "Amazon CloudWatch log structure for Transfer Family": `activity-type` and the names
 //! beside it. They are data events; the session of the user's role is the caller.
 
-use outlast_domain::transfer::{Account, Refusal, SERVER, USER};
+use outlast_domain::transfer::{Refusal, SERVER, USER};
 use outlast_domain::{Fault, ids, limits};
 use outlast_pki::time::rfc3339;
 use serde_json::{Map, Value, json};
@@ -161,15 +161,18 @@ fn negotiated(connection: &Connection, told: &mut Map<String, Value>) {
 /// The event `CONNECTED`.
 pub(super) fn connected(
     session: &Session,
-    account: &Account,
+    home: &[u8],
+    key: Option<&(String, &'static str)>,
     now_ms: i64,
 ) -> Result<Vec<u8>, Fault> {
     let mut told = of_connection(&session.connection, "CONNECTED");
     negotiated(&session.connection, &mut told);
     told.insert("user".to_owned(), session.user.as_str().into());
-    told.insert("role".to_owned(), session.role_arn.as_str().into());
-    told.insert("home-dir".to_owned(), shown(&account.directories.start()).into());
-    if let Some((fingerprint, kind)) = &account.key {
+    if !session.role_arn.is_empty() {
+        told.insert("role".to_owned(), session.role_arn.as_str().into());
+    }
+    told.insert("home-dir".to_owned(), shown(home).into());
+    if let Some((fingerprint, kind)) = key {
         told.insert("ssh-public-key-fingerprint".to_owned(), fingerprint.as_str().into());
         told.insert("ssh-public-key-type".to_owned(), (*kind).into());
     }
@@ -206,7 +209,14 @@ fn of_session(
     now_ms: i64,
 ) -> Result<Vec<u8>, Fault> {
     let connection = &session.connection;
-    let mut identity = user_identity(&session.principal);
+    let mut identity = match &session.principal {
+        Some(principal) => user_identity(principal),
+        // Nobody that IAM knows.
+        None => json!({
+            "type": "Unknown", "principalId": "", "arn": session.user_arn, "accountId": connection.scope.account,
+            "accessKeyId": "", "userName": session.user,
+        }),
+    };
     identity["invokedBy"] = TRANSFER.model.event_source.into();
     let account = &connection.scope.account;
     let resources = json!([

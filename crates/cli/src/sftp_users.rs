@@ -1,0 +1,160 @@
+//! `sftp.toml`: a listener's users in a file, instead of the Transfer Family API.
+
+mod file;
+mod host_keys;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_net::sftp::roster::{Limit, Roster};
+use outlast_sftp::rights::Rights;
+use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::failure::Failure;
+use crate::files::{self, Stamp};
+
+/// Interval between checks whether the file, or one that it names, has changed.
+const FILES: Duration = Duration::from_secs(5);
+
+/// A file of users, and where the server keeps host keys that it makes.
+#[derive(Clone)]
+pub(crate) struct Users {
+    path: PathBuf,
+    /// Folder for host keys that are made.
+    keys: PathBuf,
+}
+
+impl Users {
+    /// The users of a file; host keys that it does not name are kept below the data folder.
+    pub(crate) fn new(path: PathBuf, data: &Path) -> Self {
+        Self { path, keys: data.join("sftp-host-keys") }
+    }
+
+    /// Reads and checks everything; makes the host keys if there are none.
+    pub(crate) fn load(&self) -> Result<Roster, Failure> {
+        let checked = file::read(&self.path)?;
+        let host_keys = match checked.host_keys {
+            Some(keys) => keys,
+            None => host_keys::kept(&self.keys)?,
+        };
+        let roster = checked.server.roster(host_keys, checked.users);
+        outlast_net::sftp::check(&roster.facts, None)
+            .map_err(|error| Failure::file(&self.path, &error))?;
+        Ok(roster)
+    }
+
+    /// What tells whether something has changed.
+    fn stamps(&self) -> Vec<Option<Stamp>> {
+        let mut all = vec![files::stamp(&self.path)];
+        all.extend(file::names(&self.path).iter().map(|path| files::stamp(path)));
+        all
+    }
+
+    /// Reads the users again when a file has changed, and at SIGHUP. A broken file changes nothing. Never ends.
+    pub(crate) async fn follow(self, users: watch::Sender<Arc<Roster>>) {
+        let mut hang_up = signal(SignalKind::hangup()).ok();
+        let (mut taken, mut refused) = (self.stamps(), None);
+        loop {
+            let asked = tokio::select! {
+                () = tokio::time::sleep(FILES) => false,
+                () = async {
+                    match &mut hang_up {
+                        Some(signal) => { signal.recv().await; }
+                        None => std::future::pending().await,
+                    }
+                } => true,
+            };
+            let stamps = self.stamps();
+            if !asked && stamps == taken {
+                continue;
+            }
+            match tokio::task::block_in_place(|| self.load()) {
+                Ok(roster) => {
+                    tracing::info!(users = roster.users.len(), "the users of SFTP were read again");
+                    users.send_replace(Arc::new(roster));
+                    (taken, refused) = (stamps, None);
+                }
+                Err(failure) => {
+                    if asked || refused.as_ref() != Some(&stamps) {
+                        tracing::error!(
+                            error = failure.message(),
+                            "the users of SFTP cannot be used: the previous ones stay in use"
+                        );
+                    }
+                    refused = Some(stamps);
+                }
+            }
+        }
+    }
+}
+
+/// What the users of a file may do where: for people, and for programs.
+pub(crate) fn described(path: &Path) -> Result<(String, Value), Failure> {
+    let checked = file::read(path)?;
+    let (mut text, mut all) = (String::new(), Vec::new());
+    for user in checked.users {
+        let tree = &user.tree;
+        text.push_str(&format!("{} ({} keys)\n", user.name, user.keys.len()));
+        let networks =
+            |list: &[ipnet::IpNet]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let (allow, deny) = (networks(&user.allow), networks(&user.deny));
+        if !allow.is_empty() {
+            text.push_str(&format!("  from {}\n", allow.join(", ")));
+        }
+        if !deny.is_empty() {
+            text.push_str(&format!("  not from {}\n", deny.join(", ")));
+        }
+        let until = user.until_ms.map(|ms| outlast_pki::time::rfc3339(ms.div_euclid(1000)));
+        if let Some(until) = &until {
+            text.push_str(&format!("  until {until}\n"));
+        }
+        if let Some(most) = user.sessions {
+            text.push_str(&format!("  {most} sessions at most\n"));
+        }
+        let mut places: Vec<_> = tree.mounts.iter().map(|mount| mount.at.clone()).collect();
+        places.extend(tree.rules.iter().map(|(at, _)| at.clone()));
+        places.sort();
+        places.dedup();
+        let mut folders = Vec::new();
+        for at in places {
+            let rights = tree.rights(&at);
+            let names = rights_of(rights);
+            let mount = tree.mounts.iter().find(|mount| mount.at == at);
+            let shown = String::from_utf8_lossy(at.as_bytes()).into_owned();
+            let place = mount.map(|mount| mount.place.to_string());
+            let quota = mount.and_then(|mount| mount.quota);
+            let place_text = place.as_ref().map(|place| format!(" = {place}")).unwrap_or_default();
+            let quota_text = quota.map(|quota| format!(", at most {}", quota_of(quota)));
+            text.push_str(&format!(
+                "  {shown}{place_text}: {}{}\n",
+                if names.is_empty() { "nothing".to_owned() } else { names.join(", ") },
+                quota_text.unwrap_or_default(),
+            ));
+            folders.push(json!({
+                "path": shown, "place": place, "rights": names,
+                "quota": quota.map(|quota| json!({ "bytes": quota.bytes, "files": quota.files })),
+            }));
+        }
+        if !tree.hidden.is_empty() {
+            text.push_str(&format!("  hidden: {}\n", tree.hidden.join(", ")));
+        }
+        all.push(json!({
+            "name": user.name, "keys": user.keys.len(), "allow": allow, "deny": deny, "expires": until,
+            "sessions": user.sessions, "hidden": tree.hidden, "folders": folders,
+        }));
+    }
+    Ok((text, json!({ "users": all })))
+}
+
+fn rights_of(rights: Rights) -> Vec<&'static str> {
+    rights.names().collect()
+}
+
+fn quota_of(limit: Limit) -> String {
+    let bytes = limit.bytes.map(|bytes| format!("{bytes} bytes"));
+    let files = limit.files.map(|files| format!("{files} files"));
+    [bytes, files].into_iter().flatten().collect::<Vec<_>>().join(" and ")
+}

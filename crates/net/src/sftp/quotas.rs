@@ -1,0 +1,69 @@
+//! Quotas of folders, shared by all sessions and users that reach one.
+//!
+//! A folder is measured when somebody first reaches it, and again by the next server: what a killed server had counted is
+//! of no use, because nobody knows which of its last writes are on disk.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use outlast_sftp::error::Result;
+use outlast_sftp::quota::{Quota, Usage};
+use outlast_sftp::view::measure;
+use outlast_sftp::volume::Volume;
+
+use super::roster::{Limit, Mount, Place, Roster};
+
+/// The quotas of a listener.
+#[derive(Default)]
+pub(super) struct Quotas {
+    all: Mutex<HashMap<Place, Arc<Kept>>>,
+    /// The roster that they were last taken from.
+    followed: Mutex<Weak<Roster>>,
+}
+
+struct Kept {
+    limit: Mutex<Limit>,
+    /// Measured by the first who needs it; others wait for it.
+    quota: Mutex<Option<Arc<Quota>>>,
+}
+
+impl Quotas {
+    /// Takes over what a file says. A folder whose limit has changed keeps its usage.
+    pub(super) fn follow(&self, roster: &Arc<Roster>) {
+        let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        if !std::ptr::eq(followed.as_ptr(), Arc::as_ptr(roster)) {
+            self.set(roster);
+            *followed = Arc::downgrade(roster);
+        }
+    }
+
+    fn set(&self, roster: &Roster) {
+        let mounts = roster.users.values().flat_map(|user| &user.tree.mounts);
+        let limited = mounts.filter_map(|Mount { place, quota, .. }| Some((place, (*quota)?)));
+        let limited: HashMap<_, _> = limited.collect();
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|place, _| limited.contains_key(place));
+        for (place, limit) in limited {
+            let kept = all.entry(place.clone()).or_insert_with(|| {
+                Arc::new(Kept { limit: Mutex::new(limit), quota: Mutex::default() })
+            });
+            *kept.limit.lock().unwrap_or_else(PoisonError::into_inner) = limit;
+            if let Some(quota) = &*kept.quota.lock().unwrap_or_else(PoisonError::into_inner) {
+                quota.limit(limit.bytes, limit.files);
+            }
+        }
+    }
+
+    /// The quota of a folder, if it has one.
+    pub(super) fn of(&self, place: &Place, volume: &dyn Volume) -> Result<Option<Arc<Quota>>> {
+        let kept = self.all.lock().unwrap_or_else(PoisonError::into_inner).get(place).cloned();
+        let Some(kept) = kept else { return Ok(None) };
+        let mut quota = kept.quota.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(quota) = &*quota {
+            return Ok(Some(quota.clone()));
+        }
+        let used: Usage = measure(volume)?;
+        let Limit { bytes, files } = *kept.limit.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(Some(quota.insert(Arc::new(Quota::new(bytes, files, used))).clone()))
+    }
+}
