@@ -27,12 +27,13 @@ const MAIN: &[&str] = &[
     "nginx",
     "chromium",
     "openssh",
+    "moto",
     "vectors",
 ];
 
 /// Peers that take minutes to build or are a second implementation of a kind: installed only with all peers.
 const OTHERS: &[&str] =
-    &["rust", "certbot", "caddy", "moto", "aioquic", "quicgo", "pqmagic", "aws-agent", "cosign"];
+    &["rust", "certbot", "caddy", "aioquic", "quicgo", "pqmagic", "aws-agent", "cosign"];
 
 /// A selection of peers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

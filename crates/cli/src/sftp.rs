@@ -9,13 +9,15 @@ use outlast_api::service::Sink;
 use outlast_negotiate::Mode;
 use outlast_net::client::Connector;
 use outlast_net::policy::Policy;
-use outlast_net::sftp::{Buckets, Settings, over_https};
+use outlast_net::sftp::{Buckets, S3Buckets, Settings, over_https};
 use outlast_pki::pem;
 use outlast_sftp::error::{Error, Result as SftpResult};
 use outlast_sftp::local::{Folder, FolderOptions};
 use outlast_sftp::path::RemotePath;
 use outlast_sftp::volume::Volume;
+use tokio::runtime::Handle;
 
+use crate::buckets;
 use crate::failure::Failure;
 use crate::files;
 use crate::settings::{self, Sftp};
@@ -80,16 +82,7 @@ impl Chosen {
         sink: Arc<dyn Sink>,
         data: &Path,
     ) -> Result<Settings, Failure> {
-        if buckets.endpoint.is_some() {
-            return Err(Failure::new(
-                "SFTP serves buckets in folders, and [buckets] names an S3 endpoint",
-            )
-            .hint("name a folder there, or leave --sftp-listen out")
-            .about("sftp.address"));
-        }
-        let folder = buckets.folder.clone().unwrap_or_else(|| data.join("buckets"));
-        let local = Local::open(folder, self.atomic_uploads)?;
-        let default = Settings::new(Arc::new(local), sink);
+        let default = Settings::new(self.storage(buckets, data)?, sink);
         Ok(Settings {
             server: self.server.clone(),
             mode: self.mode,
@@ -100,6 +93,15 @@ impl Chosen {
             sessions_by_user: self.sessions_per_user.unwrap_or(default.sessions_by_user),
             ..default
         })
+    }
+
+    /// Buckets behind an S3 endpoint, or folders. Must be called inside a tokio runtime.
+    fn storage(&self, said: &settings::Buckets, data: &Path) -> Result<Arc<dyn Buckets>, Failure> {
+        if let Some(client) = buckets::client(said)? {
+            return Ok(Arc::new(S3Buckets::new(client, Handle::current())));
+        }
+        let folder = said.folder.clone().unwrap_or_else(|| data.join("buckets"));
+        Ok(Arc::new(Local::open(folder, self.atomic_uploads)?))
     }
 }
 

@@ -5,6 +5,7 @@
 //! who may come in; `sftp/home.rs` is what a user then sees; `sftp/journal.rs` writes the audit events, before the user is
 //! told of what they record.
 
+mod bucket;
 mod channel;
 mod connection;
 mod home;
@@ -29,6 +30,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+pub use bucket::S3Buckets;
 pub use home::Buckets;
 pub use provider::over_https;
 
