@@ -31,6 +31,7 @@ const MAIN: &[&str] = &[
     "putty",
     "rclone",
     "ssh-go",
+    "moto",
     "vectors",
 ];
 
@@ -39,7 +40,6 @@ const OTHERS: &[&str] = &[
     "rust",
     "certbot",
     "caddy",
-    "moto",
     "aioquic",
     "quicgo",
     "pqmagic",

@@ -11,7 +11,7 @@ use outlast_api::wire::sigv4::Credentials;
 use outlast_crypto::Secret;
 use outlast_net::client::Connector;
 use outlast_net::policy::Policy;
-use outlast_net::s3::{self, S3};
+use outlast_net::s3::{self, Client, S3};
 use outlast_net::server::system_clock;
 use outlast_pki::pem;
 
@@ -46,11 +46,32 @@ pub(crate) fn sink(mut settings: Buckets, data: &Path) -> Result<Arc<dyn Sink>, 
 }
 
 fn place(settings: Buckets, data: &Path) -> Result<Arc<dyn Sink>, Failure> {
-    let (region, allow_plain) = (settings.region(), settings.allow_plain());
-    let Some(endpoint) = settings.endpoint else {
+    let Some(endpoint) = endpoint(&settings)? else {
         let folder = settings.folder.unwrap_or_else(|| data.join("buckets"));
         return Ok(Arc::new(Folder(folder)));
     };
+    let unusable = unusable(&endpoint.endpoint);
+    let handle = tokio::runtime::Handle::current();
+    Ok(Arc::new(S3::new(endpoint, system_clock, handle).map_err(unusable)?))
+}
+
+/// A client for the S3 endpoint of the settings, if they name one.
+pub(crate) fn client(settings: &Buckets) -> Result<Option<Client>, Failure> {
+    let Some(endpoint) = endpoint(settings)? else { return Ok(None) };
+    let unusable = unusable(&endpoint.endpoint);
+    Client::new(endpoint, system_clock).map(Some).map_err(unusable)
+}
+
+fn unusable(endpoint: &str) -> impl Fn(String) -> Failure + use<> {
+    let endpoint = endpoint.to_owned();
+    move |reason| {
+        Failure::new(format!("the endpoint {endpoint} of [buckets] cannot be used: {reason}"))
+            .about("buckets")
+    }
+}
+
+fn endpoint(settings: &Buckets) -> Result<Option<s3::Settings>, Failure> {
+    let Some(endpoint) = settings.endpoint.clone() else { return Ok(None) };
     let missing = |what: &str| Failure::new(format!("[buckets] has no {what}")).about("buckets");
     let secret = match &settings.secret_access_key_file {
         Some(path) => files::read(path, 4096)?.trim_ascii().to_vec(),
@@ -68,25 +89,16 @@ fn place(settings: Buckets, data: &Path) -> Result<Arc<dyn Sink>, Failure> {
         None if endpoint.starts_with("https://") => return Err(missing("ca_bundle")),
         None => Vec::new(),
     };
-    let unusable = |reason: String| {
-        Failure::new(format!("the endpoint {endpoint} of [buckets] cannot be used: {reason}"))
-            .about("buckets")
-    };
-    let connector =
-        Connector::new(&Policy::default(), &roots).map_err(|error| unusable(error.to_string()))?;
-    let s3 = s3::Settings {
-        endpoint: endpoint.clone(),
-        allow_plain,
-        region,
-        credentials: Credentials {
-            access_key_id: settings.access_key_id.ok_or_else(|| missing("access_key_id"))?,
-            secret: Secret::new(secret),
-            token: None,
-        },
+    let connector = Connector::new(&Policy::default(), &roots)
+        .map_err(|error| unusable(&endpoint)(error.to_string()))?;
+    let access_key_id = settings.access_key_id.clone().ok_or_else(|| missing("access_key_id"))?;
+    Ok(Some(s3::Settings {
+        endpoint,
+        allow_plain: settings.allow_plain(),
+        region: settings.region(),
+        credentials: Credentials { access_key_id, secret: Secret::new(secret), token: None },
         connector,
-    };
-    let handle = tokio::runtime::Handle::current();
-    Ok(Arc::new(S3::new(s3, system_clock, handle).map_err(unusable)?))
+    }))
 }
 
 /// A folder whose subfolders are the buckets.

@@ -10,15 +10,17 @@ use outlast_negotiate::Mode;
 use outlast_net::client::Connector;
 use outlast_net::policy::Policy;
 use outlast_net::sftp::roster::Roster;
-use outlast_net::sftp::{Buckets, ReadAuthorities, Settings, over_https};
+use outlast_net::sftp::{Buckets, ReadAuthorities, S3Buckets, Settings, over_https};
 use outlast_pki::pem;
 use outlast_sftp::arrival::Inspector;
 use outlast_sftp::error::{Error, Result as SftpResult};
 use outlast_sftp::local::{Folder, FolderOptions};
 use outlast_sftp::path::RemotePath;
 use outlast_sftp::volume::Volume;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
+use crate::buckets;
 use crate::failure::Failure;
 use crate::files;
 use crate::settings::{self, Sftp, SftpUploads};
@@ -106,16 +108,7 @@ impl Chosen {
         sink: Arc<dyn Sink>,
         data: &Path,
     ) -> Result<(Settings, Option<Following>), Failure> {
-        if buckets.endpoint.is_some() {
-            return Err(Failure::new(
-                "SFTP serves buckets in folders, and [buckets] names an S3 endpoint",
-            )
-            .hint("name a folder there, or leave --sftp-listen out")
-            .about("sftp.address"));
-        }
-        let folder = buckets.folder.clone().unwrap_or_else(|| data.join("buckets"));
-        let local = Local::open(folder, self.atomic_uploads)?;
-        let default = Settings::new(Arc::new(local), sink);
+        let default = Settings::new(self.storage(buckets, data)?, sink);
         let users = self.users.clone().map(|path| Users::new(path, data));
         let following = users.map(|users| {
             let roster = users.load().map_err(|failure| failure.about("sftp.users"))?;
@@ -139,6 +132,22 @@ impl Chosen {
             ..default
         };
         Ok((settings, following))
+    }
+
+    /// Buckets behind an S3 endpoint, or folders. Must be called inside a tokio runtime.
+    fn storage(&self, said: &settings::Buckets, data: &Path) -> Result<Arc<dyn Buckets>, Failure> {
+        if let Some(client) = buckets::client(said)? {
+            if self.scan.is_some() {
+                return Err(Failure::new(
+                    "uploads are scanned in folders only, and [buckets] names an S3 endpoint",
+                )
+                .hint("name a folder there, or leave the scan out")
+                .about("sftp_uploads.scan"));
+            }
+            return Ok(Arc::new(S3Buckets::new(client, Handle::current())));
+        }
+        let folder = said.folder.clone().unwrap_or_else(|| data.join("buckets"));
+        Ok(Arc::new(Local::open(folder, self.atomic_uploads)?))
     }
 }
 

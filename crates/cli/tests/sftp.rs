@@ -6,6 +6,8 @@
     reason = "a test may fail and print"
 )]
 
+mod s3;
+
 use std::io::Read;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};

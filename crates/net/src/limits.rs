@@ -252,3 +252,44 @@ pub const MAX_SFTP_OPERATIONS: usize = 8;
 pub const SFTP_OUTPUT: usize = 1024 * 1024;
 /// Bytes that are read from the socket at a time.
 pub const SFTP_READ: usize = 64 * 1024;
+
+/// Attempts at a request to S3; the first repetition comes after [`S3_PAUSE`], each further one after twice the pause.
+pub const S3_ATTEMPTS: u32 = 4;
+/// Pause before the second attempt.
+pub const S3_PAUSE: Duration = Duration::from_millis(200);
+/// Longest time of one attempt; a body adds a second for each of these bytes, [`S3_SLOWEST`].
+pub const S3_REQUEST: Duration = Duration::from_secs(30);
+/// Bytes in a second that S3 must take or send, at least.
+pub const S3_SLOWEST: u64 = 1024 * 1024;
+/// Idle connections to an S3 endpoint that are kept.
+pub const S3_SPARE_CONNECTIONS: usize = 16;
+/// Longest time that one is kept.
+pub const S3_SPARE_IDLE: Duration = Duration::from_secs(10);
+/// Names in one page of a listing, at most; S3 allows no more.
+pub const S3_PAGE: u32 = 1000;
+/// Pages of a listing that may follow each other without a name that users can see.
+pub const S3_EMPTY_PAGES: u32 = 1000;
+/// Bytes of a key (AWS: "Naming Amazon S3 objects").
+pub const S3_MAX_KEY: usize = 1024;
+/// Bytes of an object, at most.
+pub const S3_MAX_OBJECT: u64 = 5 << 40;
+/// Bytes that S3 copies in one request, at most.
+pub const S3_MAX_COPY: u64 = 5 << 30;
+/// Parts of an upload: how many, and how many bytes each has. Together they hold an object of the greatest size, and those
+/// of files that are common stay small. S3 allows 10,000 parts of 5 MiB to 5 GiB.
+pub const S3_PARTS: [(u64, u64); 5] =
+    [(2_000, 8 << 20), (2_000, 32 << 20), (2_000, 128 << 20), (2_000, 512 << 20), (2_000, 2 << 30)];
+/// Parts of one upload that are in memory and not complete: so far may a client write out of order.
+pub const S3_OPEN_PARTS: usize = 4;
+/// Complete parts of one upload that are on their way at the same time.
+pub const S3_SENDING_PARTS: usize = 2;
+/// Bytes that are read from S3 at a time for a file that is read from front to back.
+pub const S3_BLOCK: u64 = 4 << 20;
+/// Such blocks of one open file, those that are read ahead among them.
+pub const S3_BLOCKS: usize = 4;
+/// Blocks that are read ahead.
+pub const S3_AHEAD: usize = 2;
+/// Bytes of all open files of S3 in memory: without room an upload fails, and reading goes on without blocks.
+pub const S3_MEMORY: usize = 1 << 30;
+/// Bytes of an error of S3's, at most.
+pub const MAX_S3_ERROR: usize = 64 * 1024;

@@ -5,6 +5,7 @@
 //! who may come in; `sftp/home.rs` is what a user then sees; `sftp/journal.rs` writes the audit events, before the user is
 //! told of what they record.
 
+mod bucket;
 mod certified;
 mod channel;
 mod connection;
@@ -36,6 +37,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+pub use bucket::S3Buckets;
 pub use certified::{Authorities, ReadAuthorities};
 pub use home::Buckets;
 pub use listener::check;

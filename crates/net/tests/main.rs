@@ -20,6 +20,7 @@ mod quic_support;
 mod raw;
 
 mod acme;
+mod bucket;
 mod client_auth;
 mod client_auth_policy;
 mod door;

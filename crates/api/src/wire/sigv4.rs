@@ -224,10 +224,12 @@ pub fn sign_get(
     sign_as(headers, ("GET", ""), target, &canonical_path(target.path), credentials, now)
 }
 
-/// The same for a PUT to S3, with a path from [`encode_path`]. Only S3 does not encode the path again, and it
-/// requires `X-Amz-Content-SHA256`.
-pub fn sign_object(
+/// The same for a request to S3, with a path from [`encode_path`] and a query whose names and values are from
+/// [`encode_component`]. Only S3 does not encode the path again, and it requires `X-Amz-Content-SHA256`.
+pub fn sign_s3(
     headers: &mut HeaderMap,
+    method: &str,
+    query: &str,
     target: &Target<'_>,
     credentials: &Credentials,
     now: i64,
@@ -235,7 +237,7 @@ pub fn sign_object(
     let digest = hex::encode(digests::sha256(target.body));
     let invalid = |_| ApiError::validation("a header value is not valid");
     headers.insert("x-amz-content-sha256", digest.parse().map_err(invalid)?);
-    sign_as(headers, ("PUT", ""), target, target.path, credentials, now)
+    sign_as(headers, (method, query), target, target.path, credentials, now)
 }
 
 fn sign_as(
@@ -384,6 +386,11 @@ pub fn encode_path(path: &str) -> String {
     percent_encode(path, b"/")
 }
 
+/// A name or value of a query string: each octet but the unreserved ones is encoded.
+pub fn encode_component(text: &str) -> String {
+    percent_encode(text, b"")
+}
+
 /// Every service except S3 encodes the path again.
 pub(super) fn canonical_path(path: &str) -> String {
     if path.is_empty() { "/".into() } else { percent_encode(path, b"/") }
@@ -494,7 +501,7 @@ mod tests {
             secret: Secret::new(b"wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY".to_vec()),
             token: None,
         };
-        sign_object(&mut headers, &target, &credentials, 1_369_353_600).unwrap();
+        sign_s3(&mut headers, "PUT", "", &target, &credentials, 1_369_353_600).unwrap();
         let authorization = headers["authorization"].to_str().unwrap();
         assert!(
             authorization.ends_with(

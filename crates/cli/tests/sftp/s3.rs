@@ -1,0 +1,120 @@
+//! The door with buckets behind S3, which moto serves.
+
+use outlast_testing::moto::Moto;
+
+use super::*;
+
+const SECRET: &str = "the-secret-of-this-test";
+
+impl World {
+    /// A world whose buckets are behind an S3 endpoint, with its log.
+    fn behind(moto: &Moto, tools: &Path) -> (Self, common::Log, String) {
+        let folder = Folder::new();
+        let secret = folder.write("secret", SECRET.as_bytes());
+        let settings = format!(
+            "[buckets]\nendpoint = \"{}\"\naccess_key_id = \"testing\"\nsecret_access_key_file = {secret:?}\n",
+            moto.endpoint()
+        );
+        let settings = folder.write("settings.toml", settings.as_bytes());
+        let settings = settings.display().to_string();
+        let arguments = ["--sftp-listen", "127.0.0.1:0", "--config", &settings];
+        let (server, log) = Server::start_logged(&folder.data, &arguments);
+        let mut world = Self { folder, server, id: String::new(), tools: tools.to_path_buf() };
+        let new = json!({ "Protocols": ["SFTP"], "SecurityPolicyName": "2026-11" });
+        world.id = world.call(async |session| {
+            let made = session.call::<create_server::CreateServer>(new).await;
+            made.unwrap().unwrap().server_id
+        });
+        world.role("all", &allowing(&[("s3:*", "arn:aws:s3:::*")]));
+        (world, log, settings)
+    }
+}
+
+#[test]
+fn files_of_a_bucket_come_and_go() {
+    let Some(tools) = openssh() else { return };
+    let Some(moto) = Moto::start(10_001) else { return };
+    let (world, log, _) = World::behind(&moto, &tools);
+    world.at_home("alice", "all");
+    world.role(
+        "reader",
+        &allowing(&[
+            ("s3:GetObject", "arn:aws:s3:::files/alice/*"),
+            ("s3:ListBucket", "arn:aws:s3:::files"),
+        ]),
+    );
+    world.user("reader", "reader", json!({ "HomeDirectory": "/files/alice" }));
+    let content = random(64 << 20);
+    world.folder.write("big", &content);
+    world.folder.write("small", b"small");
+    let said = world.works("alice", &["put big", "put small", "ls -l", "get big back"]);
+    assert!(said.contains(&content.len().to_string()), "{said}");
+    assert!(std::fs::read(world.folder.path("back")).unwrap() == content, "another content");
+    assert!(moto.curl(&[], "/files/alice/big") == content, "another content");
+    // What is missing of a file is sent.
+    world.folder.write("part", &content[..10_000_000]);
+    world.works("alice", &["put part again"]);
+    world.folder.write("again", &content[..20_000_000]);
+    world.works("alice", &["reput again", "get again back"]);
+    assert!(std::fs::read(world.folder.path("back")).unwrap() == content[..20_000_000]);
+    let moves = ["mkdir sub", "rename small \"sub/s mall\"", "get \"sub/s mall\" back"];
+    world.works("alice", &moves);
+    assert_eq!(std::fs::read(world.folder.path("back")).unwrap(), b"small");
+    assert!(moto.keys("files").contains(&"alice/sub/s mall".to_owned()));
+    world.fails("alice", &["rename sub other"], "");
+    world.fails("alice", &["rmdir sub"], "");
+    world.fails("alice", &["chmod 600 big"], "");
+    world.fails("alice", &["symlink big link"], "");
+    // Rights are those of the role, as in folders.
+    world.works("reader", &["get again back", "ls"]);
+    world.fails("reader", &["put small other"], "ermission denied");
+    world.fails("reader", &["rm big"], "ermission denied");
+    world.works("alice", &["rm \"sub/s mall\"", "rmdir sub", "rm big", "rm again"]);
+    assert_eq!(moto.keys("files"), ["alice/"]);
+    assert!(moto.uploads("files").is_empty());
+    let said = world.works("alice", &["ls -1 /many/all"]);
+    assert_eq!(said.lines().filter(|line| line.starts_with("/many/all/")).count(), 10_001);
+    let close = world.events_until("DISCONNECTED");
+    let close = close.iter().find(|event| event["activity-type"] == "CLOSE").unwrap();
+    assert_eq!(close["bytes-in"], json!(content.len().to_string()));
+    assert_eq!(log.count(SECRET), 0);
+    assert!(!world.events().iter().any(|event| event.to_string().contains(SECRET)));
+}
+
+#[test]
+fn an_upload_to_s3_that_is_interrupted_leaves_nothing_visible() {
+    let Some(tools) = openssh() else { return };
+    let Some(moto) = Moto::start(0) else { return };
+    let (mut world, _, settings) = World::behind(&moto, &tools);
+    world.at_home("alice", "all");
+    world.folder.write("big", b"the old one");
+    world.works("alice", &["put big"]);
+    world.folder.write("big", &random(64_000_000));
+    let upload = |world: &World| {
+        let batch = world.folder.write("kill.batch", b"put big\nput big new\n");
+        let port = world.server.sftp.unwrap().to_string();
+        let mut command = world.tool("sftp");
+        command.args(world.options("alice")).args(["-l", "160000", "-P", &port, "-b"]).arg(batch);
+        command.arg("alice@127.0.0.1").current_dir(world.folder.temporary.path());
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        outlast_testing::until("parts are in S3", || !moto.uploads("files").is_empty());
+        child
+    };
+    // The client is lost: the server forgets the parts.
+    let mut client = upload(&world);
+    client.kill().unwrap();
+    client.wait().unwrap();
+    outlast_testing::until("the parts are forgotten", || moto.uploads("files").is_empty());
+    world.events_until("PARTIAL_CLOSE");
+    assert_eq!(moto.curl(&[], "/files/alice/big"), b"the old one");
+    // The server is killed: the parts stay, and nobody sees them.
+    let mut client = upload(&world);
+    world.server.kill();
+    assert!(!client.wait().unwrap().success());
+    assert_eq!(moto.keys("files"), ["alice/", "alice/big"]);
+    let arguments = ["--sftp-listen", "127.0.0.1:0", "--config", &settings];
+    world.server = Server::start(&world.folder.data, &arguments);
+    let said = world.works("alice", &["ls -1", "get big back"]);
+    assert!(said.contains("big") && !said.contains("new"), "{said}");
+    assert_eq!(std::fs::read(world.folder.path("back")).unwrap(), b"the old one");
+}

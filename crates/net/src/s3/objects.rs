@@ -1,0 +1,361 @@
+//! The objects of a bucket: what S3 can do with them, as far as files need it.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, ETAG, LAST_MODIFIED};
+use http::{HeaderMap, Method, Response, StatusCode};
+use outlast_api::wire::sigv4::encode_path;
+use outlast_pki::time::from_rfc3339;
+use percent_encoding::percent_decode_str;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc2822;
+
+use super::client::{Call, Client, Failure};
+use super::xml::{self, leaves};
+use crate::limits;
+
+/// A bucket behind an endpoint.
+#[derive(Debug, Clone)]
+pub(crate) struct Bucket {
+    client: Client,
+    name: String,
+}
+
+/// What is known of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) size: u64,
+    /// Seconds since 1970.
+    pub(crate) modified: Option<i64>,
+    /// Says whether the object is still the same.
+    pub(crate) etag: String,
+}
+
+/// A part of a listing.
+#[derive(Debug, Default)]
+pub(crate) struct Page {
+    pub(crate) objects: Vec<Listed>,
+    /// Beginnings that keys share, up to the next slash.
+    pub(crate) prefixes: Vec<String>,
+    /// Where the next page begins; none at the end.
+    pub(crate) next: Option<String>,
+}
+
+/// An object of a listing.
+#[derive(Debug, Default)]
+pub(crate) struct Listed {
+    pub(crate) key: String,
+    pub(crate) size: u64,
+    /// Seconds since 1970.
+    pub(crate) modified: Option<i64>,
+}
+
+impl Bucket {
+    pub(crate) fn new(client: Client, name: &str) -> Self {
+        Self { client, name: name.to_owned() }
+    }
+
+    fn call<'a>(&'a self, method: Method, key: &'a str) -> Call<'a> {
+        Call::new(method, &self.name, key)
+    }
+
+    async fn send(&self, call: Call<'_>) -> Result<Response<Bytes>, Failure> {
+        self.client.send(&call).await
+    }
+
+    /// What is known of an object; none if there is none, or no such bucket.
+    pub(crate) async fn head(&self, key: &str) -> Result<Option<Head>, Failure> {
+        let response = match self.send(Call { max: 0, ..self.call(Method::HEAD, key) }).await {
+            Ok(response) => response,
+            Err(failure) if failure.status() == Some(404) => return Ok(None),
+            Err(failure) => return Err(failure),
+        };
+        let text = |name| header(response.headers(), name);
+        let size = text(CONTENT_LENGTH).and_then(|text| text.parse().ok());
+        let modified =
+            text(LAST_MODIFIED).and_then(|text| OffsetDateTime::parse(text, &Rfc2822).ok());
+        Ok(Some(Head {
+            size: size.ok_or_else(|| self.client.unreadable())?,
+            modified: modified.map(OffsetDateTime::unix_timestamp),
+            etag: text(ETAG).ok_or_else(|| self.client.unreadable())?.to_owned(),
+        }))
+    }
+
+    /// Bytes of an object, which must still have this entity tag.
+    pub(crate) async fn read(
+        &self,
+        key: &str,
+        etag: &str,
+        range: Range<u64>,
+    ) -> Result<Bytes, Failure> {
+        let unreadable = || self.client.unreadable();
+        let len = usize::try_from(range.end - range.start).map_err(|_| unreadable())?;
+        if len == 0 {
+            return Ok(Bytes::new());
+        }
+        let bytes = format!("bytes={}-{}", range.start, range.end - 1);
+        let call = self.call(Method::GET, key).header("range", &bytes)?.header("if-match", etag)?;
+        let response = self.send(Call { max: len, ..call }).await?;
+        if response.body().len() != len {
+            return Err(unreadable());
+        }
+        // An endpoint that ignores the range sends the whole object.
+        if response.status() != StatusCode::PARTIAL_CONTENT && range.start > 0 {
+            return Err(unreadable());
+        }
+        Ok(response.into_body())
+    }
+
+    /// Writes an object; its entity tag.
+    pub(crate) async fn write(
+        &self,
+        key: &str,
+        body: Bytes,
+        exclusive: bool,
+    ) -> Result<String, Failure> {
+        let call = Call { body, ..self.call(Method::PUT, key) }.exclusive(exclusive);
+        let response = self.send(call).await?;
+        self.etag_of(&response)
+    }
+
+    /// Writes an object of this type.
+    pub(super) async fn write_as(
+        &self,
+        key: &str,
+        content_type: &str,
+        body: Bytes,
+    ) -> Result<(), Failure> {
+        let call = self.call(Method::PUT, key).header("content-type", content_type)?;
+        self.send(Call { body, ..call }).await.map(drop)
+    }
+
+    /// Removes an object, if there is one.
+    pub(crate) async fn remove(&self, key: &str) -> Result<(), Failure> {
+        self.send(self.call(Method::DELETE, key)).await.map(drop)
+    }
+
+    /// Copies an object, which must still have this entity tag, with its metadata.
+    pub(crate) async fn copy(&self, from: &str, etag: &str, to: &str) -> Result<(), Failure> {
+        let call = self.from(self.call(Method::PUT, to), from, etag)?;
+        self.send(call).await.map(drop)
+    }
+
+    fn from<'a>(&self, call: Call<'a>, key: &str, etag: &str) -> Result<Call<'a>, Failure> {
+        let source = encode_path(&format!("/{}/{key}", self.name));
+        call.header("x-amz-copy-source", &source)?.header("x-amz-copy-source-if-match", etag)
+    }
+
+    /// Begins an upload in parts; its identifier.
+    pub(crate) async fn begin(&self, key: &str) -> Result<String, Failure> {
+        let response = self.send(self.call(Method::POST, key).query("uploads", "")).await?;
+        let id = xml::first(response.body(), "UploadId").filter(|id| !id.is_empty());
+        id.ok_or_else(|| self.client.unreadable())
+    }
+
+    /// Writes a part, with a number from 1 on; its entity tag.
+    pub(crate) async fn write_part(
+        &self,
+        key: &str,
+        upload: &str,
+        number: usize,
+        body: Bytes,
+    ) -> Result<String, Failure> {
+        let call = Call { body, ..self.part(key, upload, number) };
+        let response = self.send(call).await?;
+        self.etag_of(&response)
+    }
+
+    /// Makes a part of a range of an object, which must still have this entity tag; the part's entity tag.
+    pub(crate) async fn copy_part(
+        &self,
+        key: &str,
+        upload: &str,
+        number: usize,
+        (from, etag, range): (&str, &str, Range<u64>),
+    ) -> Result<String, Failure> {
+        let bytes = format!("bytes={}-{}", range.start, range.end - 1);
+        let call = self.from(self.part(key, upload, number), from, etag)?;
+        let response = self.send(call.header("x-amz-copy-source-range", &bytes)?).await?;
+        let etag = xml::first(response.body(), "ETag").filter(|etag| !etag.is_empty());
+        etag.ok_or_else(|| self.client.unreadable())
+    }
+
+    fn part<'a>(&'a self, key: &'a str, upload: &str, number: usize) -> Call<'a> {
+        let call = self.call(Method::PUT, key).query("partNumber", number.to_string());
+        call.query("uploadId", upload)
+    }
+
+    /// Makes the object of the parts; its entity tag.
+    pub(crate) async fn complete(
+        &self,
+        key: &str,
+        upload: &str,
+        parts: impl Iterator<Item = (usize, String)>,
+        exclusive: bool,
+    ) -> Result<String, Failure> {
+        let mut body = String::from(
+            "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">",
+        );
+        for (number, etag) in parts {
+            let etag = quick_xml::escape::escape(&etag);
+            body.push_str(&format!(
+                "<Part><PartNumber>{number}</PartNumber><ETag>{etag}</ETag></Part>"
+            ));
+        }
+        body.push_str("</CompleteMultipartUpload>");
+        let call = self.call(Method::POST, key).query("uploadId", upload).exclusive(exclusive);
+        // A second attempt would not find the upload that the first has completed.
+        let response = self.send(Call { body: body.into(), is_once: true, ..call }).await?;
+        let etag = xml::first(response.body(), "ETag").filter(|etag| !etag.is_empty());
+        etag.ok_or_else(|| self.client.unreadable())
+    }
+
+    /// Forgets an upload and its parts.
+    pub(crate) async fn abort(&self, key: &str, upload: &str) -> Result<(), Failure> {
+        self.send(self.call(Method::DELETE, key).query("uploadId", upload)).await.map(drop)
+    }
+
+    /// Objects whose keys begin with a prefix and have no further slash, and the prefixes of the others.
+    pub(crate) async fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        most: u32,
+    ) -> Result<Page, Failure> {
+        let mut call = self.call(Method::GET, "").query("list-type", "2");
+        if let Some(token) = after {
+            call = call.query("continuation-token", token);
+        }
+        let call = call
+            .query("delimiter", "/")
+            // XML cannot contain every character of a key.
+            .query("encoding-type", "url")
+            .query("max-keys", most.to_string())
+            .query("prefix", prefix);
+        let response = self.send(call).await?;
+        page(response.body()).ok_or_else(|| self.client.unreadable())
+    }
+
+    fn etag_of(&self, response: &Response<Bytes>) -> Result<String, Failure> {
+        let etag = header(response.headers(), ETAG).ok_or_else(|| self.client.unreadable())?;
+        Ok(etag.to_owned())
+    }
+}
+
+fn header(headers: &HeaderMap, name: http::HeaderName) -> Option<&str> {
+    headers.get(name)?.to_str().ok()
+}
+
+fn page(body: &[u8]) -> Option<Page> {
+    let mut page = Page::default();
+    let (mut group, mut is_url, mut is_truncated) = (0, false, false);
+    for leaf in leaves(body)? {
+        match (&*leaf.parent, &*leaf.name) {
+            ("Contents", name) => {
+                if group != leaf.group {
+                    group = leaf.group;
+                    page.objects.push(Listed::default());
+                }
+                let object = page.objects.last_mut()?;
+                match name {
+                    "Key" => object.key = leaf.text,
+                    "Size" => object.size = leaf.text.parse().ok()?,
+                    "LastModified" => object.modified = from_rfc3339(&leaf.text),
+                    _ => {}
+                }
+            }
+            ("CommonPrefixes", "Prefix") => page.prefixes.push(leaf.text),
+            (_, "EncodingType") => is_url = leaf.text == "url",
+            (_, "IsTruncated") => is_truncated = leaf.text == "true",
+            (_, "NextContinuationToken") => page.next = Some(leaf.text),
+            _ => {}
+        }
+    }
+    if is_url {
+        page.objects.iter_mut().for_each(|object| object.key = decoded(&object.key));
+        page.prefixes.iter_mut().for_each(|prefix| *prefix = decoded(prefix));
+    }
+    if !is_truncated {
+        page.next = None;
+    } else if page.next.is_none() {
+        return None;
+    }
+    Some(page)
+}
+
+/// A key as S3 encodes it for URLs: like a form, so that a plus is a space.
+fn decoded(text: &str) -> String {
+    let text = text.replace('+', " ");
+    percent_decode_str(&text).decode_utf8_lossy().into_owned()
+}
+
+/// Bytes of a part with this index, from 0 on, and where it begins; none beyond the last.
+pub(crate) fn part_range(index: usize) -> Option<Range<u64>> {
+    let (mut left, mut begin) = (index as u64, 0);
+    for (count, bytes) in limits::S3_PARTS {
+        if left < count {
+            let begin = begin + left * bytes;
+            return Some(begin..begin + bytes);
+        }
+        left -= count;
+        begin += count * bytes;
+    }
+    None
+}
+
+/// Index of the part that contains an offset; none beyond the last.
+pub(crate) fn part_at(offset: u64) -> Option<usize> {
+    let (mut index, mut begin) = (0, 0);
+    for (count, bytes) in limits::S3_PARTS {
+        if offset < begin + count * bytes {
+            return usize::try_from(index + (offset - begin) / bytes).ok();
+        }
+        index += count;
+        begin += count * bytes;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ten_thousand_parts_hold_the_largest_object() {
+        let count: u64 = limits::S3_PARTS.iter().map(|(count, _)| count).sum();
+        assert_eq!(count, 10_000);
+        assert!(part_range(9_999).unwrap().end >= limits::S3_MAX_OBJECT);
+        assert_eq!(part_range(10_000), None);
+        let mut end = 0;
+        for index in 0..10_000 {
+            let range = part_range(index).unwrap();
+            assert_eq!(range.start, end, "{index}");
+            let size = range.end - range.start;
+            assert!((5 << 20..=limits::S3_MAX_COPY).contains(&size), "{index}");
+            assert_eq!(part_at(range.start), Some(index));
+            assert_eq!(part_at(range.end - 1), Some(index));
+            end = range.end;
+        }
+        assert_eq!(part_at(end), None);
+    }
+
+    #[test]
+    fn pages_are_read_as_s3_writes_them() {
+        let body = br#"<?xml version="1.0" encoding="UTF-8"?>
+<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>b</Name><Prefix>a/</Prefix>
+<NextContinuationToken>1ueGcxLPRx1Tr/XYExHnhbYLgveDs2J/wm36Hy4vbOwM=</NextContinuationToken>
+<EncodingType>url</EncodingType><IsTruncated>true</IsTruncated>
+<Contents><Key>a/x+y%2Bz%C3%A9</Key><LastModified>2026-11-21T02:00:00.000Z</LastModified>
+<ETag>&quot;9b2cf535f27731c974343645a3985328&quot;</ETag><Size>12</Size></Contents>
+<CommonPrefixes><Prefix>a/sub/</Prefix></CommonPrefixes></ListBucketResult>"#;
+        let page = page(body).unwrap();
+        let [object] = &page.objects[..] else { panic!("{page:?}") };
+        assert_eq!((&*object.key, object.size), ("a/x y+z\u{e9}", 12));
+        assert_eq!(object.modified, Some(1_795_226_400));
+        assert_eq!(page.prefixes, ["a/sub/"]);
+        assert!(page.next.unwrap().contains('/'));
+        let cut = br"<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>";
+        assert!(super::page(cut).is_none());
+    }
+}
