@@ -1,5 +1,6 @@
 //! SFTP, according to the settings.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +10,8 @@ use outlast_api::service::Sink;
 use outlast_negotiate::Mode;
 use outlast_net::client::Connector;
 use outlast_net::policy::Policy;
-use outlast_net::sftp::{Buckets, Settings, over_https};
+use outlast_net::providers::Providers;
+use outlast_net::sftp::{Buckets, Settings};
 use outlast_pki::pem;
 use outlast_sftp::error::{Error, Result as SftpResult};
 use outlast_sftp::local::{Folder, FolderOptions};
@@ -18,6 +20,7 @@ use outlast_sftp::volume::Volume;
 
 use crate::failure::Failure;
 use crate::files;
+use crate::login_functions::LoginFunctions;
 use crate::settings::{self, Sftp};
 use crate::values;
 
@@ -26,8 +29,6 @@ pub(crate) struct Chosen {
     pub(crate) listen: SocketAddr,
     server: Option<String>,
     mode: Option<Mode>,
-    /// Asks identity providers.
-    providers: Option<Connector>,
     atomic_uploads: bool,
     login_grace: Duration,
     idle: Duration,
@@ -35,8 +36,37 @@ pub(crate) struct Chosen {
     sessions_per_user: Option<usize>,
 }
 
-/// Checks the settings; `None` if SFTP is off.
-pub(crate) fn choose(said: Sftp) -> Result<Option<Chosen>, Failure> {
+/// Identity providers, which `TestIdentityProvider` asks even where SFTP is off.
+#[derive(Default)]
+pub(crate) struct Identity {
+    /// Asks them.
+    pub(crate) providers: Arc<Providers>,
+    /// ARNs of the functions among them.
+    pub(crate) functions: BTreeSet<String>,
+}
+
+impl Identity {
+    fn choose(said: &Sftp) -> Result<Self, Failure> {
+        let https = said.identity_ca_bundle.as_deref().map(connector).transpose()?;
+        let Some(path) = &said.identity_functions else {
+            let providers = Providers { https, functions: None };
+            return Ok(Self { providers: Arc::new(providers), functions: BTreeSet::new() });
+        };
+        let read = LoginFunctions::read(path);
+        let functions = read.map_err(|failure| failure.about("sftp.identity_functions"))?;
+        let names = functions.names();
+        let providers = Providers { https, functions: Some(functions.call()) };
+        Ok(Self { providers: Arc::new(providers), functions: names })
+    }
+}
+
+/// Checks the settings. There is nothing to serve if SFTP is off.
+pub(crate) fn choose(said: Sftp) -> Result<(Option<Chosen>, Identity), Failure> {
+    let identity = Identity::choose(&said)?;
+    Ok((listening(said)?, identity))
+}
+
+fn listening(said: Sftp) -> Result<Option<Chosen>, Failure> {
     let atomic_uploads = said.atomic_uploads();
     let (grace, idle) = (said.login_grace_seconds(), said.idle_seconds());
     let Some(listen) = said.address.filter(|text| text != "off") else { return Ok(None) };
@@ -45,7 +75,6 @@ pub(crate) fn choose(said: Sftp) -> Result<Option<Chosen>, Failure> {
             .hint("give --sftp-listen an address such as 127.0.0.1:2222, or off")
             .about("sftp.address")
     })?;
-    let providers = said.identity_ca_bundle.map(|path| connector(&path)).transpose()?;
     let mode = said.ssh_mode.map(|text| text.parse::<Mode>()).transpose().map_err(|error| {
         Failure::new(error.to_string())
             .hint("choose require, prefer, allow or off")
@@ -54,7 +83,6 @@ pub(crate) fn choose(said: Sftp) -> Result<Option<Chosen>, Failure> {
     Ok(Some(Chosen {
         listen,
         mode,
-        providers,
         server: said.transfer_server,
         atomic_uploads,
         login_grace: Duration::from_secs(grace.into()),
@@ -78,6 +106,7 @@ impl Chosen {
         &self,
         buckets: &settings::Buckets,
         sink: Arc<dyn Sink>,
+        providers: &Arc<Providers>,
         data: &Path,
     ) -> Result<Settings, Failure> {
         if buckets.endpoint.is_some() {
@@ -93,7 +122,7 @@ impl Chosen {
         Ok(Settings {
             server: self.server.clone(),
             mode: self.mode,
-            ask: self.providers.clone().map_or(default.ask.clone(), over_https),
+            ask: providers.ask(),
             login_grace: self.login_grace,
             idle: self.idle,
             connections: self.connections.unwrap_or(default.connections),

@@ -218,6 +218,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("sftp.ssh_mode", "enforce", "address = '127.0.0.1:0'"),
     ("sftp.atomic_uploads", "a", ""),
     ("sftp.identity_ca_bundle", "/none", "address = '127.0.0.1:0'"),
+    ("sftp.identity_functions", "{own}", ""),
     ("sftp.login_grace_seconds", "a", ""),
     ("sftp.idle_seconds", "a", ""),
     ("sftp.connections", "a", ""),

@@ -27,7 +27,7 @@ pub use host_key::{
     HostKey, NewHostKey, delete_host_key, find_host_key, host_keys, oldest_fingerprint,
     update_host_key,
 };
-pub use login::{Account, Login, Refusal, Step, login};
+pub use login::{Account, Login, Refusal, Step, login, test_answer, test_question};
 pub use posix::Posix;
 pub use provider::{Answer, Provider, Question, Said};
 pub use rights::{Access, Rights};

@@ -19,7 +19,6 @@
 //! summed up (`docs/decisions/0024-strangers-are-summed-up.md`).
 
 mod failures;
-mod provider;
 mod record;
 
 use std::net::IpAddr;
@@ -32,11 +31,11 @@ use outlast_store::driver::{Attempt, drive_and_wait};
 use outlast_store::{NewEvent, StoreError, Transaction};
 
 pub use outlast_domain::transfer::{ServedHostKey, ServerFacts, Unserved};
-pub use provider::{AnswerError, Target, answer, target};
 pub use record::FileEvent;
 
 use super::Service;
 use super::shared::lock;
+pub use crate::provider::{AnswerError, Target, answer, target};
 use failures::Failures;
 
 /// How long what was read of a server may be used, in milliseconds.

@@ -321,6 +321,9 @@ settings! {
         /// CAs of identity providers, in PEM: servers whose users a provider knows need it [default: none is asked].
         #[arg(value_name = "FILE")]
         identity_ca_bundle: PathBuf, "sftp-identity-ca-bundle", "OUTLAST_SFTP_IDENTITY_CA_BUNDLE";
+        /// TOML file that says what each function that decides about logins is: see docs/guide/transfer.md [default: none].
+        #[arg(value_name = "FILE")]
+        identity_functions: PathBuf, "sftp-identity-functions", "OUTLAST_SFTP_IDENTITY_FUNCTIONS";
         /// Seconds from the beginning of a connection to the end of authentication [default: {}].
         #[arg(value_name = "SECONDS")]
         login_grace_seconds: u32 = 60, "sftp-login-grace", "OUTLAST_SFTP_LOGIN_GRACE";
