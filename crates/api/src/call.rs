@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::audit::Notes;
 use crate::aws::{Operation, ServiceModel};
+use crate::outside::Outside;
 use crate::wire::{ApiError, Protocol};
 
 /// An operation that is served, in a file of its own below `ops`.
@@ -56,6 +57,8 @@ pub struct Call<'a> {
     pub used: Vec<Key>,
     /// Calls that this one contains: each has an event of its own.
     pub forwarded: Vec<Forwarded>,
+    /// What has to be asked outside, or the reply.
+    pub outside: Outside<'a>,
 }
 
 /// A call that another one contains, for the audit trail: of a service to another with the caller's rights ("forward access

@@ -12,6 +12,8 @@ pub mod call;
 pub mod client;
 pub mod model;
 pub mod ops;
+pub mod outside;
+pub mod provider;
 pub mod service;
 pub mod table;
 pub mod wire;

@@ -51,6 +51,7 @@ pub use shared::http_date;
 
 use crate::audit::{Event, Notes, TlsDetails};
 use crate::call::Call;
+use crate::outside::{Errand, Outside, Reply};
 use crate::wire::sigv4::{Claim, Parts};
 use crate::wire::{ApiError, Payload, Protocol};
 
@@ -135,6 +136,16 @@ pub enum Step {
     /// The call takes long and was tried under a time limit ([`outlast_crypto::pace`]): prepare it again when it is
     /// the turn of the user or role with this ARN, which signed it.
     TakesLong(String),
+    /// Somebody outside must be asked: prepare again with the reply ([`Service::prepare_with`]).
+    Ask(Box<Asking>),
+}
+
+/// What a call has to ask outside.
+pub struct Asking {
+    /// What to ask.
+    pub errand: Errand,
+    /// The response of callers that cannot ask.
+    pub otherwise: Response,
 }
 
 /// A call that was carried out except for its commit.
@@ -154,6 +165,7 @@ impl From<Step> for Attempt<Box<Prepared>, Response> {
         match step {
             Step::Respond(response) => Self::Done(response),
             Step::Again | Step::TakesLong(_) => Self::Again,
+            Step::Ask(asking) => Self::Done(asking.otherwise),
             Step::Commit(mut prepared) => {
                 Self::Commit(std::mem::take(&mut prepared.transaction), prepared)
             }
@@ -289,8 +301,27 @@ impl Service {
 
     /// Carries a request out, except for the commit.
     pub fn prepare(&self, route: Route, request: &Request<'_>) -> Step {
+        self.prepare_with(route, request, None)
+    }
+
+    /// The same with the reply to [`Step::Ask`].
+    pub fn prepare_with<'a>(
+        &'a self,
+        route: Route,
+        request: &Request<'_>,
+        reply: Option<&'a Reply>,
+    ) -> Step {
         let mut principal = None;
-        match self.try_prepare(route, request, &mut principal) {
+        let mut outside = Outside::with(reply);
+        let prepared = self.try_prepare(route, request, &mut principal, &mut outside);
+        if let Err(error) = &prepared
+            && !error.is_conflict()
+            && let Some(errand) = outside.errand()
+        {
+            let otherwise = route.refusal(error, request.request_id);
+            return Step::Ask(Box::new(Asking { errand, otherwise }));
+        }
+        match prepared {
             Ok(prepared) => Step::Commit(Box::new(prepared)),
             Err(error) if error.is_conflict() => Step::Again,
             Err(error) if error.takes_long() => Step::TakesLong(principal.unwrap_or_default()),
@@ -324,11 +355,12 @@ impl Service {
     }
 
     /// Prepares a request once; notes its signer in `signed_by` as soon as the signature is verified.
-    fn try_prepare(
-        &self,
+    fn try_prepare<'a>(
+        &'a self,
         route: Route,
         request: &Request<'_>,
         signer: &mut Option<String>,
+        outside: &mut Outside<'a>,
     ) -> Result<Prepared, ApiError> {
         let mut work = self.request_work(request.now_ms);
         if route.is_session() {
@@ -359,9 +391,15 @@ impl Service {
             notes: Notes::default(),
             used: Vec::new(),
             forwarded: Vec::new(),
+            outside: std::mem::take(outside),
         };
         let payload = Payload { path: request.path, query: request.query, body: request.body };
         let mut outcome = (route.row.run)(&mut call, route.protocol, payload);
+        *outside = std::mem::take(&mut call.outside);
+        if let Some(error) = outcome.as_ref().err().filter(|_| outside.has_errand()) {
+            // It did not end: there is nothing to record yet.
+            return Err(refused(&call.work, route, error.clone()));
+        }
         let mut used: Vec<_> = std::mem::take(&mut call.used)
             .into_iter()
             .map(|key| (key, route.row.name, event_id.clone()))

@@ -58,6 +58,7 @@ fn in_haste(fixture: &Fixture, service: &str, target: &str, body: &str) -> Optio
             panic!("{target}: {}", String::from_utf8_lossy(&response.body))
         }
         Step::Again => panic!("{target}: a conflict"),
+        Step::Ask(_) => panic!("{target} asks outside"),
     }
 }
 

@@ -95,3 +95,4 @@ mod timestamps;
 mod transfer;
 mod transfer_attacks;
 mod transfer_logins;
+mod transfer_outside;

@@ -140,7 +140,7 @@ fn answered(
     let response = match fixture.service.prepare(route, &request) {
         Step::Respond(response) => response,
         Step::Commit(prepared) => prepared.response,
-        Step::Again | Step::TakesLong(_) => panic!("once is enough"),
+        Step::Again | Step::TakesLong(_) | Step::Ask(_) => panic!("once is enough"),
     };
     (Some(route.names().1), response)
 }

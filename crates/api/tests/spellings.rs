@@ -162,6 +162,7 @@ fn outcome(step: Step, case: &Case) -> Outcome {
             panic!("{}: {}", case.operation, String::from_utf8_lossy(&response.body))
         }
         Step::Again => panic!("{}: a conflict", case.operation),
+        Step::Ask(_) => panic!("{}: it asks outside", case.operation),
         Step::TakesLong(_) => panic!("{}: nobody is in haste", case.operation),
     }
 }

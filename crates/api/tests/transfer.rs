@@ -459,19 +459,3 @@ fn accounts_and_regions_do_not_see_each_other() {
         assert_eq!(code(answer), "InvalidRequestException");
     }
 }
-
-#[test]
-fn the_identity_provider_is_tested_by_logins() {
-    let fixture = Fixture::new();
-    let managed = fixture.server(json!({}));
-    let provided = fixture.server(json!({
-        "IdentityProviderType": "API_GATEWAY", "IdentityProviderDetails": { "Url": "https://idp.example" },
-    }));
-    for (server, says) in [(managed, "SERVICE_MANAGED"), (provided, "log in")] {
-        let body = json!({ "ServerId": server, "UserName": "alice", "UserPassword": "secret-of-alice", "SourceIp": "192.0.2.1" });
-        let refused = fixture.transfer("TestIdentityProvider", body).unwrap_err();
-        assert_eq!(refused.code, "InvalidRequestException");
-        assert!(refused.message.contains(says), "{}", refused.message);
-    }
-    assert!(!serde_json::to_string(&fixture.events()).unwrap().contains("secret-of-alice"));
-}

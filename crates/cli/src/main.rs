@@ -33,6 +33,7 @@ mod limits_options;
 mod listeners;
 mod location;
 mod log_witnesses;
+mod login_functions;
 mod metrics_options;
 mod objects;
 mod oci;

@@ -1,12 +1,13 @@
-//! A program that the operator has configured as a rotation function or a target of events: it reads the event from its
-//! standard input and succeeds with exit code 0.
+//! A program that the operator has configured as a rotation function, a target of events or an identity provider: it reads the
+//! event from its standard input and succeeds with exit code 0.
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use outlast_crypto::Secret;
 use serde_json::Value;
 
 /// Bytes of the standard error that a failure quotes.
@@ -21,10 +22,33 @@ pub(crate) async fn run(
     environment: &[(&'static str, String)],
     timeout: Duration,
 ) -> Result<(), String> {
-    let (words, event, environment) = (words.to_vec(), event.to_string(), environment.to_vec());
+    let event = Secret::new(event.to_string().into_bytes());
+    started(words, event, environment, timeout, None).await.map(|_| ())
+}
+
+/// Runs the program in the same way, and returns what it writes to its standard output. Its standard error is not read: a
+/// program could repeat a password there, which would get into the log.
+pub(crate) async fn answer(
+    words: &[String],
+    event: Secret,
+    environment: &[(&'static str, String)],
+    timeout: Duration,
+    max: usize,
+) -> Result<Vec<u8>, String> {
+    started(words, event, environment, timeout, Some(max)).await
+}
+
+async fn started(
+    words: &[String],
+    event: Secret,
+    environment: &[(&'static str, String)],
+    timeout: Duration,
+    max: Option<usize>,
+) -> Result<Vec<u8>, String> {
+    let (words, environment) = (words.to_vec(), environment.to_vec());
     let unwanted = Unwanted(Arc::default());
     let is_unwanted = unwanted.0.clone();
-    let running = move || run_and_wait(&words, &event, &environment, timeout, &is_unwanted);
+    let running = move || run_and_wait(&words, event, &environment, timeout, max, &is_unwanted);
     let outcome = tokio::task::spawn_blocking(running).await;
     drop(unwanted);
     outcome.map_err(|error| error.to_string())?
@@ -42,11 +66,12 @@ impl Drop for Unwanted {
 
 fn run_and_wait(
     words: &[String],
-    event: &str,
+    event: Secret,
     environment: &[(&'static str, String)],
     timeout: Duration,
+    max: Option<usize>,
     is_unwanted: &AtomicBool,
-) -> Result<(), String> {
+) -> Result<Vec<u8>, String> {
     let (program, arguments) = words.split_first().ok_or("there is no program")?;
     let named = |error: std::io::Error| format!("{program}: {error}");
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -56,13 +81,21 @@ fn run_and_wait(
         .env("PATH", path)
         .envs(environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
+        .stdout(if max.is_some() { Stdio::piped() } else { Stdio::null() })
+        .stderr(if max.is_some() { Stdio::null() } else { Stdio::piped() })
         .spawn()
         .map_err(named)?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A program that does not read the event may still succeed.
-        let _ = stdin.write_all(event.as_bytes());
+        // In a thread of its own, because a program may write first. One that does not read the event may still succeed.
+        std::thread::spawn(move || stdin.write_all(event.expose()));
+    }
+    let (answers, answered) = mpsc::channel();
+    if let (Some(stdout), Some(max)) = (child.stdout.take(), max) {
+        std::thread::spawn(move || {
+            let (mut answer, most) = (Vec::new(), u64::try_from(max).unwrap_or(u64::MAX));
+            let read = stdout.take(most.saturating_add(1)).read_to_end(&mut answer);
+            let _ = answers.send(read.map(|_| answer));
+        });
     }
     let said = child.stderr.take().map(|stderr| {
         std::thread::spawn(move || {
@@ -91,7 +124,17 @@ fn run_and_wait(
         std::thread::sleep(WATCH);
     };
     if status.success() {
-        return Ok(());
+        let Some(max) = max else { return Ok(Vec::new()) };
+        // Children of the program may keep its standard output open.
+        let left = end.saturating_duration_since(Instant::now());
+        let answer = answered.recv_timeout(left);
+        let answer = answer.map_err(|_| format!("{program} did not close its standard output"))?;
+        return match answer.map_err(named)? {
+            answer if answer.len() > max => {
+                Err(format!("{program} answered with more than {max} bytes"))
+            }
+            answer => Ok(answer),
+        };
     }
     // Children of the program may keep its standard error open: then it is not waited for.
     let said = said.filter(std::thread::JoinHandle::is_finished).and_then(|said| said.join().ok());

@@ -1,6 +1,5 @@
 //! A server that runs in this process: its listeners and its background work.
 
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +10,7 @@ use outlast_domain::settings::{KeyStorage, PublicCertificates, Settings};
 use outlast_ledger::{Observe, Observers};
 use outlast_net::acme::Validator;
 use outlast_net::door::{self, Door};
+use outlast_net::errands::Errands;
 use outlast_net::metrics::EventCounts;
 use outlast_net::plain::PlainServer;
 use outlast_net::quic::{self, HTTP3};
@@ -136,6 +136,7 @@ pub(crate) struct Upkeep {
     /// Where events go.
     pub(crate) events: Configured,
     pub(crate) sftp: Option<sftp::Chosen>,
+    pub(crate) identity: sftp::Identity,
 }
 
 /// A server that runs in this process.
@@ -176,7 +177,7 @@ impl Running {
         ledger: ledger_options::Settings,
         upkeep: Upkeep,
     ) -> Result<Self, Failure> {
-        let Upkeep { audit, artifact_log, backups, events, sftp } = upkeep;
+        let Upkeep { audit, artifact_log, backups, events, sftp, identity } = upkeep;
         data.service.publish_log(audit.publish, audit.readers.clone());
         let Network { listen, http3, connections_per_peer } = network;
         let (listener, address, udp) = listen_both(listen, http3)?;
@@ -206,7 +207,7 @@ impl Running {
             service_url: revocation.service_url.unwrap_or_else(|| at("https", address)),
             key_storage: revocation.key_storage,
             rotation_functions: Some(functions.names()),
-            login_functions: Some(BTreeSet::new()),
+            login_functions: Some(identity.functions),
             end_sessions_on_revocation: revocation.end_sessions,
             public_certificates: revocation.public_certificates,
             events: events.wanted(),
@@ -220,7 +221,12 @@ impl Running {
         let sink = buckets::sink(revocation.buckets, data.folder())?;
         let sftp = sftp
             .map(|chosen| {
-                let settings = chosen.settings(&said_buckets, sink.clone(), data.folder())?;
+                let settings = chosen.settings(
+                    &said_buckets,
+                    sink.clone(),
+                    &identity.providers,
+                    data.folder(),
+                )?;
                 let (listener, address) = listen_at(chosen.listen, "--sftp-listen")?;
                 Ok::<_, Failure>((settings, listener, address))
             })
@@ -268,6 +274,7 @@ impl Running {
         let counted = metrics.as_ref().map(|kept| kept.metrics.clone());
         let mut server =
             Server::new(data.service.clone(), door.clone(), system_clock).counting(counted.clone());
+        server = server.asking(Arc::new(Errands::new(identity.providers)));
         let mut plain_server =
             PlainServer::new(data.service.clone(), system_clock).counting(counted);
         let mut over_quic = quic::Settings::default();

@@ -1,5 +1,6 @@
 //! SFTP, according to the settings.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,8 +10,9 @@ use outlast_api::service::Sink;
 use outlast_negotiate::Mode;
 use outlast_net::client::Connector;
 use outlast_net::policy::Policy;
+use outlast_net::providers::Providers;
 use outlast_net::sftp::roster::Roster;
-use outlast_net::sftp::{Buckets, ReadAuthorities, S3Buckets, Settings, over_https};
+use outlast_net::sftp::{Buckets, ReadAuthorities, S3Buckets, Settings};
 use outlast_pki::pem;
 use outlast_sftp::arrival::Inspector;
 use outlast_sftp::error::{Error, Result as SftpResult};
@@ -23,6 +25,7 @@ use tokio::sync::watch;
 use crate::buckets;
 use crate::failure::Failure;
 use crate::files;
+use crate::login_functions::LoginFunctions;
 use crate::settings::{self, Sftp, SftpUploads};
 use crate::sftp_authorities::Files;
 use crate::sftp_scan::{self, Scan};
@@ -34,8 +37,6 @@ pub(crate) struct Chosen {
     pub(crate) listen: SocketAddr,
     server: Option<String>,
     mode: Option<Mode>,
-    /// Asks identity providers.
-    providers: Option<Connector>,
     /// Users of a file.
     users: Option<PathBuf>,
     scan: Option<Arc<Scan>>,
@@ -47,8 +48,40 @@ pub(crate) struct Chosen {
     sessions_per_user: Option<usize>,
 }
 
-/// Checks the settings; `None` if SFTP is off.
-pub(crate) fn choose(said: Sftp, uploads: &SftpUploads) -> Result<Option<Chosen>, Failure> {
+/// Identity providers, which `TestIdentityProvider` asks even where SFTP is off.
+#[derive(Default)]
+pub(crate) struct Identity {
+    /// Asks them.
+    pub(crate) providers: Arc<Providers>,
+    /// ARNs of the functions among them.
+    pub(crate) functions: BTreeSet<String>,
+}
+
+impl Identity {
+    fn choose(said: &Sftp) -> Result<Self, Failure> {
+        let https = said.identity_ca_bundle.as_deref().map(connector).transpose()?;
+        let Some(path) = &said.identity_functions else {
+            let providers = Providers { https, functions: None };
+            return Ok(Self { providers: Arc::new(providers), functions: BTreeSet::new() });
+        };
+        let read = LoginFunctions::read(path);
+        let functions = read.map_err(|failure| failure.about("sftp.identity_functions"))?;
+        let names = functions.names();
+        let providers = Providers { https, functions: Some(functions.call()) };
+        Ok(Self { providers: Arc::new(providers), functions: names })
+    }
+}
+
+/// Checks the settings. There is nothing to serve if SFTP is off.
+pub(crate) fn choose(
+    said: Sftp,
+    uploads: &SftpUploads,
+) -> Result<(Option<Chosen>, Identity), Failure> {
+    let identity = Identity::choose(&said)?;
+    Ok((listening(said, uploads)?, identity))
+}
+
+fn listening(said: Sftp, uploads: &SftpUploads) -> Result<Option<Chosen>, Failure> {
     let scan = sftp_scan::choose(uploads)?.map(Arc::new);
     // What is scanned must not be visible before.
     let atomic_uploads = said.atomic_uploads() || scan.is_some();
@@ -65,7 +98,6 @@ pub(crate) fn choose(said: Sftp, uploads: &SftpUploads) -> Result<Option<Chosen>
             .hint("a listener serves one of both: leave --sftp-users out, or --sftp-server and --sftp-identity-ca-bundle")
             .about("sftp.users"));
     }
-    let providers = said.identity_ca_bundle.map(|path| connector(&path)).transpose()?;
     let mode = said.ssh_mode.map(|text| text.parse::<Mode>()).transpose().map_err(|error| {
         Failure::new(error.to_string())
             .hint("choose require, prefer, allow or off")
@@ -80,7 +112,6 @@ pub(crate) fn choose(said: Sftp, uploads: &SftpUploads) -> Result<Option<Chosen>
         listen,
         authorities: authorities.reader()?,
         mode,
-        providers,
         server: said.transfer_server,
         users: said.users,
         scan,
@@ -106,6 +137,7 @@ impl Chosen {
         &self,
         buckets: &settings::Buckets,
         sink: Arc<dyn Sink>,
+        providers: &Arc<Providers>,
         data: &Path,
     ) -> Result<(Settings, Option<Following>), Failure> {
         let default = Settings::new(self.storage(buckets, data)?, sink);
@@ -123,7 +155,7 @@ impl Chosen {
             users,
             inspector,
             atomic_uploads: self.atomic_uploads,
-            ask: self.providers.clone().map_or(default.ask.clone(), over_https),
+            ask: providers.ask(),
             authorities: self.authorities.clone(),
             login_grace: self.login_grace,
             idle: self.idle,

@@ -43,6 +43,7 @@ mod folder;
 mod forged;
 mod git;
 mod http3;
+mod identity_providers;
 mod interop;
 mod jws;
 mod kms_sdks;

@@ -27,7 +27,9 @@ pub use host_key::{
     HostKey, NewHostKey, delete_host_key, find_host_key, host_keys, oldest_fingerprint,
     update_host_key,
 };
-pub use login::{Account, Certified, Login, Refusal, Step, login, still_admits};
+pub use login::{
+    Account, Certified, Login, Refusal, Step, login, still_admits, test_answer, test_question,
+};
 pub use posix::Posix;
 pub use provider::{Answer, Provider, Question, Said};
 pub use rights::{Access, Rights};

@@ -5,8 +5,10 @@
 
 use std::time::Duration;
 
-use http::HeaderValue;
+use bytes::Bytes;
 use http::header::HeaderName;
+use http::{HeaderValue, Response};
+use outlast_crypto::Secret;
 use serde_json::Value;
 
 use crate::client::Connector;
@@ -23,27 +25,14 @@ pub async fn invoke(
     event: &Value,
     timeout: Duration,
 ) -> Result<(), String> {
-    let kind = HeaderName::from_static("x-amz-invocation-type");
-    let headers = vec![(kind, HeaderValue::from_static("RequestResponse"))];
-    let post = Post {
-        url,
-        tls,
-        headers,
-        json: event,
-        timeout,
-        max_answer: limits::MAX_FUNCTION_ANSWER,
-        whom: "the function",
-    };
-    let response = post.send().await?;
+    let response = send(url, tls, event, timeout, limits::MAX_FUNCTION_ANSWER).await?;
     let status = response.status();
     let answer: Value = serde_json::from_slice(response.body()).unwrap_or_default();
     let text = |name: &str| {
         let text = answer.get(name).and_then(Value::as_str);
         text.map(|text| text.chars().take(200).collect::<String>())
     };
-    let has_failed = response.headers().contains_key("x-amz-function-error")
-        || answer.get("errorType").is_some()
-        || answer.get("errorMessage").is_some();
+    let has_failed = response.headers().contains_key(FUNCTION_ERROR) || is_error(&answer);
     if !status.is_success() {
         return Err(format!("the function's endpoint answered {}", status.as_u16()));
     }
@@ -56,4 +45,47 @@ pub async fn invoke(
         ));
     }
     Ok(())
+}
+
+/// Calls the function in the same way, with an event that contains a password, and returns its answer.
+///
+/// # Errors
+/// Why there is none. Nothing that the function said is in it: it may repeat the password.
+pub async fn answer(
+    url: &str,
+    tls: Option<&Connector>,
+    event: Secret,
+    timeout: Duration,
+    max: usize,
+) -> Result<Vec<u8>, String> {
+    let event = serde_json::from_slice(event.expose()).map_err(|_| "the event is not JSON")?;
+    let response = send(url, tls, &event, timeout, max + 1).await?;
+    if !response.status().is_success() {
+        return Err(format!("the function's endpoint answered {}", response.status().as_u16()));
+    }
+    let answer: Value = serde_json::from_slice(response.body()).unwrap_or_default();
+    if response.headers().contains_key(FUNCTION_ERROR) || is_error(&answer) {
+        return Err("the function has failed; its own log has the reason".to_owned());
+    }
+    Ok(response.body().to_vec())
+}
+
+async fn send(
+    url: &str,
+    tls: Option<&Connector>,
+    event: &Value,
+    timeout: Duration,
+    max_answer: usize,
+) -> Result<Response<Bytes>, String> {
+    let kind = HeaderName::from_static("x-amz-invocation-type");
+    let headers = vec![(kind, HeaderValue::from_static("RequestResponse"))];
+    let whom = "the function";
+    Post { url, tls, headers, json: event, timeout, max_answer, whom }.send().await
+}
+
+/// Set by Lambda if the function has failed.
+const FUNCTION_ERROR: &str = "x-amz-function-error";
+
+fn is_error(answer: &Value) -> bool {
+    answer.get("errorType").is_some() || answer.get("errorMessage").is_some()
 }

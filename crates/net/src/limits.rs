@@ -240,6 +240,8 @@ pub const SFTP_RECHECK: Duration = Duration::from_secs(30);
 pub const SFTP_KEEPALIVES: u32 = 3;
 /// Longest time of a question to an identity provider; API Gateway's own limit is 29 seconds.
 pub const SFTP_PROVIDER: Duration = Duration::from_secs(30);
+/// Questions to servers outside that calls of the API wait for.
+pub const MAX_ERRANDS: usize = 32;
 /// Longest time for the operations that run when an SFTP connection ends.
 pub const SFTP_FINISH: Duration = Duration::from_secs(60);
 /// Channels of an SFTP connection, as with AWS.

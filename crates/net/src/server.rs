@@ -16,6 +16,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use outlast_api::audit::TlsDetails;
+use outlast_api::outside::Reply;
 use outlast_api::service::published::is_log_path;
 use outlast_api::service::{Prepared, Request, Response, Route, Service, Step};
 use outlast_crypto::pace;
@@ -31,6 +32,7 @@ pub(crate) use crate::bodies::{Content, Unread, discard};
 use crate::cancelled::Cancelled;
 pub use crate::clock::{Clock, system_clock};
 use crate::door::{Accepted, Door};
+use crate::errands::Errands;
 use crate::metrics::{Action, Limit, Metrics, Tally};
 use crate::peer::Peer;
 use crate::readiness::Readiness;
@@ -66,6 +68,8 @@ pub struct Server {
     has_lost_http3: AtomicBool,
     /// Counters of requests.
     metrics: Option<Arc<Metrics>>,
+    /// Who asks outside for calls.
+    errands: Option<Arc<Errands>>,
 }
 
 /// Service and operation of a request, by their names in the tables.
@@ -95,7 +99,7 @@ impl Server {
         let has_lost_http3 = AtomicBool::new(false);
         let reads = Semaphore::new(limits::MAX_READS);
         let readiness = Arc::<Readiness>::default();
-        let (http3, metrics) = (None, None);
+        let (http3, metrics, errands) = (None, None, None);
         Self {
             service,
             door,
@@ -108,7 +112,15 @@ impl Server {
             http3,
             has_lost_http3,
             metrics,
+            errands,
         }
+    }
+
+    /// Sets who asks outside for calls that need it. Without, such calls are refused.
+    #[must_use]
+    pub fn asking(mut self, errands: Arc<Errands>) -> Self {
+        self.errands = Some(errands);
+        self
     }
 
     /// Sets how many connections over TCP one peer (an IPv4 address, or the first 64 bits of an IPv6 address) may have; it gets
@@ -433,8 +445,9 @@ impl Connection {
         asked.operation = Some(route.names().1);
         // The principal, once the call is known to be a long one.
         let principal: OnceLock<String> = OnceLock::new();
+        let reply: OnceLock<Reply> = OnceLock::new();
         let prepare = || async {
-            let prepare = || service.prepare(route, &request);
+            let prepare = || service.prepare_with(route, &request, reply.get());
             let step = match principal.get() {
                 None => self.off_thread(false, || pace::quickly(prepare)).await,
                 Some(principal) => match self.in_turn(principal, prepare).await {
@@ -445,9 +458,15 @@ impl Connection {
             match &step {
                 Step::TakesLong(signer) => drop(principal.set(signer.clone())),
                 Step::Commit(prepared) => self.watch.principal(&prepared.principal),
-                Step::Respond(_) | Step::Again => {}
+                Step::Respond(_) | Step::Again | Step::Ask(_) => {}
             }
-            step.into()
+            match (step, &self.server.errands) {
+                (Step::Ask(asking), Some(errands)) => {
+                    let _ = reply.set(errands.run(asking.errand).await);
+                    Attempt::Again
+                }
+                (step, _) => step.into(),
+            }
         };
         drive(service.store().as_ref(), prepare, Prepared::settle)
             .await

@@ -14,7 +14,6 @@ mod home;
 mod journal;
 mod listener;
 mod login;
-mod provider;
 mod quotas;
 mod report;
 pub mod roster;
@@ -23,12 +22,10 @@ mod tree;
 
 use std::future::Future;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use outlast_api::service::{Service, Sink};
-use outlast_domain::transfer::{Answer, Question};
 use outlast_ledger::Observe;
 use outlast_negotiate::Mode;
 use outlast_sftp::arrival::Inspector;
@@ -41,11 +38,11 @@ pub use bucket::S3Buckets;
 pub use certified::{Authorities, ReadAuthorities};
 pub use home::Buckets;
 pub use listener::check;
-pub use provider::over_https;
 
 use crate::limits;
 use crate::metrics::{Metrics, Tally};
 use crate::peer::Peer;
+use crate::providers::Ask;
 use crate::server::{Activity, Clock};
 use crate::slots::{Number, Of, Slots};
 use home::Storage;
@@ -56,10 +53,6 @@ use startups::Startups;
 
 /// Name of the listener in metrics and ledgers.
 const LISTENER: &str = "sftp";
-
-/// Asks an identity provider outside; `None` if it refuses or cannot be asked.
-pub type Ask =
-    Arc<dyn Fn(Question) -> Pin<Box<dyn Future<Output = Option<Answer>> + Send>> + Send + Sync>;
 
 /// What a listener serves, and within which limits.
 pub struct Settings {

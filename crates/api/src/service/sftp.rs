@@ -20,7 +20,6 @@
 
 mod announce;
 mod failures;
-mod provider;
 mod record;
 
 use std::net::IpAddr;
@@ -34,11 +33,11 @@ use outlast_store::{NewEvent, StoreError, Transaction};
 
 pub use announce::Subject;
 pub use outlast_domain::transfer::{ServedHostKey, ServerFacts, Unserved};
-pub use provider::{AnswerError, Target, answer, target};
 pub use record::FileEvent;
 
 use super::Service;
 use super::shared::lock;
+pub use crate::provider::{AnswerError, Target, answer, target};
 use failures::Failures;
 
 /// How long what was read of a server may be used, in milliseconds.
@@ -181,7 +180,9 @@ impl Service {
             Ok(Step::Accepted(account)) => {
                 let session = Session::new(connection.clone(), &account);
                 let home = account.directories.start();
-                match record::connected(&session, &home, account.key.as_ref(), now_ms) {
+                let (key, certificate) = (account.key.as_ref(), account.certificate.as_ref());
+                let proved = record::Proved { key, certificate };
+                match record::connected(&session, &home, &proved, now_ms) {
                     Ok(event) => {
                         let transaction = work.into_transaction(vec![event]);
                         return Attempt::Commit(transaction, Ready(account));
@@ -268,7 +269,8 @@ impl Service {
         key: Option<&(String, &'static str)>,
         now_ms: i64,
     ) -> Result<Transaction, Fault> {
-        let event = NewEvent::new(record::connected(session, home, key, now_ms)?);
+        let proved = record::Proved { key, certificate: None };
+        let event = NewEvent::new(record::connected(session, home, &proved, now_ms)?);
         Ok(Transaction { events: vec![event], ..Transaction::default() })
     }
 

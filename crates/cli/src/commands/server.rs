@@ -91,12 +91,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let ledger = ledger_options::choose(settings.ledger, folder)?;
     let told =
         [format!("policy {} in mode {}", tls.rules.policy.name, tls.rules.mode), ledger.told()];
+    let (sftp, identity) = sftp::choose(settings.sftp, &settings.sftp_uploads)?;
     let upkeep = Upkeep {
         audit: audit_options::choose(settings.audit)?,
         artifact_log: artifact_log_options::choose(settings.artifact_log)?,
         backups: backup_schedule::choose(settings.backup)?,
         events: Configured::choose(settings.events)?,
-        sftp: sftp::choose(settings.sftp, &settings.sftp_uploads)?,
+        sftp,
+        identity,
     };
     let quotas = limits_options::choose(&settings.limits)?;
     let data = Data::open(&location, &provider)?;

@@ -333,6 +333,9 @@ settings! {
         /// SSH certificate that is shown beside the host key that it is for; may be repeated; read again when the file changes [default: none].
         #[arg(value_name = "FILE", value_delimiter = ',')]
         host_certificates: Vec<PathBuf>, "sftp-host-certificate", "OUTLAST_SFTP_HOST_CERTIFICATES", reread;
+        /// TOML file that says what each function that decides about logins is: see docs/guide/transfer.md [default: none].
+        #[arg(value_name = "FILE")]
+        identity_functions: PathBuf, "sftp-identity-functions", "OUTLAST_SFTP_IDENTITY_FUNCTIONS";
         /// Seconds from the beginning of a connection to the end of authentication [default: {}].
         #[arg(value_name = "SECONDS")]
         login_grace_seconds: u32 = 60, "sftp-login-grace", "OUTLAST_SFTP_LOGIN_GRACE";

@@ -10,7 +10,7 @@ use outlast_ssh::PublicKey;
 
 use super::home::{Directories, Home};
 use super::posix::Posix;
-use super::provider::{Answer, Question};
+use super::provider::{Answer, Question, Said};
 use super::rights::Rights;
 use super::server::{Server, find_server};
 use super::ssh_key::KeyLine;
@@ -19,7 +19,7 @@ use super::{SERVICE_PRINCIPAL, TransferError, USER};
 use crate::Fault;
 use crate::arn::{Arn, Scope};
 use crate::identity::session::{authorize_transfer, without_credentials};
-use crate::identity::{Entry, IdentityError, PolicyCache, Role};
+use crate::identity::{Entry, IdentityError, Permit, PolicyCache, Role, action};
 use crate::work::Work;
 
 /// What a peer has shown so far.
@@ -147,6 +147,18 @@ struct Known {
     posix: Option<Posix>,
 }
 
+impl Known {
+    /// What a provider outside has said.
+    fn of(said: &Said) -> Self {
+        Self {
+            role: said.role.to_string(),
+            home: said.home.clone(),
+            policy: said.policy.clone(),
+            posix: said.posix.clone(),
+        }
+    }
+}
+
 /// Decides a login. `answer` is that of the identity provider, once it was asked; `Some(None)` if it refuses.
 ///
 /// # Errors
@@ -263,13 +275,51 @@ fn provided(
             return Ok(Step::NeedsPassword);
         }
     }
-    let known = Known {
-        role: said.role.to_string(),
-        home: said.home.clone(),
-        policy: said.policy.clone(),
-        posix: said.posix.clone(),
+    accept(work, policies, server, login, Known::of(said))
+}
+
+/// What a test of the server's identity provider asks; `None` if this service knows the users. The permit allows the test of
+/// this user.
+///
+/// # Errors
+/// The permit is for another user.
+pub fn test_question(
+    server: &Server,
+    user: &str,
+    password: Option<&Secret>,
+    source_ip: IpAddr,
+    permit: &Permit<action::transfer::TestIdentityProvider>,
+) -> Result<Option<Question>, TransferError> {
+    permit.opens(&USER.arn(server.scope(), &server.within(user)))?;
+    Ok(server.provider().question(server.id(), user, password, source_ip))
+}
+
+/// Why a login with this answer would be refused, although its proof is good; `None` if it would not.
+///
+/// # Errors
+/// Failures of the service.
+pub fn test_answer(
+    work: &mut Work<'_>,
+    policies: &PolicyCache,
+    server: &Server,
+    question: &Question,
+    answer: &Answer,
+) -> Result<Option<Refusal>, Fault> {
+    let login = Login {
+        scope: server.scope(),
+        server: server.id(),
+        user: &question.user,
+        key: None,
+        key_is_proven: false,
+        certificate: None,
+        password: None,
+        source_ip: question.source_ip,
+        session: "test",
     };
-    accept(work, policies, server, login, known)
+    match accept(work, policies, server, &login, Known::of(&answer.said))? {
+        Step::Refused(refusal) => Ok(Some(refusal)),
+        _ => Ok(None),
+    }
 }
 
 /// Why the user of a session that `login` has begun, with a role, could not log in now; none if the user could. An identity

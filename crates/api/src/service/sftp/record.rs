@@ -3,7 +3,7 @@
 //! Source: Transfer Family User Guide, "Amazon CloudWatch log structure for Transfer Family": `activity-type` and the names
 //! beside it. They are data events; the session of the user's role is the caller.
 
-use outlast_domain::transfer::{Refusal, SERVER, USER};
+use outlast_domain::transfer::{Certified, Refusal, SERVER, USER};
 use outlast_domain::{Fault, ids, limits};
 use outlast_pki::time::rfc3339;
 use serde_json::{Map, Value, json};
@@ -158,11 +158,20 @@ fn negotiated(connection: &Connection, told: &mut Map<String, Value>) {
     }
 }
 
+/// What a user has proved at a login.
+#[derive(Default)]
+pub(super) struct Proved<'a> {
+    /// Fingerprint and type of the key.
+    pub(super) key: Option<&'a (String, &'static str)>,
+    /// The certificate of the key.
+    pub(super) certificate: Option<&'a Certified>,
+}
+
 /// The event `CONNECTED`.
 pub(super) fn connected(
     session: &Session,
     home: &[u8],
-    key: Option<&(String, &'static str)>,
+    proved: &Proved<'_>,
     now_ms: i64,
 ) -> Result<Vec<u8>, Fault> {
     let mut told = of_connection(&session.connection, "CONNECTED");
@@ -172,11 +181,11 @@ pub(super) fn connected(
         told.insert("role".to_owned(), session.role_arn.as_str().into());
     }
     told.insert("home-dir".to_owned(), shown(home).into());
-    if let Some((fingerprint, kind)) = key {
+    if let Some((fingerprint, kind)) = proved.key {
         told.insert("ssh-public-key-fingerprint".to_owned(), fingerprint.as_str().into());
         told.insert("ssh-public-key-type".to_owned(), (*kind).into());
     }
-    if let Some(certificate) = &account.certificate {
+    if let Some(certificate) = proved.certificate {
         let key_id = certificate.key_id.as_str();
         told.insert("ssh-certificate-key-id".to_owned(), key_id.into());
         told.insert("ssh-certificate-serial".to_owned(), certificate.serial.to_string().into());

@@ -32,12 +32,40 @@ pub enum Target {
     },
 }
 
+/// What a provider has answered. There is no `Debug`: it may be anything.
+pub struct ProviderReply {
+    /// The URL that was asked; empty for a function.
+    pub url: String,
+    /// HTTP status; 200 for a function that has answered.
+    pub status: u16,
+    /// The answer.
+    pub body: Vec<u8>,
+}
+
+impl ProviderReply {
+    /// Reads the answer to `question`. `None` if the provider does not know the user, or refuses it.
+    ///
+    /// # Errors
+    /// [`AnswerError`]; then nobody is let in.
+    pub fn answer(&self, question: &Question) -> Result<Option<Answer>, AnswerError> {
+        match self.status {
+            200 => answer(question, &self.body),
+            // API Gateway's answers for users that its function or authorizer refuses.
+            401 | 403 | 404 => Ok(None),
+            status => Err(AnswerError::Status(status)),
+        }
+    }
+}
+
 /// Why an answer cannot be used. For the operator, never for the peer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
     /// It is longer than any answer may be.
     #[error("the answer of the identity provider is longer than {MAX_PROVIDER_ANSWER} bytes")]
     TooLong,
+    /// It has a status of HTTP that means neither yes nor no.
+    #[error("the identity provider answered with the status {0}")]
+    Status(u16),
     /// It is not what AWS documents.
     #[error("the answer of the identity provider is not valid: {0}")]
     Invalid(String),
