@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use outlast_net::server::system_clock;
 use outlast_pki::time::rfc3339;
-use outlast_ssh::{Krl, KrlError, MAX_KRL_LEN, PublicKey};
+use outlast_ssh::{Krl, KrlError, MAX_KRL_LEN, PublicKey, Revoked};
 use serde_json::json;
 
 use super::certificate::{Line, read_key, read_line};
@@ -142,7 +142,7 @@ fn test(list: &Krl, paths: &[PathBuf], output: Output) -> Result<(), Failure> {
     for path in paths {
         let by = match read_line(path)? {
             Line::Key(key) => list.revokes_key(&key).then_some("its key"),
-            Line::Certificate(certificate) => list.revokes(&certificate).map(|what| what.name()),
+            Line::Certificate(certificate) => list.revokes(&certificate).map(Revoked::name),
         };
         found += usize::from(by.is_some());
         let said = by.map_or_else(|| "ok".to_owned(), |by| format!("REVOKED by {by}"));
