@@ -74,7 +74,8 @@ fn what_is_refused_never_appears_and_what_was_inspected_stays() {
     assert_eq!(server.read("/synced"), b"fine");
     server.refused(&write(&handle, 0, b"bad"), PermissionDenied);
     let size = Attributes { size: Some(1), ..Attributes::default() };
-    server.refused(&Request::FSetStat { handle: handle.clone(), attributes: size }, PermissionDenied);
+    server
+        .refused(&Request::FSetStat { handle: handle.clone(), attributes: size }, PermissionDenied);
     server.ok(&Request::Close { handle });
     server.refused(&Request::SetStat { path: bytes("/good"), attributes: size }, OpUnsupported);
     // What an upload goes on with is inspected as a whole.
