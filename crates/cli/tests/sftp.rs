@@ -8,7 +8,7 @@
 
 mod s3;
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -442,6 +442,58 @@ fn strangers_and_stopped_servers_let_nobody_in() {
         session.call::<stop_server::StopServer>(stop).await.unwrap().unwrap();
     });
     outlast_testing::until("the server is stopped", || !login("bob", "bob").status.success());
+}
+
+#[test]
+fn a_session_ends_when_its_user_is_deleted() {
+    let Some(tools) = openssh() else { return };
+    let world = World::new(&tools, "2026-11", &[]);
+    world.at_home("alice", "all");
+    world.at_home("bob", "all");
+    let change = json!({
+        "ServerId": world.id, "PreAuthenticationLoginBanner": "before the login",
+        "PostAuthenticationLoginBanner": "after the login",
+    });
+    world.call(async |session| {
+        session.call::<update_server::UpdateServer>(change).await.unwrap().unwrap();
+    });
+    outlast_testing::until("the banners are shown", || {
+        let said = stderr(&world.sftp("bob", &[], &["pwd"]));
+        let (before, after) = (said.find("before the login"), said.find("after the login"));
+        before.zip(after).is_some_and(|(before, after)| before < after)
+    });
+    let mut sessions = ["alice", "bob"].map(|user| {
+        let port = world.server.sftp.unwrap().to_string();
+        let mut command = world.tool("sftp");
+        command.args(world.options(user)).args(["-P", &port, "-b", "-"]);
+        command.arg(format!("{user}@127.0.0.1")).stdin(Stdio::piped());
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    });
+    outlast_testing::until("both have logged in", || {
+        let events = world.events();
+        let sessions = events.iter().filter(|event| event["activity-type"] == "CONNECTED");
+        sessions.filter(|event| event["user"] == "alice").count() == 1
+    });
+    let user = json!({ "ServerId": world.id, "UserName": "alice" });
+    world.call(async |session| {
+        session.call::<delete_user::DeleteUser>(user).await.unwrap().unwrap();
+    });
+    let mut ends = |number: usize| {
+        // The client notices at its next request.
+        let _ = sessions[number].stdin.as_mut().unwrap().write_all(b"ls\n");
+        sessions[number].try_wait().unwrap().is_some()
+    };
+    outlast_testing::until("the user's session ends", || ends(0));
+    assert!(!ends(1), "the other session has ended, too");
+    sessions[1].kill().unwrap();
+    sessions[1].wait().unwrap();
+    // The end of a connection that breaks is recorded, too.
+    outlast_testing::until("the ends are recorded", || {
+        let events = world.events();
+        let count =
+            |kind: &str| events.iter().filter(|event| event["activity-type"] == kind).count();
+        count("CONNECTED") == count("DISCONNECTED")
+    });
 }
 
 #[test]

@@ -199,11 +199,13 @@ fn users_of_a_file_reach_their_folders_and_nothing_else() {
         ("bob", &["rm private/secret"], "ermission denied"),
         ("bob", &["mkdir d"], "ermission denied"),
         ("drop", &["get news n2"], ""),
-        ("drop", &["ls"], "ermission denied"),
         ("drop", &["rm news"], "ermission denied"),
     ] {
         world.fails(user, commands, why);
     }
+    // The client goes on after a list that is refused.
+    let listed = stderr(&world.with_key("drop", "drop", &["ls"]));
+    assert!(listed.contains("ermission denied"), "{listed}");
     world.works("bob", &["get private/secret s", "ls"]);
     // It is closed before its attributes are set, which the user may not.
     world.works("drop", &["put x dropped"]);
@@ -440,6 +442,56 @@ fn an_upload_appears_when_the_program_that_scans_it_agrees() {
     assert!(!put.wait().unwrap().success());
     std::fs::remove_file(marker).unwrap();
     assert_eq!(names(&world), ["clean", "flushed", "noisy"]);
+}
+
+#[test]
+fn what_happens_to_files_is_told_to_a_program() {
+    let Some(tools) = openssh() else { return };
+    let folder = Folder::new();
+    let told = folder.path("told");
+    std::fs::create_dir(&told).unwrap();
+    let script = "f=$(mktemp \"$0/XXXXXX\"); cat > $f; mv $f $f.json";
+    let config = format!(
+        "[events.targets.t]\nprogram = [\"/bin/sh\", \"-c\", '{script}', \"{}\"]\nsources = [\"aws.transfer\"]\n",
+        told.display()
+    );
+    let config = folder.write("events.toml", config.as_bytes()).display().to_string();
+    let said =
+        "folder = \"{dir}/home\"\n[[user.folders]]\npath = \"/fixed\"\nrights = [\"list\"]\n";
+    let world = World::new(&tools, &["home/fixed"], &[("alice", said)], &["--config", &config]);
+    world.folder.write("x", b"content");
+    world.works("alice", &["put x", "get x y", "rename x z", "rm z", "mkdir d", "rmdir d"]);
+    world.fails("alice", &["put x fixed/x"], "ermission denied");
+    world.fails("alice", &["mkdir fixed/d"], "ermission denied");
+    let events = || -> Vec<Value> {
+        let entries = std::fs::read_dir(&told).unwrap().map(|entry| entry.unwrap().path());
+        let whole = entries.filter(|path| path.extension().is_some_and(|found| found == "json"));
+        whole.map(|path| serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()).collect()
+    };
+    for kind in [
+        "File Upload Completed",
+        "File Upload Failed",
+        "File Download Completed",
+        "File Rename Completed",
+        "File Delete Completed",
+        "Directory Create Completed",
+        "Directory Create Failed",
+        "Directory Delete Completed",
+    ] {
+        let kind = format!("SFTP Server {kind}");
+        until(&kind, || events().iter().any(|event| event["detail-type"] == *kind));
+    }
+    let all = events();
+    let upload =
+        all.iter().find(|event| event["detail-type"] == "SFTP Server File Upload Completed");
+    let upload = upload.unwrap();
+    let detail = &upload["detail"];
+    assert_eq!(upload["account"], "123456789012");
+    assert_eq!((&detail["bytes"], &detail["username"]), (&7.into(), &"alice".into()));
+    assert_eq!((&detail["server-id"], &detail["client-ip"]), (&"sftp".into(), &"127.0.0.1".into()));
+    let path = world.file("home").canonicalize().unwrap().join("x");
+    assert_eq!(detail["file-path"], path.display().to_string());
+    assert_eq!(all.len(), 8, "{all:?}");
 }
 
 #[test]

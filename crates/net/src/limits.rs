@@ -235,7 +235,7 @@ pub const SFTP_IDLE: Duration = Duration::from_secs(1800);
 /// Interval between questions whether an SFTP client is still there.
 pub const SFTP_KEEPALIVE: Duration = Duration::from_secs(60);
 /// Interval between checks whether the user of an SFTP session may still be here.
-pub const SFTP_RECHECK: Duration = Duration::from_secs(30);
+pub const SFTP_RECHECK: Duration = Duration::from_secs(10);
 /// Questions that it may leave without an answer.
 pub const SFTP_KEEPALIVES: u32 = 3;
 /// Longest time of a question to an identity provider; API Gateway's own limit is 29 seconds.

@@ -213,8 +213,8 @@ pub trait File: Send + Sync {
         false
     }
 
-    /// Does what may take long and has to happen before the content becomes visible. Whoever holds a lock during `sync` or `close`
-    /// calls it before.
+    /// Does what may take long and has to happen before the content becomes visible. A caller that holds a lock during `sync` or
+    /// `close` calls it before.
     ///
     /// # Errors
     /// The content must not become visible.

@@ -111,7 +111,7 @@ impl Session {
         }
     }
 
-    /// The session of a user that a file names, who has no role.
+    /// The session of a user that a file names; there is no role.
     pub fn of_file(connection: Connection, user: &str, user_arn: &str) -> Self {
         Self {
             connection,

@@ -183,7 +183,7 @@ pub(super) fn read(path: &Path) -> Result<Checked, Failure> {
     Ok(Checked { server, host_keys: host_keys.transpose().map_err(wrong)?, users })
 }
 
-/// A folder has one quota, whoever reaches it; and none is within another one, which would then not see what is stored.
+/// A folder has one quota for all its users; and none is within another one, which would then not see what is stored.
 fn quotas_apart(users: &[FileUser]) -> Result<(), Failure> {
     let all: Vec<_> = users
         .iter()
