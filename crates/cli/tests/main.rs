@@ -66,6 +66,7 @@ mod secrets_sdks;
 mod serve_echo;
 mod settings;
 mod sftp;
+mod sftp_peers;
 mod sftp_server;
 mod shared;
 mod sign_before;
