@@ -4,6 +4,7 @@
 mod audit;
 mod crowd;
 mod endurance;
+mod matrix;
 mod regress;
 
 use std::path::{Path, PathBuf};
