@@ -55,6 +55,7 @@ const LONGEST: &[&str] = &[
     "outlast kms_sdks",
     "outlast secrets_sdks",
     "outlast crowd",
+    "outlast sftp_peers",
     "outlast root_key",
     "outlast witnessed",
     "outlast-api kms_use",

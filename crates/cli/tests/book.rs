@@ -122,12 +122,14 @@ fn words_are_spelled_right() {
     succeed(check.current_dir(checkout()));
 }
 
-fn example(name: &str, more: &[(&str, String)], lego: Option<&Path>) {
+fn example(name: &str, more: &[(&str, String)], tools: Option<&Path>) {
     let (Some(book), Some(openssl)) = (peer("book"), peer("openssl")) else { return };
     let mut command = shell(&book, &openssl);
-    if let Some(lego) = lego {
+    if let Some(tools) = tools {
         let path = command.get_envs().find(|(name, _)| *name == "PATH").unwrap().1.unwrap();
-        let folders: Vec<PathBuf> = std::env::split_paths(path).chain([lego.join("bin")]).collect();
+        // Before the machine's own programs of the same name.
+        let folders: Vec<PathBuf> =
+            [tools.join("bin")].into_iter().chain(std::env::split_paths(path)).collect();
         command.env("PATH", std::env::join_paths(folders).unwrap());
     }
     command.envs(more.iter().map(|(name, value)| (*name, value.as_str())));
@@ -155,6 +157,15 @@ fn example_mutual_tls() {
 #[test]
 fn example_machine_secrets() {
     example("machine-secrets.sh", &[], None);
+}
+
+#[test]
+fn example_post_quantum_sftp() {
+    let Some(openssh) = peer("openssh") else { return };
+    // The machine's own OpenSSH has none of RFC 10042.
+    let old = [("OLD_SSH", "/usr/bin/ssh".to_owned())];
+    let more = if Path::new(&old[0].1).exists() { &old[..] } else { &[] };
+    example("post-quantum-sftp.sh", more, Some(&openssh.join("10.0")));
 }
 
 #[test]

@@ -67,6 +67,7 @@ mod secrets_sdks;
 mod serve_echo;
 mod settings;
 mod sftp;
+mod sftp_peers;
 mod sftp_server;
 mod sftp_users;
 mod shared;

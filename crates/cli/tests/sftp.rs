@@ -23,15 +23,15 @@ use crate::common::{self, Folder, Server, Session, outlast, run, stderr, stdout,
 const ACCOUNT: &str = "123456789012";
 
 /// A service with a Transfer server, and OpenSSH's programs.
-struct World {
-    folder: Folder,
-    server: Server,
-    id: String,
+pub struct World {
+    pub folder: Folder,
+    pub server: Server,
+    pub id: String,
     tools: PathBuf,
 }
 
 /// Where OpenSSH's programs are, if they are installed.
-fn openssh() -> Option<PathBuf> {
+pub fn openssh() -> Option<PathBuf> {
     Some(peer("openssh")?.join("10.0/bin"))
 }
 
@@ -42,7 +42,7 @@ fn allowing(statements: &[(&str, &str)]) -> Value {
 }
 
 impl World {
-    fn new(tools: &Path, policy: &str, arguments: &[&str]) -> Self {
+    pub fn new(tools: &Path, policy: &str, arguments: &[&str]) -> Self {
         let folder = Folder::new();
         let arguments = [&["--sftp-listen", "127.0.0.1:0"], arguments].concat();
         let server = Server::start(&folder.data, &arguments);
@@ -56,14 +56,14 @@ impl World {
         world
     }
 
-    fn call<T>(&self, work: impl AsyncFnOnce(&mut Session) -> T) -> T {
+    pub fn call<T>(&self, work: impl AsyncFnOnce(&mut Session) -> T) -> T {
         common::runtime().block_on(async {
             let mut session = self.server.session().await.unwrap();
             work(&mut session).await
         })
     }
 
-    fn role(&self, name: &str, policy: &Value) {
+    pub fn role(&self, name: &str, policy: &Value) {
         let trust = json!({ "Version": "2012-10-17", "Statement": [{
             "Effect": "Allow", "Principal": { "Service": "transfer.amazonaws.com" }, "Action": "sts:AssumeRole",
         }] });
@@ -76,7 +76,7 @@ impl World {
     }
 
     /// A key of OpenSSH's; returns its public line.
-    fn key(&self, name: &str, kind: &[&str]) -> String {
+    pub fn key(&self, name: &str, kind: &[&str]) -> String {
         let path = self.folder.path(name);
         succeed(
             self.tool("ssh-keygen").args(["-q", "-N", "", "-C", "", "-f"]).arg(&path).args(kind),
@@ -85,7 +85,7 @@ impl World {
     }
 
     /// A user with a key of its own.
-    fn user(&self, name: &str, role: &str, more: Value) {
+    pub fn user(&self, name: &str, role: &str, more: Value) {
         let mut new = json!({
             "ServerId": self.id, "UserName": name, "SshPublicKeyBody": self.key(name, &["-t", "ed25519"]),
             "Role": format!("arn:aws:iam::{ACCOUNT}:role/{role}"),
@@ -97,12 +97,12 @@ impl World {
     }
 
     /// A user whose home is a folder of the bucket `files`.
-    fn at_home(&self, name: &str, role: &str) {
+    pub fn at_home(&self, name: &str, role: &str) {
         self.user(name, role, json!({ "HomeDirectory": format!("/files/{name}") }));
     }
 
     /// A program of OpenSSH. Those that start `ssh` start the same version.
-    fn tool(&self, name: &str) -> Command {
+    pub fn tool(&self, name: &str) -> Command {
         let mut command = Command::new(self.tools.join(name));
         if matches!(name, "sftp" | "scp") {
             command.arg("-S").arg(self.tools.join("ssh"));
@@ -110,11 +110,11 @@ impl World {
         command
     }
 
-    fn bucket(&self, path: &str) -> PathBuf {
+    pub fn bucket(&self, path: &str) -> PathBuf {
         self.folder.data.join("buckets").join(path)
     }
 
-    fn options(&self, key: &str) -> Vec<String> {
+    pub fn options(&self, key: &str) -> Vec<String> {
         let known = self.folder.path("known_hosts").display().to_string();
         let key = self.folder.path(key).display().to_string();
         let mut out: Vec<String> = ["-i", &key, "-F", "none"].map(str::to_owned).to_vec();
@@ -130,7 +130,7 @@ impl World {
     }
 
     /// `sftp` with a batch of commands.
-    fn sftp(&self, user: &str, options: &[&str], commands: &[&str]) -> Output {
+    pub fn sftp(&self, user: &str, options: &[&str], commands: &[&str]) -> Output {
         let batch = self.folder.write(&format!("{user}.batch"), commands.join("\n").as_bytes());
         let port = self.server.sftp.unwrap().to_string();
         let mut command = self.tool("sftp");
@@ -140,7 +140,7 @@ impl World {
     }
 
     #[track_caller]
-    fn works(&self, user: &str, commands: &[&str]) -> String {
+    pub fn works(&self, user: &str, commands: &[&str]) -> String {
         let output = self.sftp(user, &[], commands);
         assert!(output.status.success(), "{commands:?}: {}{}", stdout(&output), stderr(&output));
         stdout(&output)
@@ -155,7 +155,7 @@ impl World {
     }
 
     /// Additional data of the audit events of SFTP, the oldest first.
-    fn events(&self) -> Vec<Value> {
+    pub fn events(&self) -> Vec<Value> {
         let mut tail = outlast();
         tail.args(["audit", "tail", "-n", "10000", "--output", "json", "--data"])
             .arg(&self.folder.data);
@@ -168,7 +168,7 @@ impl World {
     }
 
     /// Waits until there are events of a kind, and returns all.
-    fn events_until(&self, kind: &str) -> Vec<Value> {
+    pub fn events_until(&self, kind: &str) -> Vec<Value> {
         let mut found = Vec::new();
         outlast_testing::until(kind, || {
             found = self.events();
@@ -178,7 +178,7 @@ impl World {
     }
 }
 
-fn random(len: usize) -> Vec<u8> {
+pub fn random(len: usize) -> Vec<u8> {
     let mut out = vec![0; len];
     outlast_crypto::random::fill(&mut out).unwrap();
     out
