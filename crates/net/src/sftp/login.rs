@@ -60,7 +60,7 @@ pub(super) enum Renewal {
     /// A user of a file with this key.
     File { user: Arc<FileUser>, key: Vec<u8> },
     /// A user of the API, with the key that was proven.
-    Account { key: Option<Vec<u8>>, certified: Option<Certificated> },
+    Account { key: Option<Vec<u8>>, certified: Option<Box<Certificated>> },
 }
 
 /// A certificate that logged a user in.
@@ -243,11 +243,9 @@ impl SftpServer {
                     let session = Arc::new(Session::new((*described).clone(), &account));
                     let key = login.key.filter(|_| key_is_proven).map(<[u8]>::to_vec);
                     let certified =
-                        certificate.zip(certified).map(|(certificate, shown)| Certificated {
-                            certificate,
-                            shown,
-                            signatures: listening.signatures,
-                            at_ms: now_ms,
+                        certificate.zip(certified).map(|(certificate, shown)| {
+                            let signatures = listening.signatures;
+                            Box::new(Certificated { certificate, shown, signatures, at_ms: now_ms })
                         });
                     let renewal = Renewal::Account { key, certified };
                     return Outcome::accepted(self.user(
@@ -289,7 +287,7 @@ impl SftpServer {
                 None => Ok(()),
             },
             Renewal::Account { key, certified } => {
-                self.still_certified(key.as_deref(), certified.as_ref(), &session.user, from)?;
+                self.still_certified(key.as_deref(), certified.as_deref(), &session.user, from)?;
                 let login = Login {
                     scope: &facts.scope,
                     server: &facts.id,

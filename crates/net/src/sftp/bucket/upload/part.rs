@@ -118,7 +118,7 @@ mod tests {
         ) {
             let memory = Memory::default();
             let mut part = Part::new(&(BEGIN..BEGIN + MAX as u64));
-            let mut plain = vec![None; MAX];
+            let mut plain = [None; MAX];
             for (at, len, byte) in writes {
                 let end = (at + len).min(MAX);
                 if at == end {
