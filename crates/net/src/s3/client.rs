@@ -285,7 +285,7 @@ impl Client {
     ) -> Result<SendRequest<Full<Bytes>>, Failure> {
         let begun = http1::handshake(TokioIo::new(stream)).await;
         let (sender, connection) = begun.map_err(|error| self.unreachable(&error))?;
-        // It ends with its sender; whoever waits for an answer gets its error.
+        // It ends with its sender; a request that waits for its response gets the error.
         tokio::spawn(connection);
         Ok(sender)
     }
