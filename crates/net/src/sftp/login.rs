@@ -242,11 +242,10 @@ impl SftpServer {
                     let Some(place) = place else { return Outcome::of(AuthDecision::Reject) };
                     let session = Arc::new(Session::new((*described).clone(), &account));
                     let key = login.key.filter(|_| key_is_proven).map(<[u8]>::to_vec);
-                    let certified =
-                        certificate.zip(certified).map(|(certificate, shown)| {
-                            let signatures = listening.signatures;
-                            Box::new(Certificated { certificate, shown, signatures, at_ms: now_ms })
-                        });
+                    let certified = certificate.zip(certified).map(|(certificate, shown)| {
+                        let signatures = listening.signatures;
+                        Box::new(Certificated { certificate, shown, signatures, at_ms: now_ms })
+                    });
                     let renewal = Renewal::Account { key, certified };
                     return Outcome::accepted(self.user(
                         Arc::from(account),
