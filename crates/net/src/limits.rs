@@ -241,7 +241,7 @@ pub const SFTP_KEEPALIVES: u32 = 3;
 /// Longest time of a question to an identity provider; API Gateway's own limit is 29 seconds.
 pub const SFTP_PROVIDER: Duration = Duration::from_secs(30);
 /// Questions to servers outside that calls of the API wait for.
-pub const MAX_ERRANDS: usize = 32;
+pub const MAX_ERRANDS: usize = 8;
 /// Longest time for the operations that run when an SFTP connection ends.
 pub const SFTP_FINISH: Duration = Duration::from_secs(60);
 /// Channels of an SFTP connection, as with AWS.
@@ -250,6 +250,8 @@ pub const MAX_SFTP_CHANNELS: usize = 10;
 pub const MAX_SFTP_PACKET: u32 = 64 * 1024;
 /// Operations of a channel that run at the same time.
 pub const MAX_SFTP_OPERATIONS: usize = 8;
+/// Operations of all connections that run at the same time, so that slow files leave threads to the rest of the server.
+pub const SFTP_THREADS: usize = 256;
 /// Bytes that a connection holds for the client before it takes more replies.
 pub const SFTP_OUTPUT: usize = 1024 * 1024;
 /// Bytes that are read from the socket at a time.
@@ -273,14 +275,19 @@ pub const S3_PAGE: u32 = 1000;
 pub const S3_EMPTY_PAGES: u32 = 1000;
 /// Bytes of a key (AWS: "Naming Amazon S3 objects").
 pub const S3_MAX_KEY: usize = 1024;
-/// Bytes of an object, at most.
-pub const S3_MAX_OBJECT: u64 = 5 << 40;
+/// Bytes of an object that is written or renamed, at most: 1.7 TiB, all that [`S3_PARTS`] hold.
+pub const S3_MAX_OBJECT: u64 = (2_000 * 8 + 3_000 * 64 + 5_000 * 320) << 20;
 /// Bytes that S3 copies in one request, at most.
 pub const S3_MAX_COPY: u64 = 5 << 30;
-/// Parts of an upload: how many, and how many bytes each has. Together they hold an object of the greatest size, and those
-/// of files that are common stay small. S3 allows 10,000 parts of 5 MiB to 5 GiB.
-pub const S3_PARTS: [(u64, u64); 5] =
-    [(2_000, 8 << 20), (2_000, 32 << 20), (2_000, 128 << 20), (2_000, 512 << 20), (2_000, 2 << 30)];
+/// Parts of an upload: how many, and how many bytes each has. Those of files that are common stay small, and three of the
+/// largest fit into [`S3_MEMORY`]. S3 allows 10,000 parts of 5 MiB to 5 GiB.
+pub const S3_PARTS: [(u64, u64); 3] = [(2_000, 8 << 20), (3_000, 64 << 20), (5_000, 320 << 20)];
+/// Bytes that may be missing before what a client writes into a part: less than clients have on their way.
+pub const S3_MAX_GAP: usize = 32 << 20;
+/// Bytes that S3 copies in a second, at least.
+pub const S3_COPIES: u64 = 8 << 20;
+/// Time in which S3 makes an object of its parts; AWS says that it may take minutes.
+pub const S3_COMPLETION: Duration = Duration::from_secs(600);
 /// Parts of one upload that are in memory and not complete: so far may a client write out of order.
 pub const S3_OPEN_PARTS: usize = 4;
 /// Complete parts of one upload that are on their way at the same time.

@@ -11,6 +11,7 @@ use outlast_api::wire::sigv4::Credentials;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
+pub(crate) use client::Only;
 pub use client::{Client, Failure};
 
 use crate::client::Connector;

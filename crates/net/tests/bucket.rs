@@ -1,5 +1,6 @@
 //! Buckets of S3 as volumes of SFTP, with moto's S3.
 
+use std::io::{Read, Write};
 use std::sync::Arc;
 
 use outlast_api::wire::sigv4::Credentials;
@@ -175,6 +176,72 @@ fn files_are_written_in_any_order_and_appear_whole() {
     assert!(moto.uploads("files").is_empty());
 }
 
+/// S3 refuses an upload without its length, also an empty one; moto does not.
+#[test]
+fn an_empty_upload_says_its_length() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let world = world(&format!("http://{}", listener.local_addr().unwrap()), "files");
+    let server = std::thread::spawn(move || {
+        loop {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).unwrap();
+                head.push(byte[0]);
+            }
+            let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
+            let nothing = "<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>";
+            let (status, body) = match head.split(' ').next().unwrap() {
+                "get" => ("200 OK", nothing),
+                "put" => ("200 OK", ""),
+                _ => ("404 Not Found", ""),
+            };
+            let length = body.len();
+            write!(stream, "HTTP/1.1 {status}\r\netag: \"x\"\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}")
+                .unwrap();
+            if head.starts_with("put") {
+                return head;
+            }
+        }
+    });
+    world.volume.make_folder(&path("folder"), None).unwrap();
+    let head = server.join().unwrap();
+    assert!(head.contains("\r\ncontent-length: 0\r\n"), "{head}");
+}
+
+/// Of two clients that add to a file, one is told that it was too late; nothing that was acknowledged is lost.
+#[test]
+fn two_who_add_to_a_file_lose_nothing() {
+    let Some(moto) = Moto::start(0) else { return };
+    let world = world(&moto.endpoint(), "files");
+    world.put("log", b"begin ");
+    let how = OpenHow { append: true, ..changing() };
+    let open = || world.volume.open(&path("log"), &how).unwrap();
+    let (one, other) = (open(), open());
+    one.write_at(0, b"one").unwrap();
+    other.write_at(0, b"other").unwrap();
+    one.close().unwrap();
+    refused(other.close(), Status::Failure, "somebody else");
+    assert_eq!(world.get("log"), b"begin one");
+    // Neither is anything lost where somebody else empties and writes it.
+    let late = open();
+    late.write_at(0, b"late").unwrap();
+    world.put("log", b"new");
+    refused(late.close(), Status::Failure, "somebody else");
+    assert_eq!(world.get("log"), b"new");
+}
+
+/// A client cannot take the memory of all others with a few bytes at the end of a large part.
+#[test]
+fn a_gap_takes_no_memory() {
+    let Some(moto) = Moto::start(0) else { return };
+    let world = world(&moto.endpoint(), "files");
+    let file = world.volume.open(&path("sparse"), &creating()).unwrap();
+    let in_large_part = (16_000 << 20) + (60 << 20);
+    refused(file.write_at(in_large_part, b"x"), Status::Failure, "in order");
+}
+
 #[test]
 fn an_upload_that_is_not_closed_changes_nothing() {
     let Some(moto) = Moto::start(0) else { return };
@@ -204,8 +271,8 @@ fn an_upload_that_is_not_closed_changes_nothing() {
         scattered.write_at(part * PART, b"x").unwrap();
     }
     refused(scattered.write_at(4 * PART, b"x"), Status::Failure, "in order");
-    refused(open("new").write_at(5 << 40, b"x"), Status::Failure, "5 TiB");
-    refused(open("new").write_at(u64::MAX, b"x"), Status::Failure, "5 TiB");
+    refused(open("new").write_at(5 << 40, b"x"), Status::Failure, "1.7 TiB");
+    refused(open("new").write_at(u64::MAX, b"x"), Status::Failure, "1.7 TiB");
     assert_eq!(moto.keys("files"), ["old"]);
     outlast_testing::until("the parts are forgotten", || moto.uploads("files").is_empty());
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::header::HOST;
+use http::header::{CONTENT_LENGTH, HOST};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1::{self, SendRequest};
@@ -90,12 +90,15 @@ pub(super) struct Call<'a> {
     /// Whether the request, carried out a second time, fails because of the first. It is repeated only if S3 has answered
     /// that it did nothing.
     pub(super) is_once: bool,
+    /// Time that S3 may work before it answers, besides what it takes to send and receive.
+    pub(super) work: Duration,
 }
 
 impl<'a> Call<'a> {
     pub(super) fn new(method: Method, bucket: &'a str, key: &'a str) -> Self {
         let (query, headers, body) = (Vec::new(), HeaderMap::new(), Bytes::new());
-        Self { method, bucket, key, query, headers, body, max: limits::MAX_ANSWER, is_once: false }
+        let (max, work) = (limits::MAX_ANSWER, Duration::ZERO);
+        Self { method, bucket, key, query, headers, body, max, is_once: false, work }
     }
 
     pub(super) fn query(mut self, name: &'static str, value: impl Into<String>) -> Self {
@@ -109,14 +112,29 @@ impl<'a> Call<'a> {
         Ok(self)
     }
 
-    /// Only if there is no object with the key.
-    pub(super) fn exclusive(mut self, exclusive: bool) -> Self {
-        if exclusive {
-            self.headers.insert("if-none-match", HeaderValue::from_static("*"));
-            self.is_once = true;
+    /// Only under a condition.
+    pub(super) fn only(mut self, condition: &Only) -> Result<Self, Failure> {
+        match condition {
+            Only::Always => return Ok(self),
+            Only::Absent => {
+                self.headers.insert("if-none-match", HeaderValue::from_static("*"));
+            }
+            Only::Same(etag) => self = self.header("if-match", etag)?,
         }
-        self
+        self.is_once = true;
+        Ok(self)
     }
+}
+
+/// Whether an object is written, by what is under its key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Only {
+    /// Whatever is there.
+    Always,
+    /// If nothing is there.
+    Absent,
+    /// If the object with this entity tag is there.
+    Same(String),
 }
 
 /// An S3 endpoint and the credentials for it. Clones share connections.
@@ -172,7 +190,8 @@ impl Client {
                 Ok(response) => return Ok(response),
                 Err(failure) => failure,
             };
-            let may_be_done = call.is_once && failure.status().is_none();
+            // What a gateway says does not tell what S3 behind it has done.
+            let may_be_done = call.is_once && matches!(failure.status(), None | Some(502 | 504));
             if may_be_done || !failure.is_temporary() || attempts == limits::S3_ATTEMPTS {
                 return Err(failure);
             }
@@ -186,7 +205,8 @@ impl Client {
     async fn attempt(&self, call: &Call<'_>) -> Result<Response<Bytes>, Failure> {
         let request = self.signed(call)?;
         let bytes = (call.body.len() as u64).max(call.max as u64);
-        let limit = limits::S3_REQUEST + Duration::from_secs(bytes / limits::S3_SLOWEST);
+        let limit =
+            limits::S3_REQUEST + Duration::from_secs(bytes / limits::S3_SLOWEST) + call.work;
         let exchange = self.exchange(request, call);
         let response = timeout(limit, exchange)
             .await
@@ -230,6 +250,10 @@ impl Client {
         let now = (clock)().div_euclid(1000);
         sign_s3(&mut headers, call.method.as_str(), &query, &target, credentials, now)
             .map_err(|_| Failure::Unsendable)?;
+        if matches!(call.method, Method::PUT | Method::POST) {
+            // hyper leaves it out of a request without a body, and S3 wants it in every upload.
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(call.body.len()));
+        }
         headers.insert(HOST, origin.authority.parse().map_err(|_| Failure::Unsendable)?);
         let uri = if query.is_empty() { path } else { format!("{path}?{query}") };
         let mut request = Request::new(call.body.clone());

@@ -1,6 +1,7 @@
 //! The objects of a bucket: what S3 can do with them, as far as files need it.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, ETAG, LAST_MODIFIED};
@@ -11,7 +12,7 @@ use percent_encoding::percent_decode_str;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
 
-use super::client::{Call, Client, Failure};
+use super::client::{Call, Client, Failure, Only};
 use super::xml::{self, leaves};
 use crate::limits;
 
@@ -112,9 +113,9 @@ impl Bucket {
         &self,
         key: &str,
         body: Bytes,
-        exclusive: bool,
+        only: &Only,
     ) -> Result<String, Failure> {
-        let call = Call { body, ..self.call(Method::PUT, key) }.exclusive(exclusive);
+        let call = Call { body, ..self.call(Method::PUT, key) }.only(only)?;
         let response = self.send(call).await?;
         self.etag_of(&response)
     }
@@ -135,10 +136,28 @@ impl Bucket {
         self.send(self.call(Method::DELETE, key)).await.map(drop)
     }
 
-    /// Copies an object, which must still have this entity tag, with its metadata.
-    pub(crate) async fn copy(&self, from: &str, etag: &str, to: &str) -> Result<(), Failure> {
-        let call = self.from(self.call(Method::PUT, to), from, etag)?;
-        self.send(call).await.map(drop)
+    /// Removes an object if it still has this entity tag, or is gone.
+    pub(crate) async fn remove_same(&self, key: &str, etag: &str) -> Result<(), Failure> {
+        let call = self.call(Method::DELETE, key).header("if-match", etag)?;
+        match self.send(call).await {
+            Err(failure) if failure.status() == Some(404) => Ok(()),
+            outcome => outcome.map(drop),
+        }
+    }
+
+    /// Copies an object, which must still be as it was, with its metadata.
+    pub(crate) async fn copy(
+        &self,
+        from: &str,
+        head: &Head,
+        to: &str,
+        only: &Only,
+    ) -> Result<(), Failure> {
+        let call = self.from(self.call(Method::PUT, to), from, &head.etag)?.only(only)?;
+        let response = self.send(Call { work: copying(head.size), ..call }).await?;
+        // An endpoint that does not know copies has written an empty object.
+        let etag = xml::first(response.body(), "ETag").filter(|etag| !etag.is_empty());
+        etag.map(drop).ok_or_else(|| self.client.unreadable())
     }
 
     fn from<'a>(&self, call: Call<'a>, key: &str, etag: &str) -> Result<Call<'a>, Failure> {
@@ -176,7 +195,9 @@ impl Bucket {
     ) -> Result<String, Failure> {
         let bytes = format!("bytes={}-{}", range.start, range.end - 1);
         let call = self.from(self.part(key, upload, number), from, etag)?;
-        let response = self.send(call.header("x-amz-copy-source-range", &bytes)?).await?;
+        let call = call.header("x-amz-copy-source-range", &bytes)?;
+        let work = copying(range.end - range.start);
+        let response = self.send(Call { work, ..call }).await?;
         let etag = xml::first(response.body(), "ETag").filter(|etag| !etag.is_empty());
         etag.ok_or_else(|| self.client.unreadable())
     }
@@ -192,7 +213,7 @@ impl Bucket {
         key: &str,
         upload: &str,
         parts: impl Iterator<Item = (usize, String)>,
-        exclusive: bool,
+        only: &Only,
     ) -> Result<String, Failure> {
         let mut body = String::from(
             "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">",
@@ -204,9 +225,10 @@ impl Bucket {
             ));
         }
         body.push_str("</CompleteMultipartUpload>");
-        let call = self.call(Method::POST, key).query("uploadId", upload).exclusive(exclusive);
+        let call = self.call(Method::POST, key).query("uploadId", upload).only(only)?;
+        let work = limits::S3_COMPLETION;
         // A second attempt would not find the upload that the first has completed.
-        let response = self.send(Call { body: body.into(), is_once: true, ..call }).await?;
+        let response = self.send(Call { body: body.into(), is_once: true, work, ..call }).await?;
         let etag = xml::first(response.body(), "ETag").filter(|etag| !etag.is_empty());
         etag.ok_or_else(|| self.client.unreadable())
     }
@@ -241,6 +263,11 @@ impl Bucket {
         let etag = header(response.headers(), ETAG).ok_or_else(|| self.client.unreadable())?;
         Ok(etag.to_owned())
     }
+}
+
+/// Time in which S3 copies so many bytes.
+fn copying(bytes: u64) -> Duration {
+    Duration::from_secs(bytes / limits::S3_COPIES)
 }
 
 fn header(headers: &HeaderMap, name: http::HeaderName) -> Option<&str> {
@@ -325,7 +352,11 @@ mod tests {
     fn ten_thousand_parts_hold_the_largest_object() {
         let count: u64 = limits::S3_PARTS.iter().map(|(count, _)| count).sum();
         assert_eq!(count, 10_000);
-        assert!(part_range(9_999).unwrap().end >= limits::S3_MAX_OBJECT);
+        assert_eq!(part_range(9_999).unwrap().end, limits::S3_MAX_OBJECT);
+        // One part that is collected, and those that are on their way.
+        let largest = limits::S3_PARTS.iter().map(|(_, bytes)| *bytes).max().unwrap();
+        let at_once = largest * (1 + limits::S3_SENDING_PARTS as u64);
+        assert!(at_once <= limits::S3_MEMORY as u64);
         assert_eq!(part_range(10_000), None);
         let mut end = 0;
         for index in 0..10_000 {

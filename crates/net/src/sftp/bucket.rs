@@ -23,7 +23,7 @@ use self::upload::Upload;
 use super::home::Buckets;
 use crate::limits;
 use crate::s3::objects::{Bucket, Head, part_range};
-use crate::s3::{Client, Failure};
+use crate::s3::{Client, Failure, Only};
 
 /// The buckets behind an S3 endpoint.
 pub struct S3Buckets {
@@ -107,10 +107,13 @@ impl S3Volume {
     }
 
     /// Copies an object of any size.
-    fn copy(&self, from: &str, head: &Head, to: &str) -> Result<()> {
+    fn copy(&self, from: &str, head: &Head, to: &str, only: &Only) -> Result<()> {
         let bucket = &self.0.bucket;
         if head.size <= limits::S3_MAX_COPY {
-            return self.0.wait(bucket.copy(from, &head.etag, to));
+            return self.0.wait(bucket.copy(from, head, to, only));
+        }
+        if head.size > limits::S3_MAX_OBJECT {
+            return Err(Error::failure("the file is too large to be renamed: at most 1.7 TiB"));
         }
         self.0.wait(async {
             let upload = bucket.begin(to).await?;
@@ -123,7 +126,7 @@ impl S3Volume {
                     parts
                         .push((index + 1, bucket.copy_part(to, &upload, index + 1, source).await?));
                 }
-                bucket.complete(to, &upload, parts.into_iter(), false).await.map(drop)
+                bucket.complete(to, &upload, parts.into_iter(), only).await.map(drop)
             };
             let outcome = copied.await;
             if outcome.is_err() {
@@ -177,7 +180,7 @@ impl Volume for S3Volume {
         if self.find(path)?.is_some() {
             return Err(exists());
         }
-        self.0.wait(self.0.bucket.write(&marker, bytes::Bytes::new(), false)).map(drop)
+        self.0.wait(self.0.bucket.write(&marker, bytes::Bytes::new(), &Only::Always)).map(drop)
     }
 
     fn remove_folder(&self, path: &RemotePath) -> Result<()> {
@@ -218,8 +221,10 @@ impl Volume for S3Volume {
         if source == target {
             return Ok(());
         }
-        self.copy(&source, &head, &target)?;
-        self.0.wait(self.0.bucket.remove(&source))
+        // Somebody else may write one of both names meanwhile.
+        let only = if replace { Only::Always } else { Only::Absent };
+        self.copy(&source, &head, &target, &only)?;
+        self.0.wait(self.0.bucket.remove_same(&source, &head.etag))
     }
 
     fn read_link(&self, _: &RemotePath) -> Result<Vec<u8>> {

@@ -90,7 +90,7 @@ impl Download {
         }
         let room = usize::try_from(limits::S3_BLOCK).ok()?;
         let mut share = Share::default();
-        if !self.object.shared.memory.grow(&mut share, room) {
+        if !self.object.shared.memory.grow_spare(&mut share, room) {
             return None;
         }
         let block = Arc::new(Block { index, bytes: OnceCell::new(), _share: share });

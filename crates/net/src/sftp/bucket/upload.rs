@@ -21,8 +21,8 @@ use tokio::task::JoinHandle;
 use self::part::Part;
 use super::{Shared, attributes, no_attributes, told};
 use crate::limits;
-use crate::s3::Failure;
 use crate::s3::objects::{Head, part_at, part_range};
+use crate::s3::{Failure, Only};
 
 pub(super) struct Upload {
     appends: bool,
@@ -159,8 +159,13 @@ impl State {
     fn fill(&self, part: &mut Part, end: u64) -> Result<()> {
         for gap in part.gaps(end) {
             let base = self.base.as_ref().filter(|base| gap.end <= base.size).ok_or_else(hole)?;
-            let bytes = self.shared.bucket.read(&self.key, &base.etag, gap.clone());
-            part.write(gap.start, &self.shared.wait(bytes)?, &self.shared.memory)?;
+            let mut at = gap.start;
+            while at < gap.end {
+                let next = (at + limits::S3_BLOCK).min(gap.end);
+                let bytes = self.shared.bucket.read(&self.key, &base.etag, at..next);
+                part.write(at, &self.shared.wait(bytes)?, &self.shared.memory)?;
+                at = next;
+            }
         }
         Ok(())
     }
@@ -231,8 +236,8 @@ impl State {
             let mut part = self.open.remove(&0).unwrap_or_default();
             self.fill(&mut part, self.size)?;
             let (bytes, share) = part.into_bytes();
-            let write = self.shared.bucket.write(&self.key, bytes, self.exclusive);
-            let etag = self.shared.wait(write)?;
+            let only = self.only();
+            let etag = self.shared.wait(self.shared.bucket.write(&self.key, bytes, &only))?;
             drop(share);
             etag
         } else {
@@ -267,8 +272,19 @@ impl State {
         }
         let upload = self.begin()?;
         let parts = self.sent.iter().map(|(index, etag)| (index + 1, etag.clone()));
-        let complete = self.shared.bucket.complete(&self.key, &upload, parts, self.exclusive);
+        let only = self.only();
+        let complete = self.shared.bucket.complete(&self.key, &upload, parts, &only);
         self.shared.wait(complete)
+    }
+
+    /// What must be under the key when the object appears: of two clients that add to an object, one must not lose what the
+    /// other has added.
+    fn only(&self) -> Only {
+        match &self.base {
+            _ if self.exclusive => Only::Absent,
+            Some(base) => Only::Same(base.etag.clone()),
+            None => Only::Always,
+        }
     }
 
     /// Makes the file shorter, which clients do after an upload that was interrupted.
@@ -363,7 +379,7 @@ fn place(offset: u64) -> Result<(usize, Range<u64>)> {
 }
 
 fn too_large() -> Error {
-    Error::failure("the file is too large for S3: at most 5 TiB")
+    Error::failure("the file is too large for S3: at most 1.7 TiB")
 }
 
 fn hole() -> Error {

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use outlast_sftp::error::{Error, Result};
 
 use super::super::memory::{Memory, Share};
+use crate::limits;
 
 /// Least number of bytes that are reserved at a time.
 const STEP: usize = 256 * 1024;
@@ -32,6 +33,12 @@ impl Part {
     pub(super) fn write(&mut self, offset: u64, bytes: &[u8], memory: &Memory) -> Result<()> {
         let at = usize::try_from(offset.saturating_sub(self.begin)).unwrap_or(usize::MAX);
         let end = at.saturating_add(bytes.len());
+        // What is missing takes memory, too.
+        if at > self.bytes.len().saturating_add(limits::S3_MAX_GAP) {
+            return Err(Error::failure(
+                "S3 takes no file that is written with such gaps: send it in order",
+            ));
+        }
         if end > self.bytes.capacity() {
             let room = (2 * self.bytes.capacity()).max(STEP).min(self.max).max(end);
             if !memory.grow(&mut self.share, room) {
