@@ -275,8 +275,10 @@ fn requests_can_be_refused() {
     ] {
         prepare();
         let before = state();
+        // Without the extension OpenSSH's client uses the plain request.
+        let denied = if request == "posix-rename" { "posix-rename,rename" } else { request };
         for refusing in
-            [&["-R"][..], &["--read-only"], &["-P", request], &["--deny", request], &["-p", others]]
+            [&["-R"][..], &["--read-only"], &["-P", denied], &["--deny", denied], &["-p", others]]
         {
             world.fail(refusing, commands);
             // Without `write` an empty file is created; without `open` nothing.

@@ -444,6 +444,27 @@ fn an_upload_appears_when_the_program_that_scans_it_agrees() {
     assert_eq!(names(&world), ["clean", "flushed", "noisy"]);
 }
 
+/// The same program decides about uploads of users of the API.
+#[test]
+fn uploads_of_users_of_the_api_are_scanned() {
+    let Some(tools) = openssh() else { return };
+    let folder = Folder::new();
+    let dir = folder.temporary.path().display().to_string();
+    let program = folder.write("scan", SCAN.as_bytes());
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let config =
+        format!("[sftp_uploads]\nscan = [\"{}\", \"{{path}}\", \"{dir}\"]\n", program.display());
+    let config = folder.write("scan.toml", config.as_bytes()).display().to_string();
+    let world = crate::sftp::World::new(&tools, "2026-11", &["--config", &config]);
+    world.at_home("alice", "all");
+    world.folder.write("clean", b"fine");
+    world.folder.write("bad", b"INFECTED");
+    world.works("alice", &["put clean", "put -f clean flushed"]);
+    assert!(!world.sftp("alice", &[], &["put bad"]).status.success());
+    assert_eq!(std::fs::read(world.bucket("files/alice/clean")).unwrap(), b"fine");
+    assert!(!world.bucket("files/alice/bad").exists());
+}
+
 #[test]
 fn what_happens_to_files_is_told_to_a_program() {
     let Some(tools) = openssh() else { return };

@@ -30,7 +30,7 @@ use outlast_ledger::Observe;
 use outlast_negotiate::Mode;
 use outlast_sftp::arrival::Inspector;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -126,6 +126,8 @@ pub struct SftpServer {
     storage: Storage,
     startups: Arc<Startups>,
     users: login::Users,
+    /// Threads that operations may occupy.
+    threads: Semaphore,
     quotas: Quotas,
     /// What was last learnt of the Transfer server.
     listening: RwLock<Option<Arc<Listening>>>,
@@ -147,6 +149,7 @@ impl SftpServer {
             storage,
             startups: Arc::new(Startups::new(begin, full)),
             users: login::Users::default(),
+            threads: Semaphore::new(limits::SFTP_THREADS),
             quotas: Quotas::default(),
             listening: RwLock::default(),
             tally: Tally::new(settings.metrics.clone(), LISTENER),

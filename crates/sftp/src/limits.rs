@@ -41,6 +41,3 @@ pub const MAX_OWNERS: u64 = 4 * 1024 * 1024;
 
 /// Buffer for copying from one handle to another when the volumes cannot do it themselves.
 pub const COPY_BUFFER: usize = 256 * 1024;
-
-/// Depth of folders below which files are not counted for a quota.
-pub const MAX_DEPTH: usize = 128;

@@ -183,6 +183,10 @@ impl Folder {
         if target.is_empty() || target.contains(&0) {
             return Err(Error::failure("a link needs a target"));
         }
+        // Unfinished uploads do not exist for clients.
+        if target.split(|byte| *byte == b'/').any(|name| name.starts_with(TEMPORARY)) {
+            return Err(Error::not_found());
+        }
         if self.is_system_root {
             return Ok(target.into());
         }
@@ -241,7 +245,8 @@ impl Volume for Folder {
 
     fn set_attributes(&self, path: &RemotePath, to: &Attributes, follow: Follow) -> Result<()> {
         if let Some(size) = to.size {
-            let file = self.open_regular(path, OFlags::WRONLY, Mode::empty())?;
+            let last = if follow == Follow::No { OFlags::NOFOLLOW } else { OFlags::empty() };
+            let file = self.open_regular(path, OFlags::WRONLY | last, Mode::empty())?;
             rustix::fs::ftruncate(&file, size)?;
         }
         let file = self.locate(path, follow)?;

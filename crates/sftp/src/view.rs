@@ -175,8 +175,11 @@ impl View {
     /// Rights at a path.
     #[must_use]
     pub fn rights(&self, path: &RemotePath) -> Rights {
-        let rule = self.rules.iter().find(|rule| path.below(&rule.at).is_some());
-        rule.map_or(Rights::ALL, |rule| rule.rights).and(self.allowed)
+        self.governing(path).map_or(Rights::ALL, |rule| rule.rights).and(self.allowed)
+    }
+
+    fn governing(&self, path: &RemotePath) -> Option<&Rule> {
+        self.rules.iter().find(|rule| path.below(&rule.at).is_some())
     }
 
     fn spot(&self, path: &RemotePath) -> Result<Spot<'_>> {
@@ -273,13 +276,12 @@ impl View {
         };
         let _gate = quota.gate();
         let before = volume.attributes(&inner, follow)?.size.unwrap_or(0);
-        let more = Usage { bytes: size.saturating_sub(before), files: 0 };
-        quota.take(more)?;
+        quota.take(Usage { bytes: size.saturating_sub(before), files: 0 })?;
         let set = volume.set_attributes(&inner, to, follow);
-        match &set {
-            Ok(()) => quota.give(Usage { bytes: before.saturating_sub(size), files: 0 }),
-            Err(_) => quota.give(more),
-        }
+        // The size may have been set although another attribute was not.
+        let found = volume.attributes(&inner, follow).ok().and_then(|found| found.size);
+        let after = found.unwrap_or(before);
+        quota.give(Usage { bytes: before.max(size).saturating_sub(after), files: 0 });
         set
     }
 
@@ -379,6 +381,12 @@ impl View {
         self.refuse_fixed(from)?;
         self.refuse_fixed(to)?;
         same(mount, other, "rename")?;
+        let at = |path| self.governing(path).map(|rule| &rule.at);
+        if at(from) != at(to) {
+            return Err(Error::denied(
+                "these folders have different rights: copy the file, then remove it",
+            ));
+        }
         // Clients ask to replace without meaning it: OpenSSH's always does. What the user may neither remove nor
         // write must not be destroyed that way.
         let rights = self.rights(to);
@@ -386,6 +394,11 @@ impl View {
         let _gate = mount.gate();
         let used = if replace { mount.used_by(&inner_to) } else { Usage::default() };
         mount.volume.rename(&inner_from, &inner_to, replace)?;
+        let is_metered = mount.quota.is_some() && used != Usage::default();
+        if is_metered && mount.volume.attributes(&inner_from, Follow::No).is_ok() {
+            // Both were names of one file, and both stay.
+            return Ok(());
+        }
         mount.give(used);
         Ok(())
     }

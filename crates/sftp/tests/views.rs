@@ -158,6 +158,8 @@ fn rights_are_those_of_the_closest_rule() {
         &Request::HardLink { from: bytes("/out/f"), to: bytes("/out/all/x") },
         PermissionDenied,
     );
+    // Not even where both allow it: what may only be written would be read.
+    server.refused(&rename("/out/all/f", "/in/x"), PermissionDenied);
     // A link does not carry the rights of its folder to its target.
     let status = server.status(&open("/in/link", UPLOAD));
     assert_eq!(status, NoSuchFile);
@@ -331,6 +333,12 @@ fn a_quota_cannot_be_tricked() {
             let handle = server.create("/g");
             server.refused(&write(&handle, 0, &[1; 80]), Failure);
         }
+        // A file that takes its own place is still there.
+        server.ok(&Request::PosixRename { from: bytes("/f"), to: bytes("/f") });
+        // A link's size is not its target's, and what a link replaces was never charged.
+        server.ok(&Request::Symlink { target: vec![b'x'; 60].into(), link: bytes("/l") });
+        server.refused(&Request::LSetStat { path: bytes("/l"), attributes }, NoSuchFile);
+        server.write("/l", b"1");
         server.session.end();
         assert_eq!(server.view.measure().unwrap().bytes, quota.used().bytes);
     }

@@ -1,10 +1,10 @@
 //! One connection: its socket, its SSH transport, and what runs for it.
 
+use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::BytesMut;
 use outlast_api::service::sftp::Connection as Described;
 use outlast_crypto::ssh::Algorithm;
 use outlast_domain::ids;
@@ -16,7 +16,7 @@ use outlast_ssh::{
 };
 use tokio::io::{Interest, Ready};
 use tokio::net::TcpStream;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::{sleep_until, timeout};
 
 use super::SftpServer;
@@ -37,6 +37,11 @@ enum Done {
     Unrecorded(String),
     /// The user may not be here any more.
     Refused(Refusal),
+}
+
+thread_local! {
+    /// Where a thread reads sockets. The transport copies what it keeps, so that a connection that waits needs no memory for it.
+    static INPUT: RefCell<Box<[u8]>> = RefCell::new(vec![0; limits::SFTP_READ].into_boxed_slice());
 }
 
 /// A user's session.
@@ -130,7 +135,6 @@ impl Connection {
         mut stopped: watch::Receiver<bool>,
     ) {
         let begun = Instant::now();
-        let mut input = BytesMut::with_capacity(limits::SFTP_READ);
         let (mut is_open, mut stopping) = (true, false);
         let mut users = self.server.settings.users.clone();
         while is_open {
@@ -156,7 +160,7 @@ impl Connection {
                     }
                 } => {
                     if ready.is_ok_and(Ready::is_readable) && reads {
-                        is_open &= self.read(&stream, &mut input);
+                        is_open &= self.read(&stream);
                     }
                 }
                 Some(done) = arrived.recv() => self.take(done),
@@ -168,26 +172,24 @@ impl Connection {
                 }
             }
         }
-        let finish = self.finish(&stream, arrived);
-        if timeout(limits::SFTP_FINISH, finish).await.is_err() {
+        if timeout(limits::SFTP_FINISH, self.drain(&mut arrived)).await.is_err() {
             tracing::warn!("an SFTP connection ended before its files were closed");
         }
+        self.finish(&stream).await;
     }
 
     /// Reads what the socket has. False at the end of the stream.
-    fn read(&mut self, stream: &TcpStream, input: &mut BytesMut) -> bool {
-        input.clear();
-        input.reserve(limits::SFTP_READ);
-        match stream.try_read_buf(input) {
+    fn read(&mut self, stream: &TcpStream) -> bool {
+        INPUT.with_borrow_mut(|input| match stream.try_read(input) {
             Ok(0) => false,
             Ok(len) => {
                 self.report.heard(len);
                 let now_ms = self.now_ms();
-                self.ssh.receive(input, now_ms);
+                self.ssh.receive(&input[..len], now_ms);
                 true
             }
             Err(error) => error.kind() == std::io::ErrorKind::WouldBlock,
-        }
+        })
     }
 
     /// Writes what the socket takes. False if it is broken.
@@ -226,10 +228,13 @@ impl Connection {
             let id = channel.id();
             let (view, journal) = (inside.view.clone(), inside.journal.clone());
             let done = self.done.clone();
+            let server = &self.server;
             channel.pump(&mut self.ssh, |operation| {
                 let (view, journal, done) = (view.clone(), journal.clone(), done.clone());
+                let server = server.clone();
                 tokio::spawn(async move {
-                    let _ = done.send(carried_out(id, operation, view, journal).await);
+                    let ended = carried_out(&server.threads, id, operation, view, journal).await;
+                    let _ = done.send(ended);
                 });
             });
         }
@@ -475,12 +480,16 @@ impl Connection {
         });
     }
 
-    /// Waits for what is running, and records the end.
-    async fn finish(mut self, stream: &TcpStream, mut arrived: mpsc::UnboundedReceiver<Done>) {
+    /// Waits for what is running.
+    async fn drain(&mut self, arrived: &mut mpsc::UnboundedReceiver<Done>) {
         while self.deciding || self.channels.iter().any(Channel::is_busy) {
             let Some(done) = arrived.recv().await else { break };
             self.take(done);
         }
+    }
+
+    /// Records the end.
+    async fn finish(mut self, stream: &TcpStream) {
         self.write(stream);
         let Some(inside) = self.inside.take() else {
             self.failed().await;
@@ -553,12 +562,15 @@ async fn told(journal: &Journal, record: &outlast_sftp::operation::Record) {
 
 /// Runs an operation on a thread that may block, and makes its event durable.
 async fn carried_out(
+    threads: &Semaphore,
     channel: outlast_ssh::ChannelId,
     operation: Operation,
     view: channel::View,
     journal: Journal,
 ) -> Done {
     let outcome = if operation.blocks() {
+        // Nobody closes it.
+        let _turn = threads.acquire().await;
         match tokio::task::spawn_blocking(move || operation.run(&view)).await {
             Ok(outcome) => outcome,
             Err(error) => return Done::Unrecorded(error.to_string()),

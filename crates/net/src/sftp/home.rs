@@ -1,5 +1,6 @@
 //! The files of a Transfer user: directories of buckets, with the rights of the user's role at each path.
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use outlast_api::service::Sink;
@@ -306,6 +307,14 @@ impl File for Held {
 
     fn space(&self) -> Result<Space> {
         self.file.space()
+    }
+
+    fn settle(&self) -> Result<()> {
+        self.file.settle()
+    }
+
+    fn content(&self) -> Result<OwnedFd> {
+        self.file.content()
     }
 
     fn is_apart(&self) -> bool {

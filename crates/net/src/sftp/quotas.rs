@@ -4,7 +4,7 @@
 //! of no use, because nobody knows which of its last writes are on disk.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError, Weak};
 
 use outlast_sftp::error::Result;
 use outlast_sftp::quota::{Quota, Usage};
@@ -48,7 +48,13 @@ impl Quotas {
                 Arc::new(Kept { limit: Mutex::new(limit), quota: Mutex::default() })
             });
             *kept.limit.lock().unwrap_or_else(PoisonError::into_inner) = limit;
-            if let Some(quota) = &*kept.quota.lock().unwrap_or_else(PoisonError::into_inner) {
+            // The login that measures it takes the limit afterwards: measuring may take long, and other logins wait for this.
+            let quota = match kept.quota.try_lock() {
+                Ok(quota) => quota,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => continue,
+            };
+            if let Some(quota) = &*quota {
                 quota.limit(limit.bytes, limit.files);
             }
         }
@@ -63,7 +69,13 @@ impl Quotas {
             return Ok(Some(quota.clone()));
         }
         let used: Usage = measure(volume)?;
-        let Limit { bytes, files } = *kept.limit.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(Some(quota.insert(Arc::new(Quota::new(bytes, files, used))).clone()))
+        let limit = || *kept.limit.lock().unwrap_or_else(PoisonError::into_inner);
+        let Limit { bytes, files } = limit();
+        let made = quota.insert(Arc::new(Quota::new(bytes, files, used))).clone();
+        drop(quota);
+        // A new one may have come before the lock was free.
+        let Limit { bytes, files } = limit();
+        made.limit(bytes, files);
+        Ok(Some(made))
     }
 }

@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{
     AtFlags, CWD, Mode, OFlags, Stat, copy_file_range, fchmod, fchown, fstat, fstatvfs, fsync,
-    linkat, openat, renameat, statat, unlinkat,
+    linkat, openat, renameat, statat, syncfs, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::getpid;
@@ -114,7 +114,8 @@ impl Upload {
             State::Temporary(temporary) => self.replace(temporary, name)?,
         }
         *state = State::Published;
-        self.folder.sync_upwards(&self.parent)
+        // A folder that cannot be read cannot be opened to be synchronised.
+        self.folder.sync_upwards(&self.parent).or_else(|_| Ok(syncfs(&self.file)?))
     }
 
     /// Gives the file without a name one.

@@ -7,6 +7,7 @@ use crate::attributes::Attributes;
 use crate::error::Result;
 use crate::path::RemotePath;
 use crate::quota::{Quota, Usage};
+use crate::view::usage::usage_of;
 use crate::volume::{File, Follow, OpenHow, Space, Volume};
 
 struct Metered {
@@ -24,6 +25,8 @@ struct State {
     is_apart: bool,
     /// The name did not exist when the file was opened.
     charged_name: bool,
+    /// Bytes under its name, if it is not apart.
+    visible: u64,
 }
 
 /// Opens a file for writing.
@@ -49,7 +52,8 @@ pub(super) fn open(
         let bytes = size(before).saturating_sub(size(visible()));
         quota.give(Usage { bytes, files: 0 });
     }
-    let state = Mutex::new(State { is_apart, charged_name: before.is_none() });
+    let visible = size(file.attributes().ok());
+    let state = Mutex::new(State { is_apart, charged_name: before.is_none(), visible });
     let (quota, appends) = (Arc::clone(quota), how.append);
     Ok(Box::new(Metered { file, volume, path, quota, appends, state }))
 }
@@ -66,19 +70,27 @@ impl Metered {
         let _gate = self.quota.gate();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if !state.is_apart {
-            return act();
+            act()?;
+            state.visible = size(self.file.attributes().ok());
+            return Ok(());
         }
         let before = self.volume.attributes(&self.path, Follow::No).ok();
-        act()?;
+        let done = act();
+        if done.is_err() && self.file.is_apart() {
+            return done;
+        }
+        // Even if it failed afterwards, the content is visible.
         state.is_apart = false;
-        self.quota.give(Usage { bytes: size(before), files: 0 });
+        state.visible = size(self.file.attributes().ok());
+        let replaced = before.map_or(0, |before| usage_of(&before).bytes);
+        self.quota.give(Usage { bytes: replaced, files: 0 });
         match (before.is_some(), state.charged_name) {
             // Somebody else has created the name, or removed it.
             (true, true) => self.quota.give(Usage { bytes: 0, files: 1 }),
             (false, false) => self.quota.add(Usage { bytes: 0, files: 1 }),
             _ => {}
         }
-        Ok(())
+        done
     }
 
     /// Does something after which the file may be `to` bytes long.
@@ -114,10 +126,13 @@ impl File for Metered {
     fn set_attributes(&self, to: &Attributes) -> Result<()> {
         let Some(new) = to.size else { return self.file.set_attributes(to) };
         let _gate = self.quota.gate();
-        let size = size(Some(self.file.attributes()?));
-        self.growing(size, new, || self.file.set_attributes(to))?;
-        self.quota.give(Usage { bytes: size.saturating_sub(new), files: 0 });
-        Ok(())
+        let before = size(Some(self.file.attributes()?));
+        self.quota.take(Usage { bytes: new.saturating_sub(before), files: 0 })?;
+        let set = self.file.set_attributes(to);
+        // The size may have been set although another attribute was not.
+        let after = self.file.attributes().ok().and_then(|found| found.size).unwrap_or(before);
+        self.quota.give(Usage { bytes: before.max(new).saturating_sub(after), files: 0 });
+        set
     }
 
     fn sync(&self) -> Result<()> {
@@ -152,6 +167,11 @@ impl Drop for Metered {
         if state.is_apart {
             let bytes = size(self.file.attributes().ok());
             self.quota.give(Usage { bytes, files: u64::from(state.charged_name) });
+        } else if self.file.is_apart() {
+            // What has changed since it was visible is forgotten.
+            let now = size(self.file.attributes().ok());
+            self.quota.give(Usage { bytes: now.saturating_sub(state.visible), files: 0 });
+            self.quota.add(Usage { bytes: state.visible.saturating_sub(now), files: 0 });
         }
     }
 }

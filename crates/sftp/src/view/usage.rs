@@ -2,27 +2,30 @@
 
 use crate::attributes::Attributes;
 use crate::error::Result;
-use crate::limits::MAX_DEPTH;
 use crate::path::RemotePath;
 use crate::quota::Usage;
 use crate::volume::{Entry, Volume};
 
-/// Counts what a volume contains. It reads every folder.
+/// Counts what a volume contains. Folders that cannot be read count alone: a user who makes one must not lock everybody out.
 ///
 /// # Errors
-/// A folder cannot be read.
+/// The volume cannot be read.
 pub fn measure(volume: &dyn Volume) -> Result<Usage> {
     let mut used = Usage::default();
-    let mut folders = vec![(RemotePath::root(), 0)];
-    while let Some((folder, depth)) = folders.pop() {
-        let mut listing = volume.list(&folder)?;
+    let mut folders = vec![RemotePath::root()];
+    while let Some(folder) = folders.pop() {
+        let mut listing = match volume.list(&folder) {
+            Ok(listing) => listing,
+            Err(error) if folder.is_root() => return Err(error),
+            Err(_) => continue,
+        };
         while let Some(Entry { name, attributes, .. }) = listing.next()? {
             if name == b"." || name == b".." {
                 continue;
             }
             used = used.and(usage_of(&attributes));
-            if attributes.is_folder() && depth < MAX_DEPTH {
-                folders.push((folder.join(&name), depth + 1));
+            if attributes.is_folder() {
+                folders.push(folder.join(&name));
             }
         }
     }
