@@ -134,13 +134,15 @@ fn enrolment() -> Value {
     policy(json!([{
         "Effect": "Allow", "Action": "outlast:SignSshCertificate", "Resource": "*",
         "Condition": {
-            "StringEquals": { "outlast:SshCertificateType": "user" },
+            "StringEquals": {
+                "outlast:SshCertificateType": "user",
+                "outlast:SshKeyId": format!("arn:aws:iam::{ACCOUNT}:user/${{aws:username}}"),
+            },
             "ForAllValues:StringEquals": {
                 "outlast:SshPrincipals": ["${aws:username}", "team-${aws:PrincipalTag/team}"],
                 "outlast:SshExtensions": ["permit-pty"],
                 "outlast:SshCriticalOptions": ["source-address=192.0.2.0/24"],
             },
-            "StringLike": { "outlast:SshKeyId": "*:user/${aws:username}" },
             "NumericLessThanEquals": { "outlast:SshValiditySeconds": "28800" },
         },
     }]))
@@ -176,6 +178,11 @@ fn the_callers_policies_decide_what_a_certificate_says() {
         ("an address", json!({ "CriticalOptions": { "source-address": "192.0.2.0/24" } }), true),
         ("another one", json!({ "CriticalOptions": { "source-address": "0.0.0.0/0" } }), false),
         ("another identity", json!({ "Identity": "root" }), false),
+        (
+            "an identity that ends alike",
+            json!({ "Identity": "arn:aws:iam::1:user/root:user/alice" }),
+            false,
+        ),
         ("a host", json!({ "CertificateType": "HOST", "Principals": ["alice"] }), false),
     ];
     for (what, more, expected) in rows {
@@ -200,6 +207,24 @@ fn the_callers_policies_decide_what_a_certificate_says() {
     let other = Who::stranger();
     let foreign = with(&right, json!({ "KeyId": key_arn(ACCOUNT, REGION, &key) }));
     assert_eq!(code(fixture.outlast_as(&other, SIGN, &foreign)), "AccessDeniedException");
+}
+
+/// What policies see of a certificate is what clients believe.
+#[test]
+fn a_certificate_says_nothing_that_policies_cannot_see() {
+    let fixture = Fixture::new();
+    let key = authority(&fixture, "ECC_NIST_P256");
+    let rows = [
+        json!({ "CertificateType": "HOST", "Principals": ["*.example.com"] }),
+        json!({ "CertificateType": "HOST", "Principals": ["d?.example.com"] }),
+        json!({ "CriticalOptions": { "force-command=/usr/bin/rsync a@b": "" } }),
+        json!({ "CriticalOptions": { "x=1@example.com": "" } }),
+        json!({ "Extensions": { "login@example.com=root": "" } }),
+    ];
+    for more in rows {
+        let answer = fixture.outlast(SIGN, &with(&wanted(&key), more.clone()));
+        assert_eq!(code(answer), "ValidationException", "{more}");
+    }
 }
 
 #[test]

@@ -2,12 +2,14 @@
 //! event from its standard input and succeeds with exit code 0.
 
 use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use outlast_crypto::Secret;
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
 /// Bytes of the standard error that a failure quotes.
@@ -83,8 +85,16 @@ fn run_and_wait(
         .stdin(Stdio::piped())
         .stdout(if max.is_some() { Stdio::piped() } else { Stdio::null() })
         .stderr(if max.is_some() { Stdio::null() } else { Stdio::piped() })
+        // A group of its own, so that what it has started ends with it.
+        .process_group(0)
         .spawn()
         .map_err(named)?;
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let end_group = || {
+        if let Some(group) = group {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    };
     if let Some(mut stdin) = child.stdin.take() {
         // In a thread of its own, because a program may write first. One that does not read the event may still succeed.
         std::thread::spawn(move || stdin.write_all(event.expose()));
@@ -114,7 +124,7 @@ fn run_and_wait(
         }
         let is_unwanted = is_unwanted.load(Ordering::Relaxed);
         if is_unwanted || Instant::now() >= end {
-            let _ = child.kill();
+            end_group();
             let _ = child.wait();
             if is_unwanted {
                 return Err(format!("{program} was stopped with the server"));
@@ -128,6 +138,8 @@ fn run_and_wait(
         // Children of the program may keep its standard output open.
         let left = end.saturating_duration_since(Instant::now());
         let answer = answered.recv_timeout(left);
+        // Who has answered has nothing more to do.
+        end_group();
         let answer = answer.map_err(|_| format!("{program} did not close its standard output"))?;
         return match answer.map_err(named)? {
             answer if answer.len() > max => {

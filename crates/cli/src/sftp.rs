@@ -98,6 +98,13 @@ fn listening(said: Sftp, uploads: &SftpUploads) -> Result<Option<Chosen>, Failur
             .hint("a listener serves one of both: leave --sftp-users out, or --sftp-server and --sftp-identity-ca-bundle")
             .about("sftp.users"));
     }
+    if said.users.is_some() && said.trusted_user_ca_keys.is_some() {
+        return Err(Failure::new(
+            "users of a file log in with the keys that the file has, and not with certificates",
+        )
+        .hint("leave --sftp-trusted-user-ca-keys out; --sftp-revoked-keys works with both")
+        .about("sftp.trusted_user_ca_keys"));
+    }
     let mode = said.ssh_mode.map(|text| text.parse::<Mode>()).transpose().map_err(|error| {
         Failure::new(error.to_string())
             .hint("choose require, prefer, allow or off")

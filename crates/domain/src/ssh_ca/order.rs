@@ -86,6 +86,14 @@ impl Order {
                 ));
             }
         }
+        if said.kind == CertificateKind::Host
+            && principals.iter().any(|name| name.contains(['*', '?']))
+        {
+            return Err(wrong(
+                "Principals has a wildcard: OpenSSH would take the certificate for hosts that policies do not name. Name each \
+                 host.",
+            ));
+        }
         let key_id = said
             .identity
             .unwrap_or_else(|| caller.principal.arn().chars().take(limits::MAX_SSH_NAME).collect());
@@ -174,7 +182,7 @@ fn critical(
             SOURCE_ADDRESS => is_source_list(value),
             VERIFY_REQUIRED => value.is_empty(),
             // Others have the domain of who has defined them.
-            other => other.contains('@'),
+            other => other.contains('@') && is_option(other),
         };
         if !fits || value.contains('\0') {
             return Err(wrong(
@@ -186,6 +194,11 @@ fn critical(
     Ok(encoded(said))
 }
 
+/// Whether a name can be told from its value where policies see both as `name=value`.
+fn is_option(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'=' | b','))
+}
+
 /// PROTOCOL.certkeys, "Extensions".
 fn extensions(
     said: &BTreeMap<String, String>,
@@ -194,9 +207,7 @@ fn extensions(
     if kind == CertificateKind::Host && !said.is_empty() {
         return Err(wrong("Extensions is for users' certificates; hosts' have none."));
     }
-    let is_name = |name: &String| {
-        is_plain(name, limits::MAX_SSH_NAME) && name.bytes().all(|byte| byte.is_ascii_graphic())
-    };
+    let is_name = |name: &String| is_plain(name, limits::MAX_SSH_NAME) && is_option(name);
     if !said.keys().all(is_name) || said.values().any(|value| value.contains('\0')) {
         return Err(wrong("Extensions has a name or value with characters that it cannot have."));
     }

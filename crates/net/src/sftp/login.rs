@@ -235,7 +235,15 @@ impl SftpServer {
                 Decision::NeedsPassword => {
                     return Outcome::of(AuthDecision::Partial(vec!["password"]));
                 }
-                Decision::Ask(question) => answer = Some((self.settings.ask)(question).await),
+                Decision::Ask(question) => {
+                    // A client that has proved nothing yet takes no place for so long.
+                    drop(place.take());
+                    answer = Some((self.settings.ask)(question).await);
+                    place = self.users.enter(&shown.user, self.settings.sessions_by_user);
+                    if place.is_none() {
+                        return failed(too_many());
+                    }
+                }
                 Decision::Failed => return Outcome::of(AuthDecision::Reject),
                 Decision::Account(account) => {
                     // Nobody is logged in without a proof.
@@ -247,12 +255,9 @@ impl SftpServer {
                         Box::new(Certificated { certificate, shown, signatures, at_ms: now_ms })
                     });
                     let renewal = Renewal::Account { key, certified };
-                    return Outcome::accepted(self.user(
-                        Arc::from(account),
-                        session,
-                        renewal,
-                        place,
-                    ));
+                    return Outcome::accepted(
+                        self.user(Arc::from(account), session, renewal, place).await,
+                    );
                 }
             }
         }
@@ -281,10 +286,13 @@ impl SftpServer {
     ) -> Result<(), Refusal> {
         let now_ms = (self.clock)();
         match renewal {
-            Renewal::File { user, key } => match self.roster() {
-                Some(roster) => roster.keeps(user, key, from, now_ms),
-                None => Ok(()),
-            },
+            Renewal::File { user, key } => {
+                self.still_certified(Some(key), None, &session.user, from)?;
+                match self.roster() {
+                    Some(roster) => roster.keeps(user, key, from, now_ms),
+                    None => Ok(()),
+                }
+            }
             Renewal::Account { key, certified } => {
                 self.still_certified(key.as_deref(), certified.as_deref(), &session.user, from)?;
                 let login = Login {
@@ -325,20 +333,22 @@ impl SftpServer {
     }
 
     /// A user of the API, with the files of the user's home.
-    fn user(
+    async fn user(
         &self,
         account: Arc<Account>,
         session: Arc<Session>,
         renewal: Renewal,
         place: Place,
     ) -> User {
-        let home = Home::new(account.clone(), self.storage.clone(), self.clock);
-        tokio::task::block_in_place(|| home.prepare());
+        let home = Arc::new(Home::new(account.clone(), self.storage.clone(), self.clock));
+        let preparing = home.clone();
+        // A failure is in the log, and the first request says so, too.
+        let _ = tokio::task::spawn_blocking(move || preparing.prepare()).await;
         let start = RemotePath::parse(&account.directories.start(), &RemotePath::root())
             .unwrap_or_else(|_| RemotePath::root());
         let home: Arc<dyn Volume> = match &self.settings.inspector {
-            Some(inspector) => Arc::new(Guarded::new(Arc::new(home), inspector.clone())),
-            None => Arc::new(home),
+            Some(inspector) => Arc::new(Guarded::new(home, inspector.clone())),
+            None => home,
         };
         let view = View::new(seconds).mount(RemotePath::root(), home).home(start);
         User {

@@ -67,6 +67,11 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             .hint("make one with --create")
             .code(USAGE));
     }
+    // Two who revoke at the same time: each must see what the other has revoked. Kernels lock folders, too.
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let held = std::fs::File::open(folder).and_then(|held| held.lock().map(|()| held));
+    let _held = held.map_err(|error| Failure::file(folder, &error))?;
     let mut list = match arguments.create {
         true => Krl::default(),
         false => read(path)?,
