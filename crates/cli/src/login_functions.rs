@@ -18,10 +18,8 @@ use serde::Deserialize;
 use tokio::sync::Semaphore;
 
 use crate::failure::Failure;
-use crate::{files, program, trust};
+use crate::{function_file, program, trust};
 
-/// Largest file, in bytes.
-const MAX_FILE: usize = 1 << 20;
 /// Seconds that a call may take, unless the file says otherwise.
 const TIMEOUT_SECONDS: u32 = 10;
 /// Seconds that a call may take at most: a login waits no longer for its provider.
@@ -59,30 +57,7 @@ struct Entry {
 impl LoginFunctions {
     /// Reads the file.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
-        let bytes = files::read(path, MAX_FILE)?;
-        let text = String::from_utf8(bytes).map_err(|error| Failure::file(path, &error))?;
-        let beside = path.parent().unwrap_or(Path::new("."));
-        Self::parse(&text, beside)
-            .map_err(|failure| Failure::new(format!("{}: {}", path.display(), failure.message())))
-    }
-
-    fn parse(text: &str, beside: &Path) -> Result<Self, Failure> {
-        let entries: BTreeMap<String, Entry> = toml::from_str(text)
-            .map_err(|error| Failure::new(error.to_string().trim().to_owned()))?;
-        let mut functions = BTreeMap::new();
-        for (name, entry) in entries {
-            let arn = Arn::parse(&name).filter(|arn| !arn.account().is_empty());
-            let Some(arn) = arn.filter(|arn| arn.of("lambda", "function:").is_some()) else {
-                return Err(Failure::new(format!("{name} is not the ARN of a function")).hint(
-                    "name functions as AWS does: arn:aws:lambda:REGION:ACCOUNT:function:NAME",
-                ));
-            };
-            let function = entry
-                .function(arn, beside)
-                .map_err(|failure| Failure::new(format!("{name}: {}", failure.message())))?;
-            functions.insert(name, function);
-        }
-        Ok(Self(functions))
+        function_file::read(path, Entry::function).map(Self)
     }
 
     /// The ARNs.
@@ -129,7 +104,7 @@ impl Function {
 }
 
 impl Entry {
-    fn function(self, arn: Arn, beside: &Path) -> Result<Function, Failure> {
+    fn function(self, arn: &Arn, beside: &Path) -> Result<Function, Failure> {
         let seconds = self.timeout_seconds.unwrap_or(TIMEOUT_SECONDS);
         if !(1..=MAX_TIMEOUT_SECONDS).contains(&seconds) {
             return Err(Failure::new(format!(
@@ -151,7 +126,7 @@ impl Entry {
             (None, Some(words)) if !words.is_empty() => Kind::Program(words),
             _ => return Err(Failure::new("exactly one of url and program is needed")),
         };
-        Ok(Function { arn, kind, timeout: Duration::from_secs(seconds.into()) })
+        Ok(Function { arn: arn.clone(), kind, timeout: Duration::from_secs(seconds.into()) })
     }
 }
 
@@ -162,7 +137,8 @@ mod tests {
     const ARN: &str = "arn:aws:lambda:eu-west-1:123456789012:function:f";
 
     fn parse(entry: &str) -> Result<LoginFunctions, Failure> {
-        LoginFunctions::parse(&format!("['{ARN}']\n{entry}\n"), Path::new("."))
+        function_file::parse(&format!("['{ARN}']\n{entry}\n"), Path::new("."), Entry::function)
+            .map(LoginFunctions)
     }
 
     #[test]
@@ -190,6 +166,8 @@ mod tests {
             let message = parse(entry).err().unwrap().message().to_owned();
             assert!(message.contains(expected), "{entry}: {message}");
         }
-        assert!(LoginFunctions::parse("[f]\nprogram = ['a']", Path::new(".")).is_err());
+        assert!(
+            function_file::parse("[f]\nprogram = ['a']", Path::new("."), Entry::function).is_err()
+        );
     }
 }

@@ -24,6 +24,7 @@ mod dumps;
 mod endpoint;
 mod events;
 mod evidence;
+mod function_file;
 mod git;
 mod heartbeat;
 mod help;

@@ -9,10 +9,8 @@ use serde::Deserialize;
 
 use super::postgresql::{Database, Users};
 use crate::failure::Failure;
-use crate::{files, trust};
+use crate::{function_file, trust};
 
-/// Largest file, in bytes.
-const MAX_FILE: usize = 1 << 20;
 /// Seconds that a call may take, unless the file says otherwise.
 const TIMEOUT_SECONDS: u32 = 60;
 /// Seconds that a call may take at most: AWS's limit for a function.
@@ -61,30 +59,7 @@ struct Entry {
 impl Functions {
     /// Reads the file.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
-        let bytes = files::read(path, MAX_FILE)?;
-        let text = String::from_utf8(bytes).map_err(|error| Failure::file(path, &error))?;
-        let beside = path.parent().unwrap_or(Path::new("."));
-        Self::parse(&text, beside)
-            .map_err(|failure| Failure::new(format!("{}: {}", path.display(), failure.message())))
-    }
-
-    fn parse(text: &str, beside: &Path) -> Result<Self, Failure> {
-        let entries: BTreeMap<String, Entry> = toml::from_str(text)
-            .map_err(|error| Failure::new(error.to_string().trim().to_owned()))?;
-        let mut functions = BTreeMap::new();
-        for (arn, entry) in entries {
-            let known = Arn::parse(&arn).filter(|arn| !arn.account().is_empty());
-            let Some(known) = known.filter(|arn| arn.of("lambda", "function:").is_some()) else {
-                return Err(Failure::new(format!("{arn} is not the ARN of a function")).hint(
-                    "name functions as AWS does: arn:aws:lambda:REGION:ACCOUNT:function:NAME",
-                ));
-            };
-            let function = entry
-                .function(&known, beside)
-                .map_err(|failure| Failure::new(format!("{arn}: {}", failure.message())))?;
-            functions.insert(arn, function);
-        }
-        Ok(Self(functions))
+        function_file::read(path, Entry::function).map(Self)
     }
 
     pub(super) fn get(&self, arn: &str) -> Option<&Function> {
@@ -159,7 +134,8 @@ mod tests {
     const ROLE: &str = "role = 'arn:aws:iam::123456789012:role/r'";
 
     fn parse(entry: &str) -> Result<Functions, Failure> {
-        Functions::parse(&format!("['{ARN}']\n{entry}\n"), Path::new("."))
+        function_file::parse(&format!("['{ARN}']\n{entry}\n"), Path::new("."), Entry::function)
+            .map(Functions)
     }
 
     #[test]
@@ -201,7 +177,12 @@ mod tests {
             let message = parse(entry).err().unwrap().message().to_owned();
             assert!(message.contains(expected), "{entry}: {message}");
         }
-        let other = Functions::parse("['arn:aws:s3:::x']\nurl = 'http://a'", Path::new("."));
+        let other = function_file::parse(
+            "['arn:aws:s3:::x']\nurl = 'http://a'",
+            Path::new("."),
+            Entry::function,
+        )
+        .map(Functions);
         assert!(other.err().unwrap().message().contains("not the ARN of a function"));
     }
 }

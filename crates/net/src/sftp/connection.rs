@@ -175,6 +175,8 @@ impl Connection {
         if timeout(limits::SFTP_FINISH, self.drain(&mut arrived)).await.is_err() {
             tracing::warn!("an SFTP connection ended before its files were closed");
         }
+        // A login that is decided later finds nobody, and records its end itself.
+        drop(arrived);
         self.finish(&stream).await;
     }
 

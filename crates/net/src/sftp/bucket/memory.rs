@@ -37,9 +37,7 @@ impl Memory {
         }
         true
     }
-}
 
-impl Memory {
     /// The same for what can do without: half of the memory is for uploads alone.
     pub(super) fn grow_spare(&self, share: &mut Share, bytes: usize) -> bool {
         self.0.available_permits() * 2 > limits::S3_MEMORY / UNIT && self.grow(share, bytes)
