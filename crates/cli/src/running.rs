@@ -219,6 +219,8 @@ impl Running {
         })?;
         let said_buckets = revocation.buckets.clone();
         let sink = buckets::sink(revocation.buckets, data.folder())?;
+        let upload_key = sftp.as_ref().and_then(|chosen| chosen.sign.clone());
+        data.service.set_upload_signing(upload_key);
         let sftp = sftp
             .map(|chosen| {
                 let settings = chosen.settings(

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_api::service::Sink;
+use outlast_domain::upload_signing::UploadKey;
 use outlast_negotiate::Mode;
 use outlast_net::client::Connector;
 use outlast_net::policy::Policy;
@@ -40,6 +41,8 @@ pub(crate) struct Chosen {
     /// Users of a file.
     users: Option<PathBuf>,
     scan: Option<Arc<Scan>>,
+    /// The key that signs uploads.
+    pub(crate) sign: Option<UploadKey>,
     atomic_uploads: bool,
     authorities: Option<ReadAuthorities>,
     login_grace: Duration,
@@ -84,7 +87,8 @@ pub(crate) fn choose(
 fn listening(said: Sftp, uploads: &SftpUploads) -> Result<Option<Chosen>, Failure> {
     let scan = sftp_scan::choose(uploads)?.map(Arc::new);
     // What is scanned must not be visible before.
-    let atomic_uploads = said.atomic_uploads() || scan.is_some();
+    let sign = uploads.sign.as_deref().map(upload_key).transpose()?;
+    let atomic_uploads = said.atomic_uploads() || scan.is_some() || sign.is_some();
     let (grace, idle) = (said.login_grace_seconds(), said.idle_seconds());
     let Some(listen) = said.address.filter(|text| text != "off") else { return Ok(None) };
     let listen = values::address(&listen).map_err(|error| {
@@ -122,12 +126,22 @@ fn listening(said: Sftp, uploads: &SftpUploads) -> Result<Option<Chosen>, Failur
         server: said.transfer_server,
         users: said.users,
         scan,
+        sign,
         atomic_uploads,
         login_grace: Duration::from_secs(grace.into()),
         idle: Duration::from_secs(idle.into()),
         connections: said.connections,
         sessions_per_user: said.sessions_per_user,
     }))
+}
+
+/// The key that signs uploads.
+fn upload_key(arn: &str) -> Result<UploadKey, Failure> {
+    UploadKey::new(arn).map_err(|error| {
+        Failure::new(error)
+            .hint("make one with: outlast sign setup; its ARN is that of the key or its alias")
+            .about("sftp_uploads.sign")
+    })
 }
 
 fn connector(path: &Path) -> Result<Connector, Failure> {
@@ -161,6 +175,7 @@ impl Chosen {
             mode: self.mode,
             users,
             inspector,
+            signs_uploads: self.sign.is_some(),
             atomic_uploads: self.atomic_uploads,
             ask: providers.ask(),
             authorities: self.authorities.clone(),
@@ -176,12 +191,16 @@ impl Chosen {
     /// Buckets behind an S3 endpoint, or folders. Must be called inside a tokio runtime.
     fn storage(&self, said: &settings::Buckets, data: &Path) -> Result<Arc<dyn Buckets>, Failure> {
         if let Some(client) = buckets::client(said)? {
-            if self.scan.is_some() {
+            let wanted = [
+                (self.scan.is_some(), "sftp_uploads.scan"),
+                (self.sign.is_some(), "sftp_uploads.sign"),
+            ];
+            if let Some((_, key)) = wanted.iter().find(|(is_wanted, _)| *is_wanted) {
                 return Err(Failure::new(
-                    "uploads are scanned in folders only, and [buckets] names an S3 endpoint",
+                    "uploads are scanned and signed in folders only, and [buckets] names an S3 endpoint",
                 )
-                .hint("name a folder there, or leave the scan out")
-                .about("sftp_uploads.scan"));
+                .hint("name a folder there, or leave scan and sign out")
+                .about(*key));
             }
             return Ok(Arc::new(S3Buckets::new(client, Handle::current())));
         }

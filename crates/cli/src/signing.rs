@@ -30,7 +30,7 @@ use crate::evidence::Evidence;
 use crate::failure::{Failure, USAGE};
 
 /// Tag of a KMS key that names its certificate, by which `outlast sign` and time-stamping authorities find it.
-pub(crate) use outlast_domain::tsa::CERTIFICATE_TAG;
+pub(crate) use outlast_domain::certified_key::CERTIFICATE_TAG;
 
 /// Tag of a KMS key that names the second key of a dual signature, by its ARN.
 pub(crate) const SECOND_KEY_TAG: &str = "outlast:second-key-arn";

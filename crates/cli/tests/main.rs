@@ -69,6 +69,7 @@ mod settings;
 mod sftp;
 mod sftp_peers;
 mod sftp_server;
+mod sftp_signing;
 mod sftp_users;
 mod shared;
 mod sign_before;

@@ -218,6 +218,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("sftp.users", "/none", "address = '127.0.0.1:0'"),
     ("sftp_uploads.scan", "a", ""),
     ("sftp_uploads.scan_timeout_seconds", "a", ""),
+    ("sftp_uploads.sign", "a", ""),
     ("sftp.ssh_mode", "enforce", "address = '127.0.0.1:0'"),
     ("sftp.atomic_uploads", "a", ""),
     ("sftp.identity_ca_bundle", "/none", "address = '127.0.0.1:0'"),

@@ -11,6 +11,7 @@ pub mod artifacts;
 pub mod audit;
 pub mod backup;
 pub mod ca;
+pub mod certified_key;
 pub mod change;
 pub mod check;
 pub mod events;
@@ -34,6 +35,7 @@ pub mod ssh_ca;
 pub mod tags;
 pub mod transfer;
 pub mod tsa;
+pub mod upload_signing;
 pub mod witness;
 pub mod work;
 

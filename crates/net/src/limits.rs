@@ -256,6 +256,8 @@ pub const SFTP_THREADS: usize = 256;
 pub const SFTP_OUTPUT: usize = 1024 * 1024;
 /// Bytes that are read from the socket at a time.
 pub const SFTP_READ: usize = 64 * 1024;
+/// Bytes of an upload that are read at a time to sign it.
+pub const SFTP_SIGNING_READ: usize = 256 * 1024;
 
 /// Attempts at a request to S3; the first repetition comes after [`S3_PAUSE`], each further one after twice the pause.
 pub const S3_ATTEMPTS: u32 = 4;

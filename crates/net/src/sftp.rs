@@ -17,6 +17,7 @@ mod login;
 mod quotas;
 mod report;
 pub mod roster;
+mod signing;
 mod startups;
 mod tree;
 
@@ -25,10 +26,11 @@ use std::net::SocketAddr;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
+use outlast_api::service::sftp::Session;
 use outlast_api::service::{Service, Sink};
 use outlast_ledger::Observe;
 use outlast_negotiate::Mode;
-use outlast_sftp::arrival::Inspector;
+use outlast_sftp::arrival::{Inspector, Reception, Signer};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -49,6 +51,7 @@ use home::Storage;
 use listener::Listening;
 use quotas::Quotas;
 use roster::Roster;
+use signing::Signing;
 use startups::Startups;
 
 /// Name of the listener in metrics and ledgers.
@@ -66,6 +69,8 @@ pub struct Settings {
     pub atomic_uploads: bool,
     /// Decides which uploads appear; all if there is none.
     pub inspector: Option<Arc<dyn Inspector>>,
+    /// Whether uploads are signed, with the key of [`Service::set_upload_signing`].
+    pub signs_uploads: bool,
     /// Where buckets are.
     pub buckets: Arc<dyn Buckets>,
     /// Decides which accounts may use which buckets.
@@ -102,6 +107,7 @@ impl Settings {
             users: None,
             atomic_uploads: false,
             inspector: None,
+            signs_uploads: false,
             buckets,
             sink,
             ask: Arc::new(|_| Box::pin(std::future::ready(None))),
@@ -154,6 +160,18 @@ impl SftpServer {
             listening: RwLock::default(),
             tally: Tally::new(settings.metrics.clone(), LISTENER),
             settings,
+        }
+    }
+
+    /// How the uploads of a session are received.
+    fn reception(&self, session: &Arc<Session>) -> Reception {
+        let signer = || {
+            let (service, session) = (self.service.clone(), session.clone());
+            Arc::new(Signing::new(service, session, self.clock)) as Arc<dyn Signer>
+        };
+        Reception {
+            inspector: self.settings.inspector.clone(),
+            signer: self.settings.signs_uploads.then(signer),
         }
     }
 

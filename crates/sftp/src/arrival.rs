@@ -1,15 +1,18 @@
-//! Uploads that somebody decides about before they appear.
+//! Uploads that somebody decides about before they appear, and those that are signed.
 //!
 //! [`Guarded`] wraps a volume whose uploads become visible when they are closed. Before that, an [`Inspector`] sees the content,
-//! and nothing can be written any more. `fsync@openssh.com` shows the content, too, so that it is inspected then, and
-//! what a client writes afterwards is refused. Sizes are changed by handles only: by its path a client would change a
-//! file that was inspected.
+//! then a [`Signer`], and nothing can be written any more. `fsync@openssh.com` shows the content, too, so that it is inspected
+//! then, and what a client writes afterwards is refused. Sizes are changed by handles only: by its path a client would change
+//! a file that was inspected.
+//!
+//! The signature is a file of its own beside the upload, with the suffix [`SIGNATURE`], and is there before the upload
+//! appears. Clients can read and list it, but only an upload writes it; it is renamed and removed with its file.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::attributes::Attributes;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Status};
 use crate::path::RemotePath;
 use crate::volume::{File, Follow, Listing, OpenHow, Space, Volume};
 
@@ -22,35 +25,100 @@ pub trait Inspector: Send + Sync {
     fn inspect(&self, name: &[u8], content: OwnedFd) -> Result<()>;
 }
 
-/// A volume whose uploads are inspected.
-pub struct Guarded {
+/// Signs uploads.
+pub trait Signer: Send + Sync {
+    /// Signs the content of a file that is about to appear. It may take long.
+    ///
+    /// # Errors
+    /// Why there is no signature, for the client. The file must not appear then.
+    fn sign(&self, name: &[u8], content: OwnedFd) -> Result<Vec<u8>>;
+}
+
+/// What the name of a signature ends with, after that of the file.
+pub const SIGNATURE: &[u8] = b".received.p7s";
+
+/// Who sees uploads before they appear.
+#[derive(Clone, Default)]
+pub struct Reception {
+    /// Decides whether they appear; all of them if there is none.
+    pub inspector: Option<Arc<dyn Inspector>>,
+    /// Signs them; nobody if there is none.
+    pub signer: Option<Arc<dyn Signer>>,
+}
+
+impl Reception {
+    /// The volume, with uploads as they are received here.
+    #[must_use]
+    pub fn guard(&self, volume: Arc<dyn Volume>) -> Arc<dyn Volume> {
+        if self.inspector.is_none() && self.signer.is_none() {
+            return volume;
+        }
+        Arc::new(Guarded { volume, reception: self.clone() })
+    }
+}
+
+/// A volume whose uploads are inspected or signed.
+struct Guarded {
     volume: Arc<dyn Volume>,
-    inspector: Arc<dyn Inspector>,
+    reception: Reception,
+}
+
+/// The path of a file's signature.
+fn signature_of(path: &RemotePath) -> Option<RemotePath> {
+    let name = path.name()?;
+    Some(path.parent().join(&[name, SIGNATURE].concat()))
 }
 
 impl Guarded {
-    /// Has the uploads to a volume inspected.
-    #[must_use]
-    pub fn new(volume: Arc<dyn Volume>, inspector: Arc<dyn Inspector>) -> Self {
-        Self { volume, inspector }
+    /// Refuses to change a signature.
+    fn may_change(&self, path: &RemotePath) -> Result<()> {
+        let is_signature = path.name().is_some_and(|name| name.ends_with(SIGNATURE));
+        if self.reception.signer.is_some() && is_signature {
+            return Err(Error::denied(
+                "names that end with .received.p7s are those of the server's signatures",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The signature that goes with a file, if files are signed here.
+    fn companion(&self, path: &RemotePath) -> Option<RemotePath> {
+        self.reception.signer.as_ref().and_then(|_| signature_of(path))
+    }
+}
+
+/// Nothing to be done is no failure.
+fn if_there(done: Result<()>) -> Result<()> {
+    match done {
+        Err(error) if error.status == Status::NoSuchFile => Ok(()),
+        done => done,
     }
 }
 
 impl Volume for Guarded {
     fn open(&self, path: &RemotePath, how: &OpenHow) -> Result<Box<dyn File>> {
+        if how.changes() {
+            self.may_change(path)?;
+        }
         let file = self.volume.open(path, how)?;
         if !how.changes() {
             return Ok(file);
         }
         if !file.is_apart() {
             return Err(Error::unsupported(
-                "uploads are inspected here, and this storage shows them before they are complete",
+                "uploads are inspected or signed here, and this storage shows them before they are complete",
             ));
         }
         Ok(Box::new(Arriving {
             file,
             name: path.name().unwrap_or_default().to_vec(),
-            inspector: Arc::clone(&self.inspector),
+            inspector: self.reception.inspector.clone(),
+            signing: self
+                .reception
+                .signer
+                .clone()
+                .zip(signature_of(path))
+                .map(|(signer, path)| Signing { signer, path, volume: Arc::clone(&self.volume) }),
             is_settled: RwLock::new(false),
             verdict: Mutex::new(None),
         }))
@@ -63,9 +131,10 @@ impl Volume for Guarded {
     fn set_attributes(&self, path: &RemotePath, to: &Attributes, follow: Follow) -> Result<()> {
         if to.size.is_some() {
             return Err(Error::unsupported(
-                "uploads are inspected here: open the file to change its size",
+                "uploads are inspected or signed here: open the file to change its size",
             ));
         }
+        self.may_change(path)?;
         self.volume.set_attributes(path, to, follow)
     }
 
@@ -74,10 +143,14 @@ impl Volume for Guarded {
     }
 
     fn remove(&self, path: &RemotePath) -> Result<()> {
-        self.volume.remove(path)
+        self.may_change(path)?;
+        self.volume.remove(path)?;
+        // A signature without its file says nothing; one of a file that stays does.
+        self.companion(path).map_or(Ok(()), |signature| if_there(self.volume.remove(&signature)))
     }
 
     fn make_folder(&self, path: &RemotePath, mode: Option<u32>) -> Result<()> {
+        self.may_change(path)?;
         self.volume.make_folder(path, mode)
     }
 
@@ -86,7 +159,17 @@ impl Volume for Guarded {
     }
 
     fn rename(&self, from: &RemotePath, to: &RemotePath, replace: bool) -> Result<()> {
-        self.volume.rename(from, to, replace)
+        self.may_change(from)?;
+        self.may_change(to)?;
+        self.volume.rename(from, to, replace)?;
+        let (Some(old), Some(new)) = (self.companion(from), self.companion(to)) else {
+            return Ok(());
+        };
+        // A signature that is left over at the new name would be that of another file.
+        match self.volume.rename(&old, &new, true) {
+            Err(error) if error.status == Status::NoSuchFile => if_there(self.volume.remove(&new)),
+            done => done,
+        }
     }
 
     fn read_link(&self, path: &RemotePath) -> Result<Vec<u8>> {
@@ -94,10 +177,13 @@ impl Volume for Guarded {
     }
 
     fn symlink(&self, target: &[u8], link: &RemotePath) -> Result<()> {
+        self.may_change(link)?;
         self.volume.symlink(target, link)
     }
 
     fn hard_link(&self, from: &RemotePath, to: &RemotePath) -> Result<()> {
+        self.may_change(from)?;
+        self.may_change(to)?;
         self.volume.hard_link(from, to)
     }
 
@@ -107,7 +193,28 @@ impl Volume for Guarded {
 
     fn without_links(self: Arc<Self>) -> Arc<dyn Volume> {
         let volume = Arc::clone(&self.volume).without_links();
-        Arc::new(Self { volume, inspector: Arc::clone(&self.inspector) })
+        Arc::new(Self { volume, reception: self.reception.clone() })
+    }
+}
+
+/// Signs an upload, and puts the signature beside it.
+struct Signing {
+    signer: Arc<dyn Signer>,
+    /// The signature's path.
+    path: RemotePath,
+    volume: Arc<dyn Volume>,
+}
+
+impl Signing {
+    fn sign(&self, name: &[u8], content: OwnedFd) -> Result<()> {
+        let signature = self.signer.sign(name, content)?;
+        let how = OpenHow { write: true, create: true, truncate: true, ..OpenHow::default() };
+        let file = self.volume.open(&self.path, &how)?;
+        file.write_at(0, &signature)?;
+        file.settle()?;
+        // On the disk before the upload that it belongs to.
+        file.sync()?;
+        file.close()
     }
 }
 
@@ -115,7 +222,8 @@ impl Volume for Guarded {
 struct Arriving {
     file: Box<dyn File>,
     name: Vec<u8>,
-    inspector: Arc<dyn Inspector>,
+    inspector: Option<Arc<dyn Inspector>>,
+    signing: Option<Signing>,
     /// Whether the content is final. Held for reading while it changes.
     is_settled: RwLock<bool>,
     verdict: Mutex<Option<Result<()>>>,
@@ -125,9 +233,21 @@ impl Arriving {
     fn changing<T>(&self, act: impl FnOnce() -> Result<T>) -> Result<T> {
         let is_settled = self.is_settled.read().unwrap_or_else(PoisonError::into_inner);
         if *is_settled {
-            return Err(Error::denied("the file was inspected; open it again to change it"));
+            return Err(Error::denied(
+                "the file was inspected or signed; open it again to change it",
+            ));
         }
         act()
+    }
+
+    fn receive(&self) -> Result<()> {
+        if let Some(inspector) = &self.inspector {
+            inspector.inspect(&self.name, self.file.content()?)?;
+        }
+        if let Some(signing) = &self.signing {
+            signing.sign(&self.name, self.file.content()?)?;
+        }
+        Ok(())
     }
 }
 
@@ -171,11 +291,7 @@ impl File for Arriving {
         }
         // Waits for writes that are running; later ones see it.
         *self.is_settled.write().unwrap_or_else(PoisonError::into_inner) = true;
-        let found = self
-            .file
-            .settle()
-            .and_then(|()| self.file.content())
-            .and_then(|content| self.inspector.inspect(&self.name, content));
+        let found = self.file.settle().and_then(|()| self.receive());
         verdict.insert(found).clone()
     }
 

@@ -21,6 +21,7 @@
 mod announce;
 mod failures;
 mod record;
+mod signing;
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -34,6 +35,7 @@ use outlast_store::{NewEvent, StoreError, Transaction};
 pub use announce::Subject;
 pub use outlast_domain::transfer::{ServedHostKey, ServerFacts, Unserved};
 pub use record::FileEvent;
+pub use signing::Upload;
 
 use super::Service;
 use super::shared::lock;
@@ -50,6 +52,7 @@ const MAX_FACTS: usize = 64;
 pub(super) struct State {
     facts: Mutex<Vec<Kept>>,
     failures: Failures,
+    signing: signing::State,
 }
 
 /// The facts of the server that a listener asks for.

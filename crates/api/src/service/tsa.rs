@@ -12,10 +12,11 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use http::Method;
 use http::header::CONTENT_TYPE;
 use outlast_domain::arn::Scope;
+use outlast_domain::certified_key::Identities;
 use outlast_domain::identity::{self, Permit, action};
 use outlast_domain::kms::LastUse;
 use outlast_domain::limits::{self, Rate};
-use outlast_domain::tsa::{self, Authority, Identities, Order, TsaError};
+use outlast_domain::tsa::{self, Authority, Order, TsaError};
 use outlast_domain::work::Work;
 use outlast_domain::{Fault, ids, kms};
 use outlast_pki::timestamp::{
@@ -115,7 +116,7 @@ impl Service {
             Arc::new(Running {
                 rates: Rates::new(settings.rate, settings.rate_of_peer),
                 settings,
-                identities: Identities::default(),
+                identities: tsa::identities(),
                 last_ms: Mutex::default(),
             })
         });

@@ -359,6 +359,9 @@ settings! {
         scan: Vec<String>;
         /// Seconds after which that program is killed, and the upload refused [default: {}].
         scan_timeout_seconds: u32 = 60;
+        /// ARN of a KMS key that signs each upload before it appears; the signature is in a file beside it, whose name ends
+        /// with .received.p7s [default: none].
+        sign: String;
     }
 }
 

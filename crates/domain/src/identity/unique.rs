@@ -144,7 +144,12 @@ pub fn is_service(name: &str) -> bool {
 
 /// Whether it is a role of this service that exists in each account without being made.
 fn is_service_linked(arn: &Arn) -> bool {
-    let roles = [crate::acm::SERVICE_ROLE, crate::tsa::ROLE];
+    let roles = [
+        crate::acm::SERVICE_ROLE,
+        crate::tsa::ROLE,
+        crate::ssh_ca::ROLE,
+        crate::upload_signing::ROLE,
+    ];
     let name = arn.resource().strip_prefix("role/");
     arn.service() == "iam" && name.is_some_and(|name| roles.contains(&name))
 }

@@ -40,10 +40,10 @@ impl SftpServer {
         // Before the event that says that the user is connected.
         let (server, opened, account) =
             (self.clone(), found.clone(), roster.facts.scope.account.clone());
+        let reception = self.reception(&session);
         let view = tokio::task::spawn_blocking(move || {
-            let inspector = server.settings.inspector.as_ref();
             let (storage, quotas) = (&server.storage, &server.quotas);
-            tree::view(&opened.tree, &account, storage, quotas, inspector, seconds)
+            tree::view(&opened.tree, &account, storage, quotas, &reception, seconds)
         });
         let view = view.await.unwrap_or_else(|_| Err(outlast_sftp::error::Status::Failure.into()));
         let view = view.map_err(|error| Refusal::Unusable(error.to_string()))?;

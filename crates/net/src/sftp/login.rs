@@ -7,10 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use outlast_api::service::sftp::{Connection as Described, Decision, Session};
 use outlast_crypto::Secret;
 use outlast_domain::transfer::{Account, Certified, Located, Login, Refusal, ServerFacts};
-use outlast_sftp::arrival::Guarded;
 use outlast_sftp::path::RemotePath;
 use outlast_sftp::view::View;
-use outlast_sftp::volume::Volume;
 use outlast_ssh::{Attempt, AuthDecision, Certificate, KeyOffer, Method, Signed};
 use outlast_store::driver::drive;
 
@@ -346,10 +344,7 @@ impl SftpServer {
         let _ = tokio::task::spawn_blocking(move || preparing.prepare()).await;
         let start = RemotePath::parse(&account.directories.start(), &RemotePath::root())
             .unwrap_or_else(|_| RemotePath::root());
-        let home: Arc<dyn Volume> = match &self.settings.inspector {
-            Some(inspector) => Arc::new(Guarded::new(home, inspector.clone())),
-            None => home,
-        };
+        let home = self.reception(&session).guard(home);
         let view = View::new(seconds).mount(RemotePath::root(), home).home(start);
         User {
             arn: account.user_arn.clone(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outlast_sftp::arrival::{Guarded, Inspector};
+use outlast_sftp::arrival::Reception;
 use outlast_sftp::below::Below;
 use outlast_sftp::error::{Error, Result};
 use outlast_sftp::local::{Folder, FolderOptions};
@@ -23,18 +23,14 @@ pub(super) fn view(
     account: &str,
     storage: &Storage,
     quotas: &Quotas,
-    inspector: Option<&Arc<dyn Inspector>>,
+    reception: &Reception,
     now: fn() -> i64,
 ) -> Result<View> {
     let mut view = View::new(now);
     for Mount { at, place, .. } in &tree.mounts {
         let volume = open(place, account, storage)?;
         let quota = quotas.of(place, &*volume)?;
-        let volume: Arc<dyn Volume> = match inspector {
-            Some(inspector) => Arc::new(Guarded::new(volume, inspector.clone())),
-            None => volume,
-        };
-        view = view.mount_with(at.clone(), volume, quota);
+        view = view.mount_with(at.clone(), reception.guard(volume), quota);
     }
     for (at, rights) in &tree.rules {
         view = view.rule(at.clone(), *rights);

@@ -123,7 +123,7 @@ impl FileEvent<'_> {
 }
 
 /// A path as text: bytes that are not UTF-8 become U+FFFD, and the bytes follow in hexadecimal.
-fn shown(path: &[u8]) -> String {
+pub(super) fn shown(path: &[u8]) -> String {
     let cut = path.get(..limits::SFTP_PATH_QUOTED).unwrap_or(path);
     match std::str::from_utf8(cut) {
         Ok(text) => text.to_owned(),
