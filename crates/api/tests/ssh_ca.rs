@@ -271,6 +271,12 @@ fn a_key_is_an_authority_only_if_its_owner_says_so() {
     }]));
     fixture.kms("PutKeyPolicy", json!({ "KeyId": objecting, "Policy": deny })).unwrap();
     refused(&objecting, "AccessDeniedException", "OutlastServiceRoleForSshCertificates");
+    let objecting = authority(&fixture, "ECC_NIST_P256");
+    let deny = key_policy(json!([{
+        "Effect": "Deny", "Principal": { "AWS": role }, "Action": "kms:Sign", "Resource": "*",
+    }]));
+    fixture.kms("PutKeyPolicy", json!({ "KeyId": objecting, "Policy": deny })).unwrap();
+    refused(&objecting, "AccessDeniedException", "OutlastServiceRoleForSshCertificates");
     // A rule of approvals cannot be met.
     let approved = authority(&fixture, "ECC_NIST_P256");
     fixture.user(ACCOUNT, "eve", &[]);

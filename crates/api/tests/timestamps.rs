@@ -15,6 +15,7 @@ use outlast_api::ops::kms::{
 use outlast_api::service::tsa::Settings;
 use outlast_api::service::{Request, Response};
 use outlast_crypto::digests::Digest;
+use outlast_domain::certified_key;
 use outlast_domain::limits::Rate;
 use outlast_domain::tsa::{self, Authority};
 use outlast_pki::timestamp::{
@@ -104,7 +105,7 @@ impl World {
     }
 
     fn tag(&self, key: &str, certificate: &str) {
-        let tags = json!([{ "TagKey": tsa::CERTIFICATE_TAG, "TagValue": certificate }]);
+        let tags = json!([{ "TagKey": certified_key::CERTIFICATE_TAG, "TagValue": certificate }]);
         let input_ = input(json!({ "KeyId": key, "Tags": tags }));
         self.fixture.call::<tag_resource::TagResource>(&input_).unwrap();
     }
@@ -292,7 +293,7 @@ fn a_key_signs_only_if_its_owner_and_its_certificate_allow_it() {
     let settings = Settings { authorities, ..Settings::default() };
     world.fixture.service.set_timestamping(settings).unwrap();
     assert_eq!(world.failure("/tsa", &query()), Failure::SystemFailure);
-    let untag = json!({ "KeyId": other, "TagKeys": [tsa::CERTIFICATE_TAG] });
+    let untag = json!({ "KeyId": other, "TagKeys": [certified_key::CERTIFICATE_TAG] });
     world.fixture.call::<untag_resource::UntagResource>(&input(untag)).unwrap();
     assert_eq!(world.failure("/tsa", &query()), Failure::SystemFailure);
     world.set(Settings::default());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast_api::ops::kms::{create_key, get_public_key, sign, tag_resource};
 use outlast_crypto::digests::Digest;
 use outlast_crypto::signatures::ML_DSA_65;
-use outlast_domain::tsa::CERTIFICATE_TAG;
+use outlast_domain::certified_key::CERTIFICATE_TAG;
 use outlast_harness::server::Session;
 use outlast_net::policy::Policy;
 use outlast_pki::timestamp::{Imprint, Nonce, REQUEST_MEDIA_TYPE, Request, Response, Token};

@@ -138,12 +138,11 @@ fn a_signature_goes_with_its_file_and_nobody_else_writes_it() {
     server.refused(&replaced("/b", &forged), PermissionDenied);
     server.refused(&replaced(&forged, "/x"), PermissionDenied);
     server.refused(&Request::Remove { path: bytes(&forged) }, PermissionDenied);
-    let link = Request::Symlink { target: bytes("b"), link: bytes(&signature("/c")) };
+    let link = Request::Symlink { target: bytes("b"), link: bytes(signature("/c")) };
     server.refused(&link, PermissionDenied);
-    let link = Request::HardLink { from: bytes("/b"), to: bytes(&signature("/c")) };
+    let link = Request::HardLink { from: bytes("/b"), to: bytes(signature("/c")) };
     server.refused(&link, PermissionDenied);
-    let folder =
-        Request::MkDir { path: bytes(&signature("/c")), attributes: Attributes::default() };
+    let folder = Request::MkDir { path: bytes(signature("/c")), attributes: Attributes::default() };
     server.refused(&folder, PermissionDenied);
     let old = Attributes { times: Some((0, 0)), ..Attributes::default() };
     let touch = Request::SetStat { path: bytes(&forged), attributes: old };
