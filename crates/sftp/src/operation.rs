@@ -290,13 +290,34 @@ impl Operation {
         )
     }
 
+    /// Carries it out if it is a read that needs no waiting; otherwise the operation comes back.
+    ///
+    /// # Errors
+    /// It may block, or fail: see [`Operation::run`].
+    pub fn try_now(self, view: &View) -> std::result::Result<Outcome, Box<Self>> {
+        let mut done = Done::default();
+        let packet = match (&self.request, &self.open) {
+            (Request::Read { offset, length, .. }, Some(open)) => {
+                let now = |file: &dyn File, into: &mut [u8]| {
+                    Ok(if file.read_now(*offset, into) { into.len() } else { 0 })
+                };
+                self.read(open, *length, &mut done, now).ok()
+            }
+            _ => None,
+        };
+        match packet {
+            Some(packet) => Ok(self.outcome(view, done, packet, None)),
+            None => Err(Box::new(self)),
+        }
+    }
+
     /// Carries it out. It may block.
     #[must_use]
     pub fn run(self, view: &View) -> Outcome {
         let mut done = Done::default();
         if let (Request::Read { offset, length, .. }, Some(open)) = (&self.request, &self.open) {
-            let read = self.read(open, *offset, *length, &mut done);
-            return match read {
+            let read = |file: &dyn File, into: &mut [u8]| file.read_at(*offset, into);
+            return match self.read(open, *length, &mut done, read) {
                 Ok(packet) => self.outcome(view, done, packet, None),
                 Err(error) => self.failed(view, done, error),
             };
@@ -343,14 +364,20 @@ impl Operation {
     }
 
     /// Reads into the reply itself, so that data is not copied.
-    fn read(&self, open: &Open, offset: u64, length: u32, done: &mut Done) -> Result<Vec<u8>> {
+    fn read(
+        &self,
+        open: &Open,
+        length: u32,
+        done: &mut Done,
+        read: impl FnOnce(&dyn File, &mut [u8]) -> Result<usize>,
+    ) -> Result<Vec<u8>> {
         let (file, how) = open.file()?;
         if !how.read {
             return Err(Error::denied("the file is not open for reading"));
         }
         let length = usize::try_from(length).unwrap_or(MAX_DATA).min(MAX_DATA);
         let mut packet = vec![0; DATA_HEADER + length];
-        let read = file.read_at(offset, &mut packet[DATA_HEADER..])?;
+        let read = read(file, &mut packet[DATA_HEADER..])?;
         if read == 0 && length > 0 {
             return Err(Error::end());
         }

@@ -176,6 +176,13 @@ pub trait File: Send + Sync {
     /// It cannot be read.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize>;
 
+    /// Fills a buffer from an offset if that needs no waiting for a disk or a peer, and returns whether it did. The bytes are
+    /// those that [`File::read_at`] would read.
+    fn read_now(&self, offset: u64, into: &mut [u8]) -> bool {
+        let _ = (offset, into);
+        false
+    }
+
     /// Writes all bytes at an offset.
     ///
     /// # Errors

@@ -135,6 +135,10 @@ impl Connection {
         self.channels.iter().map(|channel| channel.queue.len()).sum()
     }
 
+    pub(crate) fn rest(&mut self) {
+        self.channels.iter_mut().for_each(|channel| channel.queue.rest());
+    }
+
     pub(crate) fn memory(&self) -> usize {
         let queues: usize = self.channels.iter().map(|channel| channel.queue.capacity()).sum();
         queues + self.channels.capacity() * size_of::<Channel>()

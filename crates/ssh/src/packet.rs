@@ -6,8 +6,10 @@ use crate::cipher::{Keys, LENGTH_LEN};
 use crate::error::Error;
 use crate::limits::{MAX_EARLY_PACKET_LEN, MAX_PACKET_LEN};
 
-/// Buffers that are empty keep at most this many bytes.
+/// Empty buffers keep at most this many bytes after [`Buffer::rest`].
 const IDLE_CAPACITY: usize = 32 * 1024;
+/// Empty buffers keep at most this many bytes before: those of a busy connection are filled again at once.
+const BUSY_CAPACITY: usize = 512 * 1024;
 
 /// Bytes that come in at the back and go out at the front.
 #[derive(Default)]
@@ -54,11 +56,17 @@ impl Buffer {
         self.start += len.min(self.len());
         if self.is_empty() {
             self.start = 0;
-            if self.bytes.capacity() > IDLE_CAPACITY {
+            self.bytes.clear();
+            if self.bytes.capacity() > BUSY_CAPACITY {
                 self.bytes = Vec::new();
-            } else {
-                self.bytes.clear();
             }
+        }
+    }
+
+    /// Gives memory up that an idle connection does not need.
+    pub(crate) fn rest(&mut self) {
+        if self.is_empty() && self.bytes.capacity() > IDLE_CAPACITY {
+            self.bytes = Vec::new();
         }
     }
 

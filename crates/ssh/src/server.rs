@@ -299,6 +299,12 @@ impl Server {
         self.note(result);
     }
 
+    /// Gives memory up that an idle connection does not need. Call it from time to time: buffers keep what a busy one needs.
+    pub fn rest(&mut self) {
+        self.transport.rest();
+        self.connection.rest();
+    }
+
     /// Bytes of the connection's own buffers and state; the library's keys, about 2 KiB, come on top.
     pub fn memory(&self) -> usize {
         size_of::<Self>() + self.transport.memory() + self.connection.memory()

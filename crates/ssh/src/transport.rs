@@ -239,6 +239,11 @@ impl Transport {
         self.output.drop_front(len);
     }
 
+    pub(crate) fn rest(&mut self) {
+        self.input.rest();
+        self.output.rest();
+    }
+
     /// Bytes of the buffers.
     pub(crate) fn memory(&self) -> usize {
         let phase = match &self.phase {

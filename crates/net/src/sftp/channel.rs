@@ -80,8 +80,13 @@ impl Channel {
         self.running > 0
     }
 
-    /// Starts operations, sends their replies, and grants the client as much window as there is room for.
-    pub(super) fn pump(&mut self, ssh: &mut Server, mut run: impl FnMut(Operation)) {
+    /// Starts operations, sends their replies, and grants the client as much window as there is room for. `run` returns the outcome of
+    /// an operation that it could carry out without waiting.
+    pub(super) fn pump(
+        &mut self,
+        ssh: &mut Server,
+        mut run: impl FnMut(Operation) -> Option<Outcome>,
+    ) {
         if self.closing {
             return;
         }
@@ -92,8 +97,12 @@ impl Channel {
         };
         while self.running < limits::MAX_SFTP_OPERATIONS {
             let Some(operation) = sftp.next_operation() else { break };
-            self.running += 1;
-            run(operation);
+            match run(operation) {
+                Some(outcome) => {
+                    sftp.complete(outcome);
+                }
+                None => self.running += 1,
+            }
         }
         loop {
             if self.rest.is_empty() {
@@ -103,7 +112,9 @@ impl Channel {
                 let Some(next) = sftp.next_output() else { break };
                 self.rest = next;
             }
-            let taken = ssh.write(self.id, &self.rest);
+            // What the client's window has no room for stays here: the transport would copy it.
+            let room = ssh.writable(self.id).unwrap_or(0).min(self.rest.len());
+            let taken = ssh.write(self.id, self.rest.get(..room).unwrap_or_default());
             if taken == 0 {
                 break;
             }

@@ -163,7 +163,13 @@ impl Connection {
                         is_open &= self.read(&stream);
                     }
                 }
-                Some(done) = arrived.recv() => self.take(done),
+                Some(done) = arrived.recv() => {
+                    self.take(done);
+                    // Their replies go out together.
+                    while let Ok(done) = arrived.try_recv() {
+                        self.take(done);
+                    }
+                }
                 () = sleep_until(deadline.into()) => self.on_timer(begun),
                 () = changed(&mut users) => self.check_again(),
                 _ = stopped.wait_for(|stopped| *stopped), if !stopping => {
@@ -232,12 +238,17 @@ impl Connection {
             let done = self.done.clone();
             let server = &self.server;
             channel.pump(&mut self.ssh, |operation| {
+                let operation = match operation.try_now(&view) {
+                    Ok(outcome) => return Some(outcome),
+                    Err(operation) => *operation,
+                };
                 let (view, journal, done) = (view.clone(), journal.clone(), done.clone());
                 let server = server.clone();
                 tokio::spawn(async move {
                     let ended = carried_out(&server.threads, id, operation, view, journal).await;
                     let _ = done.send(ended);
                 });
+                None
             });
         }
     }
@@ -460,6 +471,7 @@ impl Connection {
     /// Checks whether the user may still be here.
     fn check_again(&mut self) {
         self.checked = Instant::now();
+        self.ssh.rest();
         let Some(inside) = &self.inside else { return };
         let (server, facts) = (self.server.clone(), self.listening.facts.clone());
         let (user, from) = (inside.user.renewal.clone(), self.peer.ip());

@@ -286,6 +286,10 @@ impl File for Held {
         self.file.read_at(offset, into)
     }
 
+    fn read_now(&self, offset: u64, into: &mut [u8]) -> bool {
+        self.file.read_now(offset, into)
+    }
+
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.file.write_at(offset, bytes)
     }

@@ -1,9 +1,10 @@
 //! An open file that is read and written where it is.
 
+use std::io::IoSliceMut;
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{Mode, fstat, fstatvfs, fsync, syncfs};
-use rustix::io::{Errno, pread, pwrite};
+use rustix::io::{Errno, ReadWriteFlags, pread, preadv2, pwrite};
 
 use super::{Folder, metadata};
 use crate::attributes::Attributes;
@@ -59,6 +60,16 @@ pub(super) fn write_at(file: &OwnedFd, offset: u64, bytes: &[u8]) -> Result<()> 
 impl File for Plain {
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
         read_at(&self.file, offset, into)
+    }
+
+    fn read_now(&self, offset: u64, into: &mut [u8]) -> bool {
+        let wanted = into.len();
+        let is_small = offset.checked_add(wanted as u64).is_some_and(|end| end <= i64::MAX as u64);
+        // The kernel has the bytes in memory, or says that it does not. Fewer bytes may be the end of the file or of what is
+        // in memory.
+        let mut read =
+            || preadv2(&self.file, &mut [IoSliceMut::new(into)], offset, ReadWriteFlags::NOWAIT);
+        is_small && wanted > 0 && read() == Ok(wanted)
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {

@@ -110,6 +110,10 @@ impl File for Metered {
         self.file.read_at(offset, into)
     }
 
+    fn read_now(&self, offset: u64, into: &mut [u8]) -> bool {
+        self.file.read_now(offset, into)
+    }
+
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         // Another handle may have changed the size: only the file itself knows it.
         let _gate = self.quota.gate();

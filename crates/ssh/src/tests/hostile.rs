@@ -317,6 +317,8 @@ fn a_flood_of_channels_is_refused() {
         }
     }
     assert_eq!(opened, Limits::default().channels);
+    // A busy connection may keep its buffers for a while.
+    pair.server.rest();
     assert!(pair.server.memory() < 200_000, "{}", pair.server.memory());
 }
 

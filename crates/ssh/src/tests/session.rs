@@ -108,6 +108,13 @@ fn sent_bytes_are_given_up() {
         pair.server.sent(len);
     }
     assert!(pair.server.memory() < 1024 * 1024, "{}", pair.server.memory());
+    // A busy connection keeps its buffers, one that rests does not.
+    let len = pair.server.outgoing().len();
+    pair.server.sent(len);
+    let busy = pair.server.memory();
+    pair.server.rest();
+    let idle = pair.server.memory();
+    assert!(busy >= 64 * 1024 && idle < 48 * 1024, "{busy} {idle}");
 }
 
 #[test]
