@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use outlast_sftp::arrival::Inspector;
@@ -31,8 +31,17 @@ pub(crate) struct Scan {
     program: String,
     words: Vec<String>,
     limit: Duration,
-    running: Mutex<usize>,
+    state: Mutex<State>,
     ended: Condvar,
+}
+
+/// What is going on.
+#[derive(Default)]
+struct State {
+    scans: usize,
+    /// The groups of the programs' processes.
+    groups: Vec<Pid>,
+    is_stopped: bool,
 }
 
 /// Checks the settings; `None` if uploads are not scanned.
@@ -59,7 +68,7 @@ pub(crate) fn choose(said: &SftpUploads) -> std::result::Result<Option<Scan>, Fa
         program: program.clone(),
         words: words.iter().map(|word| word.replace("{path}", CONTENT)).collect(),
         limit: Duration::from_secs(seconds.into()),
-        running: Mutex::new(0),
+        state: Mutex::default(),
         ended: Condvar::new(),
     }))
 }
@@ -78,25 +87,38 @@ impl Scan {
             .process_group(0)
             .spawn()?;
         let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let status = child::wait(&mut child, self.limit);
-        if let Some(group) = group {
-            // Also after it has ended: nothing of it may go on.
+        let Some(group) = group else { return child::wait(&mut child, self.limit) };
+        let mut state = self.state();
+        state.groups.push(group);
+        if state.is_stopped {
             let _ = kill_process_group(group, Signal::KILL);
         }
+        drop(state);
+        let status = child::wait(&mut child, self.limit);
+        self.state().groups.retain(|running| *running != group);
+        // Also after it has ended: nothing of it may go on.
+        let _ = kill_process_group(group, Signal::KILL);
         status
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Inspector for Scan {
     fn inspect(&self, name: &[u8], content: OwnedFd) -> Result<()> {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        while *running >= AT_A_TIME {
-            running = self.ended.wait(running).unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
+        while state.scans >= AT_A_TIME && !state.is_stopped {
+            state = self.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        *running += 1;
-        drop(running);
+        if state.is_stopped {
+            return Err(Error::denied("the server is stopping"));
+        }
+        state.scans += 1;
+        drop(state);
         let ran = self.run(content);
-        *self.running.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.state().scans -= 1;
         self.ended.notify_one();
         let name = String::from_utf8_lossy(name);
         match ran {
@@ -114,5 +136,45 @@ impl Inspector for Scan {
                 Err(Error::denied("the file could not be scanned"))
             }
         }
+    }
+
+    fn stop(&self) {
+        let mut state = self.state();
+        state.is_stopped = true;
+        for group in &state.groups {
+            let _ = kill_process_group(*group, Signal::KILL);
+        }
+        self.ended.notify_all();
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may fail")]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn content() -> OwnedFd {
+        std::fs::File::open("/dev/null").unwrap().into()
+    }
+
+    #[test]
+    fn a_server_that_stops_waits_for_no_scan() {
+        let words = ["/bin/sh", "-c", "sleep 1000; sleep 1000"].map(str::to_owned);
+        let said = SftpUploads { scan: Some(words.to_vec()), ..SftpUploads::default() };
+        let scan = Arc::new(choose(&said).unwrap().unwrap());
+        let running: Vec<_> = (0..=AT_A_TIME)
+            .map(|_| {
+                let scan = scan.clone();
+                std::thread::spawn(move || scan.inspect(b"file", content()))
+            })
+            .collect();
+        outlast_testing::until("programs run", || scan.state().groups.len() == AT_A_TIME);
+        scan.stop();
+        for thread in running {
+            assert!(thread.join().unwrap().is_err());
+        }
+        assert!(scan.inspect(b"late", content()).is_err());
     }
 }

@@ -250,6 +250,10 @@ pub const MAX_SFTP_CHANNELS: usize = 10;
 pub const MAX_SFTP_PACKET: u32 = 64 * 1024;
 /// Operations of a channel that run at the same time.
 pub const MAX_SFTP_OPERATIONS: usize = 8;
+/// Operations of a connection that run at the same time, those of channels that were closed meanwhile included.
+pub const MAX_SFTP_OPERATIONS_OF_CONNECTION: usize = 32;
+/// Operations of a user that run at the same time, in all sessions: others wait for the user's own.
+pub const SFTP_THREADS_OF_USER: usize = 64;
 /// Operations of all connections that run at the same time, so that slow files leave threads to the rest of the server.
 pub const SFTP_THREADS: usize = 256;
 /// Bytes that a connection holds for the client before it takes more replies.

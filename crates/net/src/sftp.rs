@@ -211,5 +211,9 @@ impl SftpServer {
         let _ = stopping.send(true);
         let all = async { while connections.join_next().await.is_some() {} };
         let _ = timeout(limits::GRACE, all).await;
+        // The process waits for threads that wait for an inspection.
+        if let Some(inspector) = &self.settings.inspector {
+            inspector.stop();
+        }
     }
 }

@@ -23,6 +23,9 @@ pub trait Inspector: Send + Sync {
     /// # Errors
     /// Why it must not appear, for the client.
     fn inspect(&self, name: &[u8], content: OwnedFd) -> Result<()>;
+
+    /// Ends inspections, those that are running included: all are refused from now on.
+    fn stop(&self) {}
 }
 
 /// Signs uploads.

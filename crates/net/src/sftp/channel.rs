@@ -75,16 +75,12 @@ impl Channel {
         }
     }
 
-    /// Whether operations are running.
-    pub(super) fn is_busy(&self) -> bool {
-        self.running > 0
-    }
-
     /// Starts operations, sends their replies, and grants the client as much window as there is room for. `run` returns the outcome of
-    /// an operation that it could carry out without waiting.
+    /// an operation that it could carry out without waiting; up to `most` others may start.
     pub(super) fn pump(
         &mut self,
         ssh: &mut Server,
+        most: usize,
         mut run: impl FnMut(Operation) -> Option<Outcome>,
     ) {
         if self.closing {
@@ -95,7 +91,8 @@ impl Channel {
             ssh.consumed(self.id, std::mem::take(&mut self.unconsumed));
             return;
         };
-        while self.running < limits::MAX_SFTP_OPERATIONS {
+        let most = limits::MAX_SFTP_OPERATIONS.min(self.running + most);
+        while self.running < most {
             let Some(operation) = sftp.next_operation() else { break };
             match run(operation) {
                 Some(outcome) => {

@@ -67,6 +67,8 @@ struct Connection {
     inside: Option<Inside>,
     failure: Option<Failure>,
     channels: Vec<Channel>,
+    /// Operations that are running, also of channels that are gone.
+    running: usize,
     done: mpsc::UnboundedSender<Done>,
     /// When something of the user's was last done.
     used: Instant,
@@ -112,6 +114,7 @@ impl SftpServer {
             inside: None,
             failure: None,
             channels: Vec::new(),
+            running: 0,
             done,
             used: Instant::now(),
             asked_for_life: Instant::now(),
@@ -236,16 +239,20 @@ impl Connection {
             let id = channel.id();
             let (view, journal) = (inside.view.clone(), inside.journal.clone());
             let done = self.done.clone();
-            let server = &self.server;
-            channel.pump(&mut self.ssh, |operation| {
+            let (server, turns) = (&self.server, &inside.user.place.turns);
+            let running = &mut self.running;
+            let most = limits::MAX_SFTP_OPERATIONS_OF_CONNECTION.saturating_sub(*running);
+            channel.pump(&mut self.ssh, most, |operation| {
                 let operation = match operation.try_now(&view) {
                     Ok(outcome) => return Some(outcome),
                     Err(operation) => *operation,
                 };
                 let (view, journal, done) = (view.clone(), journal.clone(), done.clone());
-                let server = server.clone();
+                let (server, turns) = (server.clone(), turns.clone());
+                *running += 1;
                 tokio::spawn(async move {
-                    let ended = carried_out(&server.threads, id, operation, view, journal).await;
+                    let turns = [&*turns, &server.threads];
+                    let ended = carried_out(turns, id, operation, view, journal).await;
                     let _ = done.send(ended);
                 });
                 None
@@ -372,11 +379,13 @@ impl Connection {
             Done::Login(outcome) => self.logged_in(*outcome),
             Done::Operation(channel::Done { channel, outcome }) => {
                 self.used = Instant::now();
+                self.running -= 1;
                 if let Some(found) = self.channels.iter_mut().find(|one| one.id() == channel) {
                     found.complete(outcome);
                 }
             }
             Done::Unrecorded(error) => {
+                self.running -= 1;
                 tracing::error!(error, "an SFTP session ends: its audit event cannot be recorded");
                 self.ssh.disconnect(Reason::ByApplication, "the server cannot record what you do");
             }
@@ -451,8 +460,7 @@ impl Connection {
             }
             return;
         }
-        let is_busy = self.channels.iter().any(Channel::is_busy);
-        if is_busy {
+        if self.running > 0 {
             self.used = now;
         } else if now >= self.used + settings.idle {
             self.ssh.disconnect(Reason::ByApplication, "the session was idle for too long");
@@ -496,7 +504,7 @@ impl Connection {
 
     /// Waits for what is running.
     async fn drain(&mut self, arrived: &mut mpsc::UnboundedReceiver<Done>) {
-        while self.deciding || self.channels.iter().any(Channel::is_busy) {
+        while self.deciding || self.running > 0 {
             let Some(done) = arrived.recv().await else { break };
             self.take(done);
         }
@@ -576,15 +584,15 @@ async fn told(journal: &Journal, record: &outlast_sftp::operation::Record) {
 
 /// Runs an operation on a thread that may block, and makes its event durable.
 async fn carried_out(
-    threads: &Semaphore,
+    [user, all]: [&Semaphore; 2],
     channel: outlast_ssh::ChannelId,
     operation: Operation,
     view: channel::View,
     journal: Journal,
 ) -> Done {
     let outcome = if operation.blocks() {
-        // Nobody closes it.
-        let _turn = threads.acquire().await;
+        // Nobody closes them. A user's operations wait for each other before they wait with those of others.
+        let _turns = (user.acquire().await, all.acquire().await);
         match tokio::task::spawn_blocking(move || operation.run(&view)).await {
             Ok(outcome) => outcome,
             Err(error) => return Done::Unrecorded(error.to_string()),

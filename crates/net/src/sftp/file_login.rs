@@ -65,7 +65,7 @@ impl SftpServer {
             target: Arc::new(move |path| target.tree.target(path)),
             renewal: Renewal::File { user: found, key: blob },
             session,
-            _place: place,
+            place,
         }))
     }
 }

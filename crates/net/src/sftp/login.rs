@@ -11,6 +11,7 @@ use outlast_sftp::path::RemotePath;
 use outlast_sftp::view::View;
 use outlast_ssh::{Attempt, AuthDecision, Certificate, KeyOffer, Method, Signed};
 use outlast_store::driver::drive;
+use tokio::sync::Semaphore;
 
 use super::SftpServer;
 use super::certified::Claimant;
@@ -18,6 +19,7 @@ use super::home::Home;
 use super::journal::Target;
 use super::listener::Listening;
 use super::roster::FileUser;
+use crate::limits;
 use crate::server::system_clock;
 
 /// Result of a try to log in.
@@ -49,7 +51,7 @@ pub(super) struct User {
     pub(super) renewal: Renewal,
     pub(super) session: Arc<Session>,
     /// Counts as a session of the user until it is dropped.
-    pub(super) _place: Place,
+    pub(super) place: Place,
 }
 
 /// By what a session is checked again while it lasts.
@@ -70,37 +72,49 @@ pub(super) struct Certificated {
     at_ms: i64,
 }
 
-/// Sessions and tries of each user, by the name that clients give.
+/// Sessions of each user, by the name that clients give.
 #[derive(Default)]
 pub(super) struct Users {
-    open: Arc<Mutex<HashMap<String, usize>>>,
+    open: Arc<Mutex<HashMap<String, Sessions>>>,
+}
+
+/// Those of one user.
+struct Sessions {
+    count: usize,
+    turns: Arc<Semaphore>,
 }
 
 /// One of them.
 pub(super) struct Place {
-    open: Arc<Mutex<HashMap<String, usize>>>,
+    open: Arc<Mutex<HashMap<String, Sessions>>>,
     user: String,
+    /// What operations of the user wait for; nobody closes it.
+    pub(super) turns: Arc<Semaphore>,
 }
 
 impl Users {
     /// One more session of a user, unless there are `most`.
     pub(super) fn enter(&self, user: &str, most: usize) -> Option<Place> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = open.get(user).copied().unwrap_or_default();
+        let count = open.get(user).map_or(0, |sessions| sessions.count);
         if count >= most {
             return None;
         }
-        open.insert(user.to_owned(), count + 1);
-        Some(Place { open: self.open.clone(), user: user.to_owned() })
+        let new =
+            || Sessions { count: 0, turns: Arc::new(Semaphore::new(limits::SFTP_THREADS_OF_USER)) };
+        let sessions = open.entry(user.to_owned()).or_insert_with(new);
+        sessions.count += 1;
+        let turns = sessions.turns.clone();
+        Some(Place { open: self.open.clone(), user: user.to_owned(), turns })
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = open.get_mut(&self.user) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(sessions) = open.get_mut(&self.user) {
+            sessions.count -= 1;
+            if sessions.count == 0 {
                 open.remove(&self.user);
             }
         }
@@ -356,7 +370,7 @@ impl SftpServer {
             }),
             renewal,
             session,
-            _place: place,
+            place,
         }
     }
 
@@ -385,4 +399,30 @@ pub(super) fn too_many() -> Refusal {
 /// The time in seconds since 1970, for listings.
 pub(super) fn seconds() -> i64 {
     system_clock().div_euclid(1000)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may fail")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_users_sessions_share_turns_and_leave_some_to_others() {
+        let users = Users::default();
+        let (first, second) = (users.enter("a", 2).unwrap(), users.enter("a", 2).unwrap());
+        assert!(users.enter("a", 2).is_none());
+        let other = users.enter("b", 2).unwrap();
+        let taken: Vec<_> =
+            (0..limits::SFTP_THREADS_OF_USER).map(|_| first.turns.try_acquire().unwrap()).collect();
+        assert!(second.turns.try_acquire().is_err());
+        assert!(other.turns.try_acquire().is_ok());
+        assert!(taken.len() < limits::SFTP_THREADS);
+        drop(taken);
+        // Ends of sessions take nothing from those that stay.
+        drop(first);
+        let third = users.enter("a", 2).unwrap();
+        assert!(Arc::ptr_eq(&second.turns, &third.turns));
+        drop((second, third));
+        assert!(users.open.lock().unwrap().get("a").is_none());
+    }
 }
