@@ -252,6 +252,8 @@ pub const MAX_SFTP_PACKET: u32 = 64 * 1024;
 pub const MAX_SFTP_OPERATIONS: usize = 8;
 /// Operations of all connections that run at the same time, so that slow files leave threads to the rest of the server.
 pub const SFTP_THREADS: usize = 256;
+/// Bytes that a copy of a workflow holds in memory.
+pub const WORKFLOW_BUFFER: usize = 1 << 20;
 /// Bytes that a connection holds for the client before it takes more replies.
 pub const SFTP_OUTPUT: usize = 1024 * 1024;
 /// Bytes that are read from the socket at a time.

@@ -19,6 +19,7 @@ mod report;
 pub mod roster;
 mod startups;
 mod tree;
+mod workflow;
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -38,6 +39,7 @@ pub use bucket::S3Buckets;
 pub use certified::{Authorities, ReadAuthorities};
 pub use home::Buckets;
 pub use listener::check;
+pub use workflow::WorkflowFiles;
 
 use crate::limits;
 use crate::metrics::{Metrics, Tally};
