@@ -96,3 +96,4 @@ mod transfer;
 mod transfer_attacks;
 mod transfer_logins;
 mod transfer_outside;
+mod transfer_workflows;

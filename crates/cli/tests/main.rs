@@ -85,3 +85,4 @@ mod tls_certificates;
 mod tsa;
 mod witness;
 mod witnessed;
+mod workflows;

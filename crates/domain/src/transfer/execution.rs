@@ -255,7 +255,7 @@ impl Execution {
 /// What has happened to an execution, for the audit trail.
 #[derive(Debug, Clone)]
 pub struct Happened {
-    /// What.
+    /// The event.
     pub what: Event,
     /// The execution as it is now.
     pub execution: Execution,
@@ -279,7 +279,7 @@ pub enum Event {
     StepErrored {
         /// The step.
         step: Step,
-        /// Why.
+        /// The reason of the failure.
         error: StepError,
     },
     /// All steps have succeeded.

@@ -457,8 +457,8 @@ pub enum Answered {
     Failure,
 }
 
-/// Takes the answer of a function. A token counts once, and until the time of the step is over. The caller has checked that
-/// whoever answers may do so.
+/// Takes the answer of a function. A token counts once, and until the time of the step is over. Code
+/// that calls this has checked the permission to answer.
 ///
 /// # Errors
 /// No step awaits an answer with this token.
