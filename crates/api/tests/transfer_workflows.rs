@@ -10,7 +10,8 @@
 use outlast_api::service::sftp::{Decision, FileEvent, Session, Subject};
 use outlast_domain::limits;
 use outlast_domain::transfer::{Access, Cause, Job, Outcome, StepError};
-use outlast_store::Store;
+use outlast_store::tally::Tally;
+use outlast_store::{Store, Transaction};
 use serde_json::{Value, json};
 
 use crate::common::{ACCOUNT, Fixture, NOW, OTHER_ACCOUNT, REGION, Who, code, policy, text, with};
@@ -695,4 +696,32 @@ fn one_account_does_not_take_the_place_of_another() {
     assert_eq!(taken.len(), 1);
     let taken = service.workflow_jobs(world.now_ms(), 100, &|account, _| account != ACCOUNT);
     assert!(taken.unwrap().is_empty());
+}
+
+/// A workflow has so many executions at most; those that have ended make room first.
+#[test]
+fn a_flood_of_uploads_begins_no_more_executions() {
+    let world = World::new(json!([tag()]), json!([]));
+    let prefix = format!("transfer/execution/{ACCOUNT}/{REGION}/{}/", world.workflow);
+    let fill = |from: u64, to: u64| {
+        let writes = (from..to).map(|number| (format!("{prefix}{number}"), Some(b"x".to_vec())));
+        let tallies = vec![Tally { prefix: prefix.clone(), at_most: None }];
+        let filled = Transaction { writes: writes.collect(), tallies, ..Transaction::default() };
+        world.fixture.store.commit_and_wait(filled).unwrap();
+    };
+    let most = limits::EXECUTIONS_PER_WORKFLOW;
+    let count = || world.fixture.store.count(&prefix).unwrap();
+    fill(0, most / 2);
+    world.upload();
+    assert_eq!(count(), most / 2 + 1);
+    assert!(world.ends(&world.job(), Outcome::Done).is_none());
+    assert_eq!(count(), most / 2, "it is not kept");
+    fill(most / 2, most - 1);
+    world.upload();
+    world.upload();
+    assert_eq!(count(), most);
+    assert_eq!(world.jobs().len(), 1);
+    let events = world.events();
+    assert_eq!(events.last().unwrap(), "ExecutionThrottled");
+    assert_eq!(events.iter().filter(|name| *name == "ExecutionStarted").count(), 2);
 }

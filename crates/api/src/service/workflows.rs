@@ -39,6 +39,7 @@ impl Service {
             for record_key in &due.damaged {
                 tracing::warn!(record_key, "an execution of a workflow cannot be read");
             }
+            after = due.next;
             for record_key in &due.record_keys {
                 if jobs.len() >= room {
                     return Ok(jobs);
@@ -46,7 +47,9 @@ impl Service {
                 let account = Job::account(record_key).unwrap_or_default();
                 let same = |job: &&Job| job.execution.scope().account == account;
                 if !may_take(account, jobs.iter().filter(same).count()) {
-                    continue;
+                    // However many wait there, the next account is not kept waiting.
+                    after = Some(Job::behind(account));
+                    break;
                 }
                 let claim =
                     |work: &mut Work<'_>| transfer::claim(work, self.policies(), record_key);
@@ -57,7 +60,6 @@ impl Service {
                     }
                 }
             }
-            after = due.next;
         }
         Ok(jobs)
     }

@@ -75,12 +75,17 @@ impl WorkflowFiles {
         decided.map_err(|denied| StepError::new(Cause::PermissionDenied, denied.to_string()))
     }
 
-    fn place<'a>(&self, job: &Job, at: &'a FileLocation) -> Result<Place<'a>> {
+    fn may_use(&self, job: &Job, bucket: &str) -> Result<()> {
         let account = &job.execution.scope().account;
-        if !self.sink.may_use(account, &at.bucket) {
-            let text = format!("the account {account} may not use the bucket {}", at.bucket);
-            return Err(StepError::new(Cause::PermissionDenied, text));
+        if self.sink.may_use(account, bucket) {
+            return Ok(());
         }
+        let text = format!("the account {account} may not use the bucket {bucket}");
+        Err(StepError::new(Cause::PermissionDenied, text))
+    }
+
+    fn place<'a>(&self, job: &Job, at: &'a FileLocation) -> Result<Place<'a>> {
+        self.may_use(job, &at.bucket)?;
         let path = RemotePath::parse(at.key.as_bytes(), &RemotePath::root()).map_err(failed)?;
         if path.relative() != at.key.as_bytes() {
             return Err(StepError::new(Cause::BadRequest, "the key is not the path of a file"));
@@ -105,6 +110,7 @@ impl WorkflowFiles {
             self.may(job, Access::PutTags, to)?;
         }
         let file = from.bucket.open(&from.path, &OpenHow::reading()).map_err(failed)?;
+        self.may_use(job, &to.bucket)?;
         // The workflow names the bucket, as an administrator does for homes.
         self.buckets.make(&to.bucket).map_err(failed)?;
         let to = self.place(job, to)?;

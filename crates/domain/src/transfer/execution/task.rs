@@ -116,6 +116,12 @@ impl Job {
         record_key.strip_prefix(TASKS)?.split('/').next()
     }
 
+    /// A key behind those of all executions of an account.
+    pub fn behind(account: &str) -> String {
+        // Keys are ASCII.
+        format!("{TASKS}{account}/\u{7f}")
+    }
+
     /// Seconds that a function has to answer.
     pub fn timeout_seconds(&self) -> u32 {
         match &self.step.what {
