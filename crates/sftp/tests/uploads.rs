@@ -8,7 +8,7 @@ use outlast_sftp::error::Status;
 use outlast_sftp::local::FolderOptions;
 use outlast_sftp::request::Request;
 use outlast_sftp::view::View;
-use outlast_sftp::volume::{OpenHow, Tags};
+use outlast_sftp::volume::{OpenHow, Tags, Volume};
 use tempfile::tempdir;
 
 use crate::support::{NOW, Server, UPLOAD, bytes, folder, open, path, write};

@@ -24,7 +24,7 @@ impl Served {
         fixture.sftp_user(&server, "alice", &role, json!({}));
         let listed = fixture.transfer("ListHostKeys", json!({ "ServerId": server })).unwrap();
         let host_key = text(&listed["HostKeys"][0]["HostKeyId"]).to_owned();
-        let (workflow, execution) = crate::transfer_workflows::attach_and_upload(fixture, &server);
+        let (workflow, execution) = crate::workflow_support::attach_and_upload(fixture, &server);
         Self { server, host_key, role, workflow, execution }
     }
 
