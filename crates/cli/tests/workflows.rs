@@ -6,11 +6,15 @@
     reason = "a test may fail and print"
 )]
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::mpsc::{self, Receiver};
 
 use outlast_api::ops::transfer::{
-    create_workflow, delete_workflow, describe_execution, list_executions, update_server,
+    create_workflow, delete_workflow, describe_execution, list_executions,
+    send_workflow_step_state, update_server,
 };
 use outlast_testing::moto::Moto;
 use outlast_testing::until;
@@ -401,6 +405,83 @@ fn a_killed_server_loses_no_execution() {
     let told = scene.world.told();
     assert_eq!(told.iter().filter(|name| *name == "ExecutionCompleted").count(), 2, "{told:?}");
     assert!(!told.contains(&"StepErrored".to_owned()), "{told:?}");
+}
+
+/// A function at a URL, which answers nothing: the bodies of its calls.
+fn endpoint() -> (String, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url =
+        format!("http://{}/2015-03-31/functions/far/invocations", listener.local_addr().unwrap());
+    let (calls, called) = mpsc::channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = BufReader::new(stream.unwrap());
+            let (mut line, mut length) = (String::new(), 0);
+            while stream.read_line(&mut line).unwrap() > 2 {
+                let lower = line.to_lowercase();
+                if let Some(value) = lower.strip_prefix("content-length:") {
+                    length = value.trim().parse().unwrap();
+                }
+                line.clear();
+            }
+            let mut body = vec![0; length];
+            stream.read_exact(&mut body).unwrap();
+            let answer =
+                b"HTTP/1.1 202 Accepted\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}";
+            stream.get_mut().write_all(answer).unwrap();
+            if calls.send(String::from_utf8(body).unwrap()).is_err() {
+                return;
+            }
+        }
+    });
+    (url, called)
+}
+
+#[test]
+fn a_function_at_a_url_answers_when_it_is_ready_or_its_time_ends() {
+    let Some(tools) = openssh() else { return };
+    let (url, called) = endpoint();
+    let place = tempfile::tempdir().unwrap();
+    let functions = place.path().join("functions.toml");
+    std::fs::write(&functions, format!("['{}']\nurl = '{url}'\n", function("far"))).unwrap();
+    let functions = functions.display().to_string();
+    let world = World::new(&tools, "2026-11", &["--sftp-workflow-functions", &functions]);
+    world.at_home("alice", "all");
+    world.role("workflows", &policy(&[("s3:*", "arn:aws:s3:::*"), CALLS[0]]));
+    let mut far = scan();
+    far["CustomStepDetails"]["Target"] = function("far").into();
+    far["CustomStepDetails"]["TimeoutSeconds"] = 3.into();
+    let workflow = world.workflow(&json!([far, delete()]), &json!([tag()]));
+    world.attach("OnUpload", &workflow, "workflows");
+    world.folder.write("a", b"content");
+    world.works("alice", &["put a"]);
+    let event: Value = serde_json::from_str(&called.recv().unwrap()).unwrap();
+    assert_eq!(event["fileLocation"]["key"], "alice/a");
+    let details = &event["serviceMetadata"]["executionDetails"];
+    let answer = json!({
+        "WorkflowId": details["workflowId"], "ExecutionId": details["executionId"],
+        "Token": event["token"], "Status": "SUCCESS",
+    });
+    let send = |answer: Value| {
+        world.call(async |session| {
+            session
+                .call::<send_workflow_step_state::SendWorkflowStepState>(answer)
+                .await
+                .unwrap()
+                .map(drop)
+        })
+    };
+    send(answer.clone()).unwrap();
+    assert_eq!(send(answer).unwrap_err().code, "InvalidRequestException");
+    assert_eq!(world.ended(&workflow, "/a")["Status"], "COMPLETED");
+    assert!(!world.bucket("files/alice/a").exists());
+    // Nobody answers.
+    world.works("alice", &["put a b"]);
+    let _ = called.recv().unwrap();
+    let found = world.ended(&workflow, "/b");
+    assert_eq!(found["Status"], "EXCEPTION");
+    assert_eq!(found["Results"]["Steps"][0]["Error"]["Type"], "TIMEOUT");
+    assert_eq!(tags(&world.bucket("files/alice/b")), "state\tseen\nby\tworkflow\n");
 }
 
 #[test]
