@@ -56,6 +56,7 @@ const LONGEST: &[&str] = &[
     "outlast secrets_sdks",
     "outlast crowd",
     "outlast sftp_peers",
+    "outlast workflows",
     "outlast root_key",
     "outlast witnessed",
     "outlast-api kms_use",

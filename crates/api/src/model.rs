@@ -13,6 +13,7 @@ pub mod rolesanywhere;
 pub mod secretsmanager;
 pub mod ssh_ca;
 pub mod transfer;
+pub mod workflows;
 
 use std::collections::BTreeMap;
 

@@ -22,6 +22,7 @@ mod strangers;
 mod trail;
 pub mod tsa;
 mod watched;
+mod workflows;
 
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 

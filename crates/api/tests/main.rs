@@ -22,6 +22,7 @@ mod pki;
 mod rolesanywhere_support;
 mod spellings_support;
 mod transfer_support;
+mod workflow_support;
 
 mod acm;
 mod acm_access;
@@ -94,5 +95,7 @@ mod tags;
 mod timestamps;
 mod transfer;
 mod transfer_attacks;
+mod transfer_executions;
 mod transfer_logins;
 mod transfer_outside;
+mod transfer_workflows;

@@ -236,6 +236,7 @@ fn fill_transfer(fixture: &Fixture) {
     let server = fixture.server(json!({}));
     let role = crate::transfer_support::role(fixture, "sftp-users");
     fixture.sftp_user(&server, "alice", &role, json!({}));
+    crate::workflow_support::attach_and_upload(fixture, &server);
 }
 
 /// The server's own TLS files, with a certificate and key that Certificate Manager made.

@@ -180,6 +180,15 @@ const TABLE: &[(&str, &str, &str, Does)] = &[
             },
         },
     ),
+    (
+        "transfer",
+        "CreateWorkflow",
+        "Tags",
+        Creates {
+            action: "transfer:TagResource",
+            request: |_| crate::transfer_support::a_workflow(),
+        },
+    ),
     ("transfer", "TagResource", "Tags", Tags),
     ("transfer", "UntagResource", "TagKeys", Reads),
     ("sts", "AssumeRole", "Tags", Creates { action: "sts:TagSession", request: role }),
@@ -360,7 +369,7 @@ fn making_something_with_tags_takes_the_right_to_tag() {
         tried += 1;
     }
     println!("{tried} operations make something with tags");
-    assert_eq!(tried, 16);
+    assert_eq!(tried, 17);
 }
 
 #[test]

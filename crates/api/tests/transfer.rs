@@ -120,7 +120,6 @@ fn servers_are_made_as_asked_or_not_at_all() {
         json!({ "ProtocolDetails": { "SftpPorts": [{ "SftpPort": 2222 }] } }),
         json!({ "ProtocolDetails": { "ProxyConfig": { "SftpMode": "PROXY_PROTOCOL_V2_ENFORCED" } } }),
         json!({ "HostKey": "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n" }),
-        json!({ "WorkflowDetails": { "OnUpload": [{ "WorkflowId": "w-0123456789abcdef0", "ExecutionRole": theirs }] } }),
         json!({ "Certificate": "arn:aws:acm:eu-west-1:123456789012:certificate/x" }),
     ] {
         let refused = fixture.transfer("CreateServer", wrong.clone()).unwrap_err();
@@ -137,6 +136,10 @@ fn servers_are_made_as_asked_or_not_at_all() {
     }
     // What belongs to another account cannot be used or passed on.
     let body = json!({ "IdentityProviderType": "AWS_LAMBDA", "IdentityProviderDetails": { "Function": elsewhere } });
+    assert_eq!(code(fixture.transfer("CreateServer", body)), "AccessDeniedException");
+    let details =
+        json!({ "OnUpload": [{ "WorkflowId": "w-0123456789abcdef0", "ExecutionRole": theirs }] });
+    let body = json!({ "WorkflowDetails": details });
     assert_eq!(code(fixture.transfer("CreateServer", body)), "AccessDeniedException");
     let body = json!({ "LoggingRole": theirs });
     assert_eq!(code(fixture.transfer("CreateServer", body)), "AccessDeniedException");

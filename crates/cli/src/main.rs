@@ -62,6 +62,8 @@ mod trust;
 mod tsa_options;
 mod values;
 mod verifying;
+mod workflow_functions;
+mod workflows;
 
 use std::error::Error as _;
 use std::io::IsTerminal;

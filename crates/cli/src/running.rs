@@ -31,6 +31,8 @@ use crate::listeners::{listen_at, listen_both};
 use crate::rotation::{self, Functions};
 use crate::settings::{self as said, Buckets};
 use crate::tls::{Shows, Tls, default_names};
+use crate::workflow_functions::WorkflowFunctions;
+use crate::workflows::{self, Means};
 use crate::{
     artifact_log_options, audit_options, buckets, ledger_options, metrics_options, reload, sftp,
     values,
@@ -137,6 +139,8 @@ pub(crate) struct Upkeep {
     pub(crate) events: Configured,
     pub(crate) sftp: Option<sftp::Chosen>,
     pub(crate) identity: sftp::Identity,
+    /// The functions that workflows call.
+    pub(crate) workflow_functions: WorkflowFunctions,
 }
 
 /// A server that runs in this process.
@@ -177,7 +181,8 @@ impl Running {
         ledger: ledger_options::Settings,
         upkeep: Upkeep,
     ) -> Result<Self, Failure> {
-        let Upkeep { audit, artifact_log, backups, events, sftp, identity } = upkeep;
+        let Upkeep { audit, artifact_log, backups, events, sftp, identity, workflow_functions } =
+            upkeep;
         data.service.publish_log(audit.publish, audit.readers.clone());
         let Network { listen, http3, connections_per_peer } = network;
         let (listener, address, udp) = listen_both(listen, http3)?;
@@ -208,6 +213,7 @@ impl Running {
             key_storage: revocation.key_storage,
             rotation_functions: Some(functions.names()),
             login_functions: Some(identity.functions),
+            workflow_functions: Some(workflow_functions.names()),
             end_sessions_on_revocation: revocation.end_sessions,
             public_certificates: revocation.public_certificates,
             events: events.wanted(),
@@ -221,6 +227,10 @@ impl Running {
         let sink = buckets::sink(revocation.buckets, data.folder())?;
         let upload_key = sftp.as_ref().and_then(|chosen| chosen.sign.clone());
         data.service.set_upload_signing(upload_key);
+        let workflow_files = match &sftp {
+            Some(chosen) => chosen.workflow_files(&said_buckets, sink.clone(), data.folder())?,
+            None => None,
+        };
         let sftp = sftp
             .map(|chosen| {
                 let settings = chosen.settings(
@@ -343,6 +353,10 @@ impl Running {
         let backups = backups.map(|schedule| tokio::spawn(schedule.run(data.clone())));
         let revocation = tokio::spawn(revocation_chores(data.clone()));
         let rotating = tokio::spawn(rotation::run(data.service.clone(), functions));
+        let working = workflow_files.map(|files| {
+            let functions = Arc::new(workflow_functions);
+            tokio::spawn(workflows::run(Means { service: data.service.clone(), files, functions }))
+        });
         let telling = tokio::spawn(events::run(data.service.clone(), events, counts));
         let publishing = tokio::spawn(publishing(data.clone(), sink, stopped.clone()));
         let watch =
@@ -368,6 +382,9 @@ impl Running {
             }
             // Steps that have begun are repeated when their leases have ended.
             rotating.abort();
+            if let Some(working) = working {
+                working.abort();
+            }
             // So are deliveries.
             telling.abort();
             if let Some(validating) = validating {

@@ -12,8 +12,9 @@ use outlast_negotiate::Mode;
 use outlast_net::client::Connector;
 use outlast_net::policy::Policy;
 use outlast_net::providers::Providers;
+use outlast_net::server::system_clock;
 use outlast_net::sftp::roster::Roster;
-use outlast_net::sftp::{Buckets, ReadAuthorities, S3Buckets, Settings};
+use outlast_net::sftp::{Buckets, ReadAuthorities, S3Buckets, Settings, WorkflowFiles};
 use outlast_pki::pem;
 use outlast_sftp::arrival::Inspector;
 use outlast_sftp::error::{Error, Result as SftpResult};
@@ -32,6 +33,7 @@ use crate::sftp_authorities::Files;
 use crate::sftp_scan::{self, Scan};
 use crate::sftp_users::Users;
 use crate::values;
+use crate::workflow_functions::WorkflowFunctions;
 
 /// What is served, and where.
 pub(crate) struct Chosen {
@@ -73,6 +75,13 @@ impl Identity {
         let providers = Providers { https, functions: Some(functions.call()) };
         Ok(Self { providers: Arc::new(providers), functions: names })
     }
+}
+
+/// The functions that workflows call. They are known even where SFTP is off, so that workflows can be created there.
+pub(crate) fn workflow_functions(said: &Sftp) -> Result<WorkflowFunctions, Failure> {
+    let Some(path) = &said.workflow_functions else { return Ok(WorkflowFunctions::default()) };
+    let read = WorkflowFunctions::read(path);
+    read.map_err(|failure| failure.about("sftp.workflow_functions"))
 }
 
 /// Checks the settings. There is nothing to serve if SFTP is off.
@@ -161,7 +170,7 @@ impl Chosen {
         providers: &Arc<Providers>,
         data: &Path,
     ) -> Result<(Settings, Option<Following>), Failure> {
-        let default = Settings::new(self.storage(buckets, data)?, sink);
+        let default = Settings::new(self.storage(buckets, data, self.atomic_uploads)?, sink);
         let users = self.users.clone().map(|path| Users::new(path, data));
         let following = users.map(|users| {
             let roster = users.load().map_err(|failure| failure.about("sftp.users"))?;
@@ -188,8 +197,28 @@ impl Chosen {
         Ok((settings, following))
     }
 
+    /// The files of workflows; users of a file have none.
+    pub(crate) fn workflow_files(
+        &self,
+        buckets: &settings::Buckets,
+        sink: Arc<dyn Sink>,
+        data: &Path,
+    ) -> Result<Option<WorkflowFiles>, Failure> {
+        if self.users.is_some() {
+            return Ok(None);
+        }
+        // A copy is whole, whatever uploads are.
+        let buckets = self.storage(buckets, data, true)?;
+        Ok(Some(WorkflowFiles { buckets, sink, clock: system_clock }))
+    }
+
     /// Buckets behind an S3 endpoint, or folders. Must be called inside a tokio runtime.
-    fn storage(&self, said: &settings::Buckets, data: &Path) -> Result<Arc<dyn Buckets>, Failure> {
+    fn storage(
+        &self,
+        said: &settings::Buckets,
+        data: &Path,
+        atomic_uploads: bool,
+    ) -> Result<Arc<dyn Buckets>, Failure> {
         if let Some(client) = buckets::client(said)? {
             let wanted = [
                 (self.scan.is_some(), "sftp_uploads.scan"),
@@ -205,7 +234,7 @@ impl Chosen {
             return Ok(Arc::new(S3Buckets::new(client, Handle::current())));
         }
         let folder = said.folder.clone().unwrap_or_else(|| data.join("buckets"));
-        Ok(Arc::new(Local::open(folder, self.atomic_uploads)?))
+        Ok(Arc::new(Local::open(folder, atomic_uploads)?))
     }
 }
 

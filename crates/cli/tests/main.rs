@@ -86,3 +86,5 @@ mod tls_certificates;
 mod tsa;
 mod witness;
 mod witnessed;
+mod workflow_steps;
+mod workflows;

@@ -226,6 +226,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("sftp.revoked_keys", "/none", "address = '127.0.0.1:0'"),
     ("sftp.host_certificates", "/none", "address = '127.0.0.1:0'"),
     ("sftp.identity_functions", "{own}", ""),
+    ("sftp.workflow_functions", "{own}", ""),
     ("sftp.login_grace_seconds", "a", ""),
     ("sftp.idle_seconds", "a", ""),
     ("sftp.connections", "a", ""),

@@ -280,3 +280,16 @@ pub const SFTP_FAILURES_NAMED: usize = 20;
 pub const SFTP_USER_QUOTED: usize = 100;
 /// Bytes of a path, in events. Ours.
 pub const SFTP_PATH_QUOTED: usize = 1024;
+/// Executions of a workflow that are stored, those that have ended within [`EXECUTION_KEPT_MS`] included. Beyond it none begins,
+/// and from half of it on those that end are forgotten at once. Ours.
+pub const EXECUTIONS_PER_WORKFLOW: u64 = 10_000;
+/// How long an execution that has ended is shown, in milliseconds: a day. Ours; AWS promises it for running ones only.
+pub const EXECUTION_KEPT_MS: i64 = 86_400_000;
+/// Lease of a step of a workflow, in milliseconds; it is prolonged while the step is carried out. Ours.
+pub const EXECUTION_LEASE_MS: i64 = 10_000;
+/// Seconds that a custom step has, unless the workflow says otherwise: that of AWS's console.
+pub const CUSTOM_STEP_SECONDS: u32 = 60;
+/// Seconds of the session of a function's program, at least: the shortest that STS has.
+pub const FUNCTION_SESSION_SECONDS: i64 = 900;
+/// Bytes of the key of a file that a workflow makes (AWS: "Naming Amazon S3 objects").
+pub const MAX_FILE_KEY: usize = 1024;

@@ -208,6 +208,17 @@ pub const SSH_KEYS_PER_USER: Quota = Quota {
     kind: "",
 };
 
+/// Workflows.
+pub const WORKFLOWS: Quota = Quota {
+    name: "workflows",
+    default: 10,
+    what: "workflows",
+    of: "of an account in a Region",
+    instead: "Delete workflows that are not needed",
+    aws: "Workflows per account",
+    kind: "transfer/workflow/",
+};
+
 /// All quotas.
 pub const QUOTAS: &[Quota] = &[
     KMS_KEYS,
@@ -227,6 +238,7 @@ pub const QUOTAS: &[Quota] = &[
     USERS_PER_SERVER,
     HOST_KEYS_PER_SERVER,
     SSH_KEYS_PER_USER,
+    WORKFLOWS,
 ];
 
 /// Limits that the operator has set instead of the defaults.
@@ -371,7 +383,10 @@ mod tests {
         // Events wait for a target of the operator's, not for an account.
         let by_target = crate::events::outbox::PREFIX;
         let counted = KINDS.iter().filter(|row| row.counted > 0).map(|row| row.key);
-        let counted: Vec<_> = counted.filter(|key| *key != by_target).collect();
+        // Executions begin with uploads: beyond their limit none begins, and nobody is refused.
+        let by_workflow = "transfer/execution/";
+        let counted: Vec<_> =
+            counted.filter(|key| ![by_target, by_workflow].contains(key)).collect();
         let mut limited: Vec<_> =
             QUOTAS.iter().map(|quota| quota.kind).filter(|kind| !kind.is_empty()).collect();
         limited.sort_unstable();

@@ -128,6 +128,8 @@ pub struct Settings {
     pub rotation_functions: Option<BTreeSet<String>>,
     /// ARNs of the functions that decide about logins of SFTP servers; `None` if any is accepted, because nothing calls them.
     pub login_functions: Option<BTreeSet<String>>,
+    /// ARNs of the functions that custom steps of workflows call; `None` if any is accepted, because nothing calls them.
+    pub workflow_functions: Option<BTreeSet<String>>,
     /// Whether sessions of Roles Anywhere end when their certificate is revoked.
     pub end_sessions_on_revocation: bool,
     /// Certificates whose requests name no CA.

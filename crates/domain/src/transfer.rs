@@ -1,4 +1,4 @@
-//! Transfer Family: SFTP servers, their host keys, users and keys, and the decision of each login.
+//! Transfer Family: SFTP servers, their host keys, users and keys, the decision of each login, and workflows.
 //!
 //! Source: "AWS Transfer Family User Guide" and its API reference. A user has a role of this service's account and homes in
 //! buckets; what the role's policies and the user's session policy allow on them decides about each file. A role without
@@ -6,6 +6,7 @@
 
 mod authentication;
 mod creation;
+mod execution;
 mod home;
 mod host_key;
 mod login;
@@ -19,9 +20,17 @@ mod ssh_key;
 mod tag_set;
 mod tags;
 mod user;
+mod workflow;
 
 pub use authentication::Methods;
-pub use creation::{NewServer, create_server, delete_server, import_host_key, set_host_key};
+pub use creation::{
+    NewServer, create_server, delete_server, delete_workflow, import_host_key, set_host_key,
+};
+pub use execution::{
+    Answered, Cause, Event, Execution, FORGET_EXECUTIONS, FileLocation, Happened, Job, Outcome,
+    Placed, Status, StepError, StepResult, Uploaded, answer, begin, called, claim, complete, due,
+    executions, find_execution, renew,
+};
 pub use home::{Directories, Directory, Home, Located, Mapping, MappingKind};
 pub use host_key::{
     HostKey, NewHostKey, delete_host_key, find_host_key, host_keys, oldest_fingerprint,
@@ -42,6 +51,10 @@ pub use tags::{TAGGABLE, Taggable, add_tags, remove_tags};
 pub use user::{
     AuthorizedKey, NewUser, User, UserChange, add_key, create_user, delete_user, find_user,
     remove_key, update_user, users,
+};
+pub use workflow::{
+    Attached, Attachment, Deed, NewWorkflow, Step as WorkflowStep, Workflow, create_workflow,
+    find_workflow, workflows,
 };
 
 use crate::Fault;
@@ -102,6 +115,8 @@ pub static SERVER: Kind = Kind { noun: "server", cloudtrail: "AWS::Transfer::Ser
 pub static USER: Kind = Kind { noun: "user", cloudtrail: "AWS::Transfer::User" };
 /// Host keys of a server.
 pub static HOST_KEY: Kind = Kind { noun: "host-key", cloudtrail: "AWS::Transfer::HostKey" };
+/// Workflows.
+pub static WORKFLOW: Kind = Kind { noun: "workflow", cloudtrail: "AWS::Transfer::Workflow" };
 
 impl Kind {
     /// ARN of the one with this id, or with `*` of any. Ids of users and host keys begin with that of their server.

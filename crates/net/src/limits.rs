@@ -256,6 +256,8 @@ pub const MAX_SFTP_OPERATIONS_OF_CONNECTION: usize = 32;
 pub const SFTP_THREADS_OF_USER: usize = 64;
 /// Operations of all connections that run at the same time, so that slow files leave threads to the rest of the server.
 pub const SFTP_THREADS: usize = 256;
+/// Bytes that a copy of a workflow holds in memory.
+pub const WORKFLOW_BUFFER: usize = 1 << 20;
 /// Bytes that a connection holds for the client before it takes more replies.
 pub const SFTP_OUTPUT: usize = 1024 * 1024;
 /// Bytes that are read from the socket at a time.

@@ -20,6 +20,7 @@ pub mod roster;
 mod signing;
 mod startups;
 mod tree;
+mod workflow;
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -40,6 +41,7 @@ pub use bucket::S3Buckets;
 pub use certified::{Authorities, ReadAuthorities};
 pub use home::Buckets;
 pub use listener::check;
+pub use workflow::WorkflowFiles;
 
 use crate::limits;
 use crate::metrics::{Metrics, Tally};

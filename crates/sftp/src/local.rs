@@ -13,6 +13,7 @@ mod errno;
 mod file;
 mod listing;
 mod metadata;
+mod tags;
 mod upload;
 
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -32,7 +33,7 @@ use crate::attributes::Attributes;
 use crate::error::{Error, Result};
 use crate::limits::RESOLVE_TRIES;
 use crate::path::RemotePath;
-use crate::volume::{File, Follow, Listing, OpenHow, Space, Volume};
+use crate::volume::{File, Follow, Listing, OpenHow, Space, Tags, Volume};
 
 /// How a folder is served.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -324,6 +325,16 @@ impl Volume for Folder {
 
     fn space(&self, path: &RemotePath) -> Result<Space> {
         Ok(metadata::space(&fstatvfs(self.locate(path, Follow::Yes)?)?))
+    }
+
+    fn tags(&self, path: &RemotePath) -> Result<Tags> {
+        refuse_temporary(path)?;
+        tags::read(&self.open_regular(path, OFlags::RDONLY, Mode::empty())?)
+    }
+
+    fn set_tags(&self, path: &RemotePath, tags: &Tags) -> Result<()> {
+        refuse_temporary(path)?;
+        tags::write(&self.open_regular(path, OFlags::RDONLY, Mode::empty())?, tags)
     }
 
     fn without_links(self: Arc<Self>) -> Arc<dyn Volume> {

@@ -87,6 +87,13 @@ pub struct Space {
     pub max_name: u64,
 }
 
+/// Tags of a file, as S3 has them: keys with values.
+pub type Tags = Vec<(String, String)>;
+
+fn no_tags() -> Error {
+    Error::unsupported("this storage keeps no tags")
+}
+
 /// A place where files are. Paths begin at the volume's root, and nothing outside of it can be reached by any path.
 pub trait Volume: Send + Sync {
     /// Opens a regular file.
@@ -160,6 +167,33 @@ pub trait Volume: Send + Sync {
     /// # Errors
     /// It cannot be found out.
     fn space(&self, path: &RemotePath) -> Result<Space>;
+
+    /// The tags of a file.
+    ///
+    /// # Errors
+    /// It does not exist, or the storage keeps no tags.
+    fn tags(&self, path: &RemotePath) -> Result<Tags> {
+        let _ = path;
+        Err(no_tags())
+    }
+
+    /// Gives a file these tags, in place of those that it has. They are durable then.
+    ///
+    /// # Errors
+    /// It does not exist, or the storage keeps no tags, or not so many.
+    fn set_tags(&self, path: &RemotePath, tags: &Tags) -> Result<()> {
+        let _ = (path, tags);
+        Err(no_tags())
+    }
+
+    /// What identifies the content of a file, if the storage knows that.
+    ///
+    /// # Errors
+    /// It does not exist.
+    fn entity_tag(&self, path: &RemotePath) -> Result<Option<String>> {
+        let _ = path;
+        Ok(None)
+    }
 
     /// The same volume, which follows no symbolic link: what one folder of it allows then does not apply to
     /// another one that a link leads to.

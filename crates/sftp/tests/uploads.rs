@@ -8,7 +8,7 @@ use outlast_sftp::error::Status;
 use outlast_sftp::local::FolderOptions;
 use outlast_sftp::request::Request;
 use outlast_sftp::view::View;
-use outlast_sftp::volume::OpenHow;
+use outlast_sftp::volume::{OpenHow, Tags, Volume};
 use tempfile::tempdir;
 
 use crate::support::{NOW, Server, UPLOAD, bytes, folder, open, path, write};
@@ -204,4 +204,51 @@ fn a_folder_that_is_renamed_takes_its_uploads_along() {
     server.ok(&write(&handle, 0, b"1"));
     server.ok(&Request::Close { handle });
     assert_eq!(std::fs::read(home.path().join("e/new")).unwrap(), b"1");
+}
+
+/// Tags belong to the content of a file, as in S3: what replaces it has none.
+#[test]
+fn tags_are_replaced_as_a_whole_and_end_with_their_file() {
+    let home = tempdir().unwrap();
+    let volume = folder(home.path(), FolderOptions { atomic_uploads: true });
+    std::fs::write(home.path().join("a"), b"content").unwrap();
+    let tags = |all: &[(&str, &str)]| -> Tags {
+        all.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    };
+    let file = path("/a");
+    assert_eq!(volume.tags(&file).unwrap(), tags(&[]));
+    match volume.set_tags(&file, &tags(&[("state", "seen"), ("by", "a = b")])) {
+        Ok(()) => {}
+        Err(error) => {
+            assert_eq!(error.status, Status::OpUnsupported);
+            outlast_testing::skip("this file system has no extended attributes");
+            return;
+        }
+    }
+    assert_eq!(volume.tags(&file).unwrap(), tags(&[("state", "seen"), ("by", "a = b")]));
+    volume.set_tags(&file, &tags(&[("state", "")])).unwrap();
+    assert_eq!(volume.tags(&file).unwrap(), tags(&[("state", "")]));
+    for odd in ["a\tb", "a\nb", "\0"] {
+        let refused = volume.set_tags(&file, &tags(&[(odd, "x")])).unwrap_err();
+        assert_eq!(refused.status, Status::Failure, "{odd:?}");
+        assert!(volume.set_tags(&file, &tags(&[("x", odd)])).is_err());
+    }
+    // More than a file system keeps in one attribute.
+    let huge = "x".repeat(100_000);
+    let refused = volume.set_tags(&file, &tags(&[("a", &huge)])).unwrap_err();
+    assert!(refused.text.contains("no room"), "{refused}");
+    assert_eq!(volume.tags(&file).unwrap(), tags(&[("state", "")]));
+    let how = OpenHow { write: true, create: true, truncate: true, ..OpenHow::default() };
+    let upload = volume.open(&file, &how).unwrap();
+    upload.write_at(0, b"new").unwrap();
+    upload.close().unwrap();
+    assert_eq!(volume.tags(&file).unwrap(), tags(&[]));
+    for missing in ["/none", "/.outlast-upload-1"] {
+        assert_eq!(
+            volume.set_tags(&path(missing), &tags(&[])).unwrap_err().status,
+            Status::NoSuchFile
+        );
+    }
+    std::fs::create_dir(home.path().join("folder")).unwrap();
+    assert!(volume.set_tags(&path("/folder"), &tags(&[("a", "b")])).is_err());
 }

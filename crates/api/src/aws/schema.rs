@@ -248,6 +248,11 @@ fn translated(java: &str) -> String {
                 };
                 if in_class {
                     out.push_str(inner);
+                    // After a class of characters a hyphen is no range.
+                    if chars.clone().next() == Some('-') {
+                        chars.next();
+                        out.push_str(r"\-");
+                    }
                 } else {
                     out.push('[');
                     out.push_str(inner);

@@ -58,6 +58,19 @@ impl Operation for CreateUser {
     type Output = CreateUserResponse;
 }
 
+/// `CreateWorkflow`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_CreateWorkflow.html>.
+#[derive(Debug, Clone, Copy)]
+pub struct CreateWorkflow;
+
+impl Operation for CreateWorkflow {
+    const NAME: &'static str = "CreateWorkflow";
+    const SERVICE: &'static ServiceModel = &SERVICE;
+    const INPUT: &'static super::schema::Shape = &schema::CREATE_WORKFLOW_REQUEST;
+    const OUTPUT: &'static super::schema::Shape = &schema::CREATE_WORKFLOW_RESPONSE;
+    type Input = CreateWorkflowRequest;
+    type Output = CreateWorkflowResponse;
+}
+
 /// `DeleteHostKey`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_DeleteHostKey.html>.
 #[derive(Debug, Clone, Copy)]
 pub struct DeleteHostKey;
@@ -108,6 +121,32 @@ impl Operation for DeleteUser {
     const OUTPUT: &'static super::schema::Shape = &super::schema::EMPTY;
     type Input = DeleteUserRequest;
     type Output = Empty;
+}
+
+/// `DeleteWorkflow`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_DeleteWorkflow.html>.
+#[derive(Debug, Clone, Copy)]
+pub struct DeleteWorkflow;
+
+impl Operation for DeleteWorkflow {
+    const NAME: &'static str = "DeleteWorkflow";
+    const SERVICE: &'static ServiceModel = &SERVICE;
+    const INPUT: &'static super::schema::Shape = &schema::DELETE_WORKFLOW_REQUEST;
+    const OUTPUT: &'static super::schema::Shape = &super::schema::EMPTY;
+    type Input = DeleteWorkflowRequest;
+    type Output = Empty;
+}
+
+/// `DescribeExecution`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_DescribeExecution.html>.
+#[derive(Debug, Clone, Copy)]
+pub struct DescribeExecution;
+
+impl Operation for DescribeExecution {
+    const NAME: &'static str = "DescribeExecution";
+    const SERVICE: &'static ServiceModel = &SERVICE;
+    const INPUT: &'static super::schema::Shape = &schema::DESCRIBE_EXECUTION_REQUEST;
+    const OUTPUT: &'static super::schema::Shape = &schema::DESCRIBE_EXECUTION_RESPONSE;
+    type Input = DescribeExecutionRequest;
+    type Output = DescribeExecutionResponse;
 }
 
 /// `DescribeHostKey`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_DescribeHostKey.html>.
@@ -162,6 +201,19 @@ impl Operation for DescribeUser {
     type Output = DescribeUserResponse;
 }
 
+/// `DescribeWorkflow`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_DescribeWorkflow.html>.
+#[derive(Debug, Clone, Copy)]
+pub struct DescribeWorkflow;
+
+impl Operation for DescribeWorkflow {
+    const NAME: &'static str = "DescribeWorkflow";
+    const SERVICE: &'static ServiceModel = &SERVICE;
+    const INPUT: &'static super::schema::Shape = &schema::DESCRIBE_WORKFLOW_REQUEST;
+    const OUTPUT: &'static super::schema::Shape = &schema::DESCRIBE_WORKFLOW_RESPONSE;
+    type Input = DescribeWorkflowRequest;
+    type Output = DescribeWorkflowResponse;
+}
+
 /// `ImportHostKey`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_ImportHostKey.html>.
 #[derive(Debug, Clone, Copy)]
 pub struct ImportHostKey;
@@ -186,6 +238,19 @@ impl Operation for ImportSshPublicKey {
     const OUTPUT: &'static super::schema::Shape = &schema::IMPORT_SSH_PUBLIC_KEY_RESPONSE;
     type Input = ImportSshPublicKeyRequest;
     type Output = ImportSshPublicKeyResponse;
+}
+
+/// `ListExecutions`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_ListExecutions.html>.
+#[derive(Debug, Clone, Copy)]
+pub struct ListExecutions;
+
+impl Operation for ListExecutions {
+    const NAME: &'static str = "ListExecutions";
+    const SERVICE: &'static ServiceModel = &SERVICE;
+    const INPUT: &'static super::schema::Shape = &schema::LIST_EXECUTIONS_REQUEST;
+    const OUTPUT: &'static super::schema::Shape = &schema::LIST_EXECUTIONS_RESPONSE;
+    type Input = ListExecutionsRequest;
+    type Output = ListExecutionsResponse;
 }
 
 /// `ListHostKeys`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_ListHostKeys.html>.
@@ -251,6 +316,32 @@ impl Operation for ListUsers {
     const OUTPUT: &'static super::schema::Shape = &schema::LIST_USERS_RESPONSE;
     type Input = ListUsersRequest;
     type Output = ListUsersResponse;
+}
+
+/// `ListWorkflows`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_ListWorkflows.html>.
+#[derive(Debug, Clone, Copy)]
+pub struct ListWorkflows;
+
+impl Operation for ListWorkflows {
+    const NAME: &'static str = "ListWorkflows";
+    const SERVICE: &'static ServiceModel = &SERVICE;
+    const INPUT: &'static super::schema::Shape = &schema::LIST_WORKFLOWS_REQUEST;
+    const OUTPUT: &'static super::schema::Shape = &schema::LIST_WORKFLOWS_RESPONSE;
+    type Input = ListWorkflowsRequest;
+    type Output = ListWorkflowsResponse;
+}
+
+/// `SendWorkflowStepState`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_SendWorkflowStepState.html>.
+#[derive(Debug, Clone, Copy)]
+pub struct SendWorkflowStepState;
+
+impl Operation for SendWorkflowStepState {
+    const NAME: &'static str = "SendWorkflowStepState";
+    const SERVICE: &'static ServiceModel = &SERVICE;
+    const INPUT: &'static super::schema::Shape = &schema::SEND_WORKFLOW_STEP_STATE_REQUEST;
+    const OUTPUT: &'static super::schema::Shape = &schema::SEND_WORKFLOW_STEP_STATE_RESPONSE;
+    type Input = SendWorkflowStepStateRequest;
+    type Output = Empty;
 }
 
 /// `StartServer`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_StartServer.html>.
@@ -355,6 +446,24 @@ impl Operation for UpdateUser {
     const OUTPUT: &'static super::schema::Shape = &schema::UPDATE_USER_RESPONSE;
     type Input = UpdateUserRequest;
     type Output = UpdateUserResponse;
+}
+
+/// `CopyStepDetails`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_CopyStepDetails.html>.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct CopyStepDetails {
+    /// `WorkflowStepName`: 0 to 30 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// `InputFileLocation`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destination_file_location: Option<InputFileLocation>,
+    /// `OverwriteExisting`: `TRUE`, `FALSE`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overwrite_existing: Option<String>,
+    /// `SourceFileLocation`: 0 to 256 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_file_location: Option<String>,
 }
 
 /// Request of [`CreateServer`].
@@ -468,6 +577,72 @@ pub struct CreateUserResponse {
     pub user_name: String,
 }
 
+/// Request of [`CreateWorkflow`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct CreateWorkflowRequest {
+    /// `WorkflowDescription`: 0 to 256 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// `WorkflowSteps`: 0 to 8 items.
+    pub steps: Vec<WorkflowStep>,
+    /// `WorkflowSteps`: 0 to 8 items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_exception_steps: Option<Vec<WorkflowStep>>,
+    /// `Tags`: 1 to 50 items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<Tag>>,
+    /// `StructuredLogDestinations`: 0 to 1 items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub structured_log_destinations: Option<Vec<String>>,
+}
+
+/// Response of [`CreateWorkflow`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct CreateWorkflowResponse {
+    /// `WorkflowId`: 19 characters.
+    pub workflow_id: String,
+}
+
+/// `CustomStepDetails`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_CustomStepDetails.html>.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct CustomStepDetails {
+    /// `WorkflowStepName`: 0 to 30 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// `CustomStepTarget`: 0 to 170 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// `CustomStepTimeoutSeconds`: 1 to 1800.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<i64>,
+    /// `SourceFileLocation`: 0 to 256 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_file_location: Option<String>,
+}
+
+/// `DecryptStepDetails`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_DecryptStepDetails.html>.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct DecryptStepDetails {
+    /// `WorkflowStepName`: 0 to 30 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// `EncryptionType`: `PGP`.
+    #[serde(rename = "Type")]
+    pub kind: String,
+    /// `SourceFileLocation`: 0 to 256 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_file_location: Option<String>,
+    /// `OverwriteExisting`: `TRUE`, `FALSE`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overwrite_existing: Option<String>,
+    /// `InputFileLocation`.
+    pub destination_file_location: InputFileLocation,
+}
+
 /// Request of [`DeleteHostKey`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
@@ -498,6 +673,18 @@ pub struct DeleteSshPublicKeyRequest {
     pub user_name: String,
 }
 
+/// `DeleteStepDetails`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_DeleteStepDetails.html>.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct DeleteStepDetails {
+    /// `WorkflowStepName`: 0 to 30 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// `SourceFileLocation`: 0 to 256 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_file_location: Option<String>,
+}
+
 /// Request of [`DeleteUser`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
@@ -506,6 +693,34 @@ pub struct DeleteUserRequest {
     pub server_id: String,
     /// `UserName`: 3 to 100 characters.
     pub user_name: String,
+}
+
+/// Request of [`DeleteWorkflow`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct DeleteWorkflowRequest {
+    /// `WorkflowId`: 19 characters.
+    pub workflow_id: String,
+}
+
+/// Request of [`DescribeExecution`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct DescribeExecutionRequest {
+    /// `ExecutionId`: 36 characters.
+    pub execution_id: String,
+    /// `WorkflowId`: 19 characters.
+    pub workflow_id: String,
+}
+
+/// Response of [`DescribeExecution`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct DescribeExecutionResponse {
+    /// `WorkflowId`: 19 characters.
+    pub workflow_id: String,
+    /// `DescribedExecution`.
+    pub execution: DescribedExecution,
 }
 
 /// Request of [`DescribeHostKey`].
@@ -576,6 +791,43 @@ pub struct DescribeUserResponse {
     pub server_id: String,
     /// `DescribedUser`.
     pub user: DescribedUser,
+}
+
+/// Request of [`DescribeWorkflow`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct DescribeWorkflowRequest {
+    /// `WorkflowId`: 19 characters.
+    pub workflow_id: String,
+}
+
+/// Response of [`DescribeWorkflow`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct DescribeWorkflowResponse {
+    /// `DescribedWorkflow`.
+    pub workflow: DescribedWorkflow,
+}
+
+/// `DescribedExecution`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_DescribedExecution.html>.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct DescribedExecution {
+    /// `ExecutionId`: 36 characters.
+    pub execution_id: String,
+    /// `FileLocation`.
+    pub initial_file_location: FileLocation,
+    /// `ServiceMetadata`.
+    pub service_metadata: ServiceMetadata,
+    /// `Role`: 20 to 2048 characters.
+    pub execution_role: String,
+    /// `LoggingConfiguration`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logging_configuration: Option<LoggingConfiguration>,
+    /// `ExecutionStatus`: `IN_PROGRESS`, `COMPLETED`, `EXCEPTION`, `HANDLING_EXCEPTION`.
+    pub status: String,
+    /// `ExecutionResults`.
+    pub results: ExecutionResults,
 }
 
 /// `DescribedHostKey`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_DescribedHostKey.html>.
@@ -672,6 +924,9 @@ pub struct DescribedServer {
     pub tags: Option<Vec<Tag>>,
     /// `UserCount`.
     pub user_count: i64,
+    /// `WorkflowDetails`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workflow_details: Option<WorkflowDetails>,
     /// `StructuredLogDestinations`: 0 to 1 items.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub structured_log_destinations: Option<Vec<String>>,
@@ -712,6 +967,42 @@ pub struct DescribedUser {
     pub user_name: String,
 }
 
+/// `DescribedWorkflow`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_DescribedWorkflow.html>.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct DescribedWorkflow {
+    /// `Arn`: 20 to 1600 characters.
+    pub arn: String,
+    /// `WorkflowDescription`: 0 to 256 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// `WorkflowSteps`: 0 to 8 items.
+    pub steps: Vec<WorkflowStep>,
+    /// `WorkflowSteps`: 0 to 8 items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_exception_steps: Option<Vec<WorkflowStep>>,
+    /// `WorkflowId`: 19 characters.
+    pub workflow_id: String,
+    /// `Tags`: 1 to 50 items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<Tag>>,
+    /// `StructuredLogDestinations`: 0 to 1 items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub structured_log_destinations: Option<Vec<String>>,
+}
+
+/// `EfsFileLocation`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_EfsFileLocation.html>.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct EfsFileLocation {
+    /// `EfsFileSystemId`: 0 to 128 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_system_id: Option<String>,
+    /// `EfsPath`: 1 to 65536 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+}
+
 /// `EndpointDetails`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_EndpointDetails.html>.
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
@@ -731,6 +1022,51 @@ pub struct EndpointDetails {
     /// `SecurityGroupIds`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub security_group_ids: Option<Vec<String>>,
+}
+
+/// `ExecutionError`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_ExecutionError.html>.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct ExecutionError {
+    /// `ExecutionErrorType`: `PERMISSION_DENIED`, `CUSTOM_STEP_FAILED`, `THROTTLED`, `ALREADY_EXISTS`, `NOT_FOUND`, `BAD_REQUEST`, `TIMEOUT`, `INTERNAL_SERVER_ERROR`.
+    #[serde(rename = "Type")]
+    pub kind: String,
+    /// `ExecutionErrorMessage`.
+    pub message: String,
+}
+
+/// `ExecutionResults`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_ExecutionResults.html>.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct ExecutionResults {
+    /// `ExecutionStepResults`: 1 to 50 items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<Vec<ExecutionStepResult>>,
+    /// `ExecutionStepResults`: 1 to 50 items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_exception_steps: Option<Vec<ExecutionStepResult>>,
+}
+
+/// `ExecutionStepResult`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_ExecutionStepResult.html>.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct ExecutionStepResult {
+    /// `WorkflowStepType`: `COPY`, `CUSTOM`, `TAG`, `DELETE`, `DECRYPT`.
+    pub step_type: String,
+    /// `StepResultOutputsJson`: 0 to 65536 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outputs: Option<String>,
+    /// `ExecutionError`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<ExecutionError>,
+}
+
+/// `FileLocation`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_FileLocation.html>.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct FileLocation {
+    /// `S3FileLocation`.
+    pub s3_file_location: S3FileLocation,
 }
 
 /// `HomeDirectoryMapEntry`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_HomeDirectoryMapEntry.html>.
@@ -818,6 +1154,45 @@ pub struct ImportSshPublicKeyResponse {
     pub ssh_public_key_id: String,
     /// `UserName`: 3 to 100 characters.
     pub user_name: String,
+}
+
+/// `InputFileLocation`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_InputFileLocation.html>.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct InputFileLocation {
+    /// `S3InputFileLocation`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub s3_file_location: Option<S3InputFileLocation>,
+    /// `EfsFileLocation`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub efs_file_location: Option<EfsFileLocation>,
+}
+
+/// Request of [`ListExecutions`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct ListExecutionsRequest {
+    /// `MaxResults`: 1 to 1000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_results: Option<i64>,
+    /// `NextToken`: 1 to 6144 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_token: Option<String>,
+    /// `WorkflowId`: 19 characters.
+    pub workflow_id: String,
+}
+
+/// Response of [`ListExecutions`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct ListExecutionsResponse {
+    /// `NextToken`: 1 to 6144 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_token: Option<String>,
+    /// `WorkflowId`: 19 characters.
+    pub workflow_id: String,
+    /// `ListedExecutions`.
+    pub executions: Vec<ListedExecution>,
 }
 
 /// Request of [`ListHostKeys`].
@@ -947,6 +1322,43 @@ pub struct ListUsersResponse {
     pub users: Vec<ListedUser>,
 }
 
+/// Request of [`ListWorkflows`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct ListWorkflowsRequest {
+    /// `MaxResults`: 1 to 1000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_results: Option<i64>,
+    /// `NextToken`: 1 to 6144 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_token: Option<String>,
+}
+
+/// Response of [`ListWorkflows`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct ListWorkflowsResponse {
+    /// `NextToken`: 1 to 6144 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_token: Option<String>,
+    /// `ListedWorkflows`.
+    pub workflows: Vec<ListedWorkflow>,
+}
+
+/// `ListedExecution`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_ListedExecution.html>.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct ListedExecution {
+    /// `ExecutionId`: 36 characters.
+    pub execution_id: String,
+    /// `FileLocation`.
+    pub initial_file_location: FileLocation,
+    /// `ServiceMetadata`.
+    pub service_metadata: ServiceMetadata,
+    /// `ExecutionStatus`: `IN_PROGRESS`, `COMPLETED`, `EXCEPTION`, `HANDLING_EXCEPTION`.
+    pub status: String,
+}
+
 /// `ListedHostKey`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_ListedHostKey.html>.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -1011,6 +1423,28 @@ pub struct ListedUser {
     pub user_name: String,
 }
 
+/// `ListedWorkflow`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_ListedWorkflow.html>.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct ListedWorkflow {
+    /// `WorkflowId`: 19 characters.
+    pub workflow_id: String,
+    /// `WorkflowDescription`: 0 to 256 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// `Arn`: 20 to 1600 characters.
+    pub arn: String,
+}
+
+/// `LoggingConfiguration`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_LoggingConfiguration.html>.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct LoggingConfiguration {
+    /// `Role`: 20 to 2048 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logging_role: Option<String>,
+}
+
 /// `PosixProfile`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_PosixProfile.html>.
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
@@ -1057,6 +1491,28 @@ pub struct ProxyConfig {
     pub sftp_mode: Option<String>,
 }
 
+/// `S3FileLocation`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_S3FileLocation.html>.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct S3FileLocation {
+    /// `S3Bucket`: 3 to 63 characters.
+    pub bucket: String,
+    /// `S3Key`: 0 to 1024 characters.
+    pub key: String,
+}
+
+/// `S3InputFileLocation`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_S3InputFileLocation.html>.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct S3InputFileLocation {
+    /// `S3Bucket`: 3 to 63 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bucket: Option<String>,
+    /// `S3Key`: 0 to 1024 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+}
+
 /// `S3StorageOptions`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_S3StorageOptions.html>.
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
@@ -1064,6 +1520,38 @@ pub struct S3StorageOptions {
     /// `DirectoryListingOptimization`: `ENABLED`, `DISABLED`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directory_listing_optimization: Option<String>,
+}
+
+/// `S3Tag`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_S3Tag.html>.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct S3Tag {
+    /// `S3TagKey`: 1 to 128 characters.
+    pub key: String,
+    /// `S3TagValue`: 0 to 256 characters.
+    pub value: String,
+}
+
+/// Request of [`SendWorkflowStepState`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct SendWorkflowStepStateRequest {
+    /// `WorkflowId`: 19 characters.
+    pub workflow_id: String,
+    /// `ExecutionId`: 36 characters.
+    pub execution_id: String,
+    /// `CallbackToken`: 1 to 64 characters.
+    pub token: String,
+    /// `CustomStepStatus`: `SUCCESS`, `FAILURE`.
+    pub status: String,
+}
+
+/// `ServiceMetadata`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_ServiceMetadata.html>.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct ServiceMetadata {
+    /// `UserDetails`.
+    pub user_details: UserDetails,
 }
 
 /// `SftpPortWithOptions`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_SftpPortWithOptions.html>.
@@ -1123,6 +1611,21 @@ pub struct TagResourceRequest {
     pub arn: String,
     /// `Tags`: 1 to 50 items.
     pub tags: Vec<Tag>,
+}
+
+/// `TagStepDetails`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_TagStepDetails.html>.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct TagStepDetails {
+    /// `WorkflowStepName`: 0 to 30 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// `S3Tags`: 1 to 10 items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<S3Tag>>,
+    /// `SourceFileLocation`: 0 to 256 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_file_location: Option<String>,
 }
 
 /// Request of [`TestIdentityProvider`].
@@ -1293,6 +1796,19 @@ pub struct UpdateUserResponse {
     pub user_name: String,
 }
 
+/// `UserDetails`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_UserDetails.html>.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct UserDetails {
+    /// `UserName`: 3 to 100 characters.
+    pub user_name: String,
+    /// `ServerId`: 19 characters.
+    pub server_id: String,
+    /// `SessionId`: 3 to 32 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+}
+
 /// `WorkflowDetail`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_WorkflowDetail.html>.
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
@@ -1313,4 +1829,28 @@ pub struct WorkflowDetails {
     /// `OnPartialUploadWorkflowDetails`: 0 to 1 items.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_partial_upload: Option<Vec<WorkflowDetail>>,
+}
+
+/// `WorkflowStep`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_WorkflowStep.html>.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct WorkflowStep {
+    /// `WorkflowStepType`: `COPY`, `CUSTOM`, `TAG`, `DELETE`, `DECRYPT`.
+    #[serde(rename = "Type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// `CopyStepDetails`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copy_step_details: Option<CopyStepDetails>,
+    /// `CustomStepDetails`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub custom_step_details: Option<CustomStepDetails>,
+    /// `DeleteStepDetails`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delete_step_details: Option<DeleteStepDetails>,
+    /// `TagStepDetails`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tag_step_details: Option<TagStepDetails>,
+    /// `DecryptStepDetails`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decrypt_step_details: Option<DecryptStepDetails>,
 }

@@ -7,8 +7,8 @@ use outlast_domain::identity::action::{self, Action};
 use outlast_domain::identity::{Permit, authorize};
 use outlast_domain::policy::{Kind as PolicyKind, Policy};
 use outlast_domain::transfer::{
-    self, Endpoint, HOST_KEY, HostKey, Mapping, MappingKind, Methods, Posix, Provider, SERVER,
-    SERVICE_PRINCIPAL, Server, ServerChange, Taggable, USER, User,
+    self, Attached, Attachment, Endpoint, HOST_KEY, HostKey, Mapping, MappingKind, Methods, Posix,
+    Provider, SERVER, SERVICE_PRINCIPAL, Server, ServerChange, Taggable, USER, User,
 };
 use outlast_negotiate::catalogue::POLICIES;
 use outlast_negotiate::policy::SecurityPolicy;
@@ -17,7 +17,8 @@ use super::{marker, request_tags, unique_tags};
 pub use crate::aws::transfer::{
     DescribedHostKey, DescribedSecurityPolicy, DescribedServer, DescribedUser, EndpointDetails,
     HomeDirectoryMapEntry, IdentityProviderDetails, ListedHostKey, ListedServer, ListedUser,
-    PosixProfile, ProtocolDetails, S3StorageOptions, SshPublicKey, Tag, WorkflowDetails,
+    PosixProfile, ProtocolDetails, S3StorageOptions, SshPublicKey, Tag, WorkflowDetail,
+    WorkflowDetails,
 };
 use crate::call::Call;
 use crate::wire::{ApiError, Timestamp, validate};
@@ -156,15 +157,6 @@ pub fn may_pass(
     roles.iter().map(permit).collect()
 }
 
-/// Refuses workflows.
-pub fn no_workflows(given: Option<&WorkflowDetails>) -> Result<(), ApiError> {
-    let lists = given.iter().flat_map(|given| [&given.on_upload, &given.on_partial_upload]);
-    if lists.flatten().any(|list| !list.is_empty()) {
-        return Err(invalid("WorkflowDetails: there are no workflows here"));
-    }
-    Ok(())
-}
-
 /// Refuses protocols that are not served.
 pub fn only_sftp(given: Option<&[String]>) -> Result<(), ApiError> {
     match given.unwrap_or_default().iter().find(|name| *name != PROTOCOL) {
@@ -192,6 +184,31 @@ pub fn only_sealed(given: Option<&str>) -> Result<(), ApiError> {
             "Host keys are sealed in the store of the service: leave the storage type out, or use SERVICE_MANAGED",
         )),
     }
+}
+
+/// The workflow that a server is to begin, in one of the lists of `WorkflowDetails`: `None` if the request does not say, and
+/// `Some(None)` if there is to be none.
+fn attached(given: Option<&Vec<WorkflowDetail>>) -> Result<Option<Option<Attachment>>, ApiError> {
+    let Some(list) = given else { return Ok(None) };
+    // The model allows one.
+    let Some(detail) = list.first() else { return Ok(Some(None)) };
+    let role = role_arn(&detail.execution_role)?.to_string();
+    Ok(Some(Some(Attachment { workflow: detail.workflow_id.clone(), role })))
+}
+
+/// Describes the workflows that a server begins.
+fn shown_attached(call: &Call<'_>, of: &Attached) -> Option<WorkflowDetails> {
+    let list = |attached: &Option<Attachment>| {
+        let detail = attached.as_ref().map(|attached| WorkflowDetail {
+            workflow_id: attached.workflow.clone(),
+            execution_role: shown_in(&call.scope.region, &attached.role),
+        });
+        detail.map(|detail| vec![detail])
+    };
+    (!of.is_empty()).then(|| WorkflowDetails {
+        on_upload: list(&of.on_upload),
+        on_partial_upload: list(&of.on_partial_upload),
+    })
 }
 
 /// Finds a security policy that covers SSH.
@@ -240,6 +257,8 @@ pub struct GivenServer {
     pub storage_options: Option<S3StorageOptions>,
     /// `IpAddressType`
     pub ip_address_type: Option<String>,
+    /// `WorkflowDetails`
+    pub workflow_details: Option<WorkflowDetails>,
 }
 
 impl GivenServer {
@@ -266,6 +285,12 @@ impl GivenServer {
         };
         if let Some(Provider::ApiGateway { invocation_role: Some(role), .. }) = &provider {
             roles.push(role_arn(role)?);
+        }
+        let workflows = self.workflow_details.unwrap_or_default();
+        let on_upload = attached(workflows.on_upload.as_ref())?;
+        let on_partial_upload = attached(workflows.on_partial_upload.as_ref())?;
+        for attached in on_upload.iter().chain(&on_partial_upload).flatten() {
+            roles.push(role_arn(&attached.role)?);
         }
         if let Some(name) = &self.security_policy_name {
             security_policy(name)?;
@@ -305,6 +330,8 @@ impl GivenServer {
             ignores_set_stat: protocol.set_stat_option.map(|name| name == "ENABLE_NO_OP"),
             listing: self.storage_options.and_then(|given| given.directory_listing_optimization),
             address_type: self.ip_address_type,
+            on_upload,
+            on_partial_upload,
         };
         Ok((change, may_pass))
     }
@@ -487,6 +514,7 @@ pub fn described_server(
             directory_listing_optimization: Some(server.listing().unwrap_or("DISABLED").to_owned()),
         },
         ip_address_type: server.address_type().to_owned(),
+        workflow_details: shown_attached(call, server.workflows()),
     })
 }
 

@@ -2,21 +2,28 @@
 
 pub mod create_server;
 pub mod create_user;
+pub mod create_workflow;
 pub mod delete_host_key;
 pub mod delete_server;
 pub mod delete_ssh_public_key;
 pub mod delete_user;
+pub mod delete_workflow;
+pub mod describe_execution;
 pub mod describe_host_key;
 pub mod describe_security_policy;
 pub mod describe_server;
 pub mod describe_user;
+pub mod describe_workflow;
 pub mod import_host_key;
 pub mod import_ssh_public_key;
+pub mod list_executions;
 pub mod list_host_keys;
 pub mod list_security_policies;
 pub mod list_servers;
 pub mod list_tags_for_resource;
 pub mod list_users;
+pub mod list_workflows;
+pub mod send_workflow_step_state;
 pub mod start_server;
 pub mod stop_server;
 pub mod tag_resource;
@@ -33,21 +40,28 @@ use crate::table::Row;
 pub static OPERATIONS: &[Row] = &[
     Row::of::<create_server::CreateServer>(),
     Row::of::<create_user::CreateUser>(),
+    Row::of::<create_workflow::CreateWorkflow>(),
     Row::of::<delete_host_key::DeleteHostKey>(),
     Row::of::<delete_server::DeleteServer>(),
     Row::of::<delete_ssh_public_key::DeleteSshPublicKey>(),
     Row::of::<delete_user::DeleteUser>(),
+    Row::of::<delete_workflow::DeleteWorkflow>(),
+    Row::of::<describe_execution::DescribeExecution>(),
     Row::of::<describe_host_key::DescribeHostKey>(),
     Row::of::<describe_security_policy::DescribeSecurityPolicy>(),
     Row::of::<describe_server::DescribeServer>(),
     Row::of::<describe_user::DescribeUser>(),
+    Row::of::<describe_workflow::DescribeWorkflow>(),
     Row::of::<import_host_key::ImportHostKey>(),
     Row::of::<import_ssh_public_key::ImportSshPublicKey>(),
+    Row::of::<list_executions::ListExecutions>(),
     Row::of::<list_host_keys::ListHostKeys>(),
     Row::of::<list_security_policies::ListSecurityPolicies>(),
     Row::of::<list_servers::ListServers>(),
     Row::of::<list_tags_for_resource::ListTagsForResource>(),
     Row::of::<list_users::ListUsers>(),
+    Row::of::<list_workflows::ListWorkflows>(),
+    Row::of::<send_workflow_step_state::SendWorkflowStepState>(),
     Row::of::<start_server::StartServer>(),
     Row::of::<stop_server::StopServer>(),
     Row::of::<tag_resource::TagResource>(),

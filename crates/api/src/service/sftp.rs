@@ -22,6 +22,7 @@ mod announce;
 mod failures;
 mod record;
 mod signing;
+mod workflow;
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -292,10 +293,11 @@ impl Service {
         Ok(Transaction { events, ..Transaction::default() })
     }
 
-    /// The same for something that was done with a file, which programs outside are told of in the same transaction.
+    /// The same for something that was done with a file, which programs outside are told of in the same transaction. So begins the
+    /// workflow of an upload. After a conflict it is called again.
     ///
     /// # Errors
-    /// If there are no random numbers for the ids of events.
+    /// If the store cannot be read, or there are no random numbers for the ids of events.
     pub fn sftp_file_event(
         &self,
         session: &Session,
@@ -305,7 +307,9 @@ impl Service {
     ) -> Result<Transaction, Fault> {
         let mut work = self.work(now_ms);
         announce::announce(&mut work, session, event, subject, now_ms)?;
-        Ok(work.into_transaction(vec![record::file_event(session, event, now_ms)?]))
+        let mut events = vec![record::file_event(session, event, now_ms)?];
+        events.extend(workflow::start(&mut work, session, event, subject, now_ms)?);
+        Ok(work.into_transaction(events))
     }
 
     /// Records that a connection ended without a login, although its peer has tried. Call it once for each such connection,

@@ -129,6 +129,22 @@ pub static CAUSES: &[Cause] = &[
         MODEL,
     ),
     (
+        "CreateWorkflow",
+        r#"{"Steps":[]}"#,
+        "InvalidRequestException",
+        400,
+        Text::Ours("A workflow has at least one step"),
+        MODEL,
+    ),
+    (
+        "DescribeWorkflow",
+        r#"{"WorkflowId":"w-00000000000000000"}"#,
+        "ResourceNotFoundException",
+        400,
+        Text::Ours("Unknown workflow"),
+        MODEL,
+    ),
+    (
         "CreateServer",
         r#"{"Protocols":["FTP"]}"#,
         "InvalidRequestException",

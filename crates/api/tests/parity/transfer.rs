@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use outlast_api::model::transfer::{
     DOMAIN, ENDPOINT_TYPES, HOME_TYPES, PROTOCOL, STATES, STORAGE_TYPE,
 };
-use outlast_domain::transfer::{Methods, Provider};
+use outlast_api::model::workflows::{FAILED, OVERWRITE, SUCCEEDED};
+use outlast_domain::transfer::{Cause, Deed, Methods, Provider, Status};
 
 use super::set;
 
@@ -14,15 +15,20 @@ pub(super) fn enumerations() -> Vec<(&'static str, BTreeSet<String>)> {
     vec![
         ("As2Transport", set([])),
         ("CommunicationMode", set([])),
+        ("CustomStepStatus", set([SUCCEEDED, FAILED])),
         // Stored and returned.
         ("DirectoryListingOptimization", set(["ENABLED", "DISABLED"])),
         ("Domain", set([DOMAIN])),
+        ("EncryptionType", set([])),
         ("EndpointType", set(ENDPOINT_TYPES)),
+        ("ExecutionErrorType", set(Cause::ALL.map(Cause::name))),
+        ("ExecutionStatus", set(Status::ALL.map(Status::name))),
         ("HomeDirectoryType", set(HOME_TYPES)),
         ("HostKeyStorageType", set([STORAGE_TYPE])),
         ("IdentityProviderType", set(Provider::NAMES)),
         ("IpAddressType", set(["IPV4", "DUALSTACK"])),
         ("MapType", set(["FILE", "DIRECTORY"])),
+        ("OverwriteExisting", set(OVERWRITE)),
         ("Protocol", set([PROTOCOL])),
         ("ProxyMode", set(["NONE"])),
         ("SecurityPolicyProtocol", set([PROTOCOL])),
@@ -31,5 +37,6 @@ pub(super) fn enumerations() -> Vec<(&'static str, BTreeSet<String>)> {
         ("SftpAuthenticationMethods", set(Methods::ALL.map(|(_, name)| name))),
         ("State", set(STATES)),
         ("TlsSessionResumptionMode", set(["DISABLED", "ENABLED", "ENFORCED"])),
+        ("WorkflowStepType", set(Deed::NAMES)),
     ]
 }

@@ -14,6 +14,8 @@ pub struct Served {
     pub server: String,
     pub host_key: String,
     pub role: String,
+    pub workflow: String,
+    pub execution: String,
 }
 
 impl Served {
@@ -22,7 +24,8 @@ impl Served {
         fixture.sftp_user(&server, "alice", &role, json!({}));
         let listed = fixture.transfer("ListHostKeys", json!({ "ServerId": server })).unwrap();
         let host_key = text(&listed["HostKeys"][0]["HostKeyId"]).to_owned();
-        Self { server, host_key, role }
+        let (workflow, execution) = crate::workflow_support::attach_and_upload(fixture, &server);
+        Self { server, host_key, role, workflow, execution }
     }
 
     fn arn(&self, resource: &str) -> String {
@@ -84,6 +87,26 @@ pub fn cases(scene: &Scene) -> Vec<Case> {
             }
         }
     }
+    let workflow = served.arn(&format!("workflow/{}", served.workflow));
+    let of_execution = json!({ "ExecutionId": served.execution });
+    let answer = with(&of_execution, json!({ "Token": "0", "Status": "SUCCESS" }));
+    for (operation, body, fails) in [
+        ("DescribeWorkflow", json!({}), false),
+        ("DeleteWorkflow", json!({}), true),
+        ("ListExecutions", json!({}), false),
+        ("DescribeExecution", of_execution, false),
+        ("SendWorkflowStepState", answer, true),
+    ] {
+        let name = &served.workflow;
+        let made = case(operation, "/WorkflowId", &body, name, Form::Word, &workflow);
+        all.push(Case { fails, ..made });
+        if body.get("ExecutionId").is_some() {
+            let whole = with(&body, json!({ "WorkflowId": name }));
+            let name = &served.execution;
+            let made = case(operation, "/ExecutionId", &whole, name, Form::Word, &workflow);
+            all.push(Case { fails, ..made });
+        }
+    }
     let named = json!({ "ServerId": served.server, "UserName": "alice" });
     let id = scene.world.fixture.transfer("DescribeUser", named.clone()).unwrap();
     let id = &id["User"]["SshPublicKeys"][0]["SshPublicKeyId"];
@@ -97,7 +120,7 @@ pub fn cases(scene: &Scene) -> Vec<Case> {
         ("UntagResource", json!({ "TagKeys": ["a"] })),
         ("ListTagsForResource", json!({})),
     ] {
-        for arn in [&server, &user, &host_key] {
+        for arn in [&server, &user, &host_key, &workflow] {
             all.push(case(operation, "/Arn", &body, arn, Form::Arn, arn));
         }
     }

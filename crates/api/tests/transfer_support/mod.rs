@@ -71,6 +71,11 @@ impl Fixture {
     }
 }
 
+/// The request of a workflow.
+pub fn a_workflow() -> Value {
+    json!({ "Steps": [{ "Type": "DELETE", "DeleteStepDetails": {} }] })
+}
+
 /// The scope of the tests' account.
 pub fn scope() -> Scope {
     Scope { account: ACCOUNT.into(), region: REGION.into() }

@@ -91,6 +91,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let ledger = ledger_options::choose(settings.ledger, folder)?;
     let told =
         [format!("policy {} in mode {}", tls.rules.policy.name, tls.rules.mode), ledger.told()];
+    let workflow_functions = sftp::workflow_functions(&settings.sftp)?;
     let (sftp, identity) = sftp::choose(settings.sftp, &settings.sftp_uploads)?;
     let upkeep = Upkeep {
         audit: audit_options::choose(settings.audit)?,
@@ -99,6 +100,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         events: Configured::choose(settings.events)?,
         sftp,
         identity,
+        workflow_functions,
     };
     let quotas = limits_options::choose(&settings.limits)?;
     let data = Data::open(&location, &provider)?;

@@ -336,6 +336,9 @@ settings! {
         /// TOML file that says what each function that decides about logins is: see docs/guide/transfer.md [default: none].
         #[arg(value_name = "FILE")]
         identity_functions: PathBuf, "sftp-identity-functions", "OUTLAST_SFTP_IDENTITY_FUNCTIONS";
+        /// TOML file that says what each function is that workflows call: see docs/guide/workflows.md [default: none].
+        #[arg(value_name = "FILE")]
+        workflow_functions: PathBuf, "sftp-workflow-functions", "OUTLAST_SFTP_WORKFLOW_FUNCTIONS";
         /// Seconds from the beginning of a connection to the end of authentication [default: {}].
         #[arg(value_name = "SECONDS")]
         login_grace_seconds: u32 = 60, "sftp-login-grace", "OUTLAST_SFTP_LOGIN_GRACE";

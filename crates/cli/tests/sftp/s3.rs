@@ -8,7 +8,7 @@ const SECRET: &str = "the-secret-of-this-test";
 
 impl World {
     /// A world whose buckets are behind an S3 endpoint, with its log.
-    fn behind(moto: &Moto, tools: &Path) -> (Self, common::Log, String) {
+    pub fn behind(moto: &Moto, tools: &Path) -> (Self, common::Log, String) {
         let folder = Folder::new();
         let secret = folder.write("secret", SECRET.as_bytes());
         let settings = format!(

@@ -204,13 +204,34 @@ pub fn authorize_function(
     source_arn: &str,
     now_ms: i64,
 ) -> Result<Option<MayAssume>, Fault> {
+    authorize_source(cache, role, FUNCTIONS, source_arn, now_ms)
+}
+
+/// The permit to begin a session for the workflow with this ARN, if the role's trust policy gives it to the `service`.
+pub fn authorize_workflow(
+    cache: &PolicyCache,
+    role: &Role,
+    service: &str,
+    workflow_arn: &str,
+    now_ms: i64,
+) -> Result<Option<MayAssume>, Fault> {
+    authorize_source(cache, role, service, workflow_arn, now_ms)
+}
+
+fn authorize_source(
+    cache: &PolicyCache,
+    role: &Role,
+    service: &str,
+    source_arn: &str,
+    now_ms: i64,
+) -> Result<Option<MayAssume>, Fault> {
     let arn = role.arn();
     let trust = cache.bound(Kind::Trust, &role.trust, &role.trusted, &arn)?;
     let mut keys = ConditionKeys::new();
     keys.set_time(now_ms);
     keys.set("aws:SourceAccount", role.account.as_str());
     keys.set("aws:SourceArn", source_arn);
-    let permits = ServicePermits { trust: &trust, service: FUNCTIONS, keys: &keys, role: &arn };
+    let permits = ServicePermits { trust: &trust, service, keys: &keys, role: &arn };
     let role = permits.permit(action::sts::AssumeRole);
     Ok(role.map(|role| MayAssume { role, tags: None, source_identity: None }))
 }

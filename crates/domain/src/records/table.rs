@@ -190,6 +190,10 @@ pub static KINDS: &[RecordKind] = &[
     row("tls/certificate/", "kind/role", Ordered, "the server's own TLS certificate of kind {kind}, {role}"),
     row("tls/key/", "kind/role", Sealed, "the private key of the server's own TLS certificate of kind {kind}, {role}"),
     row("tls/ticket-keys", "", Sealed, "the keys of TLS session tickets"),
+    row("transfer/execution-task/", "account/region/workflow/id", Ordered, "the next step of the execution {id} of the workflow arn:{partition}:transfer:{region}:{account}:workflow/{workflow}")
+        .of("transfer/execution/{account}/{region}/{workflow}/{id}", "its execution is missing"),
+    row("transfer/execution/", "account/region/workflow/id", Ordered, "the execution {id} of the workflow arn:{partition}:transfer:{region}:{account}:workflow/{workflow}")
+        .counted(3),
     row("transfer/host-key-secret/", "account/region/server/id", Sealed, "the private key of the host key arn:{partition}:transfer:{region}:{account}:host-key/{server}/{id}")
         .of("transfer/host-key/{account}/{region}/{server}/{id}", NO_PAIR),
     row("transfer/host-key/", "account/region/server/id", Ordered, "the host key arn:{partition}:transfer:{region}:{account}:host-key/{server}/{id}")
@@ -203,6 +207,9 @@ pub static KINDS: &[RecordKind] = &[
         .registered()
         .of("transfer/server/{account}/{region}/{server}", NO_SERVER)
         .counted(3),
+    row("transfer/workflow/", "account/region/id", Ordered, "the workflow arn:{partition}:transfer:{region}:{account}:workflow/{id}")
+        .registered()
+        .counted(2),
     row("witness/key", "", Sealed, "the witness's key").is("witness/key", "a sample"),
     row("witness/log/", "hash", Sealed, "the witness's state of a log").is("witness/log/00", "a sample"),
     row("witness/name", "", Sealed, "the witness's name").is("witness/name", "a sample"),

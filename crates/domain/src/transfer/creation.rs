@@ -1,4 +1,5 @@
-//! What concerns a server together with its host keys and users: creating and deleting one, and importing keys.
+//! What concerns a server together with its host keys, users and workflows: creating and deleting one, importing keys, and
+//! deleting a workflow.
 
 use outlast_crypto::Secret;
 
@@ -8,7 +9,8 @@ use super::provider::Provider;
 use super::server::{PREFIX, Record, Server, ServerChange, save};
 use super::tag_set::{self, Tags};
 use super::user;
-use super::{SERVER, TransferError, new_id};
+use super::workflow::{Attached, Workflow};
+use super::{SERVER, TransferError, WORKFLOW, new_id};
 use crate::arn::Scope;
 use crate::identity::{Permit, action};
 use crate::limits::MAX_PAGE;
@@ -56,8 +58,9 @@ pub fn create_server(
         address_type: "IPV4".into(),
         created_ms: work.now_ms(),
         tags,
+        workflows: Attached::default(),
     };
-    change.apply(&mut record, scope, may_pass)?;
+    change.apply(work, &mut record, scope, may_pass)?;
     let server = Server::new(scope, record);
     save(work, &server)?;
     match host_key {
@@ -131,6 +134,34 @@ pub fn delete_server(
         }
     }
     work.delete(&SERVER.record_key(server.scope(), server.id()));
+    Ok(())
+}
+
+/// Deletes a workflow that no server names. Executions that have begun go on.
+pub fn delete_workflow(
+    work: &mut Work<'_>,
+    workflow: &Workflow,
+    permit: &Permit<action::transfer::DeleteWorkflow>,
+) -> Result<(), TransferError> {
+    permit.opens(&workflow.arn())?;
+    let (scope, id) = (workflow.scope(), workflow.id());
+    let mut after = None;
+    loop {
+        // A server that names it meanwhile writes its record again: see `attach`.
+        let prefix = SERVER.prefix(scope);
+        let page = work.page::<Record>(&prefix, after.as_deref(), MAX_PAGE)?;
+        if let Some(server) = page.items.iter().find(|server| server.workflows.names(id)) {
+            // AWS's words.
+            let server = &server.id;
+            let text = format!("Workflow is still in use by server {server}");
+            return Err(TransferError::invalid(text));
+        }
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    work.delete(&WORKFLOW.record_key(scope, id));
     Ok(())
 }
 

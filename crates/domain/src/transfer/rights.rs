@@ -22,11 +22,16 @@ pub enum Access {
     Delete,
     /// List a directory, or ask whether something exists: `s3:ListBucket`.
     List,
+    /// Read the tags of a file: `s3:GetObjectTagging`. Workflows only.
+    GetTags,
+    /// Set the tags of a file: `s3:PutObjectTagging`. Workflows only.
+    PutTags,
 }
 
 impl Access {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Get, Self::Put, Self::Delete, Self::List];
+    pub const ALL: [Self; 6] =
+        [Self::Get, Self::Put, Self::Delete, Self::List, Self::GetTags, Self::PutTags];
 
     fn action(self) -> &'static str {
         match self {
@@ -34,11 +39,13 @@ impl Access {
             Self::Put => "s3:PutObject",
             Self::Delete => "s3:DeleteObject",
             Self::List => "s3:ListBucket",
+            Self::GetTags => "s3:GetObjectTagging",
+            Self::PutTags => "s3:PutObjectTagging",
         }
     }
 }
 
-/// The rights of one login.
+/// The rights of one login, or of one step of a workflow.
 pub struct Rights {
     caller: Caller,
     keys: ConditionKeys,
@@ -68,6 +75,23 @@ impl Rights {
             keys.set("transfer:HomeDirectory", directory);
         }
         Self { caller, keys }
+    }
+
+    /// Those of a session of the role that a workflow runs with.
+    pub(super) fn of_workflow(caller: Caller, region: &str) -> Self {
+        let mut keys = ConditionKeys::new();
+        keys.set("aws:SecureTransport", "true");
+        keys.set("aws:RequestedRegion", region);
+        keys.set_tags("aws:PrincipalTag", &caller.tags);
+        Self { caller, keys }
+    }
+
+    /// Whether the policies allow to call a function now.
+    pub(super) fn invoke(&self, function: &str, now_ms: i64) -> Result<(), Denied> {
+        let mut keys = self.keys.clone();
+        keys.set_time(now_ms);
+        let account = &self.caller.principal.account;
+        self.caller.judge(None, account, false, &keys, "lambda:InvokeFunction", function)
     }
 
     /// Whether the policies allow this now. `path` has no slash at its begin; that of a directory to be listed or made ends

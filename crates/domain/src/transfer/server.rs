@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::provider::Provider;
 use super::tag_set::Tags;
+use super::workflow::{Attached, Attachment, attach};
 use super::{SERVER, TransferError, USER, is_id};
 use crate::Fault;
 use crate::arn::{Arn, Scope};
@@ -31,6 +32,8 @@ pub(super) struct Record {
     pub(super) address_type: String,
     pub(super) created_ms: i64,
     pub(super) tags: Tags,
+    #[serde(default, skip_serializing_if = "Attached::is_empty")]
+    pub(super) workflows: Attached,
 }
 
 /// `EndpointDetails`, which are stored and have no effect: the operator's listeners decide.
@@ -77,6 +80,10 @@ pub struct ServerChange {
     pub listing: Option<String>,
     /// `IpAddressType`
     pub address_type: Option<String>,
+    /// `OnUpload`; `Some(None)` removes it.
+    pub on_upload: Option<Option<Attachment>>,
+    /// `OnPartialUpload`; `Some(None)` removes it.
+    pub on_partial_upload: Option<Option<Attachment>>,
 }
 
 /// A server that was found.
@@ -182,6 +189,11 @@ impl Server {
         &self.record.tags
     }
 
+    /// `WorkflowDetails`
+    pub fn workflows(&self) -> &Attached {
+        &self.record.workflows
+    }
+
     /// The ids of users and host keys begin with this.
     pub(super) fn within(&self, id: &str) -> String {
         format!("{}/{id}", self.record.id)
@@ -192,6 +204,7 @@ impl ServerChange {
     /// Applies the changes. `may_pass` are the permits to pass the roles in them on.
     pub(super) fn apply(
         self,
+        work: &mut Work<'_>,
         record: &mut Record,
         scope: &Scope,
         may_pass: &[Permit<action::iam::PassRole>],
@@ -200,6 +213,16 @@ impl ServerChange {
         let invoking = self.provider.iter().filter_map(Provider::invocation_role);
         for role in logging.map(Arn::to_string).chain(invoking.map(str::to_owned)) {
             check_role(scope, &role, may_pass)?;
+        }
+        for attached in self.on_upload.iter().chain(&self.on_partial_upload).flatten() {
+            check_role(scope, &attached.role, may_pass)?;
+            attach(work, scope, &attached.workflow)?;
+        }
+        if let Some(attached) = self.on_upload {
+            record.workflows.on_upload = attached;
+        }
+        if let Some(attached) = self.on_partial_upload {
+            record.workflows.on_partial_upload = attached;
         }
         if let Some(provider) = self.provider {
             provider.check(scope)?;
@@ -289,7 +312,7 @@ pub fn update_server(
     may_pass: &[Permit<action::iam::PassRole>],
 ) -> Result<Server, TransferError> {
     permit.opens(&server.arn())?;
-    change.apply(&mut server.record, &server.scope, may_pass)?;
+    change.apply(work, &mut server.record, &server.scope, may_pass)?;
     save(work, &server)?;
     Ok(server)
 }

@@ -2,7 +2,8 @@
 
 use super::server::find_server;
 use super::tag_set::{Tags, check};
-use super::{HOST_KEY, Kind, SERVER, TransferError, USER, host_key, server, user};
+use super::workflow::{self, find_workflow};
+use super::{HOST_KEY, Kind, SERVER, TransferError, USER, WORKFLOW, host_key, server, user};
 use crate::arn::{Arn, Scope};
 use crate::identity::{Permit, action};
 use crate::tags;
@@ -56,6 +57,18 @@ pub static TAGGABLE: &[Taggable] = &[
             let mut found = host_key_of(work, scope, id)?;
             found.record.tags = tags;
             Ok(host_key::save(work, &found)?)
+        },
+    },
+    Taggable {
+        kind: &WORKFLOW,
+        find: |work, scope, id| {
+            let found = find_workflow(work, scope, id)?;
+            Ok((found.arn(), found.record.tags))
+        },
+        set: |work, scope, id, tags| {
+            let mut found = find_workflow(work, scope, id)?;
+            found.record.tags = tags;
+            Ok(workflow::save(work, &found)?)
         },
     },
 ];

@@ -3,10 +3,13 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, ETAG, LAST_MODIFIED};
 use http::{HeaderMap, Method, Response, StatusCode};
 use outlast_api::wire::sigv4::encode_path;
+use outlast_crypto::digests;
 use outlast_pki::time::from_rfc3339;
 use percent_encoding::percent_decode_str;
 use time::OffsetDateTime;
@@ -238,6 +241,32 @@ impl Bucket {
         self.send(self.call(Method::DELETE, key).query("uploadId", upload)).await.map(drop)
     }
 
+    /// The tags of an object.
+    pub(crate) async fn tags(&self, key: &str) -> Result<Vec<(String, String)>, Failure> {
+        let response = self.send(self.call(Method::GET, key).query("tagging", "")).await?;
+        tags(response.body()).ok_or_else(|| self.client.unreadable())
+    }
+
+    /// Gives an object these tags, in place of those that it has.
+    pub(crate) async fn set_tags(
+        &self,
+        key: &str,
+        tags: &[(String, String)],
+    ) -> Result<(), Failure> {
+        let mut body =
+            String::from("<Tagging xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><TagSet>");
+        for (key, value) in tags {
+            let (key, value) = (quick_xml::escape::escape(key), quick_xml::escape::escape(value));
+            body.push_str(&format!("<Tag><Key>{key}</Key><Value>{value}</Value></Tag>"));
+        }
+        body.push_str("</TagSet></Tagging>");
+        // S3 wants a checksum of this body, of any kind.
+        let digest = STANDARD.encode(digests::sha256(body.as_bytes()));
+        let call = self.call(Method::PUT, key).query("tagging", "");
+        let call = call.header("x-amz-checksum-sha256", &digest)?;
+        self.send(Call { body: body.into(), ..call }).await.map(drop)
+    }
+
     /// Objects whose keys begin with a prefix and have no further slash, and the prefixes of the others.
     pub(crate) async fn list(
         &self,
@@ -272,6 +301,23 @@ fn copying(bytes: u64) -> Duration {
 
 fn header(headers: &HeaderMap, name: http::HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
+}
+
+fn tags(body: &[u8]) -> Option<Vec<(String, String)>> {
+    let (mut found, mut group) = (Vec::<(String, String)>::new(), 0);
+    for leaf in leaves(body)?.into_iter().filter(|leaf| leaf.parent == "Tag") {
+        if group != leaf.group {
+            group = leaf.group;
+            found.push(Default::default());
+        }
+        let tag = found.last_mut()?;
+        match &*leaf.name {
+            "Key" => tag.0 = leaf.text,
+            "Value" => tag.1 = leaf.text,
+            _ => {}
+        }
+    }
+    Some(found)
 }
 
 fn page(body: &[u8]) -> Option<Page> {
@@ -369,6 +415,18 @@ mod tests {
             end = range.end;
         }
         assert_eq!(part_at(end), None);
+    }
+
+    #[test]
+    fn tags_are_read_as_s3_writes_them() {
+        let body = br#"<?xml version="1.0" encoding="UTF-8"?>
+<Tagging xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><TagSet><Tag><Key>a</Key><Value>1 &amp; 2</Value></Tag>
+<Tag><Key>b</Key><Value></Value></Tag></TagSet></Tagging>"#;
+        let expected = [("a", "1 & 2"), ("b", "")].map(|(key, value)| (key.into(), value.into()));
+        assert_eq!(tags(body).unwrap(), expected);
+        let none = br"<Tagging><TagSet/></Tagging>";
+        assert!(tags(none).unwrap().is_empty());
+        assert_eq!(tags(b"<Tagging>"), None);
     }
 
     #[test]

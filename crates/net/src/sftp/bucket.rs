@@ -14,7 +14,7 @@ use std::sync::Arc;
 use outlast_sftp::attributes::{Attributes, FOLDER, REGULAR};
 use outlast_sftp::error::{Error, Result, Status};
 use outlast_sftp::path::RemotePath;
-use outlast_sftp::volume::{File, Follow, Listing, OpenHow, Space, Volume};
+use outlast_sftp::volume::{File, Follow, Listing, OpenHow, Space, Tags, Volume};
 use tokio::runtime::Handle;
 
 use self::download::Download;
@@ -241,6 +241,19 @@ impl Volume for S3Volume {
 
     fn space(&self, _: &RemotePath) -> Result<Space> {
         Err(Error::unsupported("buckets have no limit on space"))
+    }
+
+    fn tags(&self, path: &RemotePath) -> Result<Tags> {
+        self.0.wait(self.0.bucket.tags(&key(path)?))
+    }
+
+    fn set_tags(&self, path: &RemotePath, tags: &Tags) -> Result<()> {
+        self.0.wait(self.0.bucket.set_tags(&key(path)?, tags))
+    }
+
+    fn entity_tag(&self, path: &RemotePath) -> Result<Option<String>> {
+        let head = self.file(path)?.ok_or_else(Error::not_found)?;
+        Ok(Some(head.etag.trim_matches('"').to_owned()))
     }
 
     fn without_links(self: Arc<Self>) -> Arc<dyn Volume> {

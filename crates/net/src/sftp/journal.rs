@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use outlast_api::service::Service;
 use outlast_api::service::sftp::{FileEvent, Session, Subject};
+use outlast_domain::change::Contended;
 use outlast_sftp::error::Status;
 use outlast_sftp::operation::Record;
 use outlast_sftp::path::RemotePath;
-use outlast_store::driver::committed;
-use outlast_store::{Store, Transaction};
+use outlast_store::driver::{Attempt, committed, drive};
+use outlast_store::{Store, StoreError, Transaction};
 
 use crate::server::Clock;
 
@@ -89,8 +90,21 @@ impl Journal {
             "symlink" | "hardlink" => FileEvent::Symlink { path, target: to },
             _ => FileEvent::SetStat { path, attributes: record.kind },
         };
-        let made = self.service.sftp_file_event(&self.session, &event, &subject, (self.clock)());
-        commit(&self.service, made.map_err(|error| error.to_string())?).await
+        // An upload may begin a workflow, whose records others change at the same time.
+        let may_read = record.writes && matches!(record.kind, "close" | "abandon");
+        let make = || self.service.sftp_file_event(&self.session, &event, &subject, (self.clock)());
+        let prepare = || {
+            let made = if may_read { tokio::task::block_in_place(make) } else { make() };
+            std::future::ready(match made {
+                Ok(transaction) => Attempt::Commit(transaction, ()),
+                Err(fault) if fault.is_conflict() => Attempt::Again,
+                Err(fault) => Attempt::Done(Err(fault.to_string())),
+            })
+        };
+        let finish =
+            |(), outcome: Result<(), StoreError>| outcome.map_err(|error| error.to_string());
+        let done = drive(self.service.store().as_ref(), prepare, finish).await;
+        done.unwrap_or_else(|| Err("too many others change the same records".to_owned()))
     }
 
     /// Records the end of the connection.

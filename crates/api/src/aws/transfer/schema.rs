@@ -3,16 +3,32 @@
 
 use crate::aws::schema::{Member, Pattern, Shape};
 
+static S3_TAG_KEY_PATTERN: Pattern = Pattern::new(r#"([\p{L}\p{Z}\p{N}_.:/=+\-@]*)"#);
+static EFS_FILE_SYSTEM_ID_PATTERN: Pattern = Pattern::new(
+    r#"(arn:aws[-a-z]*:elasticfilesystem:[0-9a-z-:]+:(access-point/fsap|file-system/fs)-[0-9a-f]{8,40}|fs(ap)?-[0-9a-f]{8,40})"#,
+);
 static HOME_DIRECTORY_PATTERN: Pattern = Pattern::new(r#"(|/.*)"#);
 static NULLABLE_ROLE_PATTERN: Pattern = Pattern::new(r#"(|arn:.*role/\S+)"#);
+static S3_ETAG_PATTERN: Pattern = Pattern::new(r#".+"#);
 static MAP_ENTRY_PATTERN: Pattern = Pattern::new(r#"/.*"#);
 static SOURCE_IP_PATTERN: Pattern = Pattern::new(r#"[0-9a-fA-F\.\:]+"#);
+static EXECUTION_ID_PATTERN: Pattern = Pattern::new(
+    r#"[0-9a-fA-F]{8}\-[0-9a-fA-F]{4}\-[0-9a-fA-F]{4}\-[0-9a-fA-F]{4}\-[0-9a-fA-F]{12}"#,
+);
+static LOG_GROUP_NAME_PATTERN: Pattern = Pattern::new(r#"[\.\-_/#A-Za-z0-9]*"#);
+static S3_KEY_PATTERN: Pattern = Pattern::new(r#"[\P{M}\p{M}]*"#);
+static WORKFLOW_DESCRIPTION_PATTERN: Pattern = Pattern::new(r#"[\w- ]*"#);
+static SESSION_ID_PATTERN: Pattern = Pattern::new(r#"[\w-]*"#);
 static USER_NAME_PATTERN: Pattern = Pattern::new(r#"[\w][\w@.-]{2,99}"#);
 static POST_AUTHENTICATION_LOGIN_BANNER_PATTERN: Pattern = Pattern::new(r#"[\x09-\x0D\x20-\x7E]*"#);
+static EFS_PATH_PATTERN: Pattern = Pattern::new(r#"[^\x00]+"#);
+static S3_BUCKET_PATTERN: Pattern = Pattern::new(r#"[a-z0-9][\.\-a-z0-9]{1,61}[a-z0-9]"#);
+static SOURCE_FILE_LOCATION_PATTERN: Pattern = Pattern::new(r#"\$\{(\w+.)+\w+\}"#);
 static SERVICE_MANAGED_EGRESS_IP_ADDRESS_PATTERN: Pattern =
     Pattern::new(r#"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}"#);
+static CALLBACK_TOKEN_PATTERN: Pattern = Pattern::new(r#"\w+"#);
 static ROLE_PATTERN: Pattern = Pattern::new(r#"arn:.*role/\S+"#);
-static FUNCTION_PATTERN: Pattern = Pattern::new(r#"arn:[a-z-]+:lambda:.*"#);
+static CUSTOM_STEP_TARGET_PATTERN: Pattern = Pattern::new(r#"arn:[a-z-]+:lambda:.*"#);
 static ARN_PATTERN: Pattern = Pattern::new(r#"arn:\S+"#);
 static DIRECTORY_ID_PATTERN: Pattern = Pattern::new(r#"d-[0-9a-f]{10}"#);
 static HOST_KEY_ID_PATTERN: Pattern = Pattern::new(r#"hostkey-[0-9a-f]{17}"#);
@@ -37,12 +53,26 @@ pub static AS2_TRANSPORT: Shape = Shape::string().one_of(&["HTTP"]);
 /// `As2Transports`
 pub static AS2_TRANSPORTS: Shape = Shape::list(&AS2_TRANSPORT).min(1).max(1);
 
+/// `CallbackToken`
+pub static CALLBACK_TOKEN: Shape = Shape::string().min(1).max(64).pattern(&CALLBACK_TOKEN_PATTERN);
+
 /// `Certificate`
 pub static CERTIFICATE: Shape = Shape::string().min(0).max(1600);
 
 /// `CommunicationMode`
 pub static COMMUNICATION_MODE: Shape =
     Shape::string().one_of(&["CLIENT_TALK_FIRST", "SERVER_TALK_FIRST"]);
+
+/// `CopyStepDetails`
+pub static COPY_STEP_DETAILS: Shape = Shape::structure(
+    "CopyStepDetails",
+    &[
+        Member::optional("Name", &WORKFLOW_STEP_NAME),
+        Member::optional("DestinationFileLocation", &INPUT_FILE_LOCATION),
+        Member::optional("OverwriteExisting", &OVERWRITE_EXISTING),
+        Member::optional("SourceFileLocation", &SOURCE_FILE_LOCATION),
+    ],
+);
 
 /// `CreateServerRequest`
 pub static CREATE_SERVER_REQUEST: Shape = Shape::structure(
@@ -97,8 +127,57 @@ pub static CREATE_USER_RESPONSE: Shape = Shape::structure(
     &[Member::required("ServerId", &SERVER_ID), Member::required("UserName", &USER_NAME)],
 );
 
+/// `CreateWorkflowRequest`
+pub static CREATE_WORKFLOW_REQUEST: Shape = Shape::structure(
+    "CreateWorkflowRequest",
+    &[
+        Member::optional("Description", &WORKFLOW_DESCRIPTION),
+        Member::required("Steps", &WORKFLOW_STEPS),
+        Member::optional("OnExceptionSteps", &WORKFLOW_STEPS),
+        Member::optional("Tags", &TAGS),
+        Member::optional("StructuredLogDestinations", &STRUCTURED_LOG_DESTINATIONS),
+    ],
+);
+
+/// `CreateWorkflowResponse`
+pub static CREATE_WORKFLOW_RESPONSE: Shape =
+    Shape::structure("CreateWorkflowResponse", &[Member::required("WorkflowId", &WORKFLOW_ID)]);
+
+/// `CustomStepDetails`
+pub static CUSTOM_STEP_DETAILS: Shape = Shape::structure(
+    "CustomStepDetails",
+    &[
+        Member::optional("Name", &WORKFLOW_STEP_NAME),
+        Member::optional("Target", &CUSTOM_STEP_TARGET),
+        Member::optional("TimeoutSeconds", &CUSTOM_STEP_TIMEOUT_SECONDS),
+        Member::optional("SourceFileLocation", &SOURCE_FILE_LOCATION),
+    ],
+);
+
+/// `CustomStepStatus`
+pub static CUSTOM_STEP_STATUS: Shape = Shape::string().one_of(&["SUCCESS", "FAILURE"]);
+
+/// `CustomStepTarget`
+pub static CUSTOM_STEP_TARGET: Shape =
+    Shape::string().min(0).max(170).pattern(&CUSTOM_STEP_TARGET_PATTERN);
+
+/// `CustomStepTimeoutSeconds`
+pub static CUSTOM_STEP_TIMEOUT_SECONDS: Shape = Shape::integer().min(1).max(1800);
+
 /// `DateImported`
 pub static DATE_IMPORTED: Shape = Shape::timestamp();
+
+/// `DecryptStepDetails`
+pub static DECRYPT_STEP_DETAILS: Shape = Shape::structure(
+    "DecryptStepDetails",
+    &[
+        Member::optional("Name", &WORKFLOW_STEP_NAME),
+        Member::required("Type", &ENCRYPTION_TYPE),
+        Member::optional("SourceFileLocation", &SOURCE_FILE_LOCATION),
+        Member::optional("OverwriteExisting", &OVERWRITE_EXISTING),
+        Member::required("DestinationFileLocation", &INPUT_FILE_LOCATION),
+    ],
+);
 
 /// `DeleteHostKeyRequest`
 pub static DELETE_HOST_KEY_REQUEST: Shape = Shape::structure(
@@ -120,10 +199,38 @@ pub static DELETE_SSH_PUBLIC_KEY_REQUEST: Shape = Shape::structure(
     ],
 );
 
+/// `DeleteStepDetails`
+pub static DELETE_STEP_DETAILS: Shape = Shape::structure(
+    "DeleteStepDetails",
+    &[
+        Member::optional("Name", &WORKFLOW_STEP_NAME),
+        Member::optional("SourceFileLocation", &SOURCE_FILE_LOCATION),
+    ],
+);
+
 /// `DeleteUserRequest`
 pub static DELETE_USER_REQUEST: Shape = Shape::structure(
     "DeleteUserRequest",
     &[Member::required("ServerId", &SERVER_ID), Member::required("UserName", &USER_NAME)],
+);
+
+/// `DeleteWorkflowRequest`
+pub static DELETE_WORKFLOW_REQUEST: Shape =
+    Shape::structure("DeleteWorkflowRequest", &[Member::required("WorkflowId", &WORKFLOW_ID)]);
+
+/// `DescribeExecutionRequest`
+pub static DESCRIBE_EXECUTION_REQUEST: Shape = Shape::structure(
+    "DescribeExecutionRequest",
+    &[Member::required("ExecutionId", &EXECUTION_ID), Member::required("WorkflowId", &WORKFLOW_ID)],
+);
+
+/// `DescribeExecutionResponse`
+pub static DESCRIBE_EXECUTION_RESPONSE: Shape = Shape::structure(
+    "DescribeExecutionResponse",
+    &[
+        Member::required("WorkflowId", &WORKFLOW_ID),
+        Member::required("Execution", &DESCRIBED_EXECUTION),
+    ],
 );
 
 /// `DescribeHostKeyRequest`
@@ -168,6 +275,31 @@ pub static DESCRIBE_USER_REQUEST: Shape = Shape::structure(
 pub static DESCRIBE_USER_RESPONSE: Shape = Shape::structure(
     "DescribeUserResponse",
     &[Member::required("ServerId", &SERVER_ID), Member::required("User", &DESCRIBED_USER)],
+);
+
+/// `DescribeWorkflowRequest`
+pub static DESCRIBE_WORKFLOW_REQUEST: Shape =
+    Shape::structure("DescribeWorkflowRequest", &[Member::required("WorkflowId", &WORKFLOW_ID)]);
+
+/// `DescribeWorkflowResponse`
+pub static DESCRIBE_WORKFLOW_RESPONSE: Shape = Shape::structure(
+    "DescribeWorkflowResponse",
+    &[Member::required("Workflow", &DESCRIBED_WORKFLOW)],
+);
+
+/// `DescribedExecution`
+pub static DESCRIBED_EXECUTION: Shape = Shape::structure(
+    "DescribedExecution",
+    &[
+        Member::optional("ExecutionId", &EXECUTION_ID),
+        Member::optional("InitialFileLocation", &FILE_LOCATION),
+        Member::optional("ServiceMetadata", &SERVICE_METADATA),
+        Member::optional("ExecutionRole", &ROLE),
+        Member::optional("LoggingConfiguration", &LOGGING_CONFIGURATION),
+        Member::optional("PosixProfile", &POSIX_PROFILE),
+        Member::optional("Status", &EXECUTION_STATUS),
+        Member::optional("Results", &EXECUTION_RESULTS),
+    ],
 );
 
 /// `DescribedHostKey`
@@ -252,6 +384,20 @@ pub static DESCRIBED_USER: Shape = Shape::structure(
     ],
 );
 
+/// `DescribedWorkflow`
+pub static DESCRIBED_WORKFLOW: Shape = Shape::structure(
+    "DescribedWorkflow",
+    &[
+        Member::required("Arn", &ARN),
+        Member::optional("Description", &WORKFLOW_DESCRIPTION),
+        Member::optional("Steps", &WORKFLOW_STEPS),
+        Member::optional("OnExceptionSteps", &WORKFLOW_STEPS),
+        Member::optional("WorkflowId", &WORKFLOW_ID),
+        Member::optional("Tags", &TAGS),
+        Member::optional("StructuredLogDestinations", &STRUCTURED_LOG_DESTINATIONS),
+    ],
+);
+
 /// `DirectoryId`
 pub static DIRECTORY_ID: Shape = Shape::string().min(12).max(12).pattern(&DIRECTORY_ID_PATTERN);
 
@@ -260,6 +406,22 @@ pub static DIRECTORY_LISTING_OPTIMIZATION: Shape = Shape::string().one_of(&["ENA
 
 /// `Domain`
 pub static DOMAIN: Shape = Shape::string().one_of(&["S3", "EFS"]);
+
+/// `EfsFileLocation`
+pub static EFS_FILE_LOCATION: Shape = Shape::structure(
+    "EfsFileLocation",
+    &[Member::optional("FileSystemId", &EFS_FILE_SYSTEM_ID), Member::optional("Path", &EFS_PATH)],
+);
+
+/// `EfsFileSystemId`
+pub static EFS_FILE_SYSTEM_ID: Shape =
+    Shape::string().min(0).max(128).pattern(&EFS_FILE_SYSTEM_ID_PATTERN);
+
+/// `EfsPath`
+pub static EFS_PATH: Shape = Shape::string().min(1).max(65536).pattern(&EFS_PATH_PATTERN);
+
+/// `EncryptionType`
+pub static ENCRYPTION_TYPE: Shape = Shape::string().one_of(&["PGP"]);
 
 /// `EndpointDetails`
 pub static ENDPOINT_DETAILS: Shape = Shape::structure(
@@ -276,11 +438,73 @@ pub static ENDPOINT_DETAILS: Shape = Shape::structure(
 /// `EndpointType`
 pub static ENDPOINT_TYPE: Shape = Shape::string().one_of(&["PUBLIC", "VPC", "VPC_ENDPOINT"]);
 
+/// `ExecutionError`
+pub static EXECUTION_ERROR: Shape = Shape::structure(
+    "ExecutionError",
+    &[
+        Member::required("Type", &EXECUTION_ERROR_TYPE),
+        Member::required("Message", &EXECUTION_ERROR_MESSAGE),
+    ],
+);
+
+/// `ExecutionErrorMessage`
+pub static EXECUTION_ERROR_MESSAGE: Shape = Shape::string();
+
+/// `ExecutionErrorType`
+pub static EXECUTION_ERROR_TYPE: Shape = Shape::string().one_of(&[
+    "PERMISSION_DENIED",
+    "CUSTOM_STEP_FAILED",
+    "THROTTLED",
+    "ALREADY_EXISTS",
+    "NOT_FOUND",
+    "BAD_REQUEST",
+    "TIMEOUT",
+    "INTERNAL_SERVER_ERROR",
+]);
+
+/// `ExecutionId`
+pub static EXECUTION_ID: Shape = Shape::string().min(36).max(36).pattern(&EXECUTION_ID_PATTERN);
+
+/// `ExecutionResults`
+pub static EXECUTION_RESULTS: Shape = Shape::structure(
+    "ExecutionResults",
+    &[
+        Member::optional("Steps", &EXECUTION_STEP_RESULTS),
+        Member::optional("OnExceptionSteps", &EXECUTION_STEP_RESULTS),
+    ],
+);
+
+/// `ExecutionStatus`
+pub static EXECUTION_STATUS: Shape =
+    Shape::string().one_of(&["IN_PROGRESS", "COMPLETED", "EXCEPTION", "HANDLING_EXCEPTION"]);
+
+/// `ExecutionStepResult`
+pub static EXECUTION_STEP_RESULT: Shape = Shape::structure(
+    "ExecutionStepResult",
+    &[
+        Member::optional("StepType", &WORKFLOW_STEP_TYPE),
+        Member::optional("Outputs", &STEP_RESULT_OUTPUTS_JSON),
+        Member::optional("Error", &EXECUTION_ERROR),
+    ],
+);
+
+/// `ExecutionStepResults`
+pub static EXECUTION_STEP_RESULTS: Shape = Shape::list(&EXECUTION_STEP_RESULT).min(1).max(50);
+
+/// `FileLocation`
+pub static FILE_LOCATION: Shape = Shape::structure(
+    "FileLocation",
+    &[
+        Member::optional("S3FileLocation", &S3_FILE_LOCATION),
+        Member::optional("EfsFileLocation", &EFS_FILE_LOCATION),
+    ],
+);
+
 /// `Fips`
 pub static FIPS: Shape = Shape::boolean();
 
 /// `Function`
-pub static FUNCTION: Shape = Shape::string().min(1).max(170).pattern(&FUNCTION_PATTERN);
+pub static FUNCTION: Shape = Shape::string().min(1).max(170).pattern(&CUSTOM_STEP_TARGET_PATTERN);
 
 /// `HomeDirectory`
 pub static HOME_DIRECTORY: Shape =
@@ -391,8 +615,37 @@ pub static IMPORT_SSH_PUBLIC_KEY_RESPONSE: Shape = Shape::structure(
     ],
 );
 
+/// `InputFileLocation`
+pub static INPUT_FILE_LOCATION: Shape = Shape::structure(
+    "InputFileLocation",
+    &[
+        Member::optional("S3FileLocation", &S3_INPUT_FILE_LOCATION),
+        Member::optional("EfsFileLocation", &EFS_FILE_LOCATION),
+    ],
+);
+
 /// `IpAddressType`
 pub static IP_ADDRESS_TYPE: Shape = Shape::string().one_of(&["IPV4", "DUALSTACK"]);
+
+/// `ListExecutionsRequest`
+pub static LIST_EXECUTIONS_REQUEST: Shape = Shape::structure(
+    "ListExecutionsRequest",
+    &[
+        Member::optional("MaxResults", &MAX_RESULTS),
+        Member::optional("NextToken", &NEXT_TOKEN),
+        Member::required("WorkflowId", &WORKFLOW_ID),
+    ],
+);
+
+/// `ListExecutionsResponse`
+pub static LIST_EXECUTIONS_RESPONSE: Shape = Shape::structure(
+    "ListExecutionsResponse",
+    &[
+        Member::optional("NextToken", &NEXT_TOKEN),
+        Member::required("WorkflowId", &WORKFLOW_ID),
+        Member::required("Executions", &LISTED_EXECUTIONS),
+    ],
+);
 
 /// `ListHostKeysRequest`
 pub static LIST_HOST_KEYS_REQUEST: Shape = Shape::structure(
@@ -481,6 +734,32 @@ pub static LIST_USERS_RESPONSE: Shape = Shape::structure(
     ],
 );
 
+/// `ListWorkflowsRequest`
+pub static LIST_WORKFLOWS_REQUEST: Shape = Shape::structure(
+    "ListWorkflowsRequest",
+    &[Member::optional("MaxResults", &MAX_RESULTS), Member::optional("NextToken", &NEXT_TOKEN)],
+);
+
+/// `ListWorkflowsResponse`
+pub static LIST_WORKFLOWS_RESPONSE: Shape = Shape::structure(
+    "ListWorkflowsResponse",
+    &[Member::optional("NextToken", &NEXT_TOKEN), Member::required("Workflows", &LISTED_WORKFLOWS)],
+);
+
+/// `ListedExecution`
+pub static LISTED_EXECUTION: Shape = Shape::structure(
+    "ListedExecution",
+    &[
+        Member::optional("ExecutionId", &EXECUTION_ID),
+        Member::optional("InitialFileLocation", &FILE_LOCATION),
+        Member::optional("ServiceMetadata", &SERVICE_METADATA),
+        Member::optional("Status", &EXECUTION_STATUS),
+    ],
+);
+
+/// `ListedExecutions`
+pub static LISTED_EXECUTIONS: Shape = Shape::list(&LISTED_EXECUTION);
+
 /// `ListedHostKey`
 pub static LISTED_HOST_KEY: Shape = Shape::structure(
     "ListedHostKey",
@@ -533,6 +812,28 @@ pub static LISTED_USER: Shape = Shape::structure(
 /// `ListedUsers`
 pub static LISTED_USERS: Shape = Shape::list(&LISTED_USER);
 
+/// `ListedWorkflow`
+pub static LISTED_WORKFLOW: Shape = Shape::structure(
+    "ListedWorkflow",
+    &[
+        Member::optional("WorkflowId", &WORKFLOW_ID),
+        Member::optional("Description", &WORKFLOW_DESCRIPTION),
+        Member::optional("Arn", &ARN),
+    ],
+);
+
+/// `ListedWorkflows`
+pub static LISTED_WORKFLOWS: Shape = Shape::list(&LISTED_WORKFLOW);
+
+/// `LogGroupName`
+pub static LOG_GROUP_NAME: Shape = Shape::string().min(1).max(512).pattern(&LOG_GROUP_NAME_PATTERN);
+
+/// `LoggingConfiguration`
+pub static LOGGING_CONFIGURATION: Shape = Shape::structure(
+    "LoggingConfiguration",
+    &[Member::optional("LoggingRole", &ROLE), Member::optional("LogGroupName", &LOG_GROUP_NAME)],
+);
+
 /// `MapEntry`
 pub static MAP_ENTRY: Shape = Shape::string().min(0).max(1024).pattern(&MAP_ENTRY_PATTERN);
 
@@ -559,6 +860,9 @@ pub static ON_PARTIAL_UPLOAD_WORKFLOW_DETAILS: Shape = Shape::list(&WORKFLOW_DET
 
 /// `OnUploadWorkflowDetails`
 pub static ON_UPLOAD_WORKFLOW_DETAILS: Shape = Shape::list(&WORKFLOW_DETAIL).min(0).max(1);
+
+/// `OverwriteExisting`
+pub static OVERWRITE_EXISTING: Shape = Shape::string().one_of(&["TRUE", "FALSE"]);
 
 /// `PassiveIp`
 pub static PASSIVE_IP: Shape = Shape::string().min(0).max(15);
@@ -619,11 +923,55 @@ pub static RESPONSE: Shape = Shape::string();
 /// `Role`
 pub static ROLE: Shape = Shape::string().min(20).max(2048).pattern(&ROLE_PATTERN);
 
+/// `S3Bucket`
+pub static S3_BUCKET: Shape = Shape::string().min(3).max(63).pattern(&S3_BUCKET_PATTERN);
+
+/// `S3Etag`
+pub static S3_ETAG: Shape = Shape::string().min(1).max(65536).pattern(&S3_ETAG_PATTERN);
+
+/// `S3FileLocation`
+pub static S3_FILE_LOCATION: Shape = Shape::structure(
+    "S3FileLocation",
+    &[
+        Member::optional("Bucket", &S3_BUCKET),
+        Member::optional("Key", &S3_KEY),
+        Member::optional("VersionId", &S3_VERSION_ID),
+        Member::optional("Etag", &S3_ETAG),
+    ],
+);
+
+/// `S3InputFileLocation`
+pub static S3_INPUT_FILE_LOCATION: Shape = Shape::structure(
+    "S3InputFileLocation",
+    &[Member::optional("Bucket", &S3_BUCKET), Member::optional("Key", &S3_KEY)],
+);
+
+/// `S3Key`
+pub static S3_KEY: Shape = Shape::string().min(0).max(1024).pattern(&S3_KEY_PATTERN);
+
 /// `S3StorageOptions`
 pub static S3_STORAGE_OPTIONS: Shape = Shape::structure(
     "S3StorageOptions",
     &[Member::optional("DirectoryListingOptimization", &DIRECTORY_LISTING_OPTIMIZATION)],
 );
+
+/// `S3Tag`
+pub static S3_TAG: Shape = Shape::structure(
+    "S3Tag",
+    &[Member::required("Key", &S3_TAG_KEY), Member::required("Value", &S3_TAG_VALUE)],
+);
+
+/// `S3TagKey`
+pub static S3_TAG_KEY: Shape = Shape::string().min(1).max(128).pattern(&S3_TAG_KEY_PATTERN);
+
+/// `S3TagValue`
+pub static S3_TAG_VALUE: Shape = Shape::string().min(0).max(256).pattern(&S3_TAG_KEY_PATTERN);
+
+/// `S3Tags`
+pub static S3_TAGS: Shape = Shape::list(&S3_TAG).min(1).max(10);
+
+/// `S3VersionId`
+pub static S3_VERSION_ID: Shape = Shape::string().min(1).max(1024).pattern(&S3_ETAG_PATTERN);
 
 /// `SecondaryGids`
 pub static SECONDARY_GIDS: Shape = Shape::list(&POSIX_ID).min(0).max(16);
@@ -659,6 +1007,21 @@ pub static SECURITY_POLICY_PROTOCOLS: Shape = Shape::list(&SECURITY_POLICY_PROTO
 /// `SecurityPolicyResourceType`
 pub static SECURITY_POLICY_RESOURCE_TYPE: Shape = Shape::string().one_of(&["SERVER", "CONNECTOR"]);
 
+/// `SendWorkflowStepStateRequest`
+pub static SEND_WORKFLOW_STEP_STATE_REQUEST: Shape = Shape::structure(
+    "SendWorkflowStepStateRequest",
+    &[
+        Member::required("WorkflowId", &WORKFLOW_ID),
+        Member::required("ExecutionId", &EXECUTION_ID),
+        Member::required("Token", &CALLBACK_TOKEN),
+        Member::required("Status", &CUSTOM_STEP_STATUS),
+    ],
+);
+
+/// `SendWorkflowStepStateResponse`
+pub static SEND_WORKFLOW_STEP_STATE_RESPONSE: Shape =
+    Shape::structure("SendWorkflowStepStateResponse", &[]);
+
 /// `ServerId`
 pub static SERVER_ID: Shape = Shape::string().min(19).max(19).pattern(&SERVER_ID_PATTERN);
 
@@ -669,6 +1032,13 @@ pub static SERVICE_MANAGED_EGRESS_IP_ADDRESS: Shape =
 /// `ServiceManagedEgressIpAddresses`
 pub static SERVICE_MANAGED_EGRESS_IP_ADDRESSES: Shape =
     Shape::list(&SERVICE_MANAGED_EGRESS_IP_ADDRESS);
+
+/// `ServiceMetadata`
+pub static SERVICE_METADATA: Shape =
+    Shape::structure("ServiceMetadata", &[Member::required("UserDetails", &USER_DETAILS)]);
+
+/// `SessionId`
+pub static SESSION_ID: Shape = Shape::string().min(3).max(32).pattern(&SESSION_ID_PATTERN);
 
 /// `SetStatOption`
 pub static SET_STAT_OPTION: Shape = Shape::string().one_of(&["DEFAULT", "ENABLE_NO_OP"]);
@@ -695,6 +1065,10 @@ pub static SFTP_PORT_WITH_OPTIONS: Shape = Shape::structure(
 
 /// `SftpPorts`
 pub static SFTP_PORTS: Shape = Shape::list(&SFTP_PORT_WITH_OPTIONS).min(0).max(3);
+
+/// `SourceFileLocation`
+pub static SOURCE_FILE_LOCATION: Shape =
+    Shape::string().min(0).max(256).pattern(&SOURCE_FILE_LOCATION_PATTERN);
 
 /// `SourceIp`
 pub static SOURCE_IP: Shape = Shape::string().min(0).max(32).pattern(&SOURCE_IP_PATTERN);
@@ -739,6 +1113,9 @@ pub static STATE: Shape = Shape::string().one_of(&[
 /// `StatusCode`
 pub static STATUS_CODE: Shape = Shape::integer();
 
+/// `StepResultOutputsJson`
+pub static STEP_RESULT_OUTPUTS_JSON: Shape = Shape::string().min(0).max(65536);
+
 /// `StopServerRequest`
 pub static STOP_SERVER_REQUEST: Shape =
     Shape::structure("StopServerRequest", &[Member::required("ServerId", &SERVER_ID)]);
@@ -768,6 +1145,16 @@ pub static TAG_KEYS: Shape = Shape::list(&TAG_KEY).min(1).max(50);
 pub static TAG_RESOURCE_REQUEST: Shape = Shape::structure(
     "TagResourceRequest",
     &[Member::required("Arn", &ARN), Member::required("Tags", &TAGS)],
+);
+
+/// `TagStepDetails`
+pub static TAG_STEP_DETAILS: Shape = Shape::structure(
+    "TagStepDetails",
+    &[
+        Member::optional("Name", &WORKFLOW_STEP_NAME),
+        Member::optional("Tags", &S3_TAGS),
+        Member::optional("SourceFileLocation", &SOURCE_FILE_LOCATION),
+    ],
 );
 
 /// `TagValue`
@@ -885,6 +1272,16 @@ pub static URL: Shape = Shape::string().min(0).max(255);
 /// `UserCount`
 pub static USER_COUNT: Shape = Shape::integer();
 
+/// `UserDetails`
+pub static USER_DETAILS: Shape = Shape::structure(
+    "UserDetails",
+    &[
+        Member::required("UserName", &USER_NAME),
+        Member::required("ServerId", &SERVER_ID),
+        Member::optional("SessionId", &SESSION_ID),
+    ],
+);
+
 /// `UserName`
 pub static USER_NAME: Shape = Shape::string().min(3).max(100).pattern(&USER_NAME_PATTERN);
 
@@ -897,6 +1294,10 @@ pub static VPC_ENDPOINT_ID: Shape =
 
 /// `VpcId`
 pub static VPC_ID: Shape = Shape::string();
+
+/// `WorkflowDescription`
+pub static WORKFLOW_DESCRIPTION: Shape =
+    Shape::string().min(0).max(256).pattern(&WORKFLOW_DESCRIPTION_PATTERN);
 
 /// `WorkflowDetail`
 pub static WORKFLOW_DETAIL: Shape = Shape::structure(
@@ -915,3 +1316,26 @@ pub static WORKFLOW_DETAILS: Shape = Shape::structure(
 
 /// `WorkflowId`
 pub static WORKFLOW_ID: Shape = Shape::string().min(19).max(19).pattern(&WORKFLOW_ID_PATTERN);
+
+/// `WorkflowStep`
+pub static WORKFLOW_STEP: Shape = Shape::structure(
+    "WorkflowStep",
+    &[
+        Member::optional("Type", &WORKFLOW_STEP_TYPE),
+        Member::optional("CopyStepDetails", &COPY_STEP_DETAILS),
+        Member::optional("CustomStepDetails", &CUSTOM_STEP_DETAILS),
+        Member::optional("DeleteStepDetails", &DELETE_STEP_DETAILS),
+        Member::optional("TagStepDetails", &TAG_STEP_DETAILS),
+        Member::optional("DecryptStepDetails", &DECRYPT_STEP_DETAILS),
+    ],
+);
+
+/// `WorkflowStepName`
+pub static WORKFLOW_STEP_NAME: Shape = Shape::string().min(0).max(30).pattern(&SESSION_ID_PATTERN);
+
+/// `WorkflowStepType`
+pub static WORKFLOW_STEP_TYPE: Shape =
+    Shape::string().one_of(&["COPY", "CUSTOM", "TAG", "DELETE", "DECRYPT"]);
+
+/// `WorkflowSteps`
+pub static WORKFLOW_STEPS: Shape = Shape::list(&WORKFLOW_STEP).min(0).max(8);

@@ -10,7 +10,7 @@ pub use crate::aws::transfer::{
 };
 use crate::call::{Call, Run};
 use crate::model::transfer::{
-    DOMAIN, GivenServer, invalid, may_tag, new_tags, no_workflows, only_sealed, only_sftp,
+    DOMAIN, GivenServer, invalid, may_tag, new_tags, only_sealed, only_sftp,
 };
 use crate::wire::ApiError;
 
@@ -18,7 +18,6 @@ impl Run for CreateServer {
     const READ_ONLY: bool = false;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        no_workflows(input.workflow_details.as_ref())?;
         only_sftp(input.protocols.as_deref())?;
         only_sealed(input.host_key_storage_type.as_deref())?;
         if input.domain.is_some_and(|domain| domain != DOMAIN) {
@@ -37,6 +36,7 @@ impl Run for CreateServer {
             log_destinations: input.structured_log_destinations,
             storage_options: input.s3_storage_options,
             ip_address_type: input.ip_address_type,
+            workflow_details: input.workflow_details,
         };
         let tags = new_tags(call, input.tags)?;
         let resource = SERVER.arn(&call.scope, "*");

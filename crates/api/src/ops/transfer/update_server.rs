@@ -9,14 +9,13 @@ pub use crate::aws::transfer::{
     UpdateServer, UpdateServerRequest as Input, UpdateServerResponse as Output,
 };
 use crate::call::{Call, Run};
-use crate::model::transfer::{GivenServer, authorize_tagged, find_server, no_workflows, only_sftp};
+use crate::model::transfer::{GivenServer, authorize_tagged, find_server, only_sftp};
 use crate::wire::ApiError;
 
 impl Run for UpdateServer {
     const READ_ONLY: bool = false;
 
     fn run(call: &mut Call<'_>, input: Input) -> Result<Output, ApiError> {
-        no_workflows(input.workflow_details.as_ref())?;
         only_sftp(input.protocols.as_deref())?;
         let found = find_server(call, &input.server_id)?;
         let action = action::transfer::UpdateServer;
@@ -34,6 +33,7 @@ impl Run for UpdateServer {
             log_destinations: input.structured_log_destinations,
             storage_options: input.s3_storage_options,
             ip_address_type: input.ip_address_type,
+            workflow_details: input.workflow_details,
         };
         let (change, may_pass) = given.read(call, found.provider())?;
         let found = update_server(&mut call.work, found, change, &allowed, &may_pass)?;

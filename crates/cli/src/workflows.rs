@@ -1,0 +1,255 @@
+//! Workflows of SFTP servers: carries out the steps that are due, each under a lease that is prolonged while it runs.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use outlast_api::service::Service;
+use outlast_domain::limits::EXECUTION_LEASE_MS;
+use outlast_domain::transfer::{Cause, Deed, Job, Outcome, StepError};
+use outlast_net::server::system_clock;
+use outlast_net::sftp::WorkflowFiles;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+use crate::workflow_functions::{Environment, WorkflowFunctions};
+
+/// Executions at a time.
+const AT_ONCE: usize = 128;
+/// Executions of one account at a time.
+const OF_ACCOUNT: usize = 32;
+/// Steps at a time that touch files.
+const FILES_AT_ONCE: usize = 8;
+/// Interval between searches for steps that are due.
+const SEARCH: Duration = Duration::from_secs(1);
+/// Interval between prolongations of a lease: a third of it.
+const RENEWAL: Duration = Duration::from_millis(EXECUTION_LEASE_MS.unsigned_abs() / 3);
+
+/// What steps need.
+pub(crate) struct Means {
+    pub(crate) service: Arc<Service>,
+    pub(crate) files: WorkflowFiles,
+    pub(crate) functions: Arc<WorkflowFunctions>,
+}
+
+/// Executions that run, by account.
+#[derive(Clone, Default)]
+struct Running(Arc<Mutex<HashMap<String, usize>>>);
+
+impl Running {
+    fn of(&self, account: &str) -> usize {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(account).copied().unwrap_or_default()
+    }
+
+    fn enter(&self, account: &str) -> Place {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *all.entry(account.to_owned()).or_default() += 1;
+        Place { running: self.clone(), account: account.to_owned() }
+    }
+}
+
+/// One of them.
+struct Place {
+    running: Running,
+    account: String,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut all = self.running.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = all.get_mut(&self.account) {
+            *count -= 1;
+            if *count == 0 {
+                all.remove(&self.account);
+            }
+        }
+    }
+}
+
+/// Carries out what is due, from now on. Never ends. It may be dropped at any time: when the leases of unfinished steps end,
+/// any server carries them out again.
+pub(crate) async fn run(means: Means) {
+    let (means, room) = (Arc::new(means), Arc::new(Semaphore::new(AT_ONCE)));
+    let (running, threads) = (Running::default(), Arc::new(Semaphore::new(FILES_AT_ONCE)));
+    loop {
+        let (service, free) = (means.service.clone(), room.available_permits());
+        let others = running.clone();
+        let taking = move || {
+            let may_take = |account: &str, taken| others.of(account) + taken < OF_ACCOUNT;
+            service.workflow_jobs(system_clock(), free, &may_take)
+        };
+        let jobs = match tokio::task::spawn_blocking(taking).await {
+            Ok(Ok(jobs)) => jobs,
+            Ok(Err(fault)) => {
+                tracing::error!(%fault, "the executions of workflows cannot be read");
+                Vec::new()
+            }
+            Err(error) => {
+                tracing::error!(%error, "the executions of workflows cannot be read");
+                Vec::new()
+            }
+        };
+        for job in jobs {
+            let Ok(slot) = room.clone().acquire_owned().await else { return };
+            let place = running.enter(&job.execution.scope().account);
+            let (means, threads) = (means.clone(), threads.clone());
+            tokio::spawn(async move {
+                let mut next = Some(Arc::new(job));
+                while let Some(job) = next {
+                    next = means.clone().step(job, &threads).await.map(Arc::new);
+                }
+                drop((slot, place));
+            });
+        }
+        tokio::time::sleep(SEARCH).await;
+    }
+}
+
+impl Means {
+    /// Carries out a step; the next one of the same execution, if it is due.
+    async fn step(self: Arc<Self>, job: Arc<Job>, threads: &Semaphore) -> Option<Job> {
+        let kept = tokio::spawn(self.clone().keep(job.clone()));
+        let is_custom = matches!(job.step.what, Deed::Custom { .. });
+        let outcome = match is_custom {
+            true => self.call(&job).await,
+            false => self.touch(job.clone(), threads).await,
+        };
+        kept.abort();
+        let service = self.service.clone();
+        let noting = move || {
+            let now_ms = system_clock();
+            match outcome {
+                Ok(()) if is_custom => service.workflow_called(&job, now_ms).map(|()| None),
+                Ok(()) => service.workflow_outcome(&job, &Outcome::Done, now_ms),
+                Err(error) => service.workflow_outcome(&job, &Outcome::Failed(error), now_ms),
+            }
+        };
+        match tokio::task::spawn_blocking(noting).await {
+            Ok(Ok(next)) => next,
+            Ok(Err(fault)) => {
+                tracing::error!(%fault, "the outcome of a workflow's step is lost; it is repeated");
+                None
+            }
+            Err(error) => {
+                tracing::error!(%error, "the outcome of a workflow's step is lost; it is repeated");
+                None
+            }
+        }
+    }
+
+    /// Prolongs the lease of a step, until this is dropped or the lease is another's.
+    async fn keep(self: Arc<Self>, job: Arc<Job>) {
+        loop {
+            tokio::time::sleep(RENEWAL).await;
+            let (service, job) = (self.service.clone(), job.clone());
+            let renewing = move || service.workflow_renew(&job, system_clock());
+            match tokio::task::spawn_blocking(renewing).await {
+                Ok(Ok(true)) => {}
+                // Its outcome will not count. A program may have answered, and is not disturbed.
+                Ok(Ok(false)) => return,
+                Ok(Err(fault)) => {
+                    tracing::warn!(%fault, "the lease of a workflow's step was not prolonged");
+                }
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Carries out a step that touches files, on a thread that may block.
+    async fn touch(&self, job: Arc<Job>, threads: &Semaphore) -> Result<(), StepError> {
+        // Nobody closes it.
+        let _turn = threads.acquire().await;
+        let files = self.files.clone();
+        let touched = tokio::task::spawn_blocking(move || files.carry_out(&job)).await;
+        touched.unwrap_or_else(|error| Err(internal(error.to_string())))
+    }
+
+    /// Calls the function of a custom step.
+    async fn call(&self, job: &Arc<Job>) -> Result<(), StepError> {
+        let Deed::Custom { target, .. } = &job.step.what else { return Ok(()) };
+        let function = self.functions.get(target).ok_or_else(|| {
+            internal(format!(
+                "the function {target} is not configured: add it to the file that workflow_functions in section [sftp] of \
+                 outlast.toml names, and restart the server (docs/guide/workflows.md)"
+            ))
+        })?;
+        let (files, asked) = (self.files.clone(), job.clone());
+        let entity_tag = tokio::task::spawn_blocking(move || files.entity_tag(&asked)).await;
+        let event = event(job, entity_tag.ok().flatten());
+        let environment = match function.has_credentials() {
+            true => self.environment(job.clone(), target).await?,
+            false => Environment::new(),
+        };
+        let seconds = job.timeout_seconds();
+        let timeout = Duration::from_secs(seconds.into());
+        let called =
+            tokio::time::timeout(timeout, function.call(&event, &environment, timeout + RENEWAL));
+        match called.await {
+            Ok(called) => called.map_err(|reason| {
+                // What the function said stays here: it may quote what is in the file.
+                tracing::warn!(function = target, reason, "the function of a workflow has failed");
+                let text = format!("the function {target} has failed; the server's log says why");
+                StepError::new(Cause::CustomStepFailed, text)
+            }),
+            Err(_) => {
+                let text = format!("the function took longer than {seconds} s");
+                Err(StepError::new(Cause::Timeout, text))
+            }
+        }
+    }
+
+    /// What a program finds in its environment: what a function at AWS finds there, with credentials of the execution role.
+    async fn environment(&self, job: Arc<Job>, target: &str) -> Result<Environment, StepError> {
+        let url = self.service.settings().service_url.clone();
+        let region = job.execution.scope().region.clone();
+        let name = target.rsplit(":function:").next().unwrap_or_default().to_owned();
+        let service = self.service.clone();
+        let issuing = move || service.workflow_credentials(&job, system_clock());
+        let issued = tokio::task::spawn_blocking(issuing).await;
+        let denied = |text: String| StepError::new(Cause::PermissionDenied, text);
+        let issued = issued.map_err(|error| internal(error.to_string()))?.map_err(denied)?;
+        let text = |bytes: &[u8]| {
+            String::from_utf8(bytes.to_vec()).map_err(|error| internal(error.to_string()))
+        };
+        Ok(vec![
+            ("AWS_REGION", region.clone()),
+            ("AWS_DEFAULT_REGION", region),
+            ("AWS_ENDPOINT_URL", url),
+            ("AWS_LAMBDA_FUNCTION_NAME", name),
+            ("AWS_SECRET_ACCESS_KEY", text(issued.secret.expose())?),
+            ("AWS_SESSION_TOKEN", text(issued.token.expose())?),
+            ("AWS_ACCESS_KEY_ID", issued.access_key_id),
+        ])
+    }
+}
+
+/// The event that AWS sends to the function of a custom step.
+fn event(job: &Job, entity_tag: Option<String>) -> Value {
+    let execution = &job.execution;
+    json!({
+        "token": job.token,
+        "serviceMetadata": {
+            "executionDetails": {
+                "workflowId": execution.workflow(),
+                "executionId": execution.id(),
+            },
+            "transferDetails": {
+                "sessionId": execution.session(),
+                "userName": execution.user(),
+                "serverId": execution.server(),
+            },
+        },
+        "fileLocation": {
+            "domain": "S3",
+            "bucket": job.source.bucket,
+            "key": job.source.key,
+            "eTag": entity_tag,
+            "versionId": null,
+        },
+    })
+}
+
+fn internal(text: impl Into<String>) -> StepError {
+    StepError::new(Cause::InternalServerError, text)
+}
