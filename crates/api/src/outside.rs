@@ -1,9 +1,11 @@
-//! What a call has to ask somebody outside before it can answer: an identity provider whose configuration is tested.
+//! What a call has to ask somebody outside before it can answer: an identity provider whose configuration is tested, or the
+//! server of a connector.
 //!
 //! An operation opens no connection. It says what to ask ([`Outside::ask`]) and ends; the server asks, and prepares the call
 //! again with the reply. So no thread and no turn of a principal waits for a peer outside.
 
 use outlast_domain::transfer::Question;
+use outlast_domain::transfer::connector::{ConnectionFacts, Endpoint};
 
 use crate::provider::ProviderReply;
 use crate::wire::ApiError;
@@ -12,12 +14,25 @@ use crate::wire::ApiError;
 pub enum Errand {
     /// An identity provider, about a user.
     Provider(Question),
+    /// The server of a connector: log in and out.
+    Connection(Box<Endpoint>),
 }
 
 /// The outcome. There is no `Debug`: a provider may answer with anything.
 pub enum Reply {
     /// The provider's answer, or why there is none, for people.
     Provider(Result<ProviderReply, String>),
+    /// What the test of a connection has learned, or why there is no connection.
+    Connection(Result<ConnectionFacts, ConnectionFailure>),
+}
+
+/// Why there is no connection to the server of a connector.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConnectionFailure {
+    /// `StatusMessage`, for the caller.
+    pub message: String,
+    /// The server's host key as a line `type base64`, if it was seen and is not among those that are trusted.
+    pub host_key: Option<String>,
 }
 
 /// The reply that a call has, or the errand that it needs.

@@ -4,6 +4,7 @@ mod alone;
 mod answers;
 mod bucket;
 mod clock;
+mod connectors;
 mod elsewhere;
 pub mod events;
 mod housekeeping;

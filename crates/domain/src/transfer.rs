@@ -5,6 +5,7 @@
 //! policies allows nothing, as with AWS. Sockets, the SSH protocol and files are elsewhere: `net` asks here.
 
 mod authentication;
+pub mod connector;
 mod creation;
 mod home;
 mod host_key;
