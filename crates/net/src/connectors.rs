@@ -8,6 +8,8 @@ mod files;
 mod listing;
 mod local;
 mod remote;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,8 +22,7 @@ use outlast_domain::limits::CONNECTOR_LEASE_MS;
 use outlast_domain::transfer::connector::{
     Endpoint, Failure, FailureCode, FileOutcome, FileTask, Finish, Job, Task,
 };
-use outlast_sftp::arrival::{Guarded, Inspector};
-use outlast_sftp::volume::Volume;
+use outlast_sftp::arrival::Inspector;
 use tokio::task::{JoinSet, spawn_blocking};
 
 use crate::limits;
@@ -190,12 +191,8 @@ impl Connectors {
         let (endpoint, account) = opening.await.map_err(|error| {
             Failure::new(FailureCode::Internal, format!("the connector cannot be read: {error}"))
         })??;
-        let home = Arc::new(Home::new(account, self.storage.clone(), self.clock));
-        let volume: Arc<dyn Volume> = match &self.inspector {
-            Some(inspector) => Arc::new(Guarded::new(home.clone(), inspector.clone())),
-            None => home.clone(),
-        };
-        let local = Local { home, volume };
+        let home = Home::new(account, self.storage.clone(), self.clock);
+        let local = Local::of(home, self.inspector.as_ref());
         let transfer = |files, way| self.transfer(job, &endpoint, &local, files, way);
         match &job.task {
             Task::Send { files, to } => transfer(files, Way::Send(to.as_deref())).await,

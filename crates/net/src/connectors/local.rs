@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use outlast_sftp::arrival::{Guarded, Inspector};
 use outlast_sftp::error::{Error, Result, Status};
 use outlast_sftp::path::RemotePath;
 use outlast_sftp::volume::{File, OpenHow, Volume};
@@ -12,14 +13,30 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use crate::limits;
 use crate::sftp::home::Home;
 
+/// Makes the folders of a file that may be written.
+type MakeRoom = Arc<dyn Fn(&RemotePath) -> Result<()> + Send + Sync>;
+
 /// The buckets, as the role of a connector sees them: `/bucket/key`.
 pub(super) struct Local {
-    pub(super) home: Arc<Home>,
-    /// The same; what is written is inspected.
-    pub(super) volume: Arc<dyn Volume>,
+    volume: Arc<dyn Volume>,
+    make_room: MakeRoom,
 }
 
 impl Local {
+    /// The buckets of a home. An inspector decides which files appear.
+    pub(super) fn of(home: Home, inspector: Option<&Arc<dyn Inspector>>) -> Self {
+        let home = Arc::new(home);
+        let volume: Arc<dyn Volume> = match inspector {
+            Some(inspector) => Arc::new(Guarded::new(home.clone(), inspector.clone())),
+            None => home.clone(),
+        };
+        Self::new(volume, Arc::new(move |path| home.make_room(path)))
+    }
+
+    pub(super) fn new(volume: Arc<dyn Volume>, make_room: MakeRoom) -> Self {
+        Self { volume, make_room }
+    }
+
     /// Opens a file. Its pieces come in order; the last one is followed by the channel's end.
     pub(super) async fn read(&self, path: &str) -> Result<mpsc::Receiver<Result<Bytes>>> {
         let path = RemotePath::parse(path.as_bytes(), &RemotePath::root())?;
@@ -62,12 +79,12 @@ impl Local {
     }
 
     async fn begin(&self, path: RemotePath) -> Result<Writing> {
-        let (volume, home) = (self.volume.clone(), self.home.clone());
+        let (volume, make_room) = (self.volume.clone(), self.make_room.clone());
         let file = away(move || {
             let how = OpenHow { write: true, create: true, truncate: true, ..OpenHow::default() };
             let file = match volume.open(&path, &how) {
                 Err(error) if error.status == Status::NoSuchFile => {
-                    home.make_room(&path)?;
+                    make_room(&path)?;
                     volume.open(&path, &how)
                 }
                 opened => opened,
