@@ -1,4 +1,4 @@
-//! Jobs of SFTP connectors: takes those that are due, does them, and records what came of them.
+//! Jobs of SFTP connectors: takes those that are due, does them, and records their results.
 //!
 //! A job runs under a lease, which is renewed while it runs. If this server dies or stops, the lease ends, and any server
 //! goes on with the files that have no result yet. Files of buckets are read and written by [`Home`], with the rights of
@@ -25,9 +25,9 @@ use outlast_domain::transfer::connector::{
 use outlast_sftp::arrival::Inspector;
 use tokio::task::{JoinSet, spawn_blocking};
 
+use crate::clock::Clock;
 use crate::limits;
 use crate::outbound::{Outbound, Remote};
-use crate::server::Clock;
 use crate::sftp::Buckets;
 use crate::sftp::home::{Home, Storage};
 use local::Local;
@@ -44,7 +44,7 @@ pub struct Connectors {
 /// Why a job ended before it was done.
 enum Stopped {
     Failed(Failure),
-    /// Another server may have it, or the store cannot be written: whoever has the next lease goes on.
+    /// Another server may have it, or the store cannot be written: the server with the next lease goes on.
     Lost,
 }
 

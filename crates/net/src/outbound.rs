@@ -19,8 +19,8 @@ use tokio::time::timeout;
 pub use destinations::{Destinations, NotADestination};
 pub(crate) use remote::{Broken, Remote};
 
+use crate::clock::Clock;
 use crate::limits;
-use crate::server::Clock;
 use link::Link;
 use login::{HostKeys, NoLogin};
 
@@ -57,7 +57,7 @@ impl Outbound {
             Err(_) => return Err(late("the server did not let the connector in in time")),
         };
         match timeout(limits::OUTBOUND_LOGIN, Remote::start(link, channel, host_key)).await {
-            Ok(started) => Ok(started.map_err(Failure::from)?),
+            Ok(started) => Ok(started?),
             Err(_) => Err(late("the server did not start SFTP in time")),
         }
     }

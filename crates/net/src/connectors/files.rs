@@ -14,7 +14,7 @@ use super::local::Local;
 use super::remote::{close, open, said};
 use crate::outbound::{Broken, Remote};
 
-/// What came of a file, and whether the session is over.
+/// The result of a file, and whether the session is over.
 pub(super) type Outcome = (Result<u64, Failure>, bool);
 
 /// Why a file was not transferred.

@@ -63,8 +63,8 @@ fn is_public(address: IpAddr) -> bool {
 ///
 /// Without any, all addresses of the Internet. A network permits the addresses in it, private ones too; one that contains
 /// addresses of this machine permits those only if it contains no others, and link-local and multicast addresses
-/// are never permitted. A host permits the addresses of the Internet that its name has: whoever answers for the
-/// name must not be able to lead connectors elsewhere.
+/// are never permitted. A host permits the addresses of the Internet that its name has: the owner of the name
+/// must not be able to lead connectors elsewhere.
 #[derive(Debug, Clone, Default)]
 pub struct Destinations(Vec<Rule>);
 

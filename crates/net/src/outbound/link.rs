@@ -9,8 +9,8 @@ use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::time::{sleep_until, timeout};
 
+use crate::clock::Clock;
 use crate::limits;
-use crate::server::Clock;
 
 /// Why a connection ended.
 #[derive(Debug, Clone, PartialEq, Eq)]

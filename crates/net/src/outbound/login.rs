@@ -95,7 +95,7 @@ pub(super) async fn authenticate(link: &mut Link, endpoint: &Endpoint) -> Result
     loop {
         match link.event().await? {
             ClientEvent::Negotiated(negotiation) => {
-                negotiated(endpoint, &negotiation, !trusted.is_empty())?
+                negotiated(endpoint, &negotiation, !trusted.is_empty())?;
             }
             ClientEvent::HostKey(shown) => {
                 host_key = line(&shown);
