@@ -286,8 +286,10 @@ pub const MAX_TRUSTED_HOST_KEYS: usize = 10;
 pub const CONNECTOR_CONNECTIONS: std::ops::RangeInclusive<i64> = 1..=5;
 /// Files of one transfer.
 pub const MAX_TRANSFER_FILES: usize = 10;
-/// Files and directories in a list of a remote directory: `MaxItems`, at most and by default.
+/// Files and directories in a list of a remote directory (`MaxItems`).
 pub const MAX_LISTED_ITEMS: u32 = 10_000;
+/// The same by default.
+pub const DEFAULT_LISTED_ITEMS: u32 = 1000;
 /// Jobs of one connector that wait or run.
 pub const MAX_CONNECTOR_JOBS: u64 = 1000;
 /// How long a job waits before it has failed, and how long it may run, in milliseconds: 12 hours.

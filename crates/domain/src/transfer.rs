@@ -101,6 +101,8 @@ pub struct Kind {
 pub static SERVER: Kind = Kind { noun: "server", cloudtrail: "AWS::Transfer::Server" };
 /// Users of a server.
 pub static USER: Kind = Kind { noun: "user", cloudtrail: "AWS::Transfer::User" };
+/// Connectors.
+pub static CONNECTOR: Kind = Kind { noun: "connector", cloudtrail: "AWS::Transfer::Connector" };
 /// Host keys of a server.
 pub static HOST_KEY: Kind = Kind { noun: "host-key", cloudtrail: "AWS::Transfer::HostKey" };
 

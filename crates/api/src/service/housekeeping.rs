@@ -1,11 +1,12 @@
 //! Housekeeping: erases, rotates and forgets what is due.
 
+use outlast_domain::transfer::connector;
 use outlast_domain::work::{Done, Sweep, Swept, Work};
 use outlast_domain::{Fault, acm, acme, ca, events, identity, kms, limits, rolesanywhere, secrets};
 
 use super::Service;
 use super::alone::Did;
-use crate::ops::{ACM, ACM_PCA, KMS, OUTLAST, ROLES_ANYWHERE, SECRETS_MANAGER, STS};
+use crate::ops::{ACM, ACM_PCA, KMS, OUTLAST, ROLES_ANYWHERE, SECRETS_MANAGER, STS, TRANSFER};
 use crate::table::ServiceRow;
 
 /// The sweeps, and their services.
@@ -31,6 +32,7 @@ static SWEEPS: &[(&ServiceRow, Sweep)] = &[
     (&ACM, acm::TELL),
     (&ROLES_ANYWHERE, rolesanywhere::TELL),
     (&OUTLAST, kms::approval::FORGET_ENDED),
+    (&TRANSFER, connector::FORGET),
     // Records of no service.
     (&ACM, events::outbox::FORGET),
     (&ACM, events::FORGET),

@@ -238,28 +238,39 @@ actions! {
         ValidateResourcePolicy,
     }
     transfer = "transfer" {
+        CreateConnector,
         CreateServer,
         CreateUser,
+        DeleteConnector,
         DeleteHostKey,
         DeleteServer,
         DeleteSshPublicKey,
         DeleteUser,
+        DescribeConnector,
         DescribeHostKey,
         DescribeSecurityPolicy,
         DescribeServer,
         DescribeUser,
         ImportHostKey,
         ImportSshPublicKey,
+        ListConnectors,
+        ListFileTransferResults,
         ListHostKeys,
         ListSecurityPolicies,
         ListServers,
         ListTagsForResource,
         ListUsers,
+        StartDirectoryListing,
+        StartFileTransfer,
+        StartRemoteDelete,
+        StartRemoteMove,
         StartServer,
         StopServer,
         TagResource,
+        TestConnection,
         TestIdentityProvider,
         UntagResource,
+        UpdateConnector,
         UpdateHostKey,
         UpdateServer,
         UpdateUser,
@@ -346,6 +357,12 @@ any_of! {
     EnablesProfile: rolesanywhere::EnableProfile, rolesanywhere::DisableProfile,;
     /// Actions that start or stop an SFTP server.
     StartsServer: transfer::StartServer, transfer::StopServer,;
+    /// Actions that give a connector something to do.
+    StartsJob:
+        transfer::StartFileTransfer,
+        transfer::StartDirectoryListing,
+        transfer::StartRemoteDelete,
+        transfer::StartRemoteMove,;
     /// Actions that enable or disable an imported CRL.
     EnablesCrl: rolesanywhere::EnableCrl, rolesanywhere::DisableCrl,;
 }

@@ -2,7 +2,7 @@
 
 use super::server::find_server;
 use super::tag_set::{Tags, check};
-use super::{HOST_KEY, Kind, SERVER, TransferError, USER, host_key, server, user};
+use super::{CONNECTOR, HOST_KEY, Kind, SERVER, TransferError, USER, connector, host_key, server, user};
 use crate::arn::{Arn, Scope};
 use crate::identity::{Permit, action};
 use crate::tags;
@@ -56,6 +56,17 @@ pub static TAGGABLE: &[Taggable] = &[
             let mut found = host_key_of(work, scope, id)?;
             found.record.tags = tags;
             Ok(host_key::save(work, &found)?)
+        },
+    },
+    Taggable {
+        kind: &CONNECTOR,
+        find: |work, scope, id| {
+            let found = connector::find_connector(work, scope, id)?;
+            Ok((found.arn(), found.tags().clone()))
+        },
+        set: |work, scope, id, tags| {
+            let found = connector::find_connector(work, scope, id)?;
+            Ok(connector::set_tags(work, found, tags)?)
         },
     },
 ];
