@@ -1,52 +1,30 @@
 //! OpenSSH's sshd with its internal SFTP server.
 
 use std::fs;
-use std::net::{TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 
 use outlast_ssh::{KeyKind, PrivateKey};
+use outlast_testing::sshd::Sshd;
 
 use super::*;
 
-/// A running sshd that one key may log in to, as the user who runs the tests.
-struct Sshd {
-    child: Child,
-    port: u16,
+/// A running sshd and its keys.
+struct Peer {
+    sshd: Sshd,
     host: PrivateKey,
     user: PrivateKey,
     folder: tempfile::TempDir,
 }
 
-impl Sshd {
+impl Peer {
     /// None if the peer is missing.
     fn start(kind: KeyKind) -> Option<Self> {
-        let peer = outlast_testing::peer("sshd")?;
         let folder = tempfile::tempdir().unwrap();
         let [host, user] = [(); 2].map(|()| PrivateKey::generate(kind).unwrap());
-        let place = |name: &str| folder.path().join(name);
-        write_key(&place("host"), &host);
-        fs::write(place("keys"), user.public_key().to_openssh_line() + "\n").unwrap();
-        fs::create_dir(place("files")).unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let settings = format!(
-            "ListenAddress 127.0.0.1:{port}\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\n\
-             PermitRootLogin prohibit-password\nUsePAM no\nPidFile none\nPerSourcePenalties no\n\
-             Subsystem sftp internal-sftp\n",
-            place("host").display(),
-            place("keys").display(),
-        );
-        fs::write(place("sshd_config"), settings).unwrap();
-        let child = Command::new(peer.join("bin/sshd"))
-            .args(["-D", "-e", "-f"])
-            .arg(place("sshd_config"))
-            .stdin(Stdio::null())
-            .stderr(fs::File::create(place("log")).unwrap())
-            .spawn()
-            .unwrap();
-        let sshd = Self { child, port, host, user, folder };
-        outlast_testing::until("sshd listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
-        Some(sshd)
+        let text = host.to_openssh_pem("").unwrap();
+        let authorized = user.public_key().to_openssh_line();
+        let sshd = Sshd::start(folder.path(), text.expose(), &authorized)?;
+        fs::create_dir(folder.path().join("files")).unwrap();
+        Some(Self { sshd, host, user, folder })
     }
 
     fn files(&self) -> std::path::PathBuf {
@@ -59,31 +37,18 @@ impl Sshd {
 
     fn endpoint(&self) -> Endpoint {
         Endpoint {
-            user: std::env::var("USER").unwrap_or_else(|_| "root".to_owned()),
+            user: self.sshd.user.clone(),
             private_key: Some(self.user.to_openssh_pem("").unwrap()),
             password: None,
-            ..endpoint(self.port, &[&self.host])
+            ..endpoint(self.sshd.port, &[&self.host])
         }
     }
-}
-
-impl Drop for Sshd {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn write_key(path: &Path, key: &PrivateKey) {
-    use std::os::unix::fs::PermissionsExt as _;
-    fs::write(path, key.to_openssh_pem("").unwrap().expose()).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn openssh_sends_takes_lists_moves_and_deletes() {
     for kind in [KeyKind::Ed25519, KeyKind::Rsa2048, KeyKind::EcdsaP256] {
-        let Some(sshd) = Sshd::start(kind) else { return };
+        let Some(sshd) = Peer::start(kind) else { return };
         let here = tempfile::tempdir().unwrap();
         fs::create_dir(here.path().join("bucket")).unwrap();
         let local = local(here.path());
@@ -124,7 +89,7 @@ async fn openssh_sends_takes_lists_moves_and_deletes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn openssh_refuses_a_wrong_key_and_is_refused_with_a_wrong_one() {
-    let Some(sshd) = Sshd::start(KeyKind::Ed25519) else { return };
+    let Some(sshd) = Peer::start(KeyKind::Ed25519) else { return };
     let other = PrivateKey::generate(KeyKind::Ed25519).unwrap();
     let wrong =
         Endpoint { private_key: Some(other.to_openssh_pem("").unwrap()), ..sshd.endpoint() };
