@@ -18,6 +18,7 @@ const PAGES: &[&str] = &[
     "docs/guide/pki.md",
     "docs/guide/secrets.md",
     "docs/guide/transfer.md",
+    "docs/guide/connectors.md",
     "docs/guide/ssh-ca.md",
     "docs/guide/signing.md",
     "docs/guide/signing-start.md",

@@ -9,22 +9,29 @@ use crate::limits;
 use crate::outbound::Outbound;
 use crate::providers::Providers;
 
-/// Runs errands, [`limits::MAX_ERRANDS`] at a time.
+/// Runs errands, [`limits::MAX_ERRANDS`] of each kind at a time.
 pub struct Errands {
     providers: Arc<Providers>,
     outbound: Arc<Outbound>,
     room: Semaphore,
+    /// Servers of connectors may take their time, and others must not wait for them.
+    connections: Semaphore,
 }
 
 impl Errands {
     /// Asks these identity providers, and connects through `outbound`.
     pub fn new(providers: Arc<Providers>, outbound: Arc<Outbound>) -> Self {
-        Self { providers, outbound, room: Semaphore::new(limits::MAX_ERRANDS) }
+        let room = || Semaphore::new(limits::MAX_ERRANDS);
+        Self { providers, outbound, room: room(), connections: room() }
     }
 
-    /// Runs an errand, for [`limits::SFTP_PROVIDER`] at most, or for the time that a connection may take.
+    /// Runs an errand, for [`limits::SFTP_PROVIDER`] or [`limits::OUTBOUND_TEST`] at most.
     pub async fn run(&self, errand: Errand) -> Reply {
-        let room = self.room.try_acquire();
+        let room = match &errand {
+            Errand::Provider(_) => &self.room,
+            Errand::Connection(_) => &self.connections,
+        };
+        let room = room.try_acquire();
         match errand {
             Errand::Provider(_) if room.is_err() => {
                 Reply::Provider(Err("too many others are being asked; try again".to_owned()))

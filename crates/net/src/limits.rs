@@ -240,7 +240,7 @@ pub const SFTP_RECHECK: Duration = Duration::from_secs(10);
 pub const SFTP_KEEPALIVES: u32 = 3;
 /// Longest time of a question to an identity provider; API Gateway's own limit is 29 seconds.
 pub const SFTP_PROVIDER: Duration = Duration::from_secs(30);
-/// Questions to servers outside that calls of the API wait for.
+/// Questions of one kind to servers outside that calls of the API wait for.
 pub const MAX_ERRANDS: usize = 8;
 /// Longest time for the operations that run when an SFTP connection ends.
 pub const SFTP_FINISH: Duration = Duration::from_secs(60);
@@ -307,14 +307,16 @@ pub const MAX_S3_ERROR: usize = 64 * 1024;
 pub const OUTBOUND_CONNECT: Duration = Duration::from_secs(15);
 /// Longest time of its key exchange and login, and again of the start of SFTP.
 pub const OUTBOUND_LOGIN: Duration = Duration::from_secs(30);
+/// Longest time of a test of a connection: AWS's clients wait a minute for an answer.
+pub const OUTBOUND_TEST: Duration = Duration::from_secs(50);
 /// Longest wait for such a server to send or to take a byte.
 pub const OUTBOUND_IDLE: Duration = Duration::from_secs(60);
 /// Bytes of data in a packet of such a server.
 pub const OUTBOUND_PACKET: u32 = 64 * 1024;
 /// Rounds of questions of such a server at a login.
 pub const OUTBOUND_PROMPTS: usize = 4;
-/// Jobs of connectors that run at the same time, each with up to five connections.
-pub const MAX_CONNECTOR_JOBS: usize = 32;
+/// Jobs of connectors that run at the same time, each with up to five connections, each with a thread for its file.
+pub const MAX_CONNECTOR_JOBS: usize = 16;
 /// Interval between searches for jobs of connectors that are due.
 pub const CONNECTOR_SEARCH: Duration = Duration::from_secs(1);
 /// Interval at which the lease of a running job is renewed.

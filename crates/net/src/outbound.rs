@@ -67,6 +67,14 @@ impl Outbound {
     /// # Errors
     /// Why there is no session, and the key of a server that is not trusted.
     pub async fn test(&self, endpoint: &Endpoint) -> Result<ConnectionFacts, ConnectionFailure> {
+        let tested = timeout(limits::OUTBOUND_TEST, self.tested(endpoint)).await;
+        tested.unwrap_or_else(|_| {
+            let message = "Unknown Host/Connection failed: no answer in time".to_owned();
+            Err(ConnectionFailure { message, host_key: None })
+        })
+    }
+
+    async fn tested(&self, endpoint: &Endpoint) -> Result<ConnectionFacts, ConnectionFailure> {
         match self.session(endpoint, HostKeys::Trusted).await {
             Ok(remote) => {
                 let host_key = remote.host_key().to_owned();

@@ -5,7 +5,6 @@ use outlast_domain::identity::Permit;
 use outlast_domain::identity::action;
 use outlast_domain::transfer::CONNECTOR;
 use outlast_domain::transfer::connector::{self, Connector, ConnectorChange, FileStatus};
-use outlast_negotiate::SecurityPolicy;
 
 use super::transfer::{DEFAULT_POLICY, invalid, may_pass, role_arn, security_policy, some_tags};
 pub use crate::aws::transfer::{
@@ -15,17 +14,10 @@ pub use crate::aws::transfer::{
 use crate::call::Call;
 use crate::wire::ApiError;
 
-/// Types of security policies.
-pub const POLICY_TYPES: [&str; 2] = ["SERVER", "CONNECTOR"];
 /// How connectors leave: through the machine's own network.
 pub const EGRESS_TYPE: &str = "SERVICE_MANAGED";
 /// State of connectors.
 pub const STATUS: &str = "ACTIVE";
-
-/// `Type` of a security policy.
-pub fn policy_type(policy: &SecurityPolicy) -> &'static str {
-    POLICY_TYPES[usize::from(policy.ssh.for_connectors)]
-}
 
 /// Finds a connector and notes it for the audit record.
 pub fn find_connector(call: &mut Call<'_>, id: &str) -> Result<Connector, ApiError> {

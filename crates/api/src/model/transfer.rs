@@ -606,7 +606,7 @@ impl From<&SecurityPolicy> for DescribedSecurityPolicy {
             ssh_kexs: names(policy.ssh.key_exchanges),
             ssh_macs: names(policy.ssh.macs),
             ssh_host_key_algorithms: names(policy.ssh.host_keys),
-            kind: super::connectors::policy_type(policy).to_owned(),
+            kind: if policy.ssh.for_connectors { "CONNECTOR" } else { "SERVER" }.to_owned(),
             protocols: vec![PROTOCOL.to_owned()],
         }
     }
