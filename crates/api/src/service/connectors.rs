@@ -63,8 +63,11 @@ impl Service {
                     }
                     match self.connector_claim(record_key, now_ms) {
                         Ok(Claim::Taken(job)) => {
-                            let mut last =
-                                self.connectors.after.lock().unwrap_or_else(PoisonError::into_inner);
+                            let mut last = self
+                                .connectors
+                                .after
+                                .lock()
+                                .unwrap_or_else(PoisonError::into_inner);
                             *last = past(part);
                             jobs.push(*job);
                         }
@@ -153,9 +156,7 @@ impl Service {
         result: &Result<Finish, Failure>,
         now_ms: i64,
     ) -> Result<bool, Fault> {
-        self.connector_commit(now_ms, |work| {
-            recorded(connector::ended(work, job, result)?, now_ms)
-        })
+        self.connector_commit(now_ms, |work| recorded(connector::ended(work, job, result)?, now_ms))
     }
 
     /// The endpoint for a test of a connector.
@@ -198,10 +199,7 @@ impl Service {
 }
 
 /// Whether something was recorded, and its audit events.
-fn recorded(
-    reports: Option<Vec<Report>>,
-    now_ms: i64,
-) -> Result<(bool, Vec<Vec<u8>>), Fault> {
+fn recorded(reports: Option<Vec<Report>>, now_ms: i64) -> Result<(bool, Vec<Vec<u8>>), Fault> {
     match reports {
         None => Ok((false, Vec::new())),
         Some(reports) => Ok((true, events(&reports, now_ms)?)),
@@ -209,7 +207,10 @@ fn recorded(
 }
 
 fn events(reports: &[Report], now_ms: i64) -> Result<Vec<Vec<u8>>, Fault> {
-    reports.iter().map(|report| Ok(record::event(report, &ids::event_id(now_ms)?, now_ms))).collect()
+    reports
+        .iter()
+        .map(|report| Ok(record::event(report, &ids::event_id(now_ms)?, now_ms)))
+        .collect()
 }
 
 /// After all jobs of a connector: `0` follows the slash that ends its name.

@@ -2,7 +2,9 @@
 
 use super::server::find_server;
 use super::tag_set::{Tags, check};
-use super::{CONNECTOR, HOST_KEY, Kind, SERVER, TransferError, USER, connector, host_key, server, user};
+use super::{
+    CONNECTOR, HOST_KEY, Kind, SERVER, TransferError, USER, connector, host_key, server, user,
+};
 use crate::arn::{Arn, Scope};
 use crate::identity::{Permit, action};
 use crate::tags;

@@ -3,10 +3,10 @@
 use http::{HeaderMap, Method};
 use outlast_domain::change::Contended;
 use outlast_domain::kms::{self, LastUse};
+use outlast_domain::transfer::SERVICE_PRINCIPAL;
 use outlast_domain::transfer::connector::{
     Credentials, Failure, FailureCode, Refused, SOURCE_IP, Session, secret_of,
 };
-use outlast_domain::transfer::SERVICE_PRINCIPAL;
 use outlast_domain::work::{Done, Work};
 use outlast_domain::{Fault, ids};
 use outlast_store::driver::{Attempt, drive_and_wait};
@@ -127,24 +127,26 @@ fn events(
     };
     let source = STS.model.event_source;
     let mut all = vec![service_event(now_ms, &ids::event_id(now_ms)?, source, &assumed)];
-    let of = |event_id: &str, by: &'static str, notes: &Notes, error: Option<&ApiError>| Event {
-        now_ms,
-        event_id,
-        request_id: request.request_id,
-        source: SECRETS_MANAGER.event_source,
-        name: "GetSecretValue",
-        region: &session.connector.scope().region,
-        read_only: true,
-        actor: (&session.caller.principal).into(),
-        source_ip: by,
-        user_agent: by,
-        host: "",
-        tls: None,
-        notes,
-        error,
-        invoked_by: Some(by),
-    }
-    .to_json();
+    let of = |event_id: &str, by: &'static str, notes: &Notes, error: Option<&ApiError>| {
+        Event {
+            now_ms,
+            event_id,
+            request_id: request.request_id,
+            source: SECRETS_MANAGER.event_source,
+            name: "GetSecretValue",
+            region: &session.connector.scope().region,
+            read_only: true,
+            actor: (&session.caller.principal).into(),
+            source_ip: by,
+            user_agent: by,
+            host: "",
+            tls: None,
+            notes,
+            error,
+            invoked_by: Some(by),
+        }
+        .to_json()
+    };
     all.push(of(&ids::event_id(now_ms)?, SERVICE_PRINCIPAL, &call.notes, error));
     for mut made in std::mem::take(&mut call.forwarded) {
         let id = ids::event_id(now_ms)?;

@@ -47,7 +47,10 @@ pub fn session_of(
     job: &Job,
 ) -> Result<Session, Refused> {
     let connector = run::connector_of(work, job)?.ok_or_else(|| {
-        Failure::new(FailureCode::Internal, "The lease of the job is lost: another server has it now")
+        Failure::new(
+            FailureCode::Internal,
+            "The lease of the job is lost: another server has it now",
+        )
     })?;
     assume(work, policies, connector, &job.id)
 }
@@ -64,7 +67,9 @@ pub fn assume(
     let (scope, arn) = (connector.scope(), connector.access_role());
     let role = Arn::principal(arn).filter(|role| role.account() == scope.account);
     let Some(role) = role.as_ref().and_then(|role| role.of("iam", "role/")) else {
-        return Err(refused(format!("The access role {arn} is not one of the connector's account")));
+        return Err(refused(format!(
+            "The access role {arn} is not one of the connector's account"
+        )));
     };
     let role = match Role::find(work, &scope.account, role) {
         Ok(role) => role,
@@ -72,14 +77,8 @@ pub fn assume(
         Err(_) => return Err(refused(format!("There is no access role {arn}"))),
     };
     let (source, now_ms) = (SOURCE_IP.to_string(), work.now_ms());
-    let may = authorize_transfer(
-        policies,
-        &role,
-        SERVICE_PRINCIPAL,
-        &connector.arn(),
-        &source,
-        now_ms,
-    )?;
+    let may =
+        authorize_transfer(policies, &role, SERVICE_PRINCIPAL, &connector.arn(), &source, now_ms)?;
     let may = may.ok_or_else(|| {
         refused(format!(
             "The trust policy of the access role {arn} does not allow {SERVICE_PRINCIPAL} to assume it for this connector"
@@ -120,7 +119,10 @@ impl Session {
 /// The secret that a connector needs for a connection.
 pub fn secret_of(connector: &Connector) -> Result<&str, Failure> {
     connector.secret().ok_or_else(|| {
-        Failure::new(FailureCode::Connection, "The connector has no UserSecretId: name the secret with UpdateConnector")
+        Failure::new(
+            FailureCode::Connection,
+            "The connector has no UserSecretId: name the secret with UpdateConnector",
+        )
     })
 }
 

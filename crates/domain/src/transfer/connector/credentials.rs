@@ -109,7 +109,10 @@ mod tests {
             let Err(failure) = read(&json) else { panic!("{json}") };
             assert_eq!(failure.code, FailureCode::Connection, "{json}");
             assert!(failure.message.contains("not formatted correctly"), "{failure}");
-            assert!(!failure.message.contains("tell-tale") && !failure.message.contains("qq"), "{failure}");
+            assert!(
+                !failure.message.contains("tell-tale") && !failure.message.contains("qq"),
+                "{failure}"
+            );
         }
     }
 }

@@ -146,7 +146,8 @@ impl Order {
 
     /// The task for a runner.
     pub(super) fn task(&self, key: &JobKey) -> Task {
-        let file = |file: &FileRecord, path: String| FileTask { path, is_done: file.result.is_some() };
+        let file =
+            |file: &FileRecord, path: String| FileTask { path, is_done: file.result.is_some() };
         match self {
             Self::Send { files, to } => Task::Send {
                 files: files.iter().map(|one| file(one, absolute(&one.path))).collect(),

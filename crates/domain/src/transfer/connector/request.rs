@@ -120,7 +120,8 @@ fn remote(member: &str, path: &str) -> Result<(), TransferError> {
 
 /// The components of a path in a bucket, of which the first is the bucket.
 fn within(member: &str, path: &str) -> Result<usize, TransferError> {
-    let parts = plain(&absolute(path)).filter(|parts| parts.first().is_some_and(|name| is_bucket(name)));
+    let parts =
+        plain(&absolute(path)).filter(|parts| parts.first().is_some_and(|name| is_bucket(name)));
     parts.map(|parts| parts.len()).ok_or_else(|| {
         TransferError::invalid(format!(
             "{member}: {} is not /BUCKET/PATH without empty components, \".\" and \"..\"",

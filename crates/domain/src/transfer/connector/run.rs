@@ -135,7 +135,9 @@ pub(super) fn connector_of(work: &mut Work<'_>, job: &Job) -> Result<Option<Conn
 
 /// Keeps the lease of a job. `false` if it is lost or the job has run for too long.
 pub fn renew(work: &mut Work<'_>, job: &Job) -> Result<bool, Fault> {
-    let Some(Held { key, mut leases, job: record, .. }) = held(work, job)? else { return Ok(false) };
+    let Some(Held { key, mut leases, job: record, .. }) = held(work, job)? else {
+        return Ok(false);
+    };
     let now_ms = work.now_ms();
     let is_over = |began_ms: i64| began_ms.saturating_add(limits::CONNECTOR_JOB_MS) <= now_ms;
     if record.began_ms.is_some_and(is_over) {
@@ -163,8 +165,14 @@ pub fn file_ended(
     }
     file.result = Some(FileResult::of(&outcome.result));
     work.put(&key.job(), &record)?;
-    let report =
-        report::of_file(&connector, &key, &record.order, outcome.index, outcome.began_ms, work.now_ms());
+    let report = report::of_file(
+        &connector,
+        &key,
+        &record.order,
+        outcome.index,
+        outcome.began_ms,
+        work.now_ms(),
+    );
     let report = report.ok_or_else(|| Fault::Damaged(key.job()))?;
     report.tell(work)?;
     Ok(Some(vec![report]))
@@ -191,7 +199,8 @@ fn end(
     let now_ms = work.now_ms();
     let since_ms = job.began_ms.unwrap_or(now_ms);
     let mut reports = Vec::new();
-    let missing = Failure::new(FailureCode::Internal, "The transfer ended without a result of this file");
+    let missing =
+        Failure::new(FailureCode::Internal, "The transfer ended without a result of this file");
     let failure = result.as_ref().err().unwrap_or(&missing);
     let open: Vec<_> = {
         let files = job.order.files_mut().iter_mut().enumerate();
@@ -248,7 +257,9 @@ impl From<TransferError> for Failure {
     /// The failure of a job that this service cannot prepare.
     fn from(error: TransferError) -> Self {
         match error {
-            TransferError::Fault(_) => Self::new(FailureCode::Internal, "The service has failed; see its log"),
+            TransferError::Fault(_) => {
+                Self::new(FailureCode::Internal, "The service has failed; see its log")
+            }
             other => Self::new(FailureCode::Connection, other.to_string()),
         }
     }

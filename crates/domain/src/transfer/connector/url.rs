@@ -35,7 +35,10 @@ impl Target {
             Some(rest) => {
                 let (address, port) = rest.split_once(']')?;
                 let address: Ipv6Addr = address.parse().ok()?;
-                (address.to_string(), if port.is_empty() { None } else { Some(port.strip_prefix(':')?) })
+                (
+                    address.to_string(),
+                    if port.is_empty() { None } else { Some(port.strip_prefix(':')?) },
+                )
             }
             None => match rest.split_once(':') {
                 Some((host, port)) => (name(host)?, Some(port)),
@@ -68,8 +71,12 @@ fn name(host: &str) -> Option<String> {
     // What ends with a number is an address to some resolvers: `127.1`, `0x7f000001`.
     let last = labels.rsplit('.').next()?;
     let is_number = last.bytes().all(|byte| byte.is_ascii_digit())
-        || last.strip_prefix("0x").is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_hexdigit()))
-        || last.strip_prefix("0X").is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        || last
+            .strip_prefix("0x")
+            .is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        || last
+            .strip_prefix("0X")
+            .is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_hexdigit()));
     (labels.len() <= 253 && labels.split('.').all(is_label) && !is_number)
         .then(|| labels.to_ascii_lowercase())
 }
