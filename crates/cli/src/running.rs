@@ -32,8 +32,8 @@ use crate::rotation::{self, Functions};
 use crate::settings::{self as said, Buckets};
 use crate::tls::{Shows, Tls, default_names};
 use crate::{
-    artifact_log_options, audit_options, buckets, ledger_options, metrics_options, reload, sftp,
-    values,
+    artifact_log_options, audit_options, buckets, connectors, ledger_options, metrics_options,
+    reload, sftp, values,
 };
 
 /// Interval between sweeps that erase expired keys and check the certificate.
@@ -137,6 +137,7 @@ pub(crate) struct Upkeep {
     pub(crate) events: Configured,
     pub(crate) sftp: Option<sftp::Chosen>,
     pub(crate) identity: sftp::Identity,
+    pub(crate) connectors: connectors::Chosen,
 }
 
 /// A server that runs in this process.
@@ -177,7 +178,7 @@ impl Running {
         ledger: ledger_options::Settings,
         upkeep: Upkeep,
     ) -> Result<Self, Failure> {
-        let Upkeep { audit, artifact_log, backups, events, sftp, identity } = upkeep;
+        let Upkeep { audit, artifact_log, backups, events, sftp, identity, connectors } = upkeep;
         data.service.publish_log(audit.publish, audit.readers.clone());
         let Network { listen, http3, connections_per_peer } = network;
         let (listener, address, udp) = listen_both(listen, http3)?;
@@ -232,6 +233,10 @@ impl Running {
             })
             .transpose()?;
         let sftp_address = sftp.as_ref().map(|(_, _, address)| *address);
+        let outbound = connectors.outbound();
+        let (service, folder) = (data.service.clone(), data.folder());
+        let connectors =
+            connectors.runner(service, outbound.clone(), &said_buckets, sink.clone(), folder)?;
         let validator = Validator::new(revocation.acme);
         let Tls { rules, shows, names, clients } = tls;
         let watch = reload::Watch::new(&shows, clients.as_ref());
@@ -274,7 +279,7 @@ impl Running {
         let counted = metrics.as_ref().map(|kept| kept.metrics.clone());
         let mut server =
             Server::new(data.service.clone(), door.clone(), system_clock).counting(counted.clone());
-        server = server.asking(Arc::new(Errands::new(identity.providers)));
+        server = server.asking(Arc::new(Errands::new(identity.providers, outbound)));
         let mut plain_server =
             PlainServer::new(data.service.clone(), system_clock).counting(counted);
         let mut over_quic = quic::Settings::default();
@@ -341,6 +346,7 @@ impl Running {
         let backups = backups.map(|schedule| tokio::spawn(schedule.run(data.clone())));
         let revocation = tokio::spawn(revocation_chores(data.clone()));
         let rotating = tokio::spawn(rotation::run(data.service.clone(), functions));
+        let connecting = tokio::spawn(Arc::new(connectors).run());
         let telling = tokio::spawn(events::run(data.service.clone(), events, counts));
         let publishing = tokio::spawn(publishing(data.clone(), sink, stopped.clone()));
         let watch =
@@ -366,6 +372,8 @@ impl Running {
             }
             // Steps that have begun are repeated when their leases have ended.
             rotating.abort();
+            // Another server, or the next one here, goes on with the files that have no result.
+            connecting.abort();
             // So are deliveries.
             telling.abort();
             if let Some(validating) = validating {

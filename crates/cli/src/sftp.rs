@@ -147,7 +147,8 @@ impl Chosen {
         providers: &Arc<Providers>,
         data: &Path,
     ) -> Result<(Settings, Option<Following>), Failure> {
-        let default = Settings::new(self.storage(buckets, data)?, sink);
+        let buckets = storage(buckets, data, self.atomic_uploads, self.scan.is_some())?;
+        let default = Settings::new(buckets, sink);
         let users = self.users.clone().map(|path| Users::new(path, data));
         let following = users.map(|users| {
             let roster = users.load().map_err(|failure| failure.about("sftp.users"))?;
@@ -172,22 +173,27 @@ impl Chosen {
         };
         Ok((settings, following))
     }
+}
 
-    /// Buckets behind an S3 endpoint, or folders. Must be called inside a tokio runtime.
-    fn storage(&self, said: &settings::Buckets, data: &Path) -> Result<Arc<dyn Buckets>, Failure> {
-        if let Some(client) = buckets::client(said)? {
-            if self.scan.is_some() {
-                return Err(Failure::new(
-                    "uploads are scanned in folders only, and [buckets] names an S3 endpoint",
-                )
-                .hint("name a folder there, or leave the scan out")
-                .about("sftp_uploads.scan"));
-            }
-            return Ok(Arc::new(S3Buckets::new(client, Handle::current())));
+/// Buckets behind an S3 endpoint, or folders. Must be called inside a tokio runtime.
+pub(crate) fn storage(
+    said: &settings::Buckets,
+    data: &Path,
+    atomic_uploads: bool,
+    is_scanned: bool,
+) -> Result<Arc<dyn Buckets>, Failure> {
+    if let Some(client) = buckets::client(said)? {
+        if is_scanned {
+            return Err(Failure::new(
+                "uploads are scanned in folders only, and [buckets] names an S3 endpoint",
+            )
+            .hint("name a folder there, or leave the scan out")
+            .about("sftp_uploads.scan"));
         }
-        let folder = said.folder.clone().unwrap_or_else(|| data.join("buckets"));
-        Ok(Arc::new(Local::open(folder, self.atomic_uploads)?))
+        return Ok(Arc::new(S3Buckets::new(client, Handle::current())));
     }
+    let folder = said.folder.clone().unwrap_or_else(|| data.join("buckets"));
+    Ok(Arc::new(Local::open(folder, atomic_uploads)?))
 }
 
 /// The users of a file, and those who are told of new ones.

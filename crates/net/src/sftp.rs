@@ -10,7 +10,7 @@ mod certified;
 mod channel;
 mod connection;
 mod file_login;
-mod home;
+pub(crate) mod home;
 mod journal;
 mod listener;
 mod login;

@@ -5,6 +5,7 @@ use outlast_domain::identity::Permit;
 use outlast_domain::identity::action;
 use outlast_domain::transfer::CONNECTOR;
 use outlast_domain::transfer::connector::{self, Connector, ConnectorChange, FileStatus};
+use outlast_negotiate::SecurityPolicy;
 
 use super::transfer::{DEFAULT_POLICY, invalid, may_pass, role_arn, security_policy, some_tags};
 pub use crate::aws::transfer::{
@@ -14,8 +15,6 @@ pub use crate::aws::transfer::{
 use crate::call::Call;
 use crate::wire::ApiError;
 
-/// What the names of AWS's policies for connectors begin with.
-const POLICY_PREFIX: &str = "TransferSFTPConnectorSecurityPolicy-";
 /// Types of security policies.
 pub const POLICY_TYPES: [&str; 2] = ["SERVER", "CONNECTOR"];
 /// How connectors leave: through the machine's own network.
@@ -24,8 +23,8 @@ pub const EGRESS_TYPE: &str = "SERVICE_MANAGED";
 pub const STATUS: &str = "ACTIVE";
 
 /// `Type` of a security policy.
-pub fn policy_type(name: &str) -> &'static str {
-    POLICY_TYPES[usize::from(name.starts_with(POLICY_PREFIX))]
+pub fn policy_type(policy: &SecurityPolicy) -> &'static str {
+    POLICY_TYPES[usize::from(policy.ssh.for_connectors)]
 }
 
 /// Finds a connector and notes it for the audit record.

@@ -268,7 +268,11 @@ impl GivenServer {
             roles.push(role_arn(role)?);
         }
         if let Some(name) = &self.security_policy_name {
-            security_policy(name)?;
+            if security_policy(name)?.ssh.for_connectors {
+                return Err(invalid(
+                    "The security policy is for connectors; name one of type SERVER",
+                ));
+            }
             call.notes.parameter("securityPolicyName", name.as_str());
         }
         let may_pass = may_pass(call, &roles)?;
@@ -602,7 +606,7 @@ impl From<&SecurityPolicy> for DescribedSecurityPolicy {
             ssh_kexs: names(policy.ssh.key_exchanges),
             ssh_macs: names(policy.ssh.macs),
             ssh_host_key_algorithms: names(policy.ssh.host_keys),
-            kind: super::connectors::policy_type(policy.name).to_owned(),
+            kind: super::connectors::policy_type(policy).to_owned(),
             protocols: vec![PROTOCOL.to_owned()],
         }
     }
