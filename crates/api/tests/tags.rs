@@ -149,6 +149,20 @@ const TABLE: &[(&str, &str, &str, Does)] = &[
     ("secretsmanager", "UntagResource", "TagKeys", Reads),
     (
         "transfer",
+        "CreateConnector",
+        "Tags",
+        Creates {
+            action: "transfer:TagResource",
+            request: |world| {
+                let number = world.fixture.events().len();
+                let role =
+                    crate::transfer_support::connector_role(&world.fixture, &format!("c{number}"));
+                json!({ "Url": "sftp://a.example", "AccessRole": role })
+            },
+        },
+    ),
+    (
+        "transfer",
         "CreateServer",
         "Tags",
         Creates { action: "transfer:TagResource", request: |_| json!({}) },
@@ -360,7 +374,7 @@ fn making_something_with_tags_takes_the_right_to_tag() {
         tried += 1;
     }
     println!("{tried} operations make something with tags");
-    assert_eq!(tried, 16);
+    assert_eq!(tried, 17);
 }
 
 #[test]

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use outlast_api::model::connectors::{EGRESS_TYPE, POLICY_TYPES, STATUS};
 use outlast_api::model::transfer::{
     DOMAIN, ENDPOINT_TYPES, HOME_TYPES, PROTOCOL, STATES, STORAGE_TYPE,
 };
+use outlast_domain::transfer::connector::STATUSES;
 use outlast_domain::transfer::{Methods, Provider};
 
 use super::set;
@@ -14,7 +16,10 @@ pub(super) fn enumerations() -> Vec<(&'static str, BTreeSet<String>)> {
     vec![
         ("As2Transport", set([])),
         ("CommunicationMode", set([])),
+        ("ConnectorEgressType", set([EGRESS_TYPE])),
+        ("ConnectorStatus", set([STATUS])),
         // Stored and returned.
+        ("ConnectorsIpAddressType", set(["IPV4", "DUALSTACK"])),
         ("DirectoryListingOptimization", set(["ENABLED", "DISABLED"])),
         ("Domain", set([DOMAIN])),
         ("EndpointType", set(ENDPOINT_TYPES)),
@@ -26,10 +31,11 @@ pub(super) fn enumerations() -> Vec<(&'static str, BTreeSet<String>)> {
         ("Protocol", set([PROTOCOL])),
         ("ProxyMode", set(["NONE"])),
         ("SecurityPolicyProtocol", set([PROTOCOL])),
-        ("SecurityPolicyResourceType", set(["SERVER"])),
+        ("SecurityPolicyResourceType", set(POLICY_TYPES)),
         ("SetStatOption", set(["DEFAULT", "ENABLE_NO_OP"])),
         ("SftpAuthenticationMethods", set(Methods::ALL.map(|(_, name)| name))),
         ("State", set(STATES)),
+        ("TransferTableStatus", set(STATUSES)),
         ("TlsSessionResumptionMode", set(["DISABLED", "ENABLED", "ENFORCED"])),
     ]
 }
