@@ -18,6 +18,7 @@ use outlast_api::ops::transfer::start_remote_move::StartRemoteMove;
 use outlast_api::ops::transfer::test_connection::TestConnection;
 use outlast_api::ops::transfer::update_connector::UpdateConnector;
 use outlast_ssh::{KeyKind, PrivateKey};
+use outlast_testing::moto::Moto;
 use outlast_testing::sshd::Sshd;
 use outlast_testing::{eventually, until};
 use serde_json::{Value, json};
@@ -71,6 +72,11 @@ fn secret(user: &str, key: &PrivateKey) -> String {
 
 impl World {
     fn start() -> Option<Self> {
+        Self::start_with(|_| Vec::new())
+    }
+
+    /// Starts the server with further arguments.
+    fn start_with(arguments: impl FnOnce(&Folder) -> Vec<String>) -> Option<Self> {
         let folder = Folder::new();
         let [host, user] = [(); 2].map(|()| PrivateKey::generate(KeyKind::EcdsaP256).unwrap());
         let text = host.to_openssh_pem("").unwrap();
@@ -78,7 +84,10 @@ impl World {
         fs::create_dir_all(place.join("files")).unwrap();
         let sshd = Sshd::start(&place, text.expose(), &user.public_key().to_openssh_line())?;
         role(&folder);
-        let server = Server::start(&folder.data, &HERE);
+        let arguments = arguments(&folder);
+        let arguments: Vec<_> =
+            HERE.into_iter().chain(arguments.iter().map(String::as_str)).collect();
+        let server = Server::start(&folder.data, &arguments);
         let stored = json!({ "Name": "partner", "SecretString": secret(&sshd.user, &user) });
         let secret = call::<CreateSecret>(&server, stored).arn;
         let made = json!({
@@ -224,6 +233,39 @@ fn servers_and_secrets_that_are_wrong_are_told() {
     assert!(message.starts_with("the server refused the login"), "{message}");
     let sent = world.transfer(send);
     assert_eq!(world.results(&sent), [failed("/files/a", "CONNECTION_ERROR")]);
+}
+
+/// The same with a bucket of S3, which needs no folders.
+#[test]
+fn buckets_of_s3_are_sent_from_and_retrieved_into() {
+    let Some(moto) = Moto::start(10) else { return };
+    let world = World::start_with(|folder| {
+        let secret = folder.write("secret", b"the-secret-of-this-test");
+        let settings = format!(
+            "[buckets]\nendpoint = \"{}\"\naccess_key_id = \"testing\"\nsecret_access_key_file = {secret:?}\n",
+            moto.endpoint()
+        );
+        let settings = folder.write("settings.toml", settings.as_bytes());
+        vec!["--config".to_owned(), settings.display().to_string()]
+    });
+    let Some(world) = world else { return };
+    let content: Vec<u8> = (0..20_000_000_u32).map(|at| (at * 31 % 251) as u8).collect();
+    fs::write(world.there("a.bin"), &content).unwrap();
+    let paths = [world.remote("a.bin"), world.remote("missing")];
+    let request = json!({ "RetrieveFilePaths": paths, "LocalDirectoryPath": "/files/in/new" });
+    let got = world.transfer(request);
+    let expected = [completed(&paths[0]), failed(&paths[1], "RETRIEVE_FILE_NOT_FOUND")];
+    assert_eq!(world.results(&got), expected);
+    assert!(moto.curl(&[], "/files/in/new/a.bin") == content);
+    assert_eq!(moto.keys("files"), ["in/new/a.bin"]);
+    fs::create_dir(world.there("back")).unwrap();
+    let paths = ["/files/in/new/a.bin", "/files/in/missing"];
+    let request = json!({ "SendFilePaths": paths, "RemoteDirectoryPath": world.remote("back") });
+    let sent = world.transfer(request);
+    let expected = [completed(paths[0]), failed(paths[1], "SEND_FILE_NOT_FOUND")];
+    assert_eq!(world.results(&sent), expected);
+    assert!(fs::read(world.there("back/a.bin")).unwrap() == content);
+    assert!(moto.uploads("files").is_empty());
 }
 
 /// A file whose server goes away fails, and nothing of it appears.

@@ -121,6 +121,23 @@ async fn files_go_both_ways() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn keys_are_exchanged_again_while_data_flows() {
+    let served = Served::start(Options { rekey_bytes: 256 << 10, ..Options::default() }).await;
+    let here = tempfile::tempdir().unwrap();
+    fs::create_dir(here.path().join("bucket")).unwrap();
+    let (local, content) = (local(here.path()), content(3_000_000));
+    fs::write(here.path().join("bucket/a"), &content).unwrap();
+    let mut session = loopback().connect(&endpoint(served.port, &[served.key()])).await.unwrap();
+    let (sent, _) = files::send(&mut session, &local, "/bucket/a", None).await;
+    assert_eq!(sent, Ok(3_000_000));
+    let between = served.rekeys();
+    let (got, _) = files::retrieve(&mut session, &local, "/a", "/bucket/back").await;
+    assert_eq!(got, Ok(3_000_000));
+    assert!(fs::read(here.path().join("bucket/back/a")).unwrap() == content);
+    assert!(between > 3 && served.rekeys() > between + 3, "{between} {}", served.rekeys());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn directories_are_listed_and_changed() {
     let served = Served::start(Options::default()).await;
     let at = served.folder();

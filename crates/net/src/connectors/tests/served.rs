@@ -44,6 +44,8 @@ pub(super) struct Options {
     /// Key exchange methods; all if there are none.
     pub(super) exchanges: Vec<&'static str>,
     pub(super) trick: Trick,
+    /// Bytes after which keys are exchanged again.
+    pub(super) rekey_bytes: u64,
 }
 
 impl Default for Options {
@@ -55,6 +57,7 @@ impl Default for Options {
             user: None,
             exchanges: Vec::new(),
             trick: Trick::None,
+            rekey_bytes: 1 << 30,
         }
     }
 }
@@ -65,6 +68,7 @@ struct Seen {
     connections: AtomicUsize,
     tries: AtomicUsize,
     exchange: Mutex<&'static str>,
+    rekeys: AtomicUsize,
 }
 
 pub(super) struct Served {
@@ -87,6 +91,7 @@ impl Served {
         let host = |key: &Arc<PrivateKey>| HostKey { key: key.clone(), certificate: None };
         let mut config = ServerConfig::new(keys.iter().map(host).collect());
         config.methods.clone_from(&options.methods);
+        config.limits.rekey_bytes = options.rekey_bytes;
         if !options.exchanges.is_empty() {
             config.algorithms =
                 Algorithms { key_exchanges: options.exchanges.clone(), ..config.algorithms };
@@ -136,6 +141,10 @@ impl Served {
         self.seen.tries.load(Ordering::Relaxed)
     }
 
+    pub(super) fn rekeys(&self) -> usize {
+        self.seen.rekeys.load(Ordering::Relaxed)
+    }
+
     pub(super) fn last_exchange(&self) -> &'static str {
         *self.seen.exchange.lock().unwrap()
     }
@@ -180,6 +189,8 @@ impl Connection {
         while let Some(event) = self.ssh.poll() {
             match event {
                 ServerEvent::Negotiated(negotiation) => {
+                    let rekeys = usize::from(negotiation.rekey);
+                    self.seen.rekeys.fetch_add(rekeys, Ordering::Relaxed);
                     if let Ok(chosen) = &negotiation.outcome {
                         *self.seen.exchange.lock().unwrap() = chosen.key_exchange;
                     }
