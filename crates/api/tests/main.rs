@@ -94,6 +94,7 @@ mod tags;
 mod timestamps;
 mod transfer;
 mod transfer_attacks;
+mod transfer_connector_jobs;
 mod transfer_connector_secrets;
 mod transfer_connectors;
 mod transfer_logins;

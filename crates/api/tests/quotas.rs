@@ -9,6 +9,9 @@
     reason = "a test may fail and print"
 )]
 
+#[path = "quotas/connectors.rs"]
+mod connectors;
+
 use crate::approvals_support::{file, rule, user_arn};
 use crate::certificates;
 use crate::common;
@@ -519,70 +522,6 @@ fn ssh_keys_of_a_user(fixture: &Fixture) -> Thing {
     }
 }
 
-fn connectors(fixture: &Fixture) -> Thing {
-    let role = crate::transfer_support::connector_role(fixture, "connectors");
-    let body = json!({ "Url": "sftp://a.example", "AccessRole": role });
-    let there = body.clone();
-    Thing {
-        refusal: "InvalidRequestException",
-        make: Box::new(move |fixture, _| fixture.transfer("CreateConnector", body.clone())),
-        neighbour: Box::new(move |fixture| {
-            fixture.transfer_as(&Who::admin().at("us-west-2"), "CreateConnector", &there)
-        }),
-        remove: Some(Box::new(|fixture, made| {
-            fixture.transfer("DeleteConnector", made.clone()).unwrap();
-        })),
-    }
-}
-
-fn transfer_of(connector: &str) -> Value {
-    json!({ "ConnectorId": connector, "SendFilePaths": ["/files/a"] })
-}
-
-/// Ends the next job of each connector.
-fn end_jobs(fixture: &Fixture, _: &Value) {
-    let now_ms = fixture.now.get() * 1000;
-    for job in fixture.service.connector_jobs(now_ms, 10).unwrap() {
-        let done = Ok(outlast_domain::transfer::connector::Finish::Done);
-        assert!(fixture.service.connector_ended(&job, &done, now_ms).unwrap());
-    }
-}
-
-fn jobs_of_a_connector(fixture: &Fixture) -> Thing {
-    let role = crate::transfer_support::connector_role(fixture, "connectors");
-    let [one, two] = [0, 1].map(|_| fixture.connector(&role, json!({})));
-    Thing {
-        refusal: "InvalidRequestException",
-        make: Box::new(move |fixture, _| fixture.transfer("StartFileTransfer", transfer_of(&one))),
-        neighbour: Box::new(move |fixture| {
-            fixture.transfer("StartFileTransfer", transfer_of(&two))
-        }),
-        remove: Some(Box::new(end_jobs)),
-    }
-}
-
-fn connector_jobs(fixture: &Fixture) -> Thing {
-    let role = crate::transfer_support::connector_role(fixture, "connectors");
-    let one = fixture.connector(&role, json!({}));
-    Thing {
-        refusal: "InvalidRequestException",
-        make: Box::new(move |fixture, _| fixture.transfer("StartFileTransfer", transfer_of(&one))),
-        // Another Region has its own.
-        neighbour: Box::new(move |fixture| {
-            let there = Who::admin().at("us-west-2");
-            let body = json!({
-                "Url": "sftp://a.example", "AccessRole": role,
-                "SftpConfig": { "UserSecretId": "s", "TrustedHostKeys": [crate::transfer_support::key(1)] },
-            });
-            let made = fixture.transfer_as(&there, "CreateConnector", &body)?;
-            let id = made["ConnectorId"].as_str().unwrap_or_default();
-            fixture.transfer_as(&there, "StartFileTransfer", &transfer_of(id))
-        }),
-        // They go with time.
-        remove: None,
-    }
-}
-
 #[test]
 fn every_quota_is_held_and_raised() {
     const MOST: usize = 3;
@@ -607,9 +546,9 @@ fn every_quota_is_held_and_raised() {
             "users_per_server" => users_of_a_server(&fixture),
             "host_keys_per_server" => host_keys_of_a_server(&fixture),
             "ssh_keys_per_user" => ssh_keys_of_a_user(&fixture),
-            "connectors" => connectors(&fixture),
-            "jobs_per_connector" => jobs_of_a_connector(&fixture),
-            "connector_jobs" => connector_jobs(&fixture),
+            "connectors" => connectors::connectors(&fixture),
+            "jobs_per_connector" => connectors::jobs_of_a_connector(&fixture),
+            "connector_jobs" => connectors::connector_jobs(&fixture),
             name => panic!("the quota {name} has no test"),
         };
         let made: Vec<Value> = (0..MOST)

@@ -1459,6 +1459,9 @@ pub struct SftpConnectorConfig {
     /// `MaxConcurrentConnections`: 1  at least.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_concurrent_connections: Option<i64>,
+    /// `SecretVersionStageList`: 1 to 2 items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ordered_user_secret_version_stages: Option<Vec<String>>,
 }
 
 /// `SftpConnectorConnectionDetails`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_SftpConnectorConnectionDetails.html>.

@@ -72,6 +72,11 @@ impl GivenConnector {
         let roles: Vec<_> = access_role.iter().chain(&logging_role).cloned().collect();
         let may_pass = may_pass(call, &roles)?;
         let sftp = self.sftp.unwrap_or_default();
+        if sftp.ordered_user_secret_version_stages.is_some() {
+            return Err(invalid(
+                "OrderedUserSecretVersionStages: the version of the secret with the label AWSCURRENT is read; leave it out",
+            ));
+        }
         if let Some(secret) = &sftp.user_secret_id {
             call.notes.parameter("userSecretId", secret.as_str());
         }
@@ -104,6 +109,7 @@ pub fn described(call: &Call<'_>, connector: &Connector) -> DescribedConnector {
             user_secret_id: connector.secret().map(str::to_owned),
             trusted_host_keys: Some(keys.to_vec()).filter(|keys| !keys.is_empty()),
             max_concurrent_connections: Some(connector.max_connections().into()),
+            ordered_user_secret_version_stages: None,
         },
         security_policy_name: connector.security_policy().to_owned(),
         egress_type: EGRESS_TYPE.to_owned(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use outlast_api::model::connectors::{EGRESS_TYPE, POLICY_TYPES, STATUS};
+use outlast_api::model::connectors::{EGRESS_TYPE, STATUS};
 use outlast_api::model::transfer::{
     DOMAIN, ENDPOINT_TYPES, HOME_TYPES, PROTOCOL, STATES, STORAGE_TYPE,
 };
@@ -31,7 +31,7 @@ pub(super) fn enumerations() -> Vec<(&'static str, BTreeSet<String>)> {
         ("Protocol", set([PROTOCOL])),
         ("ProxyMode", set(["NONE"])),
         ("SecurityPolicyProtocol", set([PROTOCOL])),
-        ("SecurityPolicyResourceType", set(POLICY_TYPES)),
+        ("SecurityPolicyResourceType", set(["SERVER", "CONNECTOR"])),
         ("SetStatOption", set(["DEFAULT", "ENABLE_NO_OP"])),
         ("SftpAuthenticationMethods", set(Methods::ALL.map(|(_, name)| name))),
         ("State", set(STATES)),

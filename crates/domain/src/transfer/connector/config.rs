@@ -320,7 +320,7 @@ pub fn delete_connector(
     permit: &Permit<action::transfer::DeleteConnector>,
 ) -> Result<(), TransferError> {
     permit.opens(&connector.arn())?;
-    super::lease::forget(work, connector);
+    super::lease::forget(work, connector.scope(), connector.id());
     work.delete(&connector.record_key());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What a connector is to do, and what came of it.
+//! What a connector is to do, and its result.
 
 use crate::arn::Scope;
 

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::config::Connector;
 use crate::Fault;
 use crate::arn::Scope;
 use crate::limits;
@@ -82,8 +81,8 @@ impl Leases {
 }
 
 /// Ends all leases of a connector.
-pub(super) fn forget(work: &mut Work<'_>, connector: &Connector) {
-    work.delete(&record_key(connector.scope(), connector.id()));
+pub(super) fn forget(work: &mut Work<'_>, scope: &Scope, connector: &str) {
+    work.delete(&record_key(scope, connector));
 }
 
 fn record_key(scope: &Scope, connector: &str) -> String {
