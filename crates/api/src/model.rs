@@ -6,6 +6,7 @@ pub mod acm_certificate;
 pub mod acm_pca;
 pub mod acm_search;
 pub mod artifact_log;
+pub mod connectors;
 pub mod create_session;
 pub mod kms;
 pub mod outlast;

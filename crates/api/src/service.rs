@@ -4,6 +4,7 @@ mod alone;
 mod answers;
 mod bucket;
 mod clock;
+mod connectors;
 mod elsewhere;
 pub mod events;
 mod housekeeping;
@@ -52,7 +53,7 @@ pub use shared::http_date;
 
 use crate::audit::{Event, Notes, TlsDetails};
 use crate::call::Call;
-use crate::outside::{Errand, Outside, Reply};
+use crate::outside::{Errand, Need, Outside, Reply};
 use crate::wire::sigv4::{Claim, Parts};
 use crate::wire::{ApiError, Payload, Protocol};
 
@@ -72,6 +73,7 @@ pub struct Service {
     clock: clock::State,
     timestamping: tsa::State,
     sftp: sftp::State,
+    connectors: connectors::State,
 }
 
 /// A complete request, body included.
@@ -211,6 +213,7 @@ impl Service {
             clock: clock::State::default(),
             timestamping: tsa::State::default(),
             sftp: sftp::State::default(),
+            connectors: connectors::State::default(),
         }
     }
 
@@ -317,9 +320,22 @@ impl Service {
         let prepared = self.try_prepare(route, request, &mut principal, &mut outside);
         if let Err(error) = &prepared
             && !error.is_conflict()
-            && let Some(errand) = outside.errand()
+            && let Some(need) = outside.need()
         {
             let otherwise = route.refusal(error, request.request_id);
+            let errand = match need {
+                Need::Errand(errand) => errand,
+                Need::Connection(connector) => {
+                    match self.connection_test(&connector, request.now_ms) {
+                        Ok(endpoint) => Errand::Connection(Box::new(endpoint)),
+                        // Nobody needs to be asked any more.
+                        Err(failure) => {
+                            let reply = Reply::Connection(Err(failure));
+                            return self.prepare_with(route, request, Some(&reply));
+                        }
+                    }
+                }
+            };
             return Step::Ask(Box::new(Asking { errand, otherwise }));
         }
         match prepared {
@@ -397,7 +413,7 @@ impl Service {
         let payload = Payload { path: request.path, query: request.query, body: request.body };
         let mut outcome = (route.row.run)(&mut call, route.protocol, payload);
         *outside = std::mem::take(&mut call.outside);
-        if let Some(error) = outcome.as_ref().err().filter(|_| outside.has_errand()) {
+        if let Some(error) = outcome.as_ref().err().filter(|_| outside.needs_something()) {
             // It did not end: there is nothing to record yet.
             return Err(refused(&call.work, route, error.clone()));
         }

@@ -12,7 +12,7 @@ use crate::certificates;
 use crate::common;
 use crate::kms_import;
 use crate::rolesanywhere_support::{self, Scene};
-use crate::transfer_support::connection;
+use crate::transfer_support::{connection, connector_role};
 
 use std::collections::BTreeSet;
 
@@ -24,6 +24,7 @@ use outlast_api::service::sftp::{FileEvent, Session, Subject};
 use outlast_domain::events::{By, Detail, KINDS, Kind};
 use outlast_domain::secrets::rotation::Outcome;
 use outlast_domain::settings::{EventTarget, Events, Settings};
+use outlast_domain::transfer::connector::{Failure, FailureCode, FileOutcome, Finish, Task};
 use serde_json::{Value, json};
 
 const DAY: i64 = 86_400;
@@ -116,7 +117,80 @@ fn transfer_samples() -> Vec<(&'static str, Value)> {
         all.push((good, sample.clone()));
         all.push((bad, with(&sample, failed.clone())));
     }
+    all.extend(connector_samples());
     all
+}
+
+/// AWS's samples of connectors. Those of moves and deletions have the members that its reference lists.
+fn connector_samples() -> Vec<(&'static str, Value)> {
+    let object = json!({ "domain": "S3", "bucket": "amzn-s3-demo-bucket", "key": "testfile.txt" });
+    let common = json!({
+        "connector-id": "c-f1111aaaa2222bbbb3", "status-code": "COMPLETED",
+        "url": "sftp://s-21a23456789012a.server.transfer.us-east-1.amazonaws.com",
+        "start-timestamp": "2024-01-24T18:29:33.658729Z", "end-timestamp": "2024-01-24T18:29:33.993196Z",
+    });
+    let failed = json!({ "failure-code": "CONNECTION_ERROR", "failure-message": "Unknown Host" });
+    let file = json!({
+        "operation": "SEND", "transfer-id": "transfer-ID", "file-transfer-id": "file-transfer-ID",
+        "file-path": "/amzn-s3-demo-bucket/testfile.txt", "bytes": 0, "local-file-location": object,
+    });
+    let send = with(&file, json!({ "remote-directory-path": "" }));
+    let retrieve = with(&file, json!({ "local-directory-path": "/amzn-s3-demo-bucket" }));
+    let listing = json!({
+        "max-items": 10000, "output-directory-path": "/amzn-s3-demo-bucket/example/file-listing-output",
+        "listing-id": "123456-23aa-7980-abc1-1a2b3c4d5e", "remote-directory-path": "/home",
+    });
+    let listed = json!({ "item-count": 10000, "truncated": true, "output-file-location": object });
+    let (moved, deleted) = (json!({ "move-id": "m" }), json!({ "delete-id": "d" }));
+    let mut all = Vec::new();
+    for (good, bad, more, of_good) in [
+        ("SEND_COMPLETED", "SEND_FAILED", send, json!({})),
+        ("RETRIEVE_COMPLETED", "RETRIEVE_FAILED", retrieve, json!({})),
+        ("LISTING_COMPLETED", "LISTING_FAILED", listing, listed),
+        ("REMOTE_MOVE_COMPLETED", "REMOTE_MOVE_FAILED", moved, json!({})),
+        ("REMOTE_DELETE_COMPLETED", "REMOTE_DELETE_FAILED", deleted, json!({})),
+    ] {
+        let sample = with(&common, more);
+        all.push((good, with(&sample, of_good)));
+        all.push((bad, with(&sample, failed.clone())));
+    }
+    all
+}
+
+/// What connectors do.
+fn connectors(fixture: &Fixture) {
+    let id = fixture.connector(&connector_role(fixture, "connectors"), json!({}));
+    let of = json!({ "ConnectorId": id });
+    for (operation, more) in [
+        ("StartFileTransfer", json!({ "SendFilePaths": ["/files/a"] })),
+        (
+            "StartFileTransfer",
+            json!({ "RetrieveFilePaths": ["a"], "LocalDirectoryPath": "/files" }),
+        ),
+        (
+            "StartDirectoryListing",
+            json!({ "RemoteDirectoryPath": "/", "OutputDirectoryPath": "/files" }),
+        ),
+        ("StartRemoteMove", json!({ "SourcePath": "/a", "TargetPath": "/b" })),
+        ("StartRemoteDelete", json!({ "DeletePath": "/a" })),
+    ] {
+        for fails in [false, true] {
+            fixture.transfer(operation, with(&of, more.clone())).unwrap();
+            let now_ms = fixture.now.get() * 1000;
+            let job = fixture.service.connector_jobs(now_ms, 1).unwrap().pop().unwrap();
+            let failure = Failure::new(FailureCode::Unknown, "a test");
+            let result = match (fails, &job.task) {
+                (true, _) => Err(failure),
+                (_, Task::List { .. }) => Ok(Finish::Listed { items: 1, is_truncated: false }),
+                _ => Ok(Finish::Done),
+            };
+            let file = FileOutcome { index: 0, began_ms: now_ms, result: Ok(1) };
+            if !fails && matches!(job.task, Task::Send { .. } | Task::Retrieve { .. }) {
+                assert!(fixture.service.connector_file(&job, &file, now_ms).unwrap());
+            }
+            assert!(fixture.service.connector_ended(&job, &result, now_ms).unwrap());
+        }
+    }
 }
 
 /// What a user of SFTP does.
@@ -185,6 +259,7 @@ fn kind_of(value: &Value) -> &'static str {
         Value::Bool(_) => "flag",
         Value::Number(_) => "number",
         Value::String(_) => "text",
+        Value::Object(_) => "object",
         other => panic!("{other}"),
     }
 }
@@ -352,6 +427,7 @@ fn everything() -> Vec<(&'static Kind, Value)> {
     // Roles Anywhere: 30 days are left of the workload's certificate.
     let leaf = scene.root.issue("ECC_NIST_P256", rolesanywhere_support::workload("CN=alice"));
     files(fixture);
+    connectors(fixture);
     let mut all = told(fixture);
     fixture.now.set(NOW);
     scene.session(&leaf).unwrap();

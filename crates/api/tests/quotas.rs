@@ -9,6 +9,9 @@
     reason = "a test may fail and print"
 )]
 
+#[path = "quotas/connectors.rs"]
+mod connectors;
+
 use crate::approvals_support::{file, rule, user_arn};
 use crate::certificates;
 use crate::common;
@@ -560,6 +563,9 @@ fn every_quota_is_held_and_raised() {
             "host_keys_per_server" => host_keys_of_a_server(&fixture),
             "ssh_keys_per_user" => ssh_keys_of_a_user(&fixture),
             "workflows" => workflows(&fixture),
+            "connectors" => connectors::connectors(&fixture),
+            "jobs_per_connector" => connectors::jobs_of_a_connector(&fixture),
+            "connector_jobs" => connectors::connector_jobs(&fixture),
             name => panic!("the quota {name} has no test"),
         };
         let made: Vec<Value> = (0..MOST)

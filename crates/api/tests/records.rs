@@ -237,6 +237,10 @@ fn fill_transfer(fixture: &Fixture) {
     let role = crate::transfer_support::role(fixture, "sftp-users");
     fixture.sftp_user(&server, "alice", &role, json!({}));
     crate::workflow_support::attach_and_upload(fixture, &server);
+    let connector = fixture.connector(&role, json!({}));
+    fixture.send_files(&connector, &["/files/a"]);
+    let jobs = fixture.service.connector_jobs(fixture.now.get() * 1000, 1).unwrap();
+    assert_eq!(jobs.len(), 1);
 }
 
 /// The server's own TLS files, with a certificate and key that Certificate Manager made.

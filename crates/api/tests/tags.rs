@@ -149,6 +149,20 @@ const TABLE: &[(&str, &str, &str, Does)] = &[
     ("secretsmanager", "UntagResource", "TagKeys", Reads),
     (
         "transfer",
+        "CreateConnector",
+        "Tags",
+        Creates {
+            action: "transfer:TagResource",
+            request: |world| {
+                let number = world.fixture.events().len();
+                let role =
+                    crate::transfer_support::connector_role(&world.fixture, &format!("c{number}"));
+                json!({ "Url": "sftp://a.example", "AccessRole": role })
+            },
+        },
+    ),
+    (
+        "transfer",
         "CreateServer",
         "Tags",
         Creates { action: "transfer:TagResource", request: |_| json!({}) },

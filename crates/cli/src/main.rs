@@ -16,6 +16,7 @@ mod buckets;
 mod child;
 mod client_ca;
 mod commands;
+mod connectors;
 mod cosigner;
 mod data;
 mod described;

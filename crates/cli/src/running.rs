@@ -34,8 +34,8 @@ use crate::tls::{Shows, Tls, default_names};
 use crate::workflow_functions::WorkflowFunctions;
 use crate::workflows::{self, Means};
 use crate::{
-    artifact_log_options, audit_options, buckets, ledger_options, metrics_options, reload, sftp,
-    values,
+    artifact_log_options, audit_options, buckets, connectors, ledger_options, metrics_options,
+    reload, sftp, values,
 };
 
 /// Interval between sweeps that erase expired keys and check the certificate.
@@ -141,6 +141,7 @@ pub(crate) struct Upkeep {
     pub(crate) identity: sftp::Identity,
     /// The functions that workflows call.
     pub(crate) workflow_functions: WorkflowFunctions,
+    pub(crate) connectors: connectors::Chosen,
 }
 
 /// A server that runs in this process.
@@ -181,8 +182,16 @@ impl Running {
         ledger: ledger_options::Settings,
         upkeep: Upkeep,
     ) -> Result<Self, Failure> {
-        let Upkeep { audit, artifact_log, backups, events, sftp, identity, workflow_functions } =
-            upkeep;
+        let Upkeep {
+            audit,
+            artifact_log,
+            backups,
+            events,
+            sftp,
+            identity,
+            workflow_functions,
+            connectors,
+        } = upkeep;
         data.service.publish_log(audit.publish, audit.readers.clone());
         let Network { listen, http3, connections_per_peer } = network;
         let (listener, address, udp) = listen_both(listen, http3)?;
@@ -244,6 +253,10 @@ impl Running {
             })
             .transpose()?;
         let sftp_address = sftp.as_ref().map(|(_, _, address)| *address);
+        let outbound = connectors.outbound();
+        let (service, folder) = (data.service.clone(), data.folder());
+        let connectors =
+            connectors.runner(service, outbound.clone(), &said_buckets, sink.clone(), folder)?;
         let validator = Validator::new(revocation.acme);
         let Tls { rules, shows, names, clients } = tls;
         let watch = reload::Watch::new(&shows, clients.as_ref());
@@ -286,7 +299,7 @@ impl Running {
         let counted = metrics.as_ref().map(|kept| kept.metrics.clone());
         let mut server =
             Server::new(data.service.clone(), door.clone(), system_clock).counting(counted.clone());
-        server = server.asking(Arc::new(Errands::new(identity.providers)));
+        server = server.asking(Arc::new(Errands::new(identity.providers, outbound)));
         let mut plain_server =
             PlainServer::new(data.service.clone(), system_clock).counting(counted);
         let mut over_quic = quic::Settings::default();
@@ -357,6 +370,7 @@ impl Running {
             let functions = Arc::new(workflow_functions);
             tokio::spawn(workflows::run(Means { service: data.service.clone(), files, functions }))
         });
+        let connecting = tokio::spawn(Arc::new(connectors).run());
         let telling = tokio::spawn(events::run(data.service.clone(), events, counts));
         let publishing = tokio::spawn(publishing(data.clone(), sink, stopped.clone()));
         let watch =
@@ -385,6 +399,8 @@ impl Running {
             if let Some(working) = working {
                 working.abort();
             }
+            // Another server, or the next one here, goes on with the files that have no result.
+            connecting.abort();
             // So are deliveries.
             telling.abort();
             if let Some(validating) = validating {

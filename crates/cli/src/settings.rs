@@ -14,7 +14,7 @@ mod value;
 pub(crate) use origin::{from, located, name_variable};
 pub(crate) use page::{manual, markdown};
 pub(crate) use table::{
-    Acm, Acme, ArtifactLog, Audit, Backup, Buckets, Clients, Events, Ledger, Metrics, PORT,
-    Settings, Sftp, SftpUploads, Store, Tls, Tsa,
+    Acm, Acme, ArtifactLog, Audit, Backup, Buckets, Clients, Connectors, Events, Ledger, Metrics,
+    PORT, Settings, Sftp, SftpUploads, Store, Tls, Tsa,
 };
 pub(crate) use value::{EventTarget, Located};

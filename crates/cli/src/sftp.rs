@@ -14,7 +14,7 @@ use outlast_net::policy::Policy;
 use outlast_net::providers::Providers;
 use outlast_net::server::system_clock;
 use outlast_net::sftp::roster::Roster;
-use outlast_net::sftp::{Buckets, ReadAuthorities, S3Buckets, Settings, WorkflowFiles};
+use outlast_net::sftp::{Buckets, Keeping, ReadAuthorities, S3Buckets, Settings, WorkflowFiles};
 use outlast_pki::pem;
 use outlast_sftp::arrival::Inspector;
 use outlast_sftp::error::{Error, Result as SftpResult};
@@ -170,7 +170,8 @@ impl Chosen {
         providers: &Arc<Providers>,
         data: &Path,
     ) -> Result<(Settings, Option<Following>), Failure> {
-        let default = Settings::new(self.storage(buckets, data, self.atomic_uploads)?, sink);
+        let buckets = self.storage(buckets, data, self.atomic_uploads)?;
+        let default = Settings::new(buckets, sink);
         let users = self.users.clone().map(|path| Users::new(path, data));
         let following = users.map(|users| {
             let roster = users.load().map_err(|failure| failure.about("sftp.users"))?;
@@ -208,34 +209,48 @@ impl Chosen {
             return Ok(None);
         }
         // A copy is whole, whatever uploads are.
-        let buckets = self.storage(buckets, data, true)?;
+        let mut buckets = self.storage(buckets, data, true)?;
+        if self.sign.is_some() {
+            buckets = Arc::new(Keeping(buckets));
+        }
         Ok(Some(WorkflowFiles { buckets, sink, clock: system_clock }))
     }
 
-    /// Buckets behind an S3 endpoint, or folders. Must be called inside a tokio runtime.
     fn storage(
         &self,
         said: &settings::Buckets,
         data: &Path,
         atomic_uploads: bool,
     ) -> Result<Arc<dyn Buckets>, Failure> {
-        if let Some(client) = buckets::client(said)? {
-            let wanted = [
-                (self.scan.is_some(), "sftp_uploads.scan"),
-                (self.sign.is_some(), "sftp_uploads.sign"),
-            ];
-            if let Some((_, key)) = wanted.iter().find(|(is_wanted, _)| *is_wanted) {
-                return Err(Failure::new(
-                    "uploads are scanned and signed in folders only, and [buckets] names an S3 endpoint",
-                )
-                .hint("name a folder there, or leave scan and sign out")
-                .about(*key));
-            }
-            return Ok(Arc::new(S3Buckets::new(client, Handle::current())));
-        }
-        let folder = said.folder.clone().unwrap_or_else(|| data.join("buckets"));
-        Ok(Arc::new(Local::open(folder, atomic_uploads)?))
+        let wanted = [
+            (self.scan.is_some(), "sftp_uploads.scan"),
+            (self.sign.is_some(), "sftp_uploads.sign"),
+        ];
+        let wanted = wanted.iter().find(|(is_wanted, _)| *is_wanted);
+        storage(said, data, atomic_uploads, wanted.map(|(_, key)| *key))
     }
+}
+
+/// Buckets behind an S3 endpoint, or folders; `needs_folders` is a setting that needs folders. Must be called inside a tokio
+/// runtime.
+pub(crate) fn storage(
+    said: &settings::Buckets,
+    data: &Path,
+    atomic_uploads: bool,
+    needs_folders: Option<&'static str>,
+) -> Result<Arc<dyn Buckets>, Failure> {
+    if let Some(client) = buckets::client(said)? {
+        if let Some(key) = needs_folders {
+            return Err(Failure::new(
+                "uploads are scanned and signed in folders only, and [buckets] names an S3 endpoint",
+            )
+            .hint("name a folder there, or leave scan and sign out")
+            .about(key));
+        }
+        return Ok(Arc::new(S3Buckets::new(client, Handle::current())));
+    }
+    let folder = said.folder.clone().unwrap_or_else(|| data.join("buckets"));
+    Ok(Arc::new(Local::open(folder, atomic_uploads)?))
 }
 
 /// The users of a file, and those who are told of new ones.

@@ -19,6 +19,7 @@ const PAGES: &[&str] = &[
     "docs/guide/secrets.md",
     "docs/guide/transfer.md",
     "docs/guide/workflows.md",
+    "docs/guide/connectors.md",
     "docs/guide/ssh-ca.md",
     "docs/guide/signing.md",
     "docs/guide/signing-start.md",

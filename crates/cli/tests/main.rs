@@ -31,6 +31,7 @@ mod book;
 mod cert;
 mod certificates;
 mod check;
+mod connectors;
 mod cosign;
 mod crash;
 mod credentials;

@@ -216,6 +216,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("tsa.per_address", "0", ""),
     ("sftp.address", "a", ""),
     ("sftp.users", "/none", "address = '127.0.0.1:0'"),
+    ("connectors.destinations", "a b", ""),
     ("sftp_uploads.scan", "a", ""),
     ("sftp_uploads.scan_timeout_seconds", "a", ""),
     ("sftp_uploads.sign", "a", ""),

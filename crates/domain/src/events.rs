@@ -53,6 +53,13 @@ pub enum Told {
     Text(String),
     /// A time, milliseconds since 1970.
     Time(i64),
+    /// A file of a bucket.
+    Object {
+        /// Name of the bucket.
+        bucket: String,
+        /// Path in it.
+        key: String,
+    },
 }
 
 impl From<bool> for Told {

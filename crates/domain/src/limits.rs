@@ -293,3 +293,29 @@ pub const CUSTOM_STEP_SECONDS: u32 = 60;
 pub const FUNCTION_SESSION_SECONDS: i64 = 900;
 /// Bytes of the key of a file that a workflow makes (AWS: "Naming Amazon S3 objects").
 pub const MAX_FILE_KEY: usize = 1024;
+/// Trusted host keys of a connector.
+pub const MAX_TRUSTED_HOST_KEYS: usize = 10;
+/// `MaxConcurrentConnections` of a connector.
+pub const CONNECTOR_CONNECTIONS: std::ops::RangeInclusive<i64> = 1..=5;
+/// Files of one transfer.
+pub const MAX_TRANSFER_FILES: usize = 10;
+/// Files and directories in a list of a remote directory (`MaxItems`).
+pub const MAX_LISTED_ITEMS: u32 = 10_000;
+/// The same by default.
+pub const DEFAULT_LISTED_ITEMS: u32 = 1000;
+/// Jobs of one connector that wait or run.
+pub const MAX_CONNECTOR_JOBS: u64 = 1000;
+/// How long a job waits before it has failed, and how long it may run, in milliseconds: 12 hours.
+pub const CONNECTOR_JOB_MS: i64 = 12 * 3_600_000;
+/// How long the results of a job are kept after the request, in milliseconds: 7 days.
+pub const CONNECTOR_RESULTS_MS: i64 = 7 * 86_400_000;
+/// Lease of a job, which its server renews, in milliseconds. Ours.
+pub const CONNECTOR_LEASE_MS: i64 = 60_000;
+/// Characters of the message of a failure. Ours.
+pub const MAX_FAILURE_MESSAGE: usize = 1024;
+/// Characters of `Username`, `PrivateKey` and `Password` in the secret of a connector.
+pub const MAX_CONNECTOR_USER: usize = 100;
+/// See [`MAX_CONNECTOR_USER`].
+pub const MAX_CONNECTOR_KEY: usize = 8192;
+/// See [`MAX_CONNECTOR_USER`].
+pub const MAX_CONNECTOR_PASSWORD: usize = 1024;

@@ -218,6 +218,36 @@ pub const WORKFLOWS: Quota = Quota {
     aws: "Workflows per account",
     kind: "transfer/workflow/",
 };
+/// Connectors.
+pub const CONNECTORS: Quota = Quota {
+    name: "connectors",
+    default: 100,
+    what: "connectors",
+    of: "of an account in a Region",
+    instead: "Delete connectors that are not needed",
+    aws: "SFTP connectors per account",
+    kind: "transfer/connector/",
+};
+/// Jobs of a connector that wait or run.
+pub const JOBS_PER_CONNECTOR: Quota = Quota {
+    name: "jobs_per_connector",
+    default: 1000,
+    what: "jobs that wait or run",
+    of: "of a connector",
+    instead: "Try again when some have ended",
+    aws: "Maximum queue size for pending file transfers",
+    kind: "transfer/connector-task/",
+};
+/// Jobs of connectors, including those that have ended in the last days.
+pub const CONNECTOR_JOBS: Quota = Quota {
+    name: "connector_jobs",
+    default: 100_000,
+    what: "jobs of connectors",
+    of: "of an account in a Region",
+    instead: "Try again when some are gone; they go a week after their request",
+    aws: "",
+    kind: "transfer/connector-job/",
+};
 
 /// All quotas.
 pub const QUOTAS: &[Quota] = &[
@@ -239,6 +269,9 @@ pub const QUOTAS: &[Quota] = &[
     HOST_KEYS_PER_SERVER,
     SSH_KEYS_PER_USER,
     WORKFLOWS,
+    CONNECTORS,
+    JOBS_PER_CONNECTOR,
+    CONNECTOR_JOBS,
 ];
 
 /// Limits that the operator has set instead of the defaults.

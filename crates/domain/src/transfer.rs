@@ -5,6 +5,7 @@
 //! policies allows nothing, as with AWS. Sockets, the SSH protocol and files are elsewhere: `net` asks here.
 
 mod authentication;
+pub mod connector;
 mod creation;
 mod execution;
 mod home;
@@ -113,6 +114,8 @@ pub struct Kind {
 pub static SERVER: Kind = Kind { noun: "server", cloudtrail: "AWS::Transfer::Server" };
 /// Users of a server.
 pub static USER: Kind = Kind { noun: "user", cloudtrail: "AWS::Transfer::User" };
+/// Connectors.
+pub static CONNECTOR: Kind = Kind { noun: "connector", cloudtrail: "AWS::Transfer::Connector" };
 /// Host keys of a server.
 pub static HOST_KEY: Kind = Kind { noun: "host-key", cloudtrail: "AWS::Transfer::HostKey" };
 /// Workflows.

@@ -15,7 +15,7 @@ use crate::row::{Mode, SecurityPolicy, TlsRows};
 /// All policies. The first is the default.
 pub static POLICIES: &[SecurityPolicy] = &ROWS;
 
-static ROWS: [SecurityPolicy; 21] = [
+static ROWS: [SecurityPolicy; 24] = [
     SecurityPolicy {
         name: "2026-11",
         summary: "Hybrids first, and classical groups for clients without hybrids.",
@@ -572,6 +572,69 @@ static ROWS: [SecurityPolicy; 21] = [
             certificate_schemes: &[],
         },
         ssh: lists::SSH_TRANSFER_FIPS,
+        resolved: OnceLock::new(),
+    },
+    SecurityPolicy {
+        name: "TransferSFTPConnectorSecurityPolicy-2024-03",
+        summary: "Of Transfer Family's connectors: outgoing SFTP without hybrids.",
+        sources: &[
+            "AWS, Transfer Family, \"Security policies for AWS Transfer Family SFTP connectors\", \
+             TransferSFTPConnectorSecurityPolicy-2024-03",
+        ],
+        differences: &[
+            "AWS's policy has no post-quantum key exchange: connectors to servers that have it use 2026-11.",
+        ],
+        mode: Mode::Prefer,
+        tls: TlsRows {
+            versions: &[],
+            groups: &[],
+            suites: &[],
+            handshake_schemes: &[],
+            certificate_schemes: &[],
+        },
+        ssh: lists::SSH_CONNECTOR,
+        resolved: OnceLock::new(),
+    },
+    SecurityPolicy {
+        name: "TransferSFTPConnectorSecurityPolicy-FIPS-2024-10",
+        summary: "Of Transfer Family's connectors under FIPS 140-3: outgoing SFTP without hybrids.",
+        sources: &[
+            "AWS, Transfer Family, \"Security policies for AWS Transfer Family SFTP connectors\", \
+             TransferSFTPConnectorSecurityPolicy-FIPS-2024-10",
+        ],
+        differences: &[
+            "AWS's policy has no post-quantum key exchange: connectors to servers that have it use fips-2026-11.",
+        ],
+        mode: Mode::Prefer,
+        tls: TlsRows {
+            versions: &[],
+            groups: &[],
+            suites: &[],
+            handshake_schemes: &[],
+            certificate_schemes: &[],
+        },
+        ssh: lists::SSH_CONNECTOR_FIPS,
+        resolved: OnceLock::new(),
+    },
+    SecurityPolicy {
+        name: "TransferSFTPConnectorSecurityPolicy-2023-07",
+        summary: "Of Transfer Family's connectors: outgoing SFTP to old servers, without hybrids.",
+        sources: &[
+            "AWS, Transfer Family, \"Security policies for AWS Transfer Family SFTP connectors\", \
+             TransferSFTPConnectorSecurityPolicy-2023-07",
+        ],
+        differences: &[
+            "Left out: diffie-hellman-group14-sha1, hmac-sha1, hmac-sha1-96 and ssh-rsa, which use SHA-1.",
+        ],
+        mode: Mode::Prefer,
+        tls: TlsRows {
+            versions: &[],
+            groups: &[],
+            suites: &[],
+            handshake_schemes: &[],
+            certificate_schemes: &[],
+        },
+        ssh: lists::SSH_CONNECTOR_2023,
         resolved: OnceLock::new(),
     },
     SecurityPolicy {

@@ -49,6 +49,8 @@ pub struct TlsRows {
 /// What a policy allows in SSH, by the names of IANA's registry "SSH Protocol Parameters", the preferred first.
 #[derive(Debug)]
 pub struct SshRows {
+    /// Whether it is for outgoing connections alone, those of connectors. The others are for both directions.
+    pub for_connectors: bool,
     /// Key exchange methods.
     pub key_exchanges: &'static [&'static str],
     /// Ciphers.

@@ -3,7 +3,7 @@
 //!
 //! `outlast-api` decides what is right or wrong with a request; [`Validator`] only reports what it found.
 
-mod addresses;
+pub(crate) mod addresses;
 mod answer;
 mod dns;
 mod http;

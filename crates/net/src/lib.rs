@@ -5,7 +5,7 @@
 //! What a peer may hold is in `slots` and `bodies`. [`certificate`] keeps the service's own TLS chain, and
 //! [`own_certificate`] reads one that the operator brings; [`tickets`] makes what sessions are resumed by;
 //! [`client_auth`] verifies the certificates of clients. [`client`] connects to any endpoint and tells what was negotiated,
-//! [`s3`] writes to buckets, [`post`] reaches functions and targets of events, [`local`] serves programs on the same machine, and [`fetch`] gets CRLs and OCSP responses over plain HTTP.
+//! [`outbound`] logs in to SFTP servers, for the jobs of [`connectors`]; [`s3`] writes to buckets, [`post`] reaches functions and targets of events, [`local`] serves programs on the same machine, and [`fetch`] gets CRLs and OCSP responses over plain HTTP.
 
 pub mod acme;
 mod activity;
@@ -16,6 +16,7 @@ mod chain;
 pub mod client;
 pub mod client_auth;
 mod clock;
+pub mod connectors;
 pub mod door;
 pub mod echo;
 pub mod errands;
@@ -27,6 +28,7 @@ pub mod local;
 pub mod metrics;
 mod negotiated;
 pub mod observed;
+pub mod outbound;
 pub mod own_certificate;
 mod peer;
 pub mod plain;

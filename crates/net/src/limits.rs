@@ -240,7 +240,7 @@ pub const SFTP_RECHECK: Duration = Duration::from_secs(10);
 pub const SFTP_KEEPALIVES: u32 = 3;
 /// Longest time of a question to an identity provider; API Gateway's own limit is 29 seconds.
 pub const SFTP_PROVIDER: Duration = Duration::from_secs(30);
-/// Questions to servers outside that calls of the API wait for.
+/// Questions of one kind to servers outside that calls of the API wait for.
 pub const MAX_ERRANDS: usize = 8;
 /// Longest time for the operations that run when an SFTP connection ends.
 pub const SFTP_FINISH: Duration = Duration::from_secs(60);
@@ -310,3 +310,28 @@ pub const S3_AHEAD: usize = 2;
 pub const S3_MEMORY: usize = 1 << 30;
 /// Bytes of an error of S3's, at most.
 pub const MAX_S3_ERROR: usize = 64 * 1024;
+
+/// From the look-up of a name to a connection with a server outside that a connector names.
+pub const OUTBOUND_CONNECT: Duration = Duration::from_secs(15);
+/// Longest time of its key exchange and login, and again of the start of SFTP.
+pub const OUTBOUND_LOGIN: Duration = Duration::from_secs(30);
+/// Longest time of a test of a connection: AWS's clients wait a minute for an answer.
+pub const OUTBOUND_TEST: Duration = Duration::from_secs(50);
+/// Longest wait for such a server to send or to take a byte.
+pub const OUTBOUND_IDLE: Duration = Duration::from_secs(60);
+/// Bytes of data in a packet of such a server.
+pub const OUTBOUND_PACKET: u32 = 64 * 1024;
+/// Rounds of questions of such a server at a login.
+pub const OUTBOUND_PROMPTS: usize = 4;
+/// Jobs of connectors that run at the same time, each with up to five connections, each with a thread for its file.
+pub const MAX_CONNECTOR_JOBS: usize = 16;
+/// Interval between searches for jobs of connectors that are due.
+pub const CONNECTOR_SEARCH: Duration = Duration::from_secs(1);
+/// Interval at which the lease of a running job is renewed.
+pub const CONNECTOR_RENEWAL: Duration = Duration::from_secs(20);
+/// Pieces of a file that wait between its reader and its writer.
+pub const CONNECTOR_PIECES: usize = 16;
+/// Bytes of a file of a bucket that a connector reads at a time.
+pub const CONNECTOR_PIECE: usize = 256 * 1024;
+/// Bytes of names in a list of a remote folder.
+pub const MAX_CONNECTOR_NAMES: usize = 8 * 1024 * 1024;

@@ -10,7 +10,7 @@ mod certified;
 mod channel;
 mod connection;
 mod file_login;
-mod home;
+pub(crate) mod home;
 mod journal;
 mod listener;
 mod login;
@@ -31,7 +31,7 @@ use outlast_api::service::sftp::Session;
 use outlast_api::service::{Service, Sink};
 use outlast_ledger::Observe;
 use outlast_negotiate::Mode;
-use outlast_sftp::arrival::{Inspector, Reception, Signer};
+use outlast_sftp::arrival::{Inspector, Reception, Signatures};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -41,6 +41,7 @@ pub use bucket::S3Buckets;
 pub use certified::{Authorities, ReadAuthorities};
 pub use home::Buckets;
 pub use listener::check;
+pub use signing::Keeping;
 pub use workflow::WorkflowFiles;
 
 use crate::limits;
@@ -169,11 +170,14 @@ impl SftpServer {
     fn reception(&self, session: &Arc<Session>) -> Reception {
         let signer = || {
             let (service, session) = (self.service.clone(), session.clone());
-            Arc::new(Signing::new(service, session, self.clock)) as Arc<dyn Signer>
+            Arc::new(Signing::new(service, session, self.clock))
         };
         Reception {
             inspector: self.settings.inspector.clone(),
-            signer: self.settings.signs_uploads.then(signer),
+            signatures: match self.settings.signs_uploads {
+                true => Signatures::Made(signer()),
+                false => Signatures::None,
+            },
         }
     }
 

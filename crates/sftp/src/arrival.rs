@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use crate::attributes::Attributes;
 use crate::error::{Error, Result, Status};
 use crate::path::RemotePath;
-use crate::volume::{File, Follow, Listing, OpenHow, Space, Volume};
+use crate::volume::{File, Follow, Listing, OpenHow, Space, Tags, Volume};
 
 /// Decides whether an upload may appear.
 pub trait Inspector: Send + Sync {
@@ -45,15 +45,33 @@ pub const SIGNATURE: &[u8] = b".received.p7s";
 pub struct Reception {
     /// Decides whether they appear; all of them if there is none.
     pub inspector: Option<Arc<dyn Inspector>>,
-    /// Signs them; nobody if there is none.
-    pub signer: Option<Arc<dyn Signer>>,
+    /// What happens to signatures.
+    pub signatures: Signatures,
+}
+
+/// What happens to signatures when files are written, renamed and removed.
+#[derive(Clone, Default)]
+pub enum Signatures {
+    /// There are none.
+    #[default]
+    None,
+    /// Others make them: a file that is written anew has none, and its old one goes.
+    Kept,
+    /// Each upload gets one.
+    Made(Arc<dyn Signer>),
+}
+
+impl Signatures {
+    fn are_there(&self) -> bool {
+        !matches!(self, Self::None)
+    }
 }
 
 impl Reception {
     /// The volume, with uploads as they are received here.
     #[must_use]
     pub fn guard(&self, volume: Arc<dyn Volume>) -> Arc<dyn Volume> {
-        if self.inspector.is_none() && self.signer.is_none() {
+        if self.inspector.is_none() && !self.signatures.are_there() {
             return volume;
         }
         Arc::new(Guarded { volume, reception: self.clone() })
@@ -76,7 +94,7 @@ impl Guarded {
     /// Refuses to change a signature.
     fn may_change(&self, path: &RemotePath) -> Result<()> {
         let is_signature = path.name().is_some_and(|name| name.ends_with(SIGNATURE));
-        if self.reception.signer.is_some() && is_signature {
+        if self.reception.signatures.are_there() && is_signature {
             return Err(Error::denied(
                 "names that end with .received.p7s are those of the server's signatures",
             ));
@@ -86,7 +104,7 @@ impl Guarded {
 
     /// The signature that goes with a file, if files are signed here.
     fn companion(&self, path: &RemotePath) -> Option<RemotePath> {
-        self.reception.signer.as_ref().and_then(|_| signature_of(path))
+        self.reception.signatures.are_there().then(|| signature_of(path)).flatten()
     }
 }
 
@@ -116,12 +134,14 @@ impl Volume for Guarded {
             file,
             name: path.name().unwrap_or_default().to_vec(),
             inspector: self.reception.inspector.clone(),
-            signing: self
-                .reception
-                .signer
-                .clone()
-                .zip(signature_of(path))
-                .map(|(signer, path)| Signing { signer, path, volume: Arc::clone(&self.volume) }),
+            beside: self.companion(path).map(|path| Beside {
+                signer: match &self.reception.signatures {
+                    Signatures::Made(signer) => Some(Arc::clone(signer)),
+                    Signatures::None | Signatures::Kept => None,
+                },
+                path,
+                volume: Arc::clone(&self.volume),
+            }),
             is_settled: RwLock::new(false),
             verdict: Mutex::new(None),
         }))
@@ -194,23 +214,36 @@ impl Volume for Guarded {
         self.volume.space(path)
     }
 
+    fn tags(&self, path: &RemotePath) -> Result<Tags> {
+        self.volume.tags(path)
+    }
+
+    fn set_tags(&self, path: &RemotePath, tags: &Tags) -> Result<()> {
+        self.volume.set_tags(path, tags)
+    }
+
+    fn entity_tag(&self, path: &RemotePath) -> Result<Option<String>> {
+        self.volume.entity_tag(path)
+    }
+
     fn without_links(self: Arc<Self>) -> Arc<dyn Volume> {
         let volume = Arc::clone(&self.volume).without_links();
         Arc::new(Self { volume, reception: self.reception.clone() })
     }
 }
 
-/// Signs an upload, and puts the signature beside it.
-struct Signing {
-    signer: Arc<dyn Signer>,
-    /// The signature's path.
+/// The signature of an upload.
+struct Beside {
+    signer: Option<Arc<dyn Signer>>,
     path: RemotePath,
     volume: Arc<dyn Volume>,
 }
 
-impl Signing {
-    fn sign(&self, name: &[u8], content: OwnedFd) -> Result<()> {
-        let signature = self.signer.sign(name, content)?;
+impl Beside {
+    /// Puts the signature beside the file that is about to appear, or removes that of the file that was there.
+    fn settle(&self, name: &[u8], file: &dyn File) -> Result<()> {
+        let Some(signer) = &self.signer else { return if_there(self.volume.remove(&self.path)) };
+        let signature = signer.sign(name, file.content()?)?;
         let how = OpenHow { write: true, create: true, truncate: true, ..OpenHow::default() };
         let file = self.volume.open(&self.path, &how)?;
         file.write_at(0, &signature)?;
@@ -226,7 +259,7 @@ struct Arriving {
     file: Box<dyn File>,
     name: Vec<u8>,
     inspector: Option<Arc<dyn Inspector>>,
-    signing: Option<Signing>,
+    beside: Option<Beside>,
     /// Whether the content is final. Held for reading while it changes.
     is_settled: RwLock<bool>,
     verdict: Mutex<Option<Result<()>>>,
@@ -247,8 +280,8 @@ impl Arriving {
         if let Some(inspector) = &self.inspector {
             inspector.inspect(&self.name, self.file.content()?)?;
         }
-        if let Some(signing) = &self.signing {
-            signing.sign(&self.name, self.file.content()?)?;
+        if let Some(beside) = &self.beside {
+            beside.settle(&self.name, &*self.file)?;
         }
         Ok(())
     }

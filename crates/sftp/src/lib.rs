@@ -3,6 +3,7 @@
 //! [`session::Session`] takes a client's bytes and gives replies; the work in between are [`operation::Operation`]s, which the
 //! caller runs on threads of its own, because they block. An operation acts on a [`view::View`]: what one user sees,
 //! composed of [`volume::Volume`]s, with rights and a quota. [`local::Folder`] is the volume of a local folder.
+//! [`client::Client`] is the other side, for files on other servers.
 //!
 //! The wire formats ([`request`], [`reply`], [`attributes`]) are of draft-ietf-secsh-filexfer-02, with OpenSSH's extensions
 //! and its one deviation (`PROTOCOL` of its sources, section 4.1): the arguments of SYMLINK are swapped.
@@ -10,6 +11,7 @@
 pub mod arrival;
 pub mod attributes;
 pub mod below;
+pub mod client;
 pub mod error;
 pub mod limits;
 pub mod local;

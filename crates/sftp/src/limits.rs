@@ -1,4 +1,4 @@
-//! Limits on what a client can make the server hold or do.
+//! Limits on what a client can make the server hold or do, and on what a server can make a client hold.
 
 /// Longest packet, without its length field (OpenSSH's `SFTP_MAX_MSG_LENGTH`).
 pub const MAX_PACKET: usize = 256 * 1024;
@@ -41,3 +41,18 @@ pub const MAX_OWNERS: u64 = 4 * 1024 * 1024;
 
 /// Buffer for copying from one handle to another when the volumes cannot do it themselves.
 pub const COPY_BUFFER: usize = 256 * 1024;
+
+/// Bytes of a READ or WRITE that every server takes (draft-ietf-secsh-filexfer-02, section 3: packets of 34,000 bytes).
+pub const CLIENT_DATA: u32 = 32 * 1024;
+
+/// Requests for one file that a client has under way.
+pub const CLIENT_REQUESTS: usize = 64;
+
+/// Bytes that they ask for or carry; the last request may exceed it.
+pub const CLIENT_WINDOW: usize = 4 * 1024 * 1024;
+
+/// Longest handle of a server (draft-ietf-secsh-filexfer-02, section 6.3).
+pub const MAX_HANDLE: usize = 256;
+
+/// Extensions that a server may announce.
+pub const MAX_EXTENSIONS: usize = 256;

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use outlast_sftp::arrival::{Inspector, Reception, Signer};
+use outlast_sftp::arrival::{Inspector, Reception, Signatures, Signer};
 use outlast_sftp::attributes::Attributes;
 use outlast_sftp::below::Below;
 use outlast_sftp::error::Status::{Failure, NoSuchFile, OpUnsupported, PermissionDenied};
@@ -88,7 +88,7 @@ fn what_is_refused_never_appears_and_what_was_inspected_stays() {
 }
 
 fn inspected(judge: Arc<Judge>) -> Reception {
-    Reception { inspector: Some(judge), signer: None }
+    Reception { inspector: Some(judge), signatures: Signatures::None }
 }
 
 /// "Signs" with the content itself, until it is told to fail.
@@ -110,7 +110,7 @@ impl Signer for Hand {
 fn a_signature_goes_with_its_file_and_nobody_else_writes_it() {
     let home = tempdir().unwrap();
     let (judge, hand) = (Arc::new(Judge::default()), Arc::new(Hand::default()));
-    let both = Reception { inspector: Some(judge), signer: Some(hand.clone()) };
+    let both = Reception { inspector: Some(judge), signatures: Signatures::Made(hand.clone()) };
     let guarded = both.guard(folder(home.path(), FolderOptions { atomic_uploads: true }));
     let mut server = Server::new(View::new(|| NOW).mount(path("/"), guarded));
     let signature = |name: &str| format!("{name}.received.p7s");
@@ -174,6 +174,24 @@ fn a_signature_goes_with_its_file_and_nobody_else_writes_it() {
     server.ok(&Request::Remove { path: bytes("/d") });
     server.ok(&Request::Remove { path: bytes("/c") });
     assert_eq!(server.names("/"), [] as [&str; 0]);
+}
+
+#[test]
+fn a_file_that_others_write_has_no_signature_any_more() {
+    let home = tempdir().unwrap();
+    let kept = Reception { inspector: None, signatures: Signatures::Kept };
+    let guarded = kept.guard(folder(home.path(), FolderOptions { atomic_uploads: true }));
+    let mut server = Server::new(View::new(|| NOW).mount(path("/"), guarded));
+    for name in ["a", "b"] {
+        std::fs::write(home.path().join(name), name).unwrap();
+        std::fs::write(home.path().join(format!("{name}.received.p7s")), b"signed").unwrap();
+    }
+    let how = OpenHow { write: true, create: true, ..OpenHow::default() };
+    server.refused(&open("/c.received.p7s", how), PermissionDenied);
+    server.write("/a", b"new");
+    assert_eq!(server.names("/"), ["a", "b", "b.received.p7s"]);
+    server.ok(&Request::Remove { path: bytes("/b") });
+    assert_eq!(server.names("/"), ["a"]);
 }
 
 #[test]

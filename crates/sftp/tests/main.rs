@@ -4,6 +4,7 @@
 mod support;
 
 mod arrivals;
+mod client;
 mod escapes;
 mod long_names;
 mod requests;

@@ -9,6 +9,7 @@
 
 pub mod moto;
 pub mod program;
+pub mod sshd;
 
 use std::fmt::Display;
 use std::io::Write;

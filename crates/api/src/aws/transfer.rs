@@ -32,6 +32,19 @@ pub static SERVICE: ServiceModel = ServiceModel {
     ],
 };
 
+/// `CreateConnector`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_CreateConnector.html>.
+#[derive(Debug, Clone, Copy)]
+pub struct CreateConnector;
+
+impl Operation for CreateConnector {
+    const NAME: &'static str = "CreateConnector";
+    const SERVICE: &'static ServiceModel = &SERVICE;
+    const INPUT: &'static super::schema::Shape = &schema::CREATE_CONNECTOR_REQUEST;
+    const OUTPUT: &'static super::schema::Shape = &schema::CREATE_CONNECTOR_RESPONSE;
+    type Input = CreateConnectorRequest;
+    type Output = CreateConnectorResponse;
+}
+
 /// `CreateServer`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_CreateServer.html>.
 #[derive(Debug, Clone, Copy)]
 pub struct CreateServer;
@@ -69,6 +82,19 @@ impl Operation for CreateWorkflow {
     const OUTPUT: &'static super::schema::Shape = &schema::CREATE_WORKFLOW_RESPONSE;
     type Input = CreateWorkflowRequest;
     type Output = CreateWorkflowResponse;
+}
+
+/// `DeleteConnector`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_DeleteConnector.html>.
+#[derive(Debug, Clone, Copy)]
+pub struct DeleteConnector;
+
+impl Operation for DeleteConnector {
+    const NAME: &'static str = "DeleteConnector";
+    const SERVICE: &'static ServiceModel = &SERVICE;
+    const INPUT: &'static super::schema::Shape = &schema::DELETE_CONNECTOR_REQUEST;
+    const OUTPUT: &'static super::schema::Shape = &super::schema::EMPTY;
+    type Input = DeleteConnectorRequest;
+    type Output = Empty;
 }
 
 /// `DeleteHostKey`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_DeleteHostKey.html>.
@@ -134,6 +160,19 @@ impl Operation for DeleteWorkflow {
     const OUTPUT: &'static super::schema::Shape = &super::schema::EMPTY;
     type Input = DeleteWorkflowRequest;
     type Output = Empty;
+}
+
+/// `DescribeConnector`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_DescribeConnector.html>.
+#[derive(Debug, Clone, Copy)]
+pub struct DescribeConnector;
+
+impl Operation for DescribeConnector {
+    const NAME: &'static str = "DescribeConnector";
+    const SERVICE: &'static ServiceModel = &SERVICE;
+    const INPUT: &'static super::schema::Shape = &schema::DESCRIBE_CONNECTOR_REQUEST;
+    const OUTPUT: &'static super::schema::Shape = &schema::DESCRIBE_CONNECTOR_RESPONSE;
+    type Input = DescribeConnectorRequest;
+    type Output = DescribeConnectorResponse;
 }
 
 /// `DescribeExecution`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_DescribeExecution.html>.
@@ -240,6 +279,19 @@ impl Operation for ImportSshPublicKey {
     type Output = ImportSshPublicKeyResponse;
 }
 
+/// `ListConnectors`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_ListConnectors.html>.
+#[derive(Debug, Clone, Copy)]
+pub struct ListConnectors;
+
+impl Operation for ListConnectors {
+    const NAME: &'static str = "ListConnectors";
+    const SERVICE: &'static ServiceModel = &SERVICE;
+    const INPUT: &'static super::schema::Shape = &schema::LIST_CONNECTORS_REQUEST;
+    const OUTPUT: &'static super::schema::Shape = &schema::LIST_CONNECTORS_RESPONSE;
+    type Input = ListConnectorsRequest;
+    type Output = ListConnectorsResponse;
+}
+
 /// `ListExecutions`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_ListExecutions.html>.
 #[derive(Debug, Clone, Copy)]
 pub struct ListExecutions;
@@ -251,6 +303,19 @@ impl Operation for ListExecutions {
     const OUTPUT: &'static super::schema::Shape = &schema::LIST_EXECUTIONS_RESPONSE;
     type Input = ListExecutionsRequest;
     type Output = ListExecutionsResponse;
+}
+
+/// `ListFileTransferResults`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_ListFileTransferResults.html>.
+#[derive(Debug, Clone, Copy)]
+pub struct ListFileTransferResults;
+
+impl Operation for ListFileTransferResults {
+    const NAME: &'static str = "ListFileTransferResults";
+    const SERVICE: &'static ServiceModel = &SERVICE;
+    const INPUT: &'static super::schema::Shape = &schema::LIST_FILE_TRANSFER_RESULTS_REQUEST;
+    const OUTPUT: &'static super::schema::Shape = &schema::LIST_FILE_TRANSFER_RESULTS_RESPONSE;
+    type Input = ListFileTransferResultsRequest;
+    type Output = ListFileTransferResultsResponse;
 }
 
 /// `ListHostKeys`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_ListHostKeys.html>.
@@ -344,6 +409,58 @@ impl Operation for SendWorkflowStepState {
     type Output = Empty;
 }
 
+/// `StartDirectoryListing`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_StartDirectoryListing.html>.
+#[derive(Debug, Clone, Copy)]
+pub struct StartDirectoryListing;
+
+impl Operation for StartDirectoryListing {
+    const NAME: &'static str = "StartDirectoryListing";
+    const SERVICE: &'static ServiceModel = &SERVICE;
+    const INPUT: &'static super::schema::Shape = &schema::START_DIRECTORY_LISTING_REQUEST;
+    const OUTPUT: &'static super::schema::Shape = &schema::START_DIRECTORY_LISTING_RESPONSE;
+    type Input = StartDirectoryListingRequest;
+    type Output = StartDirectoryListingResponse;
+}
+
+/// `StartFileTransfer`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_StartFileTransfer.html>.
+#[derive(Debug, Clone, Copy)]
+pub struct StartFileTransfer;
+
+impl Operation for StartFileTransfer {
+    const NAME: &'static str = "StartFileTransfer";
+    const SERVICE: &'static ServiceModel = &SERVICE;
+    const INPUT: &'static super::schema::Shape = &schema::START_FILE_TRANSFER_REQUEST;
+    const OUTPUT: &'static super::schema::Shape = &schema::START_FILE_TRANSFER_RESPONSE;
+    type Input = StartFileTransferRequest;
+    type Output = StartFileTransferResponse;
+}
+
+/// `StartRemoteDelete`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_StartRemoteDelete.html>.
+#[derive(Debug, Clone, Copy)]
+pub struct StartRemoteDelete;
+
+impl Operation for StartRemoteDelete {
+    const NAME: &'static str = "StartRemoteDelete";
+    const SERVICE: &'static ServiceModel = &SERVICE;
+    const INPUT: &'static super::schema::Shape = &schema::START_REMOTE_DELETE_REQUEST;
+    const OUTPUT: &'static super::schema::Shape = &schema::START_REMOTE_DELETE_RESPONSE;
+    type Input = StartRemoteDeleteRequest;
+    type Output = StartRemoteDeleteResponse;
+}
+
+/// `StartRemoteMove`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_StartRemoteMove.html>.
+#[derive(Debug, Clone, Copy)]
+pub struct StartRemoteMove;
+
+impl Operation for StartRemoteMove {
+    const NAME: &'static str = "StartRemoteMove";
+    const SERVICE: &'static ServiceModel = &SERVICE;
+    const INPUT: &'static super::schema::Shape = &schema::START_REMOTE_MOVE_REQUEST;
+    const OUTPUT: &'static super::schema::Shape = &schema::START_REMOTE_MOVE_RESPONSE;
+    type Input = StartRemoteMoveRequest;
+    type Output = StartRemoteMoveResponse;
+}
+
 /// `StartServer`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_StartServer.html>.
 #[derive(Debug, Clone, Copy)]
 pub struct StartServer;
@@ -383,6 +500,19 @@ impl Operation for TagResource {
     type Output = Empty;
 }
 
+/// `TestConnection`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_TestConnection.html>.
+#[derive(Debug, Clone, Copy)]
+pub struct TestConnection;
+
+impl Operation for TestConnection {
+    const NAME: &'static str = "TestConnection";
+    const SERVICE: &'static ServiceModel = &SERVICE;
+    const INPUT: &'static super::schema::Shape = &schema::TEST_CONNECTION_REQUEST;
+    const OUTPUT: &'static super::schema::Shape = &schema::TEST_CONNECTION_RESPONSE;
+    type Input = TestConnectionRequest;
+    type Output = TestConnectionResponse;
+}
+
 /// `TestIdentityProvider`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_TestIdentityProvider.html>.
 #[derive(Debug, Clone, Copy)]
 pub struct TestIdentityProvider;
@@ -407,6 +537,19 @@ impl Operation for UntagResource {
     const OUTPUT: &'static super::schema::Shape = &super::schema::EMPTY;
     type Input = UntagResourceRequest;
     type Output = Empty;
+}
+
+/// `UpdateConnector`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_UpdateConnector.html>.
+#[derive(Debug, Clone, Copy)]
+pub struct UpdateConnector;
+
+impl Operation for UpdateConnector {
+    const NAME: &'static str = "UpdateConnector";
+    const SERVICE: &'static ServiceModel = &SERVICE;
+    const INPUT: &'static super::schema::Shape = &schema::UPDATE_CONNECTOR_REQUEST;
+    const OUTPUT: &'static super::schema::Shape = &schema::UPDATE_CONNECTOR_RESPONSE;
+    type Input = UpdateConnectorRequest;
+    type Output = UpdateConnectorResponse;
 }
 
 /// `UpdateHostKey`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_UpdateHostKey.html>.
@@ -448,6 +591,73 @@ impl Operation for UpdateUser {
     type Output = UpdateUserResponse;
 }
 
+/// `As2AsyncMdnConnectorConfig`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_As2AsyncMdnConnectorConfig.html>.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct As2AsyncMdnConnectorConfig {
+    /// `Url`: 0 to 255 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// `As2AsyncMdnServerIds`: 1 to 10 items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_ids: Option<Vec<String>>,
+}
+
+/// `As2ConnectorConfig`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_As2ConnectorConfig.html>.
+#[derive(Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct As2ConnectorConfig {
+    /// `ProfileId`: 19 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub local_profile_id: Option<String>,
+    /// `ProfileId`: 19 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partner_profile_id: Option<String>,
+    /// `MessageSubject`: 1 to 1024 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message_subject: Option<String>,
+    /// `CompressionEnum`: `ZLIB`, `DISABLED`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compression: Option<String>,
+    /// `EncryptionAlg`: `AES128_CBC`, `AES192_CBC`, `AES256_CBC`, `DES_EDE3_CBC`, `NONE`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encryption_algorithm: Option<String>,
+    /// `SigningAlg`: `SHA256`, `SHA384`, `SHA512`, `SHA1`, `NONE`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signing_algorithm: Option<String>,
+    /// `MdnSigningAlg`: `SHA256`, `SHA384`, `SHA512`, `SHA1`, `NONE`, `DEFAULT`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mdn_signing_algorithm: Option<String>,
+    /// `MdnResponse`: `SYNC`, `NONE`, `ASYNC`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mdn_response: Option<String>,
+    /// `As2ConnectorSecretId`: 0 to 2048 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub basic_auth_secret_id: Option<String>,
+    /// `PreserveContentType`: `ENABLED`, `DISABLED`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preserve_content_type: Option<String>,
+    /// `As2AsyncMdnConnectorConfig`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub async_mdn_config: Option<As2AsyncMdnConnectorConfig>,
+}
+
+/// `ConnectorFileTransferResult`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_ConnectorFileTransferResult.html>.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct ConnectorFileTransferResult {
+    /// `FilePath`: 1 to 1024 characters.
+    pub file_path: String,
+    /// `TransferTableStatus`: `QUEUED`, `IN_PROGRESS`, `COMPLETED`, `FAILED`.
+    pub status_code: String,
+    /// `FailureCode`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure_code: Option<String>,
+    /// `Message`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure_message: Option<String>,
+}
+
 /// `CopyStepDetails`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_CopyStepDetails.html>.
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
@@ -464,6 +674,40 @@ pub struct CopyStepDetails {
     /// `SourceFileLocation`: 0 to 256 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source_file_location: Option<String>,
+}
+
+/// Request of [`CreateConnector`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct CreateConnectorRequest {
+    /// `Url`: 0 to 255 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// `Role`: 20 to 2048 characters.
+    pub access_role: String,
+    /// `Role`: 20 to 2048 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logging_role: Option<String>,
+    /// `Tags`: 1 to 50 items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<Tag>>,
+    /// `SftpConnectorConfig`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sftp_config: Option<SftpConnectorConfig>,
+    /// `ConnectorSecurityPolicyName`: 0 to 100 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub security_policy_name: Option<String>,
+    /// `ConnectorsIpAddressType`: `IPV4`, `DUALSTACK`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ip_address_type: Option<String>,
+}
+
+/// Response of [`CreateConnector`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct CreateConnectorResponse {
+    /// `ConnectorId`: 19 characters.
+    pub connector_id: String,
 }
 
 /// Request of [`CreateServer`].
@@ -643,6 +887,14 @@ pub struct DecryptStepDetails {
     pub destination_file_location: InputFileLocation,
 }
 
+/// Request of [`DeleteConnector`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct DeleteConnectorRequest {
+    /// `ConnectorId`: 19 characters.
+    pub connector_id: String,
+}
+
 /// Request of [`DeleteHostKey`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
@@ -701,6 +953,22 @@ pub struct DeleteUserRequest {
 pub struct DeleteWorkflowRequest {
     /// `WorkflowId`: 19 characters.
     pub workflow_id: String,
+}
+
+/// Request of [`DescribeConnector`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct DescribeConnectorRequest {
+    /// `ConnectorId`: 19 characters.
+    pub connector_id: String,
+}
+
+/// Response of [`DescribeConnector`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct DescribeConnectorResponse {
+    /// `DescribedConnector`.
+    pub connector: DescribedConnector,
 }
 
 /// Request of [`DescribeExecution`].
@@ -807,6 +1075,56 @@ pub struct DescribeWorkflowRequest {
 pub struct DescribeWorkflowResponse {
     /// `DescribedWorkflow`.
     pub workflow: DescribedWorkflow,
+}
+
+/// `DescribedConnector`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_DescribedConnector.html>.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct DescribedConnector {
+    /// `Arn`: 20 to 1600 characters.
+    pub arn: String,
+    /// `ConnectorId`: 19 characters.
+    pub connector_id: String,
+    /// `Url`: 0 to 255 characters.
+    pub url: String,
+    /// `Role`: 20 to 2048 characters.
+    pub access_role: String,
+    /// `Role`: 20 to 2048 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logging_role: Option<String>,
+    /// `Tags`: 1 to 50 items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<Tag>>,
+    /// `SftpConnectorConfig`.
+    pub sftp_config: SftpConnectorConfig,
+    /// `ConnectorSecurityPolicyName`: 0 to 100 characters.
+    pub security_policy_name: String,
+    /// `ConnectorEgressType`: `SERVICE_MANAGED`, `VPC_LATTICE`.
+    pub egress_type: String,
+    /// `ConnectorStatus`: `ACTIVE`, `ERRORED`, `PENDING`.
+    pub status: String,
+    /// `ConnectorsIpAddressType`: `IPV4`, `DUALSTACK`.
+    pub ip_address_type: String,
+}
+
+/// `DescribedConnectorEgressConfig`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_DescribedConnectorEgressConfig.html>.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct DescribedConnectorEgressConfig {
+    /// `DescribedConnectorVpcLatticeEgressConfig`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vpc_lattice: Option<DescribedConnectorVpcLatticeEgressConfig>,
+}
+
+/// `DescribedConnectorVpcLatticeEgressConfig`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_DescribedConnectorVpcLatticeEgressConfig.html>.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct DescribedConnectorVpcLatticeEgressConfig {
+    /// `VpcLatticeResourceConfigurationArn`: 1 to 2048 characters.
+    pub resource_configuration_arn: String,
+    /// `SftpPort`: 1 to 65535.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port_number: Option<i64>,
 }
 
 /// `DescribedExecution`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_DescribedExecution.html>.
@@ -1168,6 +1486,29 @@ pub struct InputFileLocation {
     pub efs_file_location: Option<EfsFileLocation>,
 }
 
+/// Request of [`ListConnectors`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct ListConnectorsRequest {
+    /// `MaxResults`: 1 to 1000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_results: Option<i64>,
+    /// `NextToken`: 1 to 6144 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_token: Option<String>,
+}
+
+/// Response of [`ListConnectors`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct ListConnectorsResponse {
+    /// `NextToken`: 1 to 6144 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_token: Option<String>,
+    /// `ListedConnectors`.
+    pub connectors: Vec<ListedConnector>,
+}
+
 /// Request of [`ListExecutions`].
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
@@ -1193,6 +1534,33 @@ pub struct ListExecutionsResponse {
     pub workflow_id: String,
     /// `ListedExecutions`.
     pub executions: Vec<ListedExecution>,
+}
+
+/// Request of [`ListFileTransferResults`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct ListFileTransferResultsRequest {
+    /// `ConnectorId`: 19 characters.
+    pub connector_id: String,
+    /// `TransferId`: 1 to 512 characters.
+    pub transfer_id: String,
+    /// `NextToken`: 1 to 6144 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_token: Option<String>,
+    /// `MaxResults`: 1 to 1000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_results: Option<i64>,
+}
+
+/// Response of [`ListFileTransferResults`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct ListFileTransferResultsResponse {
+    /// `ConnectorFileTransferResults`: 0 to 1000 items.
+    pub file_transfer_results: Vec<ConnectorFileTransferResult>,
+    /// `NextToken`: 1 to 6144 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_token: Option<String>,
 }
 
 /// Request of [`ListHostKeys`].
@@ -1343,6 +1711,18 @@ pub struct ListWorkflowsResponse {
     pub next_token: Option<String>,
     /// `ListedWorkflows`.
     pub workflows: Vec<ListedWorkflow>,
+}
+
+/// `ListedConnector`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_ListedConnector.html>.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct ListedConnector {
+    /// `Arn`: 20 to 1600 characters.
+    pub arn: String,
+    /// `ConnectorId`: 19 characters.
+    pub connector_id: String,
+    /// `Url`: 0 to 255 characters.
+    pub url: String,
 }
 
 /// `ListedExecution`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_ListedExecution.html>.
@@ -1554,6 +1934,33 @@ pub struct ServiceMetadata {
     pub user_details: UserDetails,
 }
 
+/// `SftpConnectorConfig`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_SftpConnectorConfig.html>.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct SftpConnectorConfig {
+    /// `SecretId`: 1 to 2048 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_secret_id: Option<String>,
+    /// `SftpConnectorTrustedHostKeyList`: 0 to 10 items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trusted_host_keys: Option<Vec<String>>,
+    /// `MaxConcurrentConnections`: 1  at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_concurrent_connections: Option<i64>,
+    /// `SecretVersionStageList`: 1 to 2 items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ordered_user_secret_version_stages: Option<Vec<String>>,
+}
+
+/// `SftpConnectorConnectionDetails`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_SftpConnectorConnectionDetails.html>.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct SftpConnectorConnectionDetails {
+    /// `SftpConnectorHostKey`: 1 to 2048 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_key: Option<String>,
+}
+
 /// `SftpPortWithOptions`: see <https://docs.aws.amazon.com/transfer/latest/APIReference/API_SftpPortWithOptions.html>.
 #[derive(Debug, Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
@@ -1575,6 +1982,97 @@ pub struct SshPublicKey {
     pub ssh_public_key_body: String,
     /// `SshPublicKeyId`: 21 characters.
     pub ssh_public_key_id: String,
+}
+
+/// Request of [`StartDirectoryListing`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct StartDirectoryListingRequest {
+    /// `ConnectorId`: 19 characters.
+    pub connector_id: String,
+    /// `FilePath`: 1 to 1024 characters.
+    pub remote_directory_path: String,
+    /// `MaxItems`: 1  at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_items: Option<i64>,
+    /// `FilePath`: 1 to 1024 characters.
+    pub output_directory_path: String,
+}
+
+/// Response of [`StartDirectoryListing`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct StartDirectoryListingResponse {
+    /// `ListingId`: 1 to 512 characters.
+    pub listing_id: String,
+    /// `OutputFileName`: 26 to 537 characters.
+    pub output_file_name: String,
+}
+
+/// Request of [`StartFileTransfer`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct StartFileTransferRequest {
+    /// `ConnectorId`: 19 characters.
+    pub connector_id: String,
+    /// `FilePaths`: 1 to 10 items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub send_file_paths: Option<Vec<String>>,
+    /// `FilePaths`: 1 to 10 items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retrieve_file_paths: Option<Vec<String>>,
+    /// `FilePath`: 1 to 1024 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub local_directory_path: Option<String>,
+    /// `FilePath`: 1 to 1024 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote_directory_path: Option<String>,
+}
+
+/// Response of [`StartFileTransfer`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct StartFileTransferResponse {
+    /// `TransferId`: 1 to 512 characters.
+    pub transfer_id: String,
+}
+
+/// Request of [`StartRemoteDelete`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct StartRemoteDeleteRequest {
+    /// `ConnectorId`: 19 characters.
+    pub connector_id: String,
+    /// `FilePath`: 1 to 1024 characters.
+    pub delete_path: String,
+}
+
+/// Response of [`StartRemoteDelete`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct StartRemoteDeleteResponse {
+    /// `DeleteId`: 1 to 512 characters.
+    pub delete_id: String,
+}
+
+/// Request of [`StartRemoteMove`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct StartRemoteMoveRequest {
+    /// `ConnectorId`: 19 characters.
+    pub connector_id: String,
+    /// `FilePath`: 1 to 1024 characters.
+    pub source_path: String,
+    /// `FilePath`: 1 to 1024 characters.
+    pub target_path: String,
+}
+
+/// Response of [`StartRemoteMove`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct StartRemoteMoveResponse {
+    /// `MoveId`: 1 to 512 characters.
+    pub move_id: String,
 }
 
 /// Request of [`StartServer`].
@@ -1628,6 +2126,28 @@ pub struct TagStepDetails {
     pub source_file_location: Option<String>,
 }
 
+/// Request of [`TestConnection`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct TestConnectionRequest {
+    /// `ConnectorId`: 19 characters.
+    pub connector_id: String,
+}
+
+/// Response of [`TestConnection`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct TestConnectionResponse {
+    /// `ConnectorId`: 19 characters.
+    pub connector_id: String,
+    /// `Status`.
+    pub status: String,
+    /// `Message`.
+    pub status_message: String,
+    /// `SftpConnectorConnectionDetails`.
+    pub sftp_connection_details: SftpConnectorConnectionDetails,
+}
+
 /// Request of [`TestIdentityProvider`].
 #[derive(Clone, Serialize, Deserialize, Default)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
@@ -1669,6 +2189,40 @@ pub struct UntagResourceRequest {
     pub arn: String,
     /// `TagKeys`: 1 to 50 items.
     pub tag_keys: Vec<String>,
+}
+
+/// Request of [`UpdateConnector`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub struct UpdateConnectorRequest {
+    /// `ConnectorId`: 19 characters.
+    pub connector_id: String,
+    /// `Url`: 0 to 255 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// `Role`: 20 to 2048 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub access_role: Option<String>,
+    /// `Role`: 20 to 2048 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logging_role: Option<String>,
+    /// `SftpConnectorConfig`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sftp_config: Option<SftpConnectorConfig>,
+    /// `ConnectorSecurityPolicyName`: 0 to 100 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub security_policy_name: Option<String>,
+    /// `ConnectorsIpAddressType`: `IPV4`, `DUALSTACK`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ip_address_type: Option<String>,
+}
+
+/// Response of [`UpdateConnector`].
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct UpdateConnectorResponse {
+    /// `ConnectorId`: 19 characters.
+    pub connector_id: String,
 }
 
 /// Request of [`UpdateHostKey`].

@@ -111,6 +111,15 @@ pub fn reveal(
     Ok(secrets::open(work, ring, &key, &context, &protected, &allowed)?)
 }
 
+/// Reads and decrypts the current value of a secret, as `GetSecretValue` does.
+pub fn current_value(call: &mut Call<'_>, id: &str) -> Result<SecretValue, ApiError> {
+    call.notes.parameter("versionStage", secrets::CURRENT);
+    call.conditions.set("secretsmanager:VersionStage", secrets::CURRENT);
+    let (mut secret, allowed) = secret(call, action::secretsmanager::GetSecretValue, id)?;
+    let selected = secrets::select(&secret, secrets::Selector { version_id: None, stage: None })?;
+    reveal(call, &mut secret, &selected, &allowed)
+}
+
 /// The KMS key of a secret.
 pub fn key_of(call: &mut Call<'_>, secret: &Secret) -> Result<Key, ApiError> {
     Ok(secrets::key(&mut call.work, secret.scope(), secret.kms_key())?)

@@ -24,7 +24,7 @@ use crate::call::Call;
 use crate::wire::{ApiError, Timestamp, validate};
 
 /// The security policy of servers whose creation names none.
-const DEFAULT_POLICY: &str = "TransferSecurityPolicy-2025-03";
+pub const DEFAULT_POLICY: &str = "TransferSecurityPolicy-2025-03";
 /// The only protocol that is served.
 pub const PROTOCOL: &str = "SFTP";
 /// The only domain that is served.
@@ -127,7 +127,7 @@ pub fn tag_list(tags: &BTreeMap<String, String>) -> Vec<Tag> {
 }
 
 /// The same where AWS leaves an empty list out.
-fn some_tags(tags: &BTreeMap<String, String>) -> Option<Vec<Tag>> {
+pub(super) fn some_tags(tags: &BTreeMap<String, String>) -> Option<Vec<Tag>> {
     Some(tag_list(tags)).filter(|tags| !tags.is_empty())
 }
 
@@ -211,7 +211,7 @@ fn shown_attached(call: &Call<'_>, of: &Attached) -> Option<WorkflowDetails> {
     })
 }
 
-/// Finds a security policy that covers SSH.
+/// Finds a security policy that covers SSH. Servers and connectors take the same ones.
 pub fn security_policy(name: &str) -> Result<&'static SecurityPolicy, ApiError> {
     let found = SecurityPolicy::by_name(name).ok().filter(|policy| policy.has_ssh());
     found.ok_or_else(|| {
@@ -293,7 +293,11 @@ impl GivenServer {
             roles.push(role_arn(&attached.role)?);
         }
         if let Some(name) = &self.security_policy_name {
-            security_policy(name)?;
+            if security_policy(name)?.ssh.for_connectors {
+                return Err(invalid(
+                    "The security policy is for connectors; name one of type SERVER",
+                ));
+            }
             call.notes.parameter("securityPolicyName", name.as_str());
         }
         let may_pass = may_pass(call, &roles)?;
@@ -630,7 +634,7 @@ impl From<&SecurityPolicy> for DescribedSecurityPolicy {
             ssh_kexs: names(policy.ssh.key_exchanges),
             ssh_macs: names(policy.ssh.macs),
             ssh_host_key_algorithms: names(policy.ssh.host_keys),
-            kind: "SERVER".to_owned(),
+            kind: if policy.ssh.for_connectors { "CONNECTOR" } else { "SERVER" }.to_owned(),
             protocols: vec![PROTOCOL.to_owned()],
         }
     }

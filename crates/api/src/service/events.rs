@@ -121,15 +121,20 @@ pub fn event_json(event: &Event) -> Value {
 
 fn facts(event: &Event, members: &[(&'static str, Fact)]) -> Value {
     let member = |(name, fact): &(&'static str, Fact)| {
-        let value = match event.facts.get(fact)? {
-            Told::Flag(value) => json!(value),
-            Told::Number(value) => json!(value),
-            Told::Text(value) => json!(value),
-            Told::Time(ms) => json!(time(*ms)),
-        };
-        Some(((*name).to_owned(), value))
+        Some(((*name).to_owned(), told(event.facts.get(fact)?)))
     };
     Value::Object(members.iter().filter_map(member).collect())
+}
+
+/// The JSON of a fact.
+pub(super) fn told(fact: &Told) -> Value {
+    match fact {
+        Told::Flag(value) => json!(value),
+        Told::Number(value) => json!(value),
+        Told::Text(value) => json!(value),
+        Told::Time(ms) => json!(time(*ms)),
+        Told::Object { bucket, key } => json!({ "domain": "S3", "bucket": bucket, "key": key }),
+    }
 }
 
 /// The CloudTrail record of a service's own action ("AWS service events delivered via AWS CloudTrail").
@@ -174,20 +179,40 @@ pub fn sample_event(kind: &'static Kind, now_ms: i64) -> Result<Event, Fault> {
         "kms" => format!("key/{id}"),
         "acm-pca" => format!("certificate-authority/{id}"),
         "secretsmanager" => "secret:a-test-000000".to_owned(),
+        "transfer" if kind.detail_type.starts_with("SFTP Connector") => {
+            "connector/c-00000000000000000".to_owned()
+        }
         "transfer" => "server/s-00000000000000000".to_owned(),
         _ => format!("trust-anchor/{id}"),
     };
     let arn = scope.arn(service, &resource);
+    let object = || Told::Object { bucket: "bucket".to_owned(), key: "file".to_owned() };
     let facts = [
         (Fact::Action, Told::from("ISSUANCE")),
         (Fact::Begun, Told::Time(now_ms)),
         (Fact::Bytes, 0.into()),
         (Fact::ClientIp, "192.0.2.1".into()),
+        (Fact::Connector, "c-00000000000000000".into()),
+        (Fact::DeleteId, id.into()),
         (Fact::Directory, "/bucket/directory".into()),
         (Fact::Ended, Told::Time(now_ms)),
         (Fact::FailureCode, "UNKNOWN_ERROR".into()),
         (Fact::FailureMessage, "This is a test".into()),
         (Fact::File, "/bucket/file".into()),
+        (Fact::FileTransfer, id.into()),
+        (Fact::IsTruncated, false.into()),
+        (Fact::Items, 0.into()),
+        (Fact::Listing, id.into()),
+        (Fact::LocalDirectory, "/bucket/directory".into()),
+        (Fact::LocalFile, object()),
+        (Fact::MaxItems, 1000.into()),
+        (Fact::MoveId, id.into()),
+        (Fact::Operation, "SEND".into()),
+        (Fact::OutputDirectory, "/bucket/directory".into()),
+        (Fact::OutputFile, object()),
+        (Fact::RemoteDirectory, "/directory".into()),
+        (Fact::Transfer, id.into()),
+        (Fact::Url, "sftp://sftp.example.com".into()),
         (Fact::NewFile, "/bucket/new".into()),
         (Fact::OldFile, "/bucket/old".into()),
         (Fact::Protocol, "SFTP".into()),

@@ -1,5 +1,6 @@
 //! Housekeeping: erases, rotates and forgets what is due.
 
+use outlast_domain::transfer::connector;
 use outlast_domain::work::{Done, Sweep, Swept, Work};
 use outlast_domain::{
     Fault, acm, acme, ca, events, identity, kms, limits, rolesanywhere, secrets, transfer,
@@ -34,6 +35,7 @@ static SWEEPS: &[(&ServiceRow, Sweep)] = &[
     (&ROLES_ANYWHERE, rolesanywhere::TELL),
     (&OUTLAST, kms::approval::FORGET_ENDED),
     (&TRANSFER, transfer::FORGET_EXECUTIONS),
+    (&TRANSFER, connector::FORGET),
     // Records of no service.
     (&ACM, events::outbox::FORGET),
     (&ACM, events::FORGET),

@@ -7,6 +7,30 @@ const SEEN: &str = "answers of AWS that users have published";
 
 pub static CAUSES: &[Cause] = &[
     (
+        "DescribeConnector",
+        r#"{"ConnectorId":"c-00000000000000000"}"#,
+        "ResourceNotFoundException",
+        400,
+        Text::Ours("Unknown connector"),
+        MODEL,
+    ),
+    (
+        "CreateConnector",
+        r#"{"Url":"https://a.example","AccessRole":"{role}"}"#,
+        "InvalidRequestException",
+        400,
+        Text::Ours("Url must be sftp://HOST or sftp://HOST:PORT"),
+        MODEL,
+    ),
+    (
+        "StartFileTransfer",
+        r#"{"ConnectorId":"c-00000000000000000","SendFilePaths":["/a/b"]}"#,
+        "ResourceNotFoundException",
+        400,
+        Text::Ours("Unknown connector"),
+        MODEL,
+    ),
+    (
         "DescribeServer",
         r#"{"ServerId":"s-00000000000000000"}"#,
         "ResourceNotFoundException",

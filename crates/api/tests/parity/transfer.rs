@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use outlast_api::model::connectors::{EGRESS_TYPE, STATUS};
 use outlast_api::model::transfer::{
     DOMAIN, ENDPOINT_TYPES, HOME_TYPES, PROTOCOL, STATES, STORAGE_TYPE,
 };
 use outlast_api::model::workflows::{FAILED, OVERWRITE, SUCCEEDED};
+use outlast_domain::transfer::connector::STATUSES;
 use outlast_domain::transfer::{Cause, Deed, Methods, Provider, Status};
 
 use super::set;
@@ -16,7 +18,10 @@ pub(super) fn enumerations() -> Vec<(&'static str, BTreeSet<String>)> {
         ("As2Transport", set([])),
         ("CommunicationMode", set([])),
         ("CustomStepStatus", set([SUCCEEDED, FAILED])),
+        ("ConnectorEgressType", set([EGRESS_TYPE])),
+        ("ConnectorStatus", set([STATUS])),
         // Stored and returned.
+        ("ConnectorsIpAddressType", set(["IPV4", "DUALSTACK"])),
         ("DirectoryListingOptimization", set(["ENABLED", "DISABLED"])),
         ("Domain", set([DOMAIN])),
         ("EncryptionType", set([])),
@@ -32,10 +37,11 @@ pub(super) fn enumerations() -> Vec<(&'static str, BTreeSet<String>)> {
         ("Protocol", set([PROTOCOL])),
         ("ProxyMode", set(["NONE"])),
         ("SecurityPolicyProtocol", set([PROTOCOL])),
-        ("SecurityPolicyResourceType", set(["SERVER"])),
+        ("SecurityPolicyResourceType", set(["SERVER", "CONNECTOR"])),
         ("SetStatOption", set(["DEFAULT", "ENABLE_NO_OP"])),
         ("SftpAuthenticationMethods", set(Methods::ALL.map(|(_, name)| name))),
         ("State", set(STATES)),
+        ("TransferTableStatus", set(STATUSES)),
         ("TlsSessionResumptionMode", set(["DISABLED", "ENABLED", "ENFORCED"])),
         ("WorkflowStepType", set(Deed::NAMES)),
     ]

@@ -16,6 +16,8 @@ pub struct Served {
     pub role: String,
     pub workflow: String,
     pub execution: String,
+    pub connector: String,
+    pub transfer: String,
 }
 
 impl Served {
@@ -25,7 +27,9 @@ impl Served {
         let listed = fixture.transfer("ListHostKeys", json!({ "ServerId": server })).unwrap();
         let host_key = text(&listed["HostKeys"][0]["HostKeyId"]).to_owned();
         let (workflow, execution) = crate::workflow_support::attach_and_upload(fixture, &server);
-        Self { server, host_key, role, workflow, execution }
+        let connector = fixture.connector(&role, json!({}));
+        let transfer = fixture.send_files(&connector, &["/files/a"]);
+        Self { server, host_key, role, workflow, execution, connector, transfer }
     }
 
     fn arn(&self, resource: &str) -> String {
@@ -107,6 +111,29 @@ pub fn cases(scene: &Scene) -> Vec<Case> {
             all.push(Case { fails, ..made });
         }
     }
+    let connector = served.arn(&format!("connector/{}", served.connector));
+    let listing = json!({ "RemoteDirectoryPath": "/", "OutputDirectoryPath": "/files" });
+    for (operation, body) in [
+        ("DescribeConnector", json!({})),
+        ("UpdateConnector", json!({})),
+        ("DeleteConnector", json!({})),
+        ("StartFileTransfer", json!({ "SendFilePaths": ["/files/a"] })),
+        ("StartDirectoryListing", listing),
+        ("StartRemoteDelete", json!({ "DeletePath": "/a" })),
+        ("StartRemoteMove", json!({ "SourcePath": "/a", "TargetPath": "/b" })),
+        ("ListFileTransferResults", json!({ "TransferId": served.transfer })),
+    ] {
+        let id = &served.connector;
+        all.push(case(operation, "/ConnectorId", &body, id, Form::Word, &connector));
+    }
+    let of_connector = json!({ "ConnectorId": served.connector });
+    let results = "ListFileTransferResults";
+    let id = &served.transfer;
+    all.push(case(results, "/TransferId", &of_connector, id, Form::Word, &connector));
+    let id = &served.connector;
+    let tested = case("TestConnection", "/ConnectorId", &json!({}), id, Form::Word, &connector);
+    // The role of this connector may not read its secret: that is the result of the test, and nobody is asked.
+    all.push(tested);
     let named = json!({ "ServerId": served.server, "UserName": "alice" });
     let id = scene.world.fixture.transfer("DescribeUser", named.clone()).unwrap();
     let id = &id["User"]["SshPublicKeys"][0]["SshPublicKeyId"];
@@ -120,17 +147,26 @@ pub fn cases(scene: &Scene) -> Vec<Case> {
         ("UntagResource", json!({ "TagKeys": ["a"] })),
         ("ListTagsForResource", json!({})),
     ] {
-        for arn in [&server, &user, &host_key, &workflow] {
+        for arn in [&server, &user, &host_key, &workflow, &connector] {
             all.push(case(operation, "/Arn", &body, arn, Form::Arn, arn));
         }
     }
     let update = json!({ "ServerId": served.server });
     let bob = with(&update, json!({ "UserName": "bob" }));
+    let url = json!({ "Url": "sftp://a.example" });
+    let access = with(
+        &url,
+        json!({ "AccessRole": crate::transfer_support::connector_role(&scene.world.fixture, "connectors") }),
+    );
     for (operation, member, body) in [
         ("CreateServer", "/LoggingRole", &of_server),
         ("UpdateServer", "/LoggingRole", &update),
         ("CreateUser", "/Role", &bob),
         ("UpdateUser", "/Role", &named),
+        ("CreateConnector", "/AccessRole", &url),
+        ("CreateConnector", "/LoggingRole", &access),
+        ("UpdateConnector", "/AccessRole", &of_connector),
+        ("UpdateConnector", "/LoggingRole", &of_connector),
     ] {
         let role = &served.role;
         let foreign = role.replacen("arn:aws:", "arn:aws-cn:", 1);

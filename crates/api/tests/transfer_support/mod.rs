@@ -152,3 +152,40 @@ impl<'a> Shown<'a> {
         }
     }
 }
+
+/// The value of the secret of a connector.
+pub fn credentials() -> Value {
+    json!({ "Username": "outlast", "PrivateKey": "tell-tale-key", "Password": "tell-tale-password" })
+}
+
+/// A role of connectors that may read all secrets and do everything in the bucket `files`.
+pub fn connector_role(fixture: &Fixture, name: &str) -> String {
+    let all = policy(json!([
+        { "Effect": "Allow", "Action": "s3:*", "Resource": ["arn:aws:s3:::files", "arn:aws:s3:::files/*"] },
+        { "Effect": "Allow", "Action": ["secretsmanager:GetSecretValue", "kms:Decrypt"], "Resource": "*" },
+    ]));
+    fixture.role(ACCOUNT, name, &trust(&json!({})), &[all])
+}
+
+impl Fixture {
+    /// A new connector to `sftp.example.com`, with a secret and a host key: its id.
+    #[track_caller]
+    pub fn connector(&self, role: &str, more: Value) -> String {
+        let value = credentials().to_string();
+        let name = format!("connector{}", self.events().len());
+        let made = self.secrets("CreateSecret", json!({ "Name": name, "SecretString": value }));
+        let body = json!({
+            "Url": "sftp://sftp.example.com:2222", "AccessRole": role,
+            "SftpConfig": { "UserSecretId": made.unwrap()["ARN"], "TrustedHostKeys": [key(9)] },
+        });
+        let made = self.transfer("CreateConnector", with(&body, more)).unwrap();
+        text(&made["ConnectorId"]).to_owned()
+    }
+
+    /// Requests a transfer of files: its id.
+    #[track_caller]
+    pub fn send_files(&self, connector: &str, files: &[&str]) -> String {
+        let body = json!({ "ConnectorId": connector, "SendFilePaths": files });
+        text(&self.transfer("StartFileTransfer", body).unwrap()["TransferId"]).to_owned()
+    }
+}

@@ -18,7 +18,7 @@ use crate::running::{Listen, Network, Revocation, Running, Upkeep};
 use crate::settings::Settings;
 use crate::tls::Tls;
 use crate::{
-    acme, artifact_log_options, audit_options, backup_schedule, dumps, ledger_options,
+    acme, artifact_log_options, audit_options, backup_schedule, connectors, dumps, ledger_options,
     limits_options, listeners, metrics_options, output, public_certificates, sftp, tsa_options,
 };
 
@@ -93,6 +93,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         [format!("policy {} in mode {}", tls.rules.policy.name, tls.rules.mode), ledger.told()];
     let workflow_functions = sftp::workflow_functions(&settings.sftp)?;
     let (sftp, identity) = sftp::choose(settings.sftp, &settings.sftp_uploads)?;
+    let connectors = connectors::choose(settings.connectors, &settings.sftp_uploads)?;
     let upkeep = Upkeep {
         audit: audit_options::choose(settings.audit)?,
         artifact_log: artifact_log_options::choose(settings.artifact_log)?,
@@ -101,6 +102,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         sftp,
         identity,
         workflow_functions,
+        connectors,
     };
     let quotas = limits_options::choose(&settings.limits)?;
     let data = Data::open(&location, &provider)?;

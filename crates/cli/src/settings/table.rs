@@ -355,6 +355,17 @@ settings! {
 }
 
 settings! {
+    /// SFTP connectors: transfers to and from servers outside.
+    Connectors in "connectors" {
+        /// Where connectors may connect to, such as sftp.example.com:22, *.example.com or 10.1.0.0/16:22; may be repeated. A host
+        /// permits the public addresses of its name, a network the addresses in it; those of this machine must be named
+        /// by themselves, such as 127.0.0.1 [default: all public addresses, and no others].
+        #[arg(value_name = "DESTINATIONS", value_delimiter = ',')]
+        destinations: Vec<String>, "connector-destination", "OUTLAST_CONNECTOR_DESTINATIONS";
+    }
+}
+
+settings! {
     /// Uploads over SFTP.
     file SftpUploads in "sftp_uploads" {
         /// Program, with its words, that gets each upload as its standard input before it appears; only if it ends with 0, the upload
@@ -449,6 +460,7 @@ groups! {
     #[command(flatten)] network: Network,
     #[command(flatten)] acme: Acme,
     #[command(flatten)] sftp: Sftp,
+    #[command(flatten)] connectors: Connectors,
     ;
     #[command(flatten)] log: Log,
     #[command(flatten)] clients: Clients,

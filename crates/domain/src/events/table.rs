@@ -51,12 +51,44 @@ pub enum Fact {
     Bytes,
     /// Address of a client.
     ClientIp,
+    /// Id of a connector.
+    Connector,
+    /// Id of a request to delete on a remote server.
+    DeleteId,
     /// Path of a directory.
     Directory,
     /// When something was over.
     Ended,
     /// Path of a file, with its bucket.
     File,
+    /// Id of a file of a transfer.
+    FileTransfer,
+    /// Whether a list lacks something.
+    IsTruncated,
+    /// Files and directories in a list.
+    Items,
+    /// Id of a list.
+    Listing,
+    /// Path of a directory of a bucket.
+    LocalDirectory,
+    /// A file of a bucket.
+    LocalFile,
+    /// The most files and directories in a list.
+    MaxItems,
+    /// Id of a request to move on a remote server.
+    MoveId,
+    /// `SEND` or `RETRIEVE`
+    Operation,
+    /// Path of the directory for a list.
+    OutputDirectory,
+    /// The file with a list.
+    OutputFile,
+    /// Path of a directory of a remote server.
+    RemoteDirectory,
+    /// Id of a transfer.
+    Transfer,
+    /// URL of a remote server.
+    Url,
     /// Its new path.
     NewFile,
     /// Its old path.
@@ -159,6 +191,22 @@ macro_rules! transfer {
     };
     (failed $($name:literal: $fact:ident),*) => {
         transfer!("failure-code": FailureCode, "failure-message": FailureMessage, $($name: $fact),*)
+    };
+}
+/// Members of Transfer Family's connector events, with those of one kind of event.
+macro_rules! connector {
+    ($($name:literal: $fact:ident),*) => {
+        Detail::Facts(&[
+            ("connector-id", Fact::Connector),
+            ("url", Fact::Url),
+            ("status-code", Fact::Status),
+            ("start-timestamp", Fact::Begun),
+            ("end-timestamp", Fact::Ended),
+            $(($name, Fact::$fact)),*
+        ])
+    };
+    (failed $($name:literal: $fact:ident),*) => {
+        connector!("failure-code": FailureCode, "failure-message": FailureMessage, $($name: $fact),*)
     };
 }
 const KEY: Detail = Detail::Facts(&[("key-id", Fact::KeyId)]);
@@ -303,6 +351,42 @@ kinds! {
     /// A user may not remove a directory.
     DIRECTORY_DELETE_FAILED: Aws, "aws.transfer", "SFTP Server Directory Delete Failed",
         transfer!(failed "directory-path": Directory);
+
+    /// A connector has sent a file.
+    SEND_COMPLETED: Aws, "aws.transfer", "SFTP Connector File Send Completed",
+        connector!("operation": Operation, "transfer-id": Transfer, "file-transfer-id": FileTransfer, "file-path": File,
+            "remote-directory-path": RemoteDirectory, "bytes": Bytes, "local-file-location": LocalFile);
+    /// A connector has not sent a file.
+    SEND_FAILED: Aws, "aws.transfer", "SFTP Connector File Send Failed",
+        connector!(failed "operation": Operation, "transfer-id": Transfer, "file-transfer-id": FileTransfer,
+            "file-path": File, "remote-directory-path": RemoteDirectory, "bytes": Bytes, "local-file-location": LocalFile);
+    /// A connector has retrieved a file.
+    RETRIEVE_COMPLETED: Aws, "aws.transfer", "SFTP Connector File Retrieve Completed",
+        connector!("operation": Operation, "transfer-id": Transfer, "file-transfer-id": FileTransfer, "file-path": File,
+            "local-directory-path": LocalDirectory, "bytes": Bytes, "local-file-location": LocalFile);
+    /// A connector has not retrieved a file.
+    RETRIEVE_FAILED: Aws, "aws.transfer", "SFTP Connector File Retrieve Failed",
+        connector!(failed "operation": Operation, "transfer-id": Transfer, "file-transfer-id": FileTransfer,
+            "file-path": File, "local-directory-path": LocalDirectory, "bytes": Bytes, "local-file-location": LocalFile);
+    /// A connector has listed a directory; the list is in its file.
+    LISTING_COMPLETED: Aws, "aws.transfer", "SFTP Connector Directory Listing Completed",
+        connector!("listing-id": Listing, "max-items": MaxItems, "output-directory-path": OutputDirectory,
+            "remote-directory-path": RemoteDirectory, "item-count": Items, "truncated": IsTruncated,
+            "output-file-location": OutputFile);
+    /// A connector has not listed a directory.
+    LISTING_FAILED: Aws, "aws.transfer", "SFTP Connector Directory Listing Failed",
+        connector!(failed "listing-id": Listing, "max-items": MaxItems, "output-directory-path": OutputDirectory,
+            "remote-directory-path": RemoteDirectory);
+    /// A connector has moved or renamed something on a remote server.
+    REMOTE_MOVE_COMPLETED: Aws, "aws.transfer", "SFTP Connector Remote Move Completed", connector!("move-id": MoveId);
+    /// A connector has not moved it.
+    REMOTE_MOVE_FAILED: Aws, "aws.transfer", "SFTP Connector Remote Move Failed", connector!(failed "move-id": MoveId);
+    /// A connector has deleted something on a remote server.
+    REMOTE_DELETE_COMPLETED: Aws, "aws.transfer", "SFTP Connector Remote Delete Completed",
+        connector!("delete-id": DeleteId);
+    /// A connector has not deleted it.
+    REMOTE_DELETE_FAILED: Aws, "aws.transfer", "SFTP Connector Remote Delete Failed",
+        connector!(failed "delete-id": DeleteId);
 }
 
 impl Kind {

@@ -238,15 +238,18 @@ actions! {
         ValidateResourcePolicy,
     }
     transfer = "transfer" {
+        CreateConnector,
         CreateServer,
         CreateUser,
         CreateWorkflow,
+        DeleteConnector,
         DeleteHostKey,
         DeleteServer,
         DeleteSshPublicKey,
         DeleteUser,
         DeleteWorkflow,
         DescribeExecution,
+        DescribeConnector,
         DescribeHostKey,
         DescribeSecurityPolicy,
         DescribeServer,
@@ -255,6 +258,8 @@ actions! {
         ImportHostKey,
         ImportSshPublicKey,
         ListExecutions,
+        ListConnectors,
+        ListFileTransferResults,
         ListHostKeys,
         ListSecurityPolicies,
         ListServers,
@@ -262,11 +267,17 @@ actions! {
         ListUsers,
         ListWorkflows,
         SendWorkflowStepState,
+        StartDirectoryListing,
+        StartFileTransfer,
+        StartRemoteDelete,
+        StartRemoteMove,
         StartServer,
         StopServer,
         TagResource,
+        TestConnection,
         TestIdentityProvider,
         UntagResource,
+        UpdateConnector,
         UpdateHostKey,
         UpdateServer,
         UpdateUser,
@@ -353,6 +364,12 @@ any_of! {
     EnablesProfile: rolesanywhere::EnableProfile, rolesanywhere::DisableProfile,;
     /// Actions that start or stop an SFTP server.
     StartsServer: transfer::StartServer, transfer::StopServer,;
+    /// Actions that give a connector something to do.
+    StartsJob:
+        transfer::StartFileTransfer,
+        transfer::StartDirectoryListing,
+        transfer::StartRemoteDelete,
+        transfer::StartRemoteMove,;
     /// Actions that enable or disable an imported CRL.
     EnablesCrl: rolesanywhere::EnableCrl, rolesanywhere::DisableCrl,;
 }

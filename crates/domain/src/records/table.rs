@@ -9,6 +9,7 @@ use crate::seal::{CANARY, ROOT, WRAPPED};
 const KEY: &str = "kms/key/{account}/{region}/{key}";
 const NO_SECRET: &str = "the secret that it belongs to is missing";
 const NO_SERVER: &str = "the server that it belongs to is missing";
+const NO_CONNECTOR: &str = "the connector that it belongs to is missing";
 const NO_PAIR: &str = "the record that this secret belongs to is missing";
 
 /// All kinds.
@@ -194,6 +195,16 @@ pub static KINDS: &[RecordKind] = &[
         .of("transfer/execution/{account}/{region}/{workflow}/{id}", "its execution is missing"),
     row("transfer/execution/", "account/region/workflow/id", Ordered, "the execution {id} of the workflow arn:{partition}:transfer:{region}:{account}:workflow/{workflow}")
         .counted(3),
+    row("transfer/connector-job/", "account/region/connector/id", Ordered, "the job {id} of the connector arn:{partition}:transfer:{region}:{account}:connector/{connector}")
+        .counted(2),
+    row("transfer/connector-lease/", "account/region/connector", Ordered, "the leases of jobs of the connector arn:{partition}:transfer:{region}:{account}:connector/{connector}")
+        .of("transfer/connector/{account}/{region}/{connector}", NO_CONNECTOR),
+    row("transfer/connector-task/", "account/region/connector/id", Ordered, "the note that the job {id} of the connector arn:{partition}:transfer:{region}:{account}:connector/{connector} has not ended")
+        .of("transfer/connector-job/{account}/{region}/{connector}/{id}", "its job is missing")
+        .counted(3),
+    row("transfer/connector/", "account/region/id", Ordered, "the connector arn:{partition}:transfer:{region}:{account}:connector/{id}")
+        .registered()
+        .counted(2),
     row("transfer/host-key-secret/", "account/region/server/id", Sealed, "the private key of the host key arn:{partition}:transfer:{region}:{account}:host-key/{server}/{id}")
         .of("transfer/host-key/{account}/{region}/{server}/{id}", NO_PAIR),
     row("transfer/host-key/", "account/region/server/id", Ordered, "the host key arn:{partition}:transfer:{region}:{account}:host-key/{server}/{id}")

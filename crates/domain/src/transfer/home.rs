@@ -161,7 +161,7 @@ fn short(text: &str) -> String {
 }
 
 /// The components of an absolute path, of which none has a special meaning.
-fn plain(path: &str) -> Option<Vec<Vec<u8>>> {
+pub(super) fn plain(path: &str) -> Option<Vec<Vec<u8>>> {
     let rest = path.strip_prefix('/')?;
     let rest = rest.strip_suffix('/').unwrap_or(rest);
     if rest.is_empty() {
@@ -176,7 +176,7 @@ fn plain(path: &str) -> Option<Vec<Vec<u8>>> {
 }
 
 /// S3 User Guide, "Bucket naming rules".
-fn is_bucket(name: &[u8]) -> bool {
+pub(super) fn is_bucket(name: &[u8]) -> bool {
     let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     (3..=63).contains(&name.len())
         && name.iter().all(|byte| fits(*byte) || matches!(byte, b'.' | b'-'))

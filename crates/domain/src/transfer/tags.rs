@@ -3,7 +3,10 @@
 use super::server::find_server;
 use super::tag_set::{Tags, check};
 use super::workflow::{self, find_workflow};
-use super::{HOST_KEY, Kind, SERVER, TransferError, USER, WORKFLOW, host_key, server, user};
+use super::{
+    CONNECTOR, HOST_KEY, Kind, SERVER, TransferError, USER, WORKFLOW, connector, host_key, server,
+    user,
+};
 use crate::arn::{Arn, Scope};
 use crate::identity::{Permit, action};
 use crate::tags;
@@ -69,6 +72,17 @@ pub static TAGGABLE: &[Taggable] = &[
             let mut found = find_workflow(work, scope, id)?;
             found.record.tags = tags;
             Ok(workflow::save(work, &found)?)
+        },
+    },
+    Taggable {
+        kind: &CONNECTOR,
+        find: |work, scope, id| {
+            let found = connector::find_connector(work, scope, id)?;
+            Ok((found.arn(), found.tags().clone()))
+        },
+        set: |work, scope, id, tags| {
+            let found = connector::find_connector(work, scope, id)?;
+            Ok(connector::set_tags(work, found, tags)?)
         },
     },
 ];

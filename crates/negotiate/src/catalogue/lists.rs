@@ -143,10 +143,11 @@ pub(super) const AWS_FIPS_GROUPS: &[&str] = &[
 
 /// Nothing for SSH.
 pub(super) const NO_SSH: SshRows =
-    SshRows { key_exchanges: &[], ciphers: &[], macs: &[], host_keys: &[] };
+    SshRows { for_connectors: false, key_exchanges: &[], ciphers: &[], macs: &[], host_keys: &[] };
 
 /// Hybrids first, elliptic curves for clients that have nothing better.
 pub(super) const SSH: SshRows = SshRows {
+    for_connectors: false,
     key_exchanges: &[
         "mlkem768x25519-sha256",
         "mlkem768nistp256-sha256",
@@ -165,6 +166,7 @@ pub(super) const SSH: SshRows = SshRows {
 
 /// Post-quantum key exchange only.
 pub(super) const SSH_REQUIRE: SshRows = SshRows {
+    for_connectors: false,
     key_exchanges: &[
         "mlkem768x25519-sha256",
         "mlkem768nistp256-sha256",
@@ -179,6 +181,7 @@ pub(super) const SSH_REQUIRE: SshRows = SshRows {
 
 /// What ssh-audit marks in no way.
 pub(super) const SSH_STRICT: SshRows = SshRows {
+    for_connectors: false,
     key_exchanges: &["mlkem768x25519-sha256"],
     ciphers: &["aes256-gcm@openssh.com", "aes128-gcm@openssh.com", "aes256-ctr"],
     macs: SSH_ETM,
@@ -187,6 +190,7 @@ pub(super) const SSH_STRICT: SshRows = SshRows {
 
 /// What FIPS 140-3 allows.
 pub(super) const SSH_FIPS: SshRows = SshRows {
+    for_connectors: false,
     key_exchanges: &[
         "mlkem768nistp256-sha256",
         "mlkem1024nistp384-sha384",
@@ -216,6 +220,7 @@ pub(super) const SSH_FIPS: SshRows = SshRows {
 
 /// ML-KEM-1024 and ML-DSA-87 with AES-256.
 pub(super) const SSH_CNSA2: SshRows = SshRows {
+    for_connectors: false,
     key_exchanges: &["mlkem1024-sha384", "mlkem1024nistp384-sha384"],
     ciphers: &["aes256-gcm@openssh.com"],
     macs: &["hmac-sha2-512-etm@openssh.com", "hmac-sha2-512"],
@@ -224,6 +229,7 @@ pub(super) const SSH_CNSA2: SshRows = SshRows {
 
 /// The recommendations of TR-02102-4, and hybrids with its curves.
 pub(super) const SSH_BSI: SshRows = SshRows {
+    for_connectors: false,
     key_exchanges: &[
         "mlkem768nistp256-sha256",
         "mlkem1024nistp384-sha384",
@@ -250,6 +256,7 @@ pub(super) const SSH_BSI: SshRows = SshRows {
 
 /// No post-quantum key exchange, no post-quantum host keys.
 pub(super) const SSH_CLASSICAL: SshRows = SshRows {
+    for_connectors: false,
     key_exchanges: &[
         "curve25519-sha256",
         "curve25519-sha256@libssh.org",
@@ -263,6 +270,7 @@ pub(super) const SSH_CLASSICAL: SshRows = SshRows {
 
 /// Everything without SHA-1 and CBC.
 pub(super) const SSH_LEGACY: SshRows = SshRows {
+    for_connectors: false,
     key_exchanges: &[
         "mlkem768x25519-sha256",
         "mlkem768nistp256-sha256",
@@ -306,6 +314,7 @@ pub(super) const SSH_LEGACY: SshRows = SshRows {
 
 /// Transfer Family's `TransferSecurityPolicy-2025-03`, with its host keys.
 pub(super) const SSH_TRANSFER: SshRows = SshRows {
+    for_connectors: false,
     key_exchanges: &[
         "mlkem768x25519-sha256",
         "mlkem768nistp256-sha256",
@@ -339,6 +348,7 @@ pub(super) const SSH_TRANSFER: SshRows = SshRows {
 
 /// Transfer Family's `TransferSecurityPolicy-FIPS-2025-03`, without groups that the server generates.
 pub(super) const SSH_TRANSFER_FIPS: SshRows = SshRows {
+    for_connectors: false,
     key_exchanges: &[
         "mlkem768x25519-sha256",
         "mlkem768nistp256-sha256",
@@ -359,6 +369,55 @@ pub(super) const SSH_TRANSFER_FIPS: SshRows = SshRows {
     macs: &["hmac-sha2-512-etm@openssh.com", "hmac-sha2-256-etm@openssh.com"],
     host_keys: SSH_TRANSFER.host_keys,
 };
+
+/// Transfer Family's `TransferSFTPConnectorSecurityPolicy-2024-03`.
+pub(super) const SSH_CONNECTOR: SshRows = SshRows {
+    for_connectors: true,
+    key_exchanges: &[
+        "curve25519-sha256",
+        "curve25519-sha256@libssh.org",
+        "diffie-hellman-group16-sha512",
+        "diffie-hellman-group18-sha512",
+        "diffie-hellman-group-exchange-sha256",
+    ],
+    ciphers: &["aes128-gcm@openssh.com", "aes192-ctr", "aes256-ctr", "aes256-gcm@openssh.com"],
+    macs: SSH_MACS,
+    host_keys: &[
+        "rsa-sha2-256",
+        "rsa-sha2-512",
+        "ecdsa-sha2-nistp256",
+        "ecdsa-sha2-nistp384",
+        "ecdsa-sha2-nistp521",
+    ],
+};
+
+/// Transfer Family's `TransferSFTPConnectorSecurityPolicy-2023-07`, without SHA-1.
+pub(super) const SSH_CONNECTOR_2023: SshRows = SshRows {
+    ciphers: &[
+        "aes128-ctr",
+        "aes128-gcm@openssh.com",
+        "aes192-ctr",
+        "aes256-ctr",
+        "aes256-gcm@openssh.com",
+    ],
+    ..SSH_CONNECTOR
+};
+
+/// Transfer Family's `TransferSFTPConnectorSecurityPolicy-FIPS-2024-10`.
+pub(super) const SSH_CONNECTOR_FIPS: SshRows = SshRows {
+    for_connectors: true,
+    key_exchanges: &["ecdh-sha2-nistp256", "ecdh-sha2-nistp384", "ecdh-sha2-nistp521"],
+    ciphers: &["aes128-gcm@openssh.com", "aes256-gcm@openssh.com"],
+    macs: &["hmac-sha2-512", "hmac-sha2-256"],
+    host_keys: &["rsa-sha2-256", "rsa-sha2-512", "ecdsa-sha2-nistp256"],
+};
+
+const SSH_MACS: &[&str] = &[
+    "hmac-sha2-512-etm@openssh.com",
+    "hmac-sha2-256-etm@openssh.com",
+    "hmac-sha2-512",
+    "hmac-sha2-256",
+];
 
 const SSH_AEAD_AND_CTR: &[&str] = &[
     "aes256-gcm@openssh.com",

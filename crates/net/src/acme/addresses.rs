@@ -20,16 +20,20 @@ const LOOPBACK_V6: Ipv6Net = Ipv6Net::new_assert(Ipv6Addr::LOCALHOST, 128);
 /// "This network": Linux treats it as this machine.
 const THIS_V4: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::UNSPECIFIED, 8);
 
-/// Whether the server may connect to an address.
-pub(super) fn may_look(address: IpAddr, networks: &[IpNet]) -> bool {
-    // Judges an IPv4 address inside an IPv6 address as the IPv4 address.
-    let address = match address.to_canonical() {
+/// An IPv4 address inside an IPv6 address, to which packets go in the end; any other address as it is.
+pub(crate) fn canonical(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
         IpAddr::V6(v6) if NAT64.contains(&v6) => {
             let [.., a, b, c, d] = v6.octets();
             IpAddr::V4(Ipv4Addr::new(a, b, c, d))
         }
         other => other,
-    };
+    }
+}
+
+/// Whether the server may connect to an address.
+pub(crate) fn may_look(address: IpAddr, networks: &[IpNet]) -> bool {
+    let address = canonical(address);
     let never = match address {
         IpAddr::V4(v4) => {
             v4.is_link_local()

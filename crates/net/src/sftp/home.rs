@@ -30,16 +30,16 @@ pub trait Buckets: Send + Sync {
 
 /// What buckets are for.
 #[derive(Clone)]
-pub(super) struct Storage {
-    pub(super) buckets: Arc<dyn Buckets>,
+pub(crate) struct Storage {
+    pub(crate) buckets: Arc<dyn Buckets>,
     /// Decides which accounts may use which buckets.
-    pub(super) sink: Arc<dyn Sink>,
+    pub(crate) sink: Arc<dyn Sink>,
     /// Whether uploads to folders of the machine become visible when they are closed.
-    pub(super) atomic_uploads: bool,
+    pub(crate) atomic_uploads: bool,
 }
 
 /// A user's files as one volume.
-pub(super) struct Home {
+pub(crate) struct Home {
     account: Arc<Account>,
     storage: Storage,
     clock: Clock,
@@ -61,7 +61,7 @@ enum Spot {
 }
 
 impl Home {
-    pub(super) fn new(account: Arc<Account>, storage: Storage, clock: Clock) -> Self {
+    pub(crate) fn new(account: Arc<Account>, storage: Storage, clock: Clock) -> Self {
         Self { account, storage, clock }
     }
 
@@ -84,6 +84,19 @@ impl Home {
                 tracing::warn!(user = %self.account.user_arn, %error, "a directory of a home cannot be made");
             }
         }
+    }
+
+    /// Makes the bucket and the directories of a file that its user may write. With AWS neither directories nor rights on them
+    /// are needed.
+    ///
+    /// # Errors
+    /// The user may not write the file, or something cannot be made.
+    pub(crate) fn make_room(&self, path: &RemotePath) -> Result<()> {
+        let mut object = self.object(path)?;
+        self.may(Access::Put, &object, false)?;
+        let end = object.path.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+        object.path.truncate(end);
+        self.make(&object)
     }
 
     fn make(&self, object: &Object) -> Result<()> {

@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use outlast_api::service::Service;
 use outlast_api::service::sftp::{Session, Upload};
-use outlast_sftp::arrival::Signer;
+use outlast_sftp::arrival::{Reception, Signatures, Signer};
 use outlast_sftp::error::{Error, Result};
+use outlast_sftp::volume::Volume;
 
+use super::home::Buckets;
 use crate::limits;
 use crate::server::Clock;
 
@@ -54,5 +56,20 @@ impl Signer for Signing {
             tracing::error!(user = %self.session.user_arn, %name, reason, "an upload was refused, because it cannot be signed");
             Error::failure("the server cannot sign the file at present, and keeps none that is not signed")
         })
+    }
+}
+
+/// Buckets in which users' uploads are signed, for others who write to them: no signature stays beside a file that is not the
+/// one that was signed.
+pub struct Keeping(pub Arc<dyn Buckets>);
+
+impl Buckets for Keeping {
+    fn open(&self, bucket: &str) -> Result<Arc<dyn Volume>> {
+        let kept = Reception { inspector: None, signatures: Signatures::Kept };
+        Ok(kept.guard(self.0.open(bucket)?))
+    }
+
+    fn make(&self, bucket: &str) -> Result<()> {
+        self.0.make(bucket)
     }
 }

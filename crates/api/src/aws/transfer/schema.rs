@@ -3,6 +3,7 @@
 
 use crate::aws::schema::{Member, Pattern, Shape};
 
+static FILE_PATH_PATTERN: Pattern = Pattern::new(r#"(.)+"#);
 static S3_TAG_KEY_PATTERN: Pattern = Pattern::new(r#"([\p{L}\p{Z}\p{N}_.:/=+\-@]*)"#);
 static EFS_FILE_SYSTEM_ID_PATTERN: Pattern = Pattern::new(
     r#"(arn:aws[-a-z]*:elasticfilesystem:[0-9a-z-:]+:(access-point/fsap|file-system/fs)-[0-9a-f]{8,40}|fs(ap)?-[0-9a-f]{8,40})"#,
@@ -15,8 +16,10 @@ static SOURCE_IP_PATTERN: Pattern = Pattern::new(r#"[0-9a-fA-F\.\:]+"#);
 static EXECUTION_ID_PATTERN: Pattern = Pattern::new(
     r#"[0-9a-fA-F]{8}\-[0-9a-fA-F]{4}\-[0-9a-fA-F]{4}\-[0-9a-fA-F]{4}\-[0-9a-fA-F]{12}"#,
 );
+static DELETE_ID_PATTERN: Pattern = Pattern::new(r#"[0-9a-zA-Z./-]+"#);
 static LOG_GROUP_NAME_PATTERN: Pattern = Pattern::new(r#"[\.\-_/#A-Za-z0-9]*"#);
 static S3_KEY_PATTERN: Pattern = Pattern::new(r#"[\P{M}\p{M}]*"#);
+static MESSAGE_SUBJECT_PATTERN: Pattern = Pattern::new(r#"[\u0020-\u007E\t]+"#);
 static WORKFLOW_DESCRIPTION_PATTERN: Pattern = Pattern::new(r#"[\w- ]*"#);
 static SESSION_ID_PATTERN: Pattern = Pattern::new(r#"[\w-]*"#);
 static USER_NAME_PATTERN: Pattern = Pattern::new(r#"[\w][\w@.-]{2,99}"#);
@@ -29,10 +32,16 @@ static SERVICE_MANAGED_EGRESS_IP_ADDRESS_PATTERN: Pattern =
 static CALLBACK_TOKEN_PATTERN: Pattern = Pattern::new(r#"\w+"#);
 static ROLE_PATTERN: Pattern = Pattern::new(r#"arn:.*role/\S+"#);
 static CUSTOM_STEP_TARGET_PATTERN: Pattern = Pattern::new(r#"arn:[a-z-]+:lambda:.*"#);
+static VPC_LATTICE_RESOURCE_CONFIGURATION_ARN_PATTERN: Pattern = Pattern::new(
+    r#"arn:[a-z0-9\-]+:vpc-lattice:[a-zA-Z0-9\-]+:\d{12}:resourceconfiguration/rcfg-[0-9a-z]{17}"#,
+);
 static ARN_PATTERN: Pattern = Pattern::new(r#"arn:\S+"#);
+static CONNECTOR_ID_PATTERN: Pattern = Pattern::new(r#"c-([0-9a-f]{17})"#);
+static OUTPUT_FILE_NAME_PATTERN: Pattern = Pattern::new(r#"c-([0-9a-f]{17})-[0-9a-zA-Z./-]+.json"#);
 static DIRECTORY_ID_PATTERN: Pattern = Pattern::new(r#"d-[0-9a-f]{10}"#);
 static HOST_KEY_ID_PATTERN: Pattern = Pattern::new(r#"hostkey-[0-9a-f]{17}"#);
 static SSH_PUBLIC_KEY_ID_PATTERN: Pattern = Pattern::new(r#"key-[0-9a-f]{17}"#);
+static PROFILE_ID_PATTERN: Pattern = Pattern::new(r#"p-([0-9a-f]{17})"#);
 static SERVER_ID_PATTERN: Pattern = Pattern::new(r#"s-([0-9a-f]{17})"#);
 static SECURITY_GROUP_ID_PATTERN: Pattern = Pattern::new(r#"sg-[0-9a-f]{8,17}"#);
 static VPC_ENDPOINT_ID_PATTERN: Pattern = Pattern::new(r#"vpce-[0-9a-f]{17}"#);
@@ -46,6 +55,36 @@ pub static ADDRESS_ALLOCATION_IDS: Shape = Shape::list(&ADDRESS_ALLOCATION_ID);
 
 /// `Arn`
 pub static ARN: Shape = Shape::string().min(20).max(1600).pattern(&ARN_PATTERN);
+
+/// `As2AsyncMdnConnectorConfig`
+pub static AS2_ASYNC_MDN_CONNECTOR_CONFIG: Shape = Shape::structure(
+    "As2AsyncMdnConnectorConfig",
+    &[Member::optional("Url", &URL), Member::optional("ServerIds", &AS2_ASYNC_MDN_SERVER_IDS)],
+);
+
+/// `As2AsyncMdnServerIds`
+pub static AS2_ASYNC_MDN_SERVER_IDS: Shape = Shape::list(&SERVER_ID).min(1).max(10);
+
+/// `As2ConnectorConfig`
+pub static AS2_CONNECTOR_CONFIG: Shape = Shape::structure(
+    "As2ConnectorConfig",
+    &[
+        Member::optional("LocalProfileId", &PROFILE_ID),
+        Member::optional("PartnerProfileId", &PROFILE_ID),
+        Member::optional("MessageSubject", &MESSAGE_SUBJECT),
+        Member::optional("Compression", &COMPRESSION_ENUM),
+        Member::optional("EncryptionAlgorithm", &ENCRYPTION_ALG),
+        Member::optional("SigningAlgorithm", &SIGNING_ALG),
+        Member::optional("MdnSigningAlgorithm", &MDN_SIGNING_ALG),
+        Member::optional("MdnResponse", &MDN_RESPONSE),
+        Member::optional("BasicAuthSecretId", &AS2_CONNECTOR_SECRET_ID),
+        Member::optional("PreserveContentType", &PRESERVE_CONTENT_TYPE),
+        Member::optional("AsyncMdnConfig", &AS2_ASYNC_MDN_CONNECTOR_CONFIG),
+    ],
+);
+
+/// `As2ConnectorSecretId`
+pub static AS2_CONNECTOR_SECRET_ID: Shape = Shape::string().min(0).max(2048);
 
 /// `As2Transport`
 pub static AS2_TRANSPORT: Shape = Shape::string().one_of(&["HTTP"]);
@@ -63,6 +102,43 @@ pub static CERTIFICATE: Shape = Shape::string().min(0).max(1600);
 pub static COMMUNICATION_MODE: Shape =
     Shape::string().one_of(&["CLIENT_TALK_FIRST", "SERVER_TALK_FIRST"]);
 
+/// `CompressionEnum`
+pub static COMPRESSION_ENUM: Shape = Shape::string().one_of(&["ZLIB", "DISABLED"]);
+
+/// `ConnectorEgressType`
+pub static CONNECTOR_EGRESS_TYPE: Shape =
+    Shape::string().one_of(&["SERVICE_MANAGED", "VPC_LATTICE"]);
+
+/// `ConnectorErrorMessage`
+pub static CONNECTOR_ERROR_MESSAGE: Shape = Shape::string();
+
+/// `ConnectorFileTransferResult`
+pub static CONNECTOR_FILE_TRANSFER_RESULT: Shape = Shape::structure(
+    "ConnectorFileTransferResult",
+    &[
+        Member::required("FilePath", &FILE_PATH),
+        Member::required("StatusCode", &TRANSFER_TABLE_STATUS),
+        Member::optional("FailureCode", &FAILURE_CODE),
+        Member::optional("FailureMessage", &MESSAGE),
+    ],
+);
+
+/// `ConnectorFileTransferResults`
+pub static CONNECTOR_FILE_TRANSFER_RESULTS: Shape =
+    Shape::list(&CONNECTOR_FILE_TRANSFER_RESULT).min(0).max(1000);
+
+/// `ConnectorId`
+pub static CONNECTOR_ID: Shape = Shape::string().min(19).max(19).pattern(&CONNECTOR_ID_PATTERN);
+
+/// `ConnectorSecurityPolicyName`
+pub static CONNECTOR_SECURITY_POLICY_NAME: Shape = Shape::string().min(0).max(100);
+
+/// `ConnectorStatus`
+pub static CONNECTOR_STATUS: Shape = Shape::string().one_of(&["ACTIVE", "ERRORED", "PENDING"]);
+
+/// `ConnectorsIpAddressType`
+pub static CONNECTORS_IP_ADDRESS_TYPE: Shape = Shape::string().one_of(&["IPV4", "DUALSTACK"]);
+
 /// `CopyStepDetails`
 pub static COPY_STEP_DETAILS: Shape = Shape::structure(
     "CopyStepDetails",
@@ -73,6 +149,26 @@ pub static COPY_STEP_DETAILS: Shape = Shape::structure(
         Member::optional("SourceFileLocation", &SOURCE_FILE_LOCATION),
     ],
 );
+
+/// `CreateConnectorRequest`
+pub static CREATE_CONNECTOR_REQUEST: Shape = Shape::structure(
+    "CreateConnectorRequest",
+    &[
+        Member::optional("Url", &URL),
+        Member::refused("As2Config", "AS2 is not served"),
+        Member::required("AccessRole", &ROLE),
+        Member::optional("LoggingRole", &ROLE),
+        Member::optional("Tags", &TAGS),
+        Member::optional("SftpConfig", &SFTP_CONNECTOR_CONFIG),
+        Member::optional("SecurityPolicyName", &CONNECTOR_SECURITY_POLICY_NAME),
+        Member::refused("EgressConfig", "connectors leave through the machine's own network"),
+        Member::optional("IpAddressType", &CONNECTORS_IP_ADDRESS_TYPE),
+    ],
+);
+
+/// `CreateConnectorResponse`
+pub static CREATE_CONNECTOR_RESPONSE: Shape =
+    Shape::structure("CreateConnectorResponse", &[Member::required("ConnectorId", &CONNECTOR_ID)]);
 
 /// `CreateServerRequest`
 pub static CREATE_SERVER_REQUEST: Shape = Shape::structure(
@@ -179,11 +275,18 @@ pub static DECRYPT_STEP_DETAILS: Shape = Shape::structure(
     ],
 );
 
+/// `DeleteConnectorRequest`
+pub static DELETE_CONNECTOR_REQUEST: Shape =
+    Shape::structure("DeleteConnectorRequest", &[Member::required("ConnectorId", &CONNECTOR_ID)]);
+
 /// `DeleteHostKeyRequest`
 pub static DELETE_HOST_KEY_REQUEST: Shape = Shape::structure(
     "DeleteHostKeyRequest",
     &[Member::required("ServerId", &SERVER_ID), Member::required("HostKeyId", &HOST_KEY_ID)],
 );
+
+/// `DeleteId`
+pub static DELETE_ID: Shape = Shape::string().min(1).max(512).pattern(&DELETE_ID_PATTERN);
 
 /// `DeleteServerRequest`
 pub static DELETE_SERVER_REQUEST: Shape =
@@ -217,6 +320,16 @@ pub static DELETE_USER_REQUEST: Shape = Shape::structure(
 /// `DeleteWorkflowRequest`
 pub static DELETE_WORKFLOW_REQUEST: Shape =
     Shape::structure("DeleteWorkflowRequest", &[Member::required("WorkflowId", &WORKFLOW_ID)]);
+
+/// `DescribeConnectorRequest`
+pub static DESCRIBE_CONNECTOR_REQUEST: Shape =
+    Shape::structure("DescribeConnectorRequest", &[Member::required("ConnectorId", &CONNECTOR_ID)]);
+
+/// `DescribeConnectorResponse`
+pub static DESCRIBE_CONNECTOR_RESPONSE: Shape = Shape::structure(
+    "DescribeConnectorResponse",
+    &[Member::required("Connector", &DESCRIBED_CONNECTOR)],
+);
 
 /// `DescribeExecutionRequest`
 pub static DESCRIBE_EXECUTION_REQUEST: Shape = Shape::structure(
@@ -285,6 +398,43 @@ pub static DESCRIBE_WORKFLOW_REQUEST: Shape =
 pub static DESCRIBE_WORKFLOW_RESPONSE: Shape = Shape::structure(
     "DescribeWorkflowResponse",
     &[Member::required("Workflow", &DESCRIBED_WORKFLOW)],
+);
+
+/// `DescribedConnector`
+pub static DESCRIBED_CONNECTOR: Shape = Shape::structure(
+    "DescribedConnector",
+    &[
+        Member::required("Arn", &ARN),
+        Member::optional("ConnectorId", &CONNECTOR_ID),
+        Member::optional("Url", &URL),
+        Member::optional("As2Config", &AS2_CONNECTOR_CONFIG),
+        Member::optional("AccessRole", &ROLE),
+        Member::optional("LoggingRole", &ROLE),
+        Member::optional("Tags", &TAGS),
+        Member::optional("SftpConfig", &SFTP_CONNECTOR_CONFIG),
+        Member::optional("ServiceManagedEgressIpAddresses", &SERVICE_MANAGED_EGRESS_IP_ADDRESSES),
+        Member::optional("SecurityPolicyName", &CONNECTOR_SECURITY_POLICY_NAME),
+        Member::optional("EgressConfig", &DESCRIBED_CONNECTOR_EGRESS_CONFIG),
+        Member::required("EgressType", &CONNECTOR_EGRESS_TYPE),
+        Member::optional("ErrorMessage", &CONNECTOR_ERROR_MESSAGE),
+        Member::required("Status", &CONNECTOR_STATUS),
+        Member::optional("IpAddressType", &CONNECTORS_IP_ADDRESS_TYPE),
+    ],
+);
+
+/// `DescribedConnectorEgressConfig`
+pub static DESCRIBED_CONNECTOR_EGRESS_CONFIG: Shape = Shape::structure(
+    "DescribedConnectorEgressConfig",
+    &[Member::optional("VpcLattice", &DESCRIBED_CONNECTOR_VPC_LATTICE_EGRESS_CONFIG)],
+);
+
+/// `DescribedConnectorVpcLatticeEgressConfig`
+pub static DESCRIBED_CONNECTOR_VPC_LATTICE_EGRESS_CONFIG: Shape = Shape::structure(
+    "DescribedConnectorVpcLatticeEgressConfig",
+    &[
+        Member::required("ResourceConfigurationArn", &VPC_LATTICE_RESOURCE_CONFIGURATION_ARN),
+        Member::optional("PortNumber", &SFTP_PORT),
+    ],
 );
 
 /// `DescribedExecution`
@@ -420,6 +570,10 @@ pub static EFS_FILE_SYSTEM_ID: Shape =
 /// `EfsPath`
 pub static EFS_PATH: Shape = Shape::string().min(1).max(65536).pattern(&EFS_PATH_PATTERN);
 
+/// `EncryptionAlg`
+pub static ENCRYPTION_ALG: Shape =
+    Shape::string().one_of(&["AES128_CBC", "AES192_CBC", "AES256_CBC", "DES_EDE3_CBC", "NONE"]);
+
 /// `EncryptionType`
 pub static ENCRYPTION_TYPE: Shape = Shape::string().one_of(&["PGP"]);
 
@@ -491,6 +645,9 @@ pub static EXECUTION_STEP_RESULT: Shape = Shape::structure(
 /// `ExecutionStepResults`
 pub static EXECUTION_STEP_RESULTS: Shape = Shape::list(&EXECUTION_STEP_RESULT).min(1).max(50);
 
+/// `FailureCode`
+pub static FAILURE_CODE: Shape = Shape::string();
+
 /// `FileLocation`
 pub static FILE_LOCATION: Shape = Shape::structure(
     "FileLocation",
@@ -499,6 +656,12 @@ pub static FILE_LOCATION: Shape = Shape::structure(
         Member::optional("EfsFileLocation", &EFS_FILE_LOCATION),
     ],
 );
+
+/// `FilePath`
+pub static FILE_PATH: Shape = Shape::string().min(1).max(1024).pattern(&FILE_PATH_PATTERN);
+
+/// `FilePaths`
+pub static FILE_PATHS: Shape = Shape::list(&FILE_PATH).min(1).max(10);
 
 /// `Fips`
 pub static FIPS: Shape = Shape::boolean();
@@ -627,6 +790,21 @@ pub static INPUT_FILE_LOCATION: Shape = Shape::structure(
 /// `IpAddressType`
 pub static IP_ADDRESS_TYPE: Shape = Shape::string().one_of(&["IPV4", "DUALSTACK"]);
 
+/// `ListConnectorsRequest`
+pub static LIST_CONNECTORS_REQUEST: Shape = Shape::structure(
+    "ListConnectorsRequest",
+    &[Member::optional("MaxResults", &MAX_RESULTS), Member::optional("NextToken", &NEXT_TOKEN)],
+);
+
+/// `ListConnectorsResponse`
+pub static LIST_CONNECTORS_RESPONSE: Shape = Shape::structure(
+    "ListConnectorsResponse",
+    &[
+        Member::optional("NextToken", &NEXT_TOKEN),
+        Member::required("Connectors", &LISTED_CONNECTORS),
+    ],
+);
+
 /// `ListExecutionsRequest`
 pub static LIST_EXECUTIONS_REQUEST: Shape = Shape::structure(
     "ListExecutionsRequest",
@@ -644,6 +822,26 @@ pub static LIST_EXECUTIONS_RESPONSE: Shape = Shape::structure(
         Member::optional("NextToken", &NEXT_TOKEN),
         Member::required("WorkflowId", &WORKFLOW_ID),
         Member::required("Executions", &LISTED_EXECUTIONS),
+    ],
+);
+
+/// `ListFileTransferResultsRequest`
+pub static LIST_FILE_TRANSFER_RESULTS_REQUEST: Shape = Shape::structure(
+    "ListFileTransferResultsRequest",
+    &[
+        Member::required("ConnectorId", &CONNECTOR_ID),
+        Member::required("TransferId", &TRANSFER_ID),
+        Member::optional("NextToken", &NEXT_TOKEN),
+        Member::optional("MaxResults", &MAX_RESULTS),
+    ],
+);
+
+/// `ListFileTransferResultsResponse`
+pub static LIST_FILE_TRANSFER_RESULTS_RESPONSE: Shape = Shape::structure(
+    "ListFileTransferResultsResponse",
+    &[
+        Member::required("FileTransferResults", &CONNECTOR_FILE_TRANSFER_RESULTS),
+        Member::optional("NextToken", &NEXT_TOKEN),
     ],
 );
 
@@ -746,6 +944,19 @@ pub static LIST_WORKFLOWS_RESPONSE: Shape = Shape::structure(
     &[Member::optional("NextToken", &NEXT_TOKEN), Member::required("Workflows", &LISTED_WORKFLOWS)],
 );
 
+/// `ListedConnector`
+pub static LISTED_CONNECTOR: Shape = Shape::structure(
+    "ListedConnector",
+    &[
+        Member::optional("Arn", &ARN),
+        Member::optional("ConnectorId", &CONNECTOR_ID),
+        Member::optional("Url", &URL),
+    ],
+);
+
+/// `ListedConnectors`
+pub static LISTED_CONNECTORS: Shape = Shape::list(&LISTED_CONNECTOR);
+
 /// `ListedExecution`
 pub static LISTED_EXECUTION: Shape = Shape::structure(
     "ListedExecution",
@@ -825,6 +1036,9 @@ pub static LISTED_WORKFLOW: Shape = Shape::structure(
 /// `ListedWorkflows`
 pub static LISTED_WORKFLOWS: Shape = Shape::list(&LISTED_WORKFLOW);
 
+/// `ListingId`
+pub static LISTING_ID: Shape = Shape::string().min(1).max(512).pattern(&DELETE_ID_PATTERN);
+
 /// `LogGroupName`
 pub static LOG_GROUP_NAME: Shape = Shape::string().min(1).max(512).pattern(&LOG_GROUP_NAME_PATTERN);
 
@@ -843,11 +1057,31 @@ pub static MAP_TARGET: Shape = Shape::string().min(0).max(1024).pattern(&MAP_ENT
 /// `MapType`
 pub static MAP_TYPE: Shape = Shape::string().one_of(&["FILE", "DIRECTORY"]);
 
+/// `MaxConcurrentConnections`
+pub static MAX_CONCURRENT_CONNECTIONS: Shape = Shape::integer().min(1);
+
+/// `MaxItems`
+pub static MAX_ITEMS: Shape = Shape::integer().min(1);
+
 /// `MaxResults`
 pub static MAX_RESULTS: Shape = Shape::integer().min(1).max(1000);
 
+/// `MdnResponse`
+pub static MDN_RESPONSE: Shape = Shape::string().one_of(&["SYNC", "NONE", "ASYNC"]);
+
+/// `MdnSigningAlg`
+pub static MDN_SIGNING_ALG: Shape =
+    Shape::string().one_of(&["SHA256", "SHA384", "SHA512", "SHA1", "NONE", "DEFAULT"]);
+
 /// `Message`
 pub static MESSAGE: Shape = Shape::string();
+
+/// `MessageSubject`
+pub static MESSAGE_SUBJECT: Shape =
+    Shape::string().min(1).max(1024).pattern(&MESSAGE_SUBJECT_PATTERN).sensitive();
+
+/// `MoveId`
+pub static MOVE_ID: Shape = Shape::string().min(1).max(512).pattern(&DELETE_ID_PATTERN);
 
 /// `NextToken`
 pub static NEXT_TOKEN: Shape = Shape::string().min(1).max(6144);
@@ -860,6 +1094,10 @@ pub static ON_PARTIAL_UPLOAD_WORKFLOW_DETAILS: Shape = Shape::list(&WORKFLOW_DET
 
 /// `OnUploadWorkflowDetails`
 pub static ON_UPLOAD_WORKFLOW_DETAILS: Shape = Shape::list(&WORKFLOW_DETAIL).min(0).max(1);
+
+/// `OutputFileName`
+pub static OUTPUT_FILE_NAME: Shape =
+    Shape::string().min(26).max(537).pattern(&OUTPUT_FILE_NAME_PATTERN);
 
 /// `OverwriteExisting`
 pub static OVERWRITE_EXISTING: Shape = Shape::string().one_of(&["TRUE", "FALSE"]);
@@ -890,6 +1128,12 @@ pub static POST_AUTHENTICATION_LOGIN_BANNER: Shape =
 /// `PreAuthenticationLoginBanner`
 pub static PRE_AUTHENTICATION_LOGIN_BANNER: Shape =
     Shape::string().min(0).max(4096).pattern(&POST_AUTHENTICATION_LOGIN_BANNER_PATTERN);
+
+/// `PreserveContentType`
+pub static PRESERVE_CONTENT_TYPE: Shape = Shape::string().one_of(&["ENABLED", "DISABLED"]);
+
+/// `ProfileId`
+pub static PROFILE_ID: Shape = Shape::string().min(19).max(19).pattern(&PROFILE_ID_PATTERN);
 
 /// `Protocol`
 pub static PROTOCOL: Shape = Shape::string().one_of(&["SFTP", "FTP", "FTPS", "AS2"]);
@@ -979,6 +1223,12 @@ pub static SECONDARY_GIDS: Shape = Shape::list(&POSIX_ID).min(0).max(16);
 /// `SecretId`
 pub static SECRET_ID: Shape = Shape::string().min(1).max(2048);
 
+/// `SecretVersionStage`
+pub static SECRET_VERSION_STAGE: Shape = Shape::string().min(1).max(256);
+
+/// `SecretVersionStageList`
+pub static SECRET_VERSION_STAGE_LIST: Shape = Shape::list(&SECRET_VERSION_STAGE).min(1).max(2);
+
 /// `SecurityGroupId`
 pub static SECURITY_GROUP_ID: Shape =
     Shape::string().min(11).max(20).pattern(&SECURITY_GROUP_ID_PATTERN);
@@ -1051,6 +1301,33 @@ pub static SFTP_AUTHENTICATION_METHODS: Shape = Shape::string().one_of(&[
     "PUBLIC_KEY_AND_PASSWORD",
 ]);
 
+/// `SftpConnectorConfig`
+pub static SFTP_CONNECTOR_CONFIG: Shape = Shape::structure(
+    "SftpConnectorConfig",
+    &[
+        Member::optional("UserSecretId", &SECRET_ID),
+        Member::optional("TrustedHostKeys", &SFTP_CONNECTOR_TRUSTED_HOST_KEY_LIST),
+        Member::optional("MaxConcurrentConnections", &MAX_CONCURRENT_CONNECTIONS),
+        Member::optional("OrderedUserSecretVersionStages", &SECRET_VERSION_STAGE_LIST),
+    ],
+);
+
+/// `SftpConnectorConnectionDetails`
+pub static SFTP_CONNECTOR_CONNECTION_DETAILS: Shape = Shape::structure(
+    "SftpConnectorConnectionDetails",
+    &[Member::optional("HostKey", &SFTP_CONNECTOR_HOST_KEY)],
+);
+
+/// `SftpConnectorHostKey`
+pub static SFTP_CONNECTOR_HOST_KEY: Shape = Shape::string().min(1).max(2048);
+
+/// `SftpConnectorTrustedHostKey`
+pub static SFTP_CONNECTOR_TRUSTED_HOST_KEY: Shape = Shape::string().min(1).max(2048);
+
+/// `SftpConnectorTrustedHostKeyList`
+pub static SFTP_CONNECTOR_TRUSTED_HOST_KEY_LIST: Shape =
+    Shape::list(&SFTP_CONNECTOR_TRUSTED_HOST_KEY).min(0).max(10);
+
 /// `SftpPort`
 pub static SFTP_PORT: Shape = Shape::integer().min(1).max(65535);
 
@@ -1065,6 +1342,10 @@ pub static SFTP_PORT_WITH_OPTIONS: Shape = Shape::structure(
 
 /// `SftpPorts`
 pub static SFTP_PORTS: Shape = Shape::list(&SFTP_PORT_WITH_OPTIONS).min(0).max(3);
+
+/// `SigningAlg`
+pub static SIGNING_ALG: Shape =
+    Shape::string().one_of(&["SHA256", "SHA384", "SHA512", "SHA1", "NONE"]);
 
 /// `SourceFileLocation`
 pub static SOURCE_FILE_LOCATION: Shape =
@@ -1096,6 +1377,67 @@ pub static SSH_PUBLIC_KEY_ID: Shape =
 /// `SshPublicKeys`
 pub static SSH_PUBLIC_KEYS: Shape = Shape::list(&SSH_PUBLIC_KEY).min(0).max(5);
 
+/// `StartDirectoryListingRequest`
+pub static START_DIRECTORY_LISTING_REQUEST: Shape = Shape::structure(
+    "StartDirectoryListingRequest",
+    &[
+        Member::required("ConnectorId", &CONNECTOR_ID),
+        Member::required("RemoteDirectoryPath", &FILE_PATH),
+        Member::optional("MaxItems", &MAX_ITEMS),
+        Member::required("OutputDirectoryPath", &FILE_PATH),
+    ],
+);
+
+/// `StartDirectoryListingResponse`
+pub static START_DIRECTORY_LISTING_RESPONSE: Shape = Shape::structure(
+    "StartDirectoryListingResponse",
+    &[
+        Member::required("ListingId", &LISTING_ID),
+        Member::required("OutputFileName", &OUTPUT_FILE_NAME),
+    ],
+);
+
+/// `StartFileTransferRequest`
+pub static START_FILE_TRANSFER_REQUEST: Shape = Shape::structure(
+    "StartFileTransferRequest",
+    &[
+        Member::required("ConnectorId", &CONNECTOR_ID),
+        Member::optional("SendFilePaths", &FILE_PATHS),
+        Member::optional("RetrieveFilePaths", &FILE_PATHS),
+        Member::optional("LocalDirectoryPath", &FILE_PATH),
+        Member::optional("RemoteDirectoryPath", &FILE_PATH),
+        Member::refused("CustomHttpHeaders", "of AS2, which is not served"),
+    ],
+);
+
+/// `StartFileTransferResponse`
+pub static START_FILE_TRANSFER_RESPONSE: Shape =
+    Shape::structure("StartFileTransferResponse", &[Member::required("TransferId", &TRANSFER_ID)]);
+
+/// `StartRemoteDeleteRequest`
+pub static START_REMOTE_DELETE_REQUEST: Shape = Shape::structure(
+    "StartRemoteDeleteRequest",
+    &[Member::required("ConnectorId", &CONNECTOR_ID), Member::required("DeletePath", &FILE_PATH)],
+);
+
+/// `StartRemoteDeleteResponse`
+pub static START_REMOTE_DELETE_RESPONSE: Shape =
+    Shape::structure("StartRemoteDeleteResponse", &[Member::required("DeleteId", &DELETE_ID)]);
+
+/// `StartRemoteMoveRequest`
+pub static START_REMOTE_MOVE_REQUEST: Shape = Shape::structure(
+    "StartRemoteMoveRequest",
+    &[
+        Member::required("ConnectorId", &CONNECTOR_ID),
+        Member::required("SourcePath", &FILE_PATH),
+        Member::required("TargetPath", &FILE_PATH),
+    ],
+);
+
+/// `StartRemoteMoveResponse`
+pub static START_REMOTE_MOVE_RESPONSE: Shape =
+    Shape::structure("StartRemoteMoveResponse", &[Member::required("MoveId", &MOVE_ID)]);
+
 /// `StartServerRequest`
 pub static START_SERVER_REQUEST: Shape =
     Shape::structure("StartServerRequest", &[Member::required("ServerId", &SERVER_ID)]);
@@ -1109,6 +1451,9 @@ pub static STATE: Shape = Shape::string().one_of(&[
     "START_FAILED",
     "STOP_FAILED",
 ]);
+
+/// `Status`
+pub static STATUS: Shape = Shape::string();
 
 /// `StatusCode`
 pub static STATUS_CODE: Shape = Shape::integer();
@@ -1163,6 +1508,21 @@ pub static TAG_VALUE: Shape = Shape::string().min(0).max(256);
 /// `Tags`
 pub static TAGS: Shape = Shape::list(&TAG).min(1).max(50);
 
+/// `TestConnectionRequest`
+pub static TEST_CONNECTION_REQUEST: Shape =
+    Shape::structure("TestConnectionRequest", &[Member::required("ConnectorId", &CONNECTOR_ID)]);
+
+/// `TestConnectionResponse`
+pub static TEST_CONNECTION_RESPONSE: Shape = Shape::structure(
+    "TestConnectionResponse",
+    &[
+        Member::optional("ConnectorId", &CONNECTOR_ID),
+        Member::optional("Status", &STATUS),
+        Member::optional("StatusMessage", &MESSAGE),
+        Member::optional("SftpConnectionDetails", &SFTP_CONNECTOR_CONNECTION_DETAILS),
+    ],
+);
+
 /// `TestIdentityProviderRequest`
 pub static TEST_IDENTITY_PROVIDER_REQUEST: Shape = Shape::structure(
     "TestIdentityProviderRequest",
@@ -1190,11 +1550,38 @@ pub static TEST_IDENTITY_PROVIDER_RESPONSE: Shape = Shape::structure(
 pub static TLS_SESSION_RESUMPTION_MODE: Shape =
     Shape::string().one_of(&["DISABLED", "ENABLED", "ENFORCED"]);
 
+/// `TransferId`
+pub static TRANSFER_ID: Shape = Shape::string().min(1).max(512).pattern(&DELETE_ID_PATTERN);
+
+/// `TransferTableStatus`
+pub static TRANSFER_TABLE_STATUS: Shape =
+    Shape::string().one_of(&["QUEUED", "IN_PROGRESS", "COMPLETED", "FAILED"]);
+
 /// `UntagResourceRequest`
 pub static UNTAG_RESOURCE_REQUEST: Shape = Shape::structure(
     "UntagResourceRequest",
     &[Member::required("Arn", &ARN), Member::required("TagKeys", &TAG_KEYS)],
 );
+
+/// `UpdateConnectorRequest`
+pub static UPDATE_CONNECTOR_REQUEST: Shape = Shape::structure(
+    "UpdateConnectorRequest",
+    &[
+        Member::required("ConnectorId", &CONNECTOR_ID),
+        Member::optional("Url", &URL),
+        Member::refused("As2Config", "AS2 is not served"),
+        Member::optional("AccessRole", &ROLE),
+        Member::optional("LoggingRole", &ROLE),
+        Member::optional("SftpConfig", &SFTP_CONNECTOR_CONFIG),
+        Member::optional("SecurityPolicyName", &CONNECTOR_SECURITY_POLICY_NAME),
+        Member::refused("EgressConfig", "connectors leave through the machine's own network"),
+        Member::optional("IpAddressType", &CONNECTORS_IP_ADDRESS_TYPE),
+    ],
+);
+
+/// `UpdateConnectorResponse`
+pub static UPDATE_CONNECTOR_RESPONSE: Shape =
+    Shape::structure("UpdateConnectorResponse", &[Member::required("ConnectorId", &CONNECTOR_ID)]);
 
 /// `UpdateHostKeyRequest`
 pub static UPDATE_HOST_KEY_REQUEST: Shape = Shape::structure(
@@ -1294,6 +1681,10 @@ pub static VPC_ENDPOINT_ID: Shape =
 
 /// `VpcId`
 pub static VPC_ID: Shape = Shape::string();
+
+/// `VpcLatticeResourceConfigurationArn`
+pub static VPC_LATTICE_RESOURCE_CONFIGURATION_ARN: Shape =
+    Shape::string().min(1).max(2048).pattern(&VPC_LATTICE_RESOURCE_CONFIGURATION_ARN_PATTERN);
 
 /// `WorkflowDescription`
 pub static WORKFLOW_DESCRIPTION: Shape =

@@ -46,7 +46,9 @@ impl Run for TestIdentityProvider {
             ));
         };
         let Some(again) = question()? else { return Err(invalid("ServerId")) };
-        let Reply::Provider(reply) = call.outside.ask(|| Errand::Provider(again))?;
+        let Reply::Provider(reply) = call.outside.ask(|| Errand::Provider(again))? else {
+            return Err(invalid("ServerId"));
+        };
         let reply = match reply {
             Ok(reply) => reply,
             Err(reason) => {

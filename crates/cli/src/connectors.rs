@@ -1,0 +1,66 @@
+//! SFTP connectors, according to the settings.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use outlast_api::service::{Service, Sink};
+use outlast_net::connectors::Connectors;
+use outlast_net::outbound::{Destinations, Outbound};
+use outlast_net::server::system_clock;
+use outlast_net::sftp::Keeping;
+use outlast_sftp::arrival::Inspector;
+
+use crate::failure::Failure;
+use crate::settings::{self, SftpUploads};
+use crate::sftp;
+use crate::sftp_scan::{self, Scan};
+
+/// Where connectors may connect to, and what decides about the files that they retrieve.
+#[derive(Default)]
+pub(crate) struct Chosen {
+    destinations: Destinations,
+    scan: Option<Arc<Scan>>,
+    /// Whether uploads of users are signed.
+    has_signatures: bool,
+}
+
+/// Checks the settings.
+pub(crate) fn choose(said: settings::Connectors, uploads: &SftpUploads) -> Result<Chosen, Failure> {
+    let texts = said.destinations.unwrap_or_default();
+    let destinations = Destinations::parse(texts.iter().map(String::as_str)).map_err(|error| {
+        Failure::new(error.to_string())
+            .hint("give hosts and networks, each with a port or for all ports")
+            .about("connectors.destinations")
+    })?;
+    Ok(Chosen {
+        destinations,
+        scan: sftp_scan::choose(uploads)?.map(Arc::new),
+        has_signatures: uploads.sign.is_some(),
+    })
+}
+
+impl Chosen {
+    /// What connects to servers outside.
+    pub(crate) fn outbound(&self) -> Arc<Outbound> {
+        Arc::new(Outbound::new(self.destinations.clone(), system_clock))
+    }
+
+    /// What does the jobs. Must be called inside a tokio runtime.
+    pub(crate) fn runner(
+        self,
+        service: Arc<Service>,
+        outbound: Arc<Outbound>,
+        buckets: &settings::Buckets,
+        sink: Arc<dyn Sink>,
+        data: &Path,
+    ) -> Result<Connectors, Failure> {
+        // What is retrieved appears whole, whatever is configured for the users of SFTP.
+        let needs_folders = self.scan.is_some().then_some("sftp_uploads.scan");
+        let mut storage = sftp::storage(buckets, data, true, needs_folders)?;
+        if self.has_signatures {
+            storage = Arc::new(Keeping(storage));
+        }
+        let inspector = self.scan.map(|scan| scan as Arc<dyn Inspector>);
+        Ok(Connectors::new(service, system_clock, outbound, storage, sink, inspector))
+    }
+}

@@ -1,0 +1,158 @@
+//! The near end of a transfer: a file of a bucket, read or written by a thread of its own, because storage blocks.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use outlast_sftp::arrival::{Inspector, Reception};
+use outlast_sftp::error::{Error, Result, Status};
+use outlast_sftp::path::RemotePath;
+use outlast_sftp::volume::{File, OpenHow, Volume};
+use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use crate::limits;
+use crate::sftp::home::Home;
+
+/// Makes the folders of a file that may be written.
+type MakeRoom = Arc<dyn Fn(&RemotePath) -> Result<()> + Send + Sync>;
+
+/// The buckets, as the role of a connector sees them: `/bucket/key`.
+pub(super) struct Local {
+    volume: Arc<dyn Volume>,
+    make_room: MakeRoom,
+}
+
+impl Local {
+    /// The buckets of a home. An inspector decides which files appear.
+    pub(super) fn of(home: Home, inspector: Option<&Arc<dyn Inspector>>) -> Self {
+        let home = Arc::new(home);
+        let reception = Reception { inspector: inspector.cloned(), ..Reception::default() };
+        let volume = reception.guard(home.clone());
+        Self::new(volume, Arc::new(move |path| home.make_room(path)))
+    }
+
+    pub(super) fn new(volume: Arc<dyn Volume>, make_room: MakeRoom) -> Self {
+        Self { volume, make_room }
+    }
+
+    /// Opens a file. Its pieces come in order; the last one is followed by the channel's end.
+    pub(super) async fn read(&self, path: &str) -> Result<mpsc::Receiver<Result<Bytes>>> {
+        let path = RemotePath::parse(path.as_bytes(), &RemotePath::root())?;
+        let volume = self.volume.clone();
+        let file = away(move || volume.open(&path, &OpenHow::reading())).await?;
+        let (sender, receiver) = mpsc::channel(limits::CONNECTOR_PIECES);
+        spawn_blocking(move || {
+            let mut offset = 0;
+            loop {
+                let mut piece = vec![0; limits::CONNECTOR_PIECE];
+                let read = file.read_at(offset, &mut piece).map(|length| {
+                    piece.truncate(length);
+                    Bytes::from(piece)
+                });
+                match read {
+                    Ok(piece) if piece.is_empty() => return,
+                    read => {
+                        offset += read.as_ref().map_or(0, |piece| piece.len() as u64);
+                        let is_last = read.is_err();
+                        // Nobody wants the rest if nobody receives.
+                        if sender.blocking_send(read).is_err() || is_last {
+                            return;
+                        }
+                    }
+                }
+            }
+        });
+        Ok(receiver)
+    }
+
+    /// Begins a file. Nobody sees it before [`Writing::finish`].
+    pub(super) async fn write(&self, folder: &str, name: &[u8]) -> Result<Writing> {
+        let folder = RemotePath::parse(folder.as_bytes(), &RemotePath::root())?;
+        self.begin(folder.join(name)).await
+    }
+
+    /// The same, by its path.
+    pub(super) async fn write_at(&self, path: &str) -> Result<Writing> {
+        self.begin(RemotePath::parse(path.as_bytes(), &RemotePath::root())?).await
+    }
+
+    async fn begin(&self, path: RemotePath) -> Result<Writing> {
+        let (volume, make_room) = (self.volume.clone(), self.make_room.clone());
+        let file = away(move || {
+            let how = OpenHow { write: true, create: true, truncate: true, ..OpenHow::default() };
+            let file = match volume.open(&path, &how) {
+                Err(error) if error.status == Status::NoSuchFile => {
+                    make_room(&path)?;
+                    volume.open(&path, &how)
+                }
+                opened => opened,
+            }?;
+            if !file.is_apart() {
+                return Err(Error::unsupported("the storage shows files before they are complete"));
+            }
+            Ok(file)
+        });
+        Ok(Writing::of(file.await?))
+    }
+}
+
+enum Step {
+    Write(u64, Bytes),
+    Finish,
+}
+
+/// A file that is being written. It is forgotten if this is dropped.
+pub(super) struct Writing {
+    steps: mpsc::Sender<Step>,
+    thread: JoinHandle<Result<()>>,
+}
+
+impl Writing {
+    fn of(file: Box<dyn File>) -> Self {
+        let (steps, mut next) = mpsc::channel(limits::CONNECTOR_PIECES);
+        let thread = spawn_blocking(move || {
+            while let Some(step) = next.blocking_recv() {
+                match step {
+                    Step::Write(offset, bytes) => file.write_at(offset, &bytes)?,
+                    Step::Finish => {
+                        file.settle()?;
+                        file.sync()?;
+                        return file.close();
+                    }
+                }
+            }
+            Err(Error::failure("the file was abandoned"))
+        });
+        Self { steps, thread }
+    }
+
+    /// Writes bytes. That they could not be written may be learnt later.
+    ///
+    /// # Errors
+    /// The bytes, or some before them, were not written.
+    pub(super) async fn write(&mut self, offset: u64, bytes: Bytes) -> Result<()> {
+        if self.steps.send(Step::Write(offset, bytes)).await.is_ok() {
+            return Ok(());
+        }
+        joined((&mut self.thread).await)
+    }
+
+    /// Makes the file durable and visible.
+    ///
+    /// # Errors
+    /// It is neither, or that is not certain.
+    pub(super) async fn finish(mut self) -> Result<()> {
+        // If the thread has ended, it says why.
+        let _ = self.steps.send(Step::Finish).await;
+        joined((&mut self.thread).await)
+    }
+}
+
+/// Runs what blocks on a thread.
+async fn away<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    joined(spawn_blocking(work).await)
+}
+
+fn joined<T>(ended: std::result::Result<Result<T>, tokio::task::JoinError>) -> Result<T> {
+    ended.unwrap_or_else(|_| Err(Error::failure("the storage has failed")))
+}

@@ -1,0 +1,256 @@
+//! The beginning of a connection: what may be negotiated, whose key the server may have, and the login.
+
+use std::sync::Arc;
+
+use outlast_crypto::Secret;
+use outlast_domain::transfer::connector::{Endpoint, Failure, FailureCode};
+use outlast_negotiate::SecurityPolicy;
+use outlast_negotiate::ssh::{SshRules, served};
+use outlast_ssh::{
+    Algorithms, ChannelId, ClientConfig, ClientEvent, Credential, HostKeyShown, Limits,
+    Negotiation, NoCommon, PrivateKey, PublicKey, Request,
+};
+
+use super::link::{Link, Lost};
+use crate::limits;
+
+/// Type of RSA keys, whose signatures have names of their own.
+const RSA: &str = "ssh-rsa";
+
+/// Which host keys are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HostKeys {
+    /// Those of the types that the connector trusts: a server with several keys is to show one of them.
+    Trusted,
+    /// All that the policy allows, to learn which key a server has. None is accepted that is not trusted.
+    Any,
+}
+
+/// Why there is no session.
+pub(super) struct NoLogin {
+    pub(super) failure: Failure,
+    /// The key of the server that is not trusted.
+    pub(super) host_key: Option<String>,
+    /// Whether the server has no key of the types that are trusted.
+    pub(super) has_other_key: bool,
+}
+
+impl From<Failure> for NoLogin {
+    fn from(failure: Failure) -> Self {
+        Self { failure, host_key: None, has_other_key: false }
+    }
+}
+
+impl From<Lost> for NoLogin {
+    fn from(lost: Lost) -> Self {
+        Failure::from(lost).into()
+    }
+}
+
+fn failed(message: impl Into<String>) -> NoLogin {
+    Failure::new(FailureCode::Connection, message).into()
+}
+
+fn refused() -> NoLogin {
+    failed("the server refused the login: check Username, PrivateKey and Password of the secret")
+}
+
+/// What the connections of a connector may negotiate.
+pub(super) fn config(endpoint: &Endpoint, keys: HostKeys) -> Result<Arc<ClientConfig>, NoLogin> {
+    let policy = SecurityPolicy::by_name(&endpoint.security_policy)
+        .map_err(|error| failed(error.to_string()))?;
+    let rules = SshRules::new(policy, None, served).map_err(|error| failed(error.to_string()))?;
+    let lists = rules.lists();
+    let mut algorithms =
+        Algorithms::of(&lists.key_exchanges, &lists.ciphers, &lists.macs, &lists.host_keys);
+    let trusted = trusted(endpoint)?;
+    if keys == HostKeys::Trusted && !trusted.is_empty() {
+        algorithms.host_keys.retain(|name| {
+            let key_type = if name.starts_with("rsa-") { RSA } else { name };
+            trusted.iter().any(|key| key.key_type() == key_type)
+        });
+        if algorithms.host_keys.is_empty() {
+            return Err(failed(format!(
+                "Invalid trusted host keys: the security policy {} allows none of their types",
+                policy.name
+            )));
+        }
+    }
+    let limits = Limits { channels: 1, packet: limits::OUTBOUND_PACKET, ..Limits::default() };
+    Ok(Arc::new(ClientConfig { algorithms, limits, ..ClientConfig::default() }))
+}
+
+fn trusted(endpoint: &Endpoint) -> Result<Vec<PublicKey>, NoLogin> {
+    let keys = endpoint.trusted_host_keys.iter();
+    keys.map(|line| PublicKey::from_openssh_line(line))
+        .collect::<Result<_, _>>()
+        .map_err(|error| failed(format!("Invalid trusted host keys: {error}")))
+}
+
+/// Exchanges keys, checks the server's, and logs in. Returns the server's key as a line.
+pub(super) async fn authenticate(link: &mut Link, endpoint: &Endpoint) -> Result<String, NoLogin> {
+    let mut tries = Tries::new(endpoint)?;
+    let trusted = trusted(endpoint)?;
+    let mut host_key = String::new();
+    loop {
+        match link.event().await? {
+            ClientEvent::Negotiated(negotiation) => {
+                negotiated(endpoint, &negotiation, !trusted.is_empty())?;
+            }
+            ClientEvent::HostKey(shown) => {
+                host_key = line(&shown);
+                // Certificates are not asked for: the key itself is what is trusted.
+                let is_trusted = trusted.iter().any(|key| key.blob() == shown.key.blob());
+                link.ssh.answer(is_trusted);
+                if !is_trusted {
+                    let message = if trusted.is_empty() {
+                        "Invalid trusted host keys: the connector has none; compare the server's host key with what its operator says, and add it to TrustedHostKeys"
+                    } else {
+                        "Invalid trusted host keys: the server has another host key"
+                    };
+                    return Err(NoLogin { host_key: Some(host_key), ..failed(message) });
+                }
+            }
+            ClientEvent::Ready => tries.next(link, endpoint, None)?,
+            ClientEvent::Refused { methods, .. } => tries.next(link, endpoint, Some(&methods))?,
+            ClientEvent::Prompt(questions) => tries.respond(link, &questions)?,
+            ClientEvent::Authenticated => return Ok(host_key),
+            _ => {}
+        }
+    }
+}
+
+/// A host key as `TrustedHostKeys` has it.
+fn line(shown: &HostKeyShown) -> String {
+    shown.key.to_openssh_line()
+}
+
+fn negotiated(
+    endpoint: &Endpoint,
+    negotiation: &Negotiation,
+    has_trusted: bool,
+) -> Result<(), NoLogin> {
+    match &negotiation.outcome {
+        Ok(chosen) => {
+            tracing::debug!(
+                connector = endpoint.connector_arn,
+                server = negotiation.peer_version,
+                key_exchange = chosen.key_exchange,
+                host_key = chosen.host_key,
+                cipher = chosen.to_server.cipher,
+                "a connector has negotiated"
+            );
+            Ok(())
+        }
+        Err(NoCommon::HostKey) if has_trusted => Err(NoLogin {
+            has_other_key: true,
+            ..failed("Invalid trusted host keys: the server has no host key of their types")
+        }),
+        Err(none) => {
+            let what = match none {
+                NoCommon::KeyExchange => "key exchange method",
+                NoCommon::HostKey => "host key algorithm",
+                NoCommon::Cipher => "cipher",
+                NoCommon::Mac => "MAC",
+                NoCommon::Compression => "compression method",
+            };
+            Err(failed(format!(
+                "the server has no {what} that the security policy {} allows",
+                endpoint.security_policy
+            )))
+        }
+    }
+}
+
+/// What is left to try, in this order: the key, the password, and the password as the answer to a question.
+struct Tries {
+    key: Option<Arc<PrivateKey>>,
+    password: Option<Secret>,
+    /// The password again, for `keyboard-interactive`.
+    answer: Option<Secret>,
+    asked: usize,
+}
+
+impl Tries {
+    fn new(endpoint: &Endpoint) -> Result<Self, NoLogin> {
+        let key = endpoint.private_key.as_ref().map(|text| {
+            let text = std::str::from_utf8(text.expose()).map_err(|error| error.to_string())?;
+            PrivateKey::from_pem(text).map(Arc::new).map_err(|error| error.to_string())
+        });
+        let key = key.transpose().map_err(|error| {
+            failed(format!("the PrivateKey of the secret cannot be read: {error}"))
+        })?;
+        let copy =
+            || endpoint.password.as_ref().map(|password| Secret::new(password.expose().to_vec()));
+        if key.is_none() && endpoint.password.is_none() {
+            return Err(failed(
+                "Private key not found: the secret has neither PrivateKey nor Password",
+            ));
+        }
+        Ok(Self { key, password: copy(), answer: copy(), asked: 0 })
+    }
+
+    /// Tries the next credential, one of these methods if the server has named them.
+    fn next(
+        &mut self,
+        link: &mut Link,
+        endpoint: &Endpoint,
+        methods: Option<&[String]>,
+    ) -> Result<(), NoLogin> {
+        let takes =
+            |method: &str| methods.is_none_or(|methods| methods.iter().any(|one| one == method));
+        let credential = if takes("publickey")
+            && let Some(key) = self.key.take()
+        {
+            Credential::Key { key, certificate: None }
+        } else if takes("password")
+            && let Some(password) = self.password.take()
+        {
+            Credential::Password(password)
+        } else if takes("keyboard-interactive") && self.answer.is_some() && self.asked == 0 {
+            self.asked = 1;
+            Credential::KeyboardInteractive
+        } else {
+            return Err(refused());
+        };
+        link.ssh.authenticate(&endpoint.user, credential);
+        Ok(())
+    }
+
+    /// Answers one question that may not be shown, once, with the password. Servers end with a round without questions.
+    fn respond(&mut self, link: &mut Link, questions: &[(String, bool)]) -> Result<(), NoLogin> {
+        match questions {
+            [] if self.asked < limits::OUTBOUND_PROMPTS => {
+                self.asked += 1;
+                link.ssh.respond(&[]);
+                Ok(())
+            }
+            [(_, false)] => {
+                let answer = self.answer.take().ok_or_else(refused)?;
+                link.ssh.respond(&[answer]);
+                Ok(())
+            }
+            _ => Err(failed("the server asks for more than a password")),
+        }
+    }
+}
+
+/// Opens the channel and starts SFTP in it.
+pub(super) async fn start_sftp(link: &mut Link) -> Result<ChannelId, NoLogin> {
+    let opened = link.ssh.open().ok_or_else(|| failed("the connection opens no channel"))?;
+    loop {
+        match link.event().await? {
+            ClientEvent::Opened(channel) if channel == opened => {
+                link.ssh.request(channel, &Request::Subsystem("sftp".to_owned()));
+            }
+            ClientEvent::OpenFailed { .. } | ClientEvent::Closed(_) => {
+                return Err(failed("the server opens no channel"));
+            }
+            ClientEvent::Answered { accepted: true, .. } => return Ok(opened),
+            ClientEvent::Answered { accepted: false, .. } => {
+                return Err(failed("the server has no SFTP"));
+            }
+            _ => {}
+        }
+    }
+}
