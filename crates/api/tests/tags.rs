@@ -383,7 +383,7 @@ fn making_something_with_tags_takes_the_right_to_tag() {
         tried += 1;
     }
     println!("{tried} operations make something with tags");
-    assert_eq!(tried, 17);
+    assert_eq!(tried, 18);
 }
 
 #[test]

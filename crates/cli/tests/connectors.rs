@@ -268,6 +268,28 @@ fn buckets_of_s3_are_sent_from_and_retrieved_into() {
     assert!(moto.uploads("files").is_empty());
 }
 
+/// What comes from outside is scanned like an upload.
+#[test]
+fn a_retrieved_file_that_the_scan_refuses_does_not_appear() {
+    let world = World::start_with(|folder| {
+        let settings =
+            "[sftp_uploads]\nscan = ['/usr/bin/grep', '--quiet', '--invert-match', 'virus']\n";
+        let settings = folder.write("settings.toml", settings.as_bytes());
+        vec!["--config".to_owned(), settings.display().to_string()]
+    });
+    let Some(world) = world else { return };
+    fs::write(world.there("good"), "harmless\n").unwrap();
+    fs::write(world.there("bad"), "a virus\n").unwrap();
+    let paths = [world.remote("good"), world.remote("bad")];
+    let request = json!({ "RetrieveFilePaths": paths, "LocalDirectoryPath": "/files/in" });
+    let got = world.transfer(request);
+    let expected = [completed(&paths[0]), failed(&paths[1], "WRITE_FILE_ERROR")];
+    assert_eq!(world.results(&got), expected);
+    let names: Vec<_> = fs::read_dir(world.here("in")).unwrap().collect();
+    assert_eq!(names.len(), 1);
+    assert_eq!(fs::read(world.here("in/good")).unwrap(), b"harmless\n");
+}
+
 /// A file whose server goes away fails, and nothing of it appears.
 #[test]
 fn a_server_that_dies_leaves_no_half_file() {

@@ -232,7 +232,7 @@ pub const CONNECTORS: Quota = Quota {
 pub const JOBS_PER_CONNECTOR: Quota = Quota {
     name: "jobs_per_connector",
     default: 1000,
-    what: "jobs that wait or run",
+    what: "unfinished jobs",
     of: "of a connector",
     instead: "Try again when some have ended",
     aws: "Maximum queue size for pending file transfers",

@@ -40,12 +40,15 @@ pub(super) struct Link {
     stream: TcpStream,
     clock: Clock,
     buffer: Box<[u8]>,
+    /// Whether the server takes nothing any more. What it said before can still be read.
+    is_deaf: bool,
 }
 
 impl Link {
     pub(super) fn new(config: Arc<ClientConfig>, stream: TcpStream, clock: Clock) -> Self {
         let ssh = Client::new(config, clock().unsigned_abs());
-        Self { ssh, stream, clock, buffer: vec![0; limits::SFTP_READ].into_boxed_slice() }
+        let buffer = vec![0; limits::SFTP_READ].into_boxed_slice();
+        Self { ssh, stream, clock, buffer, is_deaf: false }
     }
 
     /// What happens next. Nothing is lost if this is not awaited to its end.
@@ -62,10 +65,11 @@ impl Link {
 
     /// Waits until bytes move, or a timer of the transport is due.
     async fn wait(&mut self, moved: &mut Instant) -> Result<(), Lost> {
-        if self.write()? {
+        if self.write() {
             *moved = Instant::now();
         }
-        let (reads, writes) = (self.ssh.wants_input(), !self.ssh.outgoing().is_empty());
+        let reads = self.ssh.wants_input() || self.is_deaf;
+        let writes = !self.ssh.outgoing().is_empty() && !self.is_deaf;
         let interest = match (reads, writes) {
             (true, true) => Interest::READABLE | Interest::WRITABLE,
             (false, true) => Interest::WRITABLE,
@@ -80,7 +84,8 @@ impl Link {
         tokio::select! {
             ready = self.stream.ready(interest) => {
                 let ready = ready.map_err(|_| Lost::Closed)?;
-                if reads && ready.is_readable() && self.read()? {
+                let is_readable = ready.is_readable() || ready.is_read_closed();
+                if reads && is_readable && self.read()? {
                     *moved = Instant::now();
                 }
                 Ok(())
@@ -110,19 +115,20 @@ impl Link {
     }
 
     /// Writes what the socket takes; whether it took anything.
-    fn write(&mut self) -> Result<bool, Lost> {
+    fn write(&mut self) -> bool {
         let mut any = false;
-        while !self.ssh.outgoing().is_empty() {
+        while !self.ssh.outgoing().is_empty() && !self.is_deaf {
             match self.stream.try_write(self.ssh.outgoing()) {
                 Ok(len) => {
                     self.ssh.sent(len);
                     any = true;
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
-                Err(_) => return Err(Lost::Closed),
+                // A server that ends the connection often says why before.
+                Err(_) => self.is_deaf = true,
             }
         }
-        Ok(any)
+        any
     }
 
     /// Sends what is to be sent, and takes no further part. What cannot be sent within [`limits::LAST_WORDS`] is lost.
@@ -130,8 +136,10 @@ impl Link {
         self.ssh.disconnect(Reason::ByApplication, "done");
         while self.ssh.poll().is_some() {}
         let sending = async {
-            while self.write().is_ok() && !self.ssh.outgoing().is_empty() {
-                if self.stream.writable().await.is_err() {
+            loop {
+                self.write();
+                let is_done = self.is_deaf || self.ssh.outgoing().is_empty();
+                if is_done || self.stream.writable().await.is_err() {
                     break;
                 }
             }

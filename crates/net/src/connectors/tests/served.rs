@@ -167,12 +167,13 @@ impl Connection {
     async fn run(mut self, mut stream: TcpStream) {
         let mut buffer = vec![0; 64 * 1024];
         loop {
-            if !self.work() {
-                return;
-            }
+            let goes_on = self.work();
             while !self.ssh.outgoing().is_empty() {
                 let Ok(written) = stream.write(self.ssh.outgoing()).await else { return };
                 self.ssh.sent(written);
+            }
+            if !goes_on {
+                return;
             }
             if self.pump() {
                 continue;
