@@ -11,6 +11,7 @@
 
 #[path = "quotas/connectors.rs"]
 mod connectors;
+mod workflows;
 
 use crate::approvals_support::{file, rule, user_arn};
 use crate::certificates;
@@ -459,22 +460,6 @@ fn servers(_: &Fixture) -> Thing {
     }
 }
 
-fn workflows(_: &Fixture) -> Thing {
-    let new = crate::transfer_support::a_workflow;
-    Thing {
-        refusal: "InvalidRequestException",
-        make: Box::new(move |fixture, _| fixture.transfer("CreateWorkflow", new())),
-        neighbour: Box::new(move |fixture| {
-            let there = Who::admin().at("us-west-2");
-            fixture.transfer_as(&there, "CreateWorkflow", &new())?;
-            fixture.transfer_as(&Who::stranger(), "CreateWorkflow", &new())
-        }),
-        remove: Some(Box::new(|fixture, made| {
-            fixture.transfer("DeleteWorkflow", made.clone()).unwrap();
-        })),
-    }
-}
-
 fn users_of_a_server(fixture: &Fixture) -> Thing {
     let role = crate::transfer_support::role(fixture, "users");
     let (one, two) = (fixture.server(json!({})), fixture.server(json!({})));
@@ -562,7 +547,7 @@ fn every_quota_is_held_and_raised() {
             "users_per_server" => users_of_a_server(&fixture),
             "host_keys_per_server" => host_keys_of_a_server(&fixture),
             "ssh_keys_per_user" => ssh_keys_of_a_user(&fixture),
-            "workflows" => workflows(&fixture),
+            "workflows" => workflows::workflows(&fixture),
             "connectors" => connectors::connectors(&fixture),
             "jobs_per_connector" => connectors::jobs_of_a_connector(&fixture),
             "connector_jobs" => connectors::connector_jobs(&fixture),

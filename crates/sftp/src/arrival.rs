@@ -55,7 +55,7 @@ pub enum Signatures {
     /// There are none.
     #[default]
     None,
-    /// Others make them: a file that is written anew has none, and its old one goes.
+    /// Others make them: a file that is written again has none, and its old one goes.
     Kept,
     /// Each upload gets one.
     Made(Arc<dyn Signer>),
