@@ -24,7 +24,9 @@ impl Served {
         fixture.sftp_user(&server, "alice", &role, json!({}));
         let listed = fixture.transfer("ListHostKeys", json!({ "ServerId": server })).unwrap();
         let host_key = text(&listed["HostKeys"][0]["HostKeyId"]).to_owned();
-        let connector = fixture.connector(&role, json!({}));
+        // Its access role is another one, so that its record does not mention the role that is swept.
+        let connector =
+            fixture.connector(&crate::transfer_support::role(fixture, "sftp-others"), json!({}));
         let transfer = fixture.send_files(&connector, &["/files/a"]);
         Self { server, host_key, role, connector, transfer }
     }
