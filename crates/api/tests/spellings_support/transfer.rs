@@ -27,7 +27,9 @@ impl Served {
         let listed = fixture.transfer("ListHostKeys", json!({ "ServerId": server })).unwrap();
         let host_key = text(&listed["HostKeys"][0]["HostKeyId"]).to_owned();
         let (workflow, execution) = crate::workflow_support::attach_and_upload(fixture, &server);
-        let connector = fixture.connector(&role, json!({}));
+        // Its access role is another one, so that its record does not mention the role that is swept.
+        let connector =
+            fixture.connector(&crate::transfer_support::role(fixture, "sftp-others"), json!({}));
         let transfer = fixture.send_files(&connector, &["/files/a"]);
         Self { server, host_key, role, workflow, execution, connector, transfer }
     }
