@@ -32,6 +32,7 @@ const MAIN: &[&str] = &[
     "rclone",
     "ssh-go",
     "moto",
+    "sshd",
     "vectors",
 ];
 
@@ -46,7 +47,6 @@ const OTHERS: &[&str] = &[
     "aws-agent",
     "cosign",
     "ssh-java",
-    "sshd",
 ];
 
 /// A selection of peers.
