@@ -19,6 +19,20 @@ pub enum Errand {
     Connection(Box<Endpoint>),
 }
 
+impl Errand {
+    /// The reply for a call whose caller has hung up before there was another.
+    pub fn unheard(&self) -> Reply {
+        const REASON: &str = "the caller hung up before there was an answer";
+        match self {
+            Self::Provider(_) => Reply::Provider(Err(REASON.to_owned())),
+            Self::Connection(_) => Reply::Connection(Err(ConnectionFailure {
+                message: REASON.to_owned(),
+                host_key: None,
+            })),
+        }
+    }
+}
+
 /// The outcome. There is no `Debug`: a provider may answer with anything.
 pub enum Reply {
     /// The provider's answer, or why there is none, for people.

@@ -21,6 +21,7 @@ use outlast_api::service::published::is_log_path;
 use outlast_api::service::{Prepared, Request, Response, Route, Service, Step};
 use outlast_crypto::pace;
 use outlast_domain::ids;
+use outlast_store::StoreError;
 use outlast_store::driver::{Attempt, drive};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -462,7 +463,11 @@ impl Connection {
             }
             match (step, &self.server.errands) {
                 (Step::Ask(asking), Some(errands)) => {
-                    let _ = reply.set(errands.run(asking.errand).await);
+                    let unheard = Some(asking.errand.unheard());
+                    let mut asked = Unheard { service, route, request: &request, reply: unheard };
+                    let answer = errands.run(asking.errand).await;
+                    asked.reply = None;
+                    let _ = reply.set(answer);
                     Attempt::Again
                 }
                 (step, _) => step.into(),
@@ -530,5 +535,32 @@ impl Connection {
             error: None,
             body: if problems.is_empty() { b"ok\n".to_vec() } else { lines.into_bytes() },
         }
+    }
+}
+
+/// A call that has asked somebody outside. If its caller hangs up before the reply, which drops this, the call ends with its event
+/// all the same: nobody is asked without one.
+struct Unheard<'a> {
+    service: &'a Service,
+    route: Route,
+    request: &'a Request<'a>,
+    /// The reply that the call ends with; none once there is another.
+    reply: Option<Reply>,
+}
+
+impl Drop for Unheard<'_> {
+    fn drop(&mut self) {
+        let Some(reply) = self.reply.take() else { return };
+        let step = self.service.prepare_with(self.route, self.request, Some(&reply));
+        let Step::Commit(prepared) = step else {
+            tracing::error!("the event of a call whose caller has hung up cannot be made");
+            return;
+        };
+        let tell = |outcome: Result<(), StoreError>| {
+            if let Err(error) = outcome {
+                tracing::error!(%error, "the event of a call whose caller has hung up is lost");
+            }
+        };
+        self.service.store().commit(prepared.transaction, Box::new(tell));
     }
 }
