@@ -7,7 +7,6 @@ use outlast_api::service::{Service, Sink};
 use outlast_net::connectors::Connectors;
 use outlast_net::outbound::{Destinations, Outbound};
 use outlast_net::server::system_clock;
-use outlast_net::sftp::Keeping;
 use outlast_sftp::arrival::Inspector;
 
 use crate::failure::Failure;
@@ -20,8 +19,6 @@ use crate::sftp_scan::{self, Scan};
 pub(crate) struct Chosen {
     destinations: Destinations,
     scan: Option<Arc<Scan>>,
-    /// Whether uploads of users are signed.
-    has_signatures: bool,
 }
 
 /// Checks the settings.
@@ -32,11 +29,7 @@ pub(crate) fn choose(said: settings::Connectors, uploads: &SftpUploads) -> Resul
             .hint("give hosts and networks, each with a port or for all ports")
             .about("connectors.destinations")
     })?;
-    Ok(Chosen {
-        destinations,
-        scan: sftp_scan::choose(uploads)?.map(Arc::new),
-        has_signatures: uploads.sign.is_some(),
-    })
+    Ok(Chosen { destinations, scan: sftp_scan::choose(uploads)?.map(Arc::new) })
 }
 
 impl Chosen {
@@ -56,10 +49,7 @@ impl Chosen {
     ) -> Result<Connectors, Failure> {
         // What is retrieved appears whole, whatever is configured for the users of SFTP.
         let needs_folders = self.scan.is_some().then_some("sftp_uploads.scan");
-        let mut storage = sftp::storage(buckets, data, true, needs_folders)?;
-        if self.has_signatures {
-            storage = Arc::new(Keeping(storage));
-        }
+        let storage = sftp::storage(buckets, data, true, needs_folders)?;
         let inspector = self.scan.map(|scan| scan as Arc<dyn Inspector>);
         Ok(Connectors::new(service, system_clock, outbound, storage, sink, inspector))
     }

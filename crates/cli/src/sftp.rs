@@ -14,7 +14,7 @@ use outlast_net::policy::Policy;
 use outlast_net::providers::Providers;
 use outlast_net::server::system_clock;
 use outlast_net::sftp::roster::Roster;
-use outlast_net::sftp::{Buckets, Keeping, ReadAuthorities, S3Buckets, Settings, WorkflowFiles};
+use outlast_net::sftp::{Buckets, ReadAuthorities, S3Buckets, Settings, WorkflowFiles};
 use outlast_pki::pem;
 use outlast_sftp::arrival::Inspector;
 use outlast_sftp::error::{Error, Result as SftpResult};
@@ -45,6 +45,8 @@ pub(crate) struct Chosen {
     scan: Option<Arc<Scan>>,
     /// The key that signs uploads.
     pub(crate) sign: Option<UploadKey>,
+    /// Where the signatures go.
+    signatures: Option<PathBuf>,
     atomic_uploads: bool,
     authorities: Option<ReadAuthorities>,
     login_grace: Duration,
@@ -136,6 +138,7 @@ fn listening(said: Sftp, uploads: &SftpUploads) -> Result<Option<Chosen>, Failur
         users: said.users,
         scan,
         sign,
+        signatures: uploads.signatures.clone(),
         atomic_uploads,
         login_grace: Duration::from_secs(grace.into()),
         idle: Duration::from_secs(idle.into()),
@@ -185,7 +188,7 @@ impl Chosen {
             mode: self.mode,
             users,
             inspector,
-            signs_uploads: self.sign.is_some(),
+            signatures: self.signatures(data)?,
             atomic_uploads: self.atomic_uploads,
             ask: providers.ask(),
             authorities: self.authorities.clone(),
@@ -196,6 +199,17 @@ impl Chosen {
             ..default
         };
         Ok((settings, following))
+    }
+
+    /// The folder of signatures, if uploads are signed. It is made if it is not there.
+    fn signatures(&self, data: &Path) -> Result<Option<PathBuf>, Failure> {
+        if self.sign.is_none() {
+            return Ok(None);
+        }
+        let folder = self.signatures.clone().unwrap_or_else(|| data.join("upload-signatures"));
+        std::fs::create_dir_all(&folder)
+            .map_err(|error| Failure::file(&folder, &error).about("sftp_uploads.signatures"))?;
+        Ok(Some(folder))
     }
 
     /// The files of workflows; users of a file have none.
@@ -209,10 +223,7 @@ impl Chosen {
             return Ok(None);
         }
         // A copy is whole, whatever uploads are.
-        let mut buckets = self.storage(buckets, data, true)?;
-        if self.sign.is_some() {
-            buckets = Arc::new(Keeping(buckets));
-        }
+        let buckets = self.storage(buckets, data, true)?;
         Ok(Some(WorkflowFiles { buckets, sink, clock: system_clock }))
     }
 

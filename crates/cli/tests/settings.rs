@@ -220,6 +220,11 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("sftp_uploads.scan", "a", ""),
     ("sftp_uploads.scan_timeout_seconds", "a", ""),
     ("sftp_uploads.sign", "a", ""),
+    (
+        "sftp_uploads.signatures",
+        "/proc/none",
+        "sign = 'arn:aws:kms:us-east-1:123456789012:alias/uploads'\n[sftp]\naddress = '127.0.0.1:0'",
+    ),
     ("sftp.ssh_mode", "enforce", "address = '127.0.0.1:0'"),
     ("sftp.atomic_uploads", "a", ""),
     ("sftp.identity_ca_bundle", "/none", "address = '127.0.0.1:0'"),

@@ -253,7 +253,7 @@ pub const MAX_SFTP_OPERATIONS: usize = 8;
 /// Operations of a connection that run at the same time, those of channels that were closed meanwhile included.
 pub const MAX_SFTP_OPERATIONS_OF_CONNECTION: usize = 32;
 /// Operations of a user that run at the same time, in all sessions: others wait for the user's own.
-pub const SFTP_THREADS_OF_USER: usize = 64;
+pub const SFTP_THREADS_OF_USER: usize = 16;
 /// Operations of all connections that run at the same time, so that slow files leave threads to the rest of the server.
 pub const SFTP_THREADS: usize = 256;
 /// Bytes that a copy of a workflow holds in memory.
@@ -262,6 +262,8 @@ pub const WORKFLOW_BUFFER: usize = 1 << 20;
 pub const SFTP_OUTPUT: usize = 1024 * 1024;
 /// Bytes that are read from the socket at a time.
 pub const SFTP_READ: usize = 64 * 1024;
+/// Longest time to read an upload that is to be signed.
+pub const SFTP_SIGNING: Duration = Duration::from_secs(600);
 /// Bytes of an upload that are read at a time to sign it.
 pub const SFTP_SIGNING_READ: usize = 256 * 1024;
 

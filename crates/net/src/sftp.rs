@@ -24,6 +24,7 @@ mod workflow;
 
 use std::future::Future;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ use outlast_api::service::sftp::Session;
 use outlast_api::service::{Service, Sink};
 use outlast_ledger::Observe;
 use outlast_negotiate::Mode;
-use outlast_sftp::arrival::{Inspector, Reception, Signatures};
+use outlast_sftp::arrival::{Inspector, Reception, Signer};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -41,7 +42,6 @@ pub use bucket::S3Buckets;
 pub use certified::{Authorities, ReadAuthorities};
 pub use home::Buckets;
 pub use listener::check;
-pub use signing::Keeping;
 pub use workflow::WorkflowFiles;
 
 use crate::limits;
@@ -54,7 +54,7 @@ use home::Storage;
 use listener::Listening;
 use quotas::Quotas;
 use roster::Roster;
-use signing::Signing;
+use signing::{Signatures, Signing};
 use startups::Startups;
 
 /// Name of the listener in metrics and ledgers.
@@ -72,8 +72,8 @@ pub struct Settings {
     pub atomic_uploads: bool,
     /// Decides which uploads appear; all if there is none.
     pub inspector: Option<Arc<dyn Inspector>>,
-    /// Whether uploads are signed, with the key of [`Service::set_upload_signing`].
-    pub signs_uploads: bool,
+    /// Where signatures of uploads go, if the key of [`Service::set_upload_signing`] signs them.
+    pub signatures: Option<PathBuf>,
     /// Where buckets are.
     pub buckets: Arc<dyn Buckets>,
     /// Decides which accounts may use which buckets.
@@ -110,7 +110,7 @@ impl Settings {
             users: None,
             atomic_uploads: false,
             inspector: None,
-            signs_uploads: false,
+            signatures: None,
             buckets,
             sink,
             ask: Arc::new(|_| Box::pin(std::future::ready(None))),
@@ -138,6 +138,7 @@ pub struct SftpServer {
     /// Threads that operations may occupy.
     threads: Semaphore,
     quotas: Quotas,
+    signing: Option<Arc<Signatures>>,
     /// What was last learnt of the Transfer server.
     listening: RwLock<Option<Arc<Listening>>>,
     tally: Tally,
@@ -160,6 +161,7 @@ impl SftpServer {
             users: login::Users::default(),
             threads: Semaphore::new(limits::SFTP_THREADS),
             quotas: Quotas::default(),
+            signing: settings.signatures.clone().map(|folder| Arc::new(Signatures::new(folder))),
             listening: RwLock::default(),
             tally: Tally::new(settings.metrics.clone(), LISTENER),
             settings,
@@ -168,16 +170,13 @@ impl SftpServer {
 
     /// How the uploads of a session are received.
     fn reception(&self, session: &Arc<Session>) -> Reception {
-        let signer = || {
+        let signer = |signing| {
             let (service, session) = (self.service.clone(), session.clone());
-            Arc::new(Signing::new(service, session, self.clock))
+            Arc::new(Signing::new(signing, service, session, self.clock)) as Arc<dyn Signer>
         };
         Reception {
             inspector: self.settings.inspector.clone(),
-            signatures: match self.settings.signs_uploads {
-                true => Signatures::Made(signer()),
-                false => Signatures::None,
-            },
+            signer: self.signing.clone().map(signer),
         }
     }
 
@@ -217,9 +216,12 @@ impl SftpServer {
         let _ = stopping.send(true);
         let all = async { while connections.join_next().await.is_some() {} };
         let _ = timeout(limits::GRACE, all).await;
-        // The process waits for threads that wait for an inspection.
+        // The process waits for threads that inspect or sign.
         if let Some(inspector) = &self.settings.inspector {
             inspector.stop();
+        }
+        if let Some(signing) = &self.signing {
+            signing.stop();
         }
     }
 }

@@ -4,15 +4,12 @@
 //! then a [`Signer`], and nothing can be written any more. `fsync@openssh.com` shows the content, too, so that it is inspected
 //! then, and what a client writes afterwards is refused. Sizes are changed by handles only: by its path a client would change
 //! a file that was inspected.
-//!
-//! The signature is a file of its own beside the upload, with the suffix [`SIGNATURE`], and is there before the upload
-//! appears. Clients can read and list it, but only an upload writes it; it is renamed and removed with its file.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::attributes::Attributes;
-use crate::error::{Error, Result, Status};
+use crate::error::{Error, Result};
 use crate::path::RemotePath;
 use crate::volume::{File, Follow, Listing, OpenHow, Space, Tags, Volume};
 
@@ -30,48 +27,28 @@ pub trait Inspector: Send + Sync {
 
 /// Signs uploads.
 pub trait Signer: Send + Sync {
-    /// Signs the content of a file that is about to appear. It may take long.
+    /// Signs the content of a file that is about to appear, and keeps the signature where it is found by the content: the
+    /// file's name may be another one soon. It may take long.
     ///
     /// # Errors
     /// Why there is no signature, for the client. The file must not appear then.
-    fn sign(&self, name: &[u8], content: OwnedFd) -> Result<Vec<u8>>;
+    fn sign(&self, name: &[u8], content: OwnedFd) -> Result<()>;
 }
-
-/// What the name of a signature ends with, after that of the file.
-pub const SIGNATURE: &[u8] = b".received.p7s";
 
 /// Who sees uploads before they appear.
 #[derive(Clone, Default)]
 pub struct Reception {
     /// Decides whether they appear; all of them if there is none.
     pub inspector: Option<Arc<dyn Inspector>>,
-    /// What happens to signatures.
-    pub signatures: Signatures,
-}
-
-/// What happens to signatures when files are written, renamed and removed.
-#[derive(Clone, Default)]
-pub enum Signatures {
-    /// There are none.
-    #[default]
-    None,
-    /// Others make them: a file that is written again has none, and its old one goes.
-    Kept,
-    /// Each upload gets one.
-    Made(Arc<dyn Signer>),
-}
-
-impl Signatures {
-    fn are_there(&self) -> bool {
-        !matches!(self, Self::None)
-    }
+    /// Signs them; nobody if there is none.
+    pub signer: Option<Arc<dyn Signer>>,
 }
 
 impl Reception {
     /// The volume, with uploads as they are received here.
     #[must_use]
     pub fn guard(&self, volume: Arc<dyn Volume>) -> Arc<dyn Volume> {
-        if self.inspector.is_none() && !self.signatures.are_there() {
+        if self.inspector.is_none() && self.signer.is_none() {
             return volume;
         }
         Arc::new(Guarded { volume, reception: self.clone() })
@@ -84,43 +61,8 @@ struct Guarded {
     reception: Reception,
 }
 
-/// The path of a file's signature.
-fn signature_of(path: &RemotePath) -> Option<RemotePath> {
-    let name = path.name()?;
-    Some(path.parent().join(&[name, SIGNATURE].concat()))
-}
-
-impl Guarded {
-    /// Refuses to change a signature.
-    fn may_change(&self, path: &RemotePath) -> Result<()> {
-        let is_signature = path.name().is_some_and(|name| name.ends_with(SIGNATURE));
-        if self.reception.signatures.are_there() && is_signature {
-            return Err(Error::denied(
-                "names that end with .received.p7s are those of the server's signatures",
-            ));
-        }
-        Ok(())
-    }
-
-    /// The signature that goes with a file, if files are signed here.
-    fn companion(&self, path: &RemotePath) -> Option<RemotePath> {
-        self.reception.signatures.are_there().then(|| signature_of(path)).flatten()
-    }
-}
-
-/// Nothing to be done is no failure.
-fn if_there(done: Result<()>) -> Result<()> {
-    match done {
-        Err(error) if error.status == Status::NoSuchFile => Ok(()),
-        done => done,
-    }
-}
-
 impl Volume for Guarded {
     fn open(&self, path: &RemotePath, how: &OpenHow) -> Result<Box<dyn File>> {
-        if how.changes() {
-            self.may_change(path)?;
-        }
         let file = self.volume.open(path, how)?;
         if !how.changes() {
             return Ok(file);
@@ -134,14 +76,7 @@ impl Volume for Guarded {
             file,
             name: path.name().unwrap_or_default().to_vec(),
             inspector: self.reception.inspector.clone(),
-            beside: self.companion(path).map(|path| Beside {
-                signer: match &self.reception.signatures {
-                    Signatures::Made(signer) => Some(Arc::clone(signer)),
-                    Signatures::None | Signatures::Kept => None,
-                },
-                path,
-                volume: Arc::clone(&self.volume),
-            }),
+            signer: self.reception.signer.clone(),
             is_settled: RwLock::new(false),
             verdict: Mutex::new(None),
         }))
@@ -157,7 +92,6 @@ impl Volume for Guarded {
                 "uploads are inspected or signed here: open the file to change its size",
             ));
         }
-        self.may_change(path)?;
         self.volume.set_attributes(path, to, follow)
     }
 
@@ -166,14 +100,10 @@ impl Volume for Guarded {
     }
 
     fn remove(&self, path: &RemotePath) -> Result<()> {
-        self.may_change(path)?;
-        self.volume.remove(path)?;
-        // A signature without its file says nothing; one of a file that stays does.
-        self.companion(path).map_or(Ok(()), |signature| if_there(self.volume.remove(&signature)))
+        self.volume.remove(path)
     }
 
     fn make_folder(&self, path: &RemotePath, mode: Option<u32>) -> Result<()> {
-        self.may_change(path)?;
         self.volume.make_folder(path, mode)
     }
 
@@ -182,17 +112,7 @@ impl Volume for Guarded {
     }
 
     fn rename(&self, from: &RemotePath, to: &RemotePath, replace: bool) -> Result<()> {
-        self.may_change(from)?;
-        self.may_change(to)?;
-        self.volume.rename(from, to, replace)?;
-        let (Some(old), Some(new)) = (self.companion(from), self.companion(to)) else {
-            return Ok(());
-        };
-        // A signature that is left over at the new name would be that of another file.
-        match self.volume.rename(&old, &new, true) {
-            Err(error) if error.status == Status::NoSuchFile => if_there(self.volume.remove(&new)),
-            done => done,
-        }
+        self.volume.rename(from, to, replace)
     }
 
     fn read_link(&self, path: &RemotePath) -> Result<Vec<u8>> {
@@ -200,13 +120,10 @@ impl Volume for Guarded {
     }
 
     fn symlink(&self, target: &[u8], link: &RemotePath) -> Result<()> {
-        self.may_change(link)?;
         self.volume.symlink(target, link)
     }
 
     fn hard_link(&self, from: &RemotePath, to: &RemotePath) -> Result<()> {
-        self.may_change(from)?;
-        self.may_change(to)?;
         self.volume.hard_link(from, to)
     }
 
@@ -232,34 +149,12 @@ impl Volume for Guarded {
     }
 }
 
-/// The signature of an upload.
-struct Beside {
-    signer: Option<Arc<dyn Signer>>,
-    path: RemotePath,
-    volume: Arc<dyn Volume>,
-}
-
-impl Beside {
-    /// Puts the signature beside the file that is about to appear, or removes that of the file that was there.
-    fn settle(&self, name: &[u8], file: &dyn File) -> Result<()> {
-        let Some(signer) = &self.signer else { return if_there(self.volume.remove(&self.path)) };
-        let signature = signer.sign(name, file.content()?)?;
-        let how = OpenHow { write: true, create: true, truncate: true, ..OpenHow::default() };
-        let file = self.volume.open(&self.path, &how)?;
-        file.write_at(0, &signature)?;
-        file.settle()?;
-        // On the disk before the upload that it belongs to.
-        file.sync()?;
-        file.close()
-    }
-}
-
 /// An upload that has not been inspected yet, or has been.
 struct Arriving {
     file: Box<dyn File>,
     name: Vec<u8>,
     inspector: Option<Arc<dyn Inspector>>,
-    beside: Option<Beside>,
+    signer: Option<Arc<dyn Signer>>,
     /// Whether the content is final. Held for reading while it changes.
     is_settled: RwLock<bool>,
     verdict: Mutex<Option<Result<()>>>,
@@ -280,8 +175,8 @@ impl Arriving {
         if let Some(inspector) = &self.inspector {
             inspector.inspect(&self.name, self.file.content()?)?;
         }
-        if let Some(beside) = &self.beside {
-            beside.settle(&self.name, &*self.file)?;
+        if let Some(signer) = &self.signer {
+            signer.sign(&self.name, self.file.content()?)?;
         }
         Ok(())
     }

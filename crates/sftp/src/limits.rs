@@ -18,6 +18,9 @@ pub const MAX_REQUEST_BYTES: usize = 4 * 1024 * 1024;
 /// Bytes of replies that wait for the client or are being made. No operation starts above it.
 pub const MAX_REPLY_BYTES: usize = 4 * 1024 * 1024;
 
+/// What a reply that waits counts besides its bytes: its place in the queue and its allocation.
+pub const REPLY_OVERHEAD: usize = 128;
+
 /// Bytes of input that are not parsed yet: a caller that keeps to `wants_input` stays below it with windows of up to 4 MiB.
 pub const MAX_INPUT: usize = 8 * 1024 * 1024;
 

@@ -382,6 +382,10 @@ impl Operation {
             return Err(Error::end());
         }
         packet.truncate(DATA_HEADER + read);
+        if read < length {
+            // It may wait for a client that does not read.
+            packet.shrink_to_fit();
+        }
         data_header(&mut packet, self.id, read);
         done.bytes_read = read as u64;
         open.bytes_read.fetch_add(read as u64, Ordering::Relaxed);

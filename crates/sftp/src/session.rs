@@ -26,7 +26,7 @@ use self::lanes::{Lane, Lanes};
 use crate::error::Error;
 use crate::limits::{
     LOOKAHEAD, MAX_DATA, MAX_HANDLES, MAX_INPUT, MAX_NAMES_BYTES, MAX_PACKET, MAX_REPLY_BYTES,
-    MAX_REQUEST_BYTES, MAX_REQUESTS,
+    MAX_REQUEST_BYTES, MAX_REQUESTS, REPLY_OVERHEAD,
 };
 use crate::operation::{Open, Operation, Outcome, Record};
 use crate::reply::{DATA_HEADER, PROTOCOL_VERSION, Reply, version};
@@ -231,7 +231,7 @@ impl Session {
     }
 
     fn send(&mut self, packet: Vec<u8>) {
-        self.output_bytes += packet.len();
+        self.output_bytes += packet.len() + REPLY_OVERHEAD;
         self.output.push_back(packet.into());
     }
 
@@ -323,8 +323,14 @@ impl Session {
     /// The next bytes for the client.
     pub fn next_output(&mut self) -> Option<Bytes> {
         let packet = self.output.pop_front()?;
-        self.output_bytes -= packet.len();
+        self.output_bytes -= packet.len() + REPLY_OVERHEAD;
         Some(packet)
+    }
+
+    /// Whether there are bytes for the client.
+    #[must_use]
+    pub fn has_output(&self) -> bool {
+        !self.output.is_empty()
     }
 
     /// Ends the session: open files are dropped without a close. Returns what is known of them, for audit events.

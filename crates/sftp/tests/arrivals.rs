@@ -3,10 +3,10 @@
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
-use outlast_sftp::arrival::{Inspector, Reception, Signatures, Signer};
+use outlast_sftp::arrival::{Inspector, Reception, Signer};
 use outlast_sftp::attributes::Attributes;
 use outlast_sftp::below::Below;
 use outlast_sftp::error::Status::{Failure, NoSuchFile, OpUnsupported, PermissionDenied};
@@ -88,110 +88,65 @@ fn what_is_refused_never_appears_and_what_was_inspected_stays() {
 }
 
 fn inspected(judge: Arc<Judge>) -> Reception {
-    Reception { inspector: Some(judge), signatures: Signatures::None }
+    Reception { inspector: Some(judge), signer: None }
 }
 
-/// "Signs" with the content itself, until it is told to fail.
+/// Keeps what it signs, until it is told to fail.
 #[derive(Default)]
-struct Hand(AtomicBool);
+struct Hand {
+    signed: Mutex<Vec<Vec<u8>>>,
+    is_tired: AtomicBool,
+}
 
 impl Signer for Hand {
-    fn sign(&self, name: &[u8], content: OwnedFd) -> Result<Vec<u8>> {
-        if self.0.load(Ordering::Relaxed) {
+    fn sign(&self, name: &[u8], content: OwnedFd) -> Result<()> {
+        if self.is_tired.load(Ordering::Relaxed) {
             return Err(Error::failure("no ink"));
         }
         let mut text = [name, b" has "].concat();
         File::from(content).read_to_end(&mut text).unwrap();
-        Ok(text)
+        self.signed.lock().unwrap().push(text);
+        Ok(())
     }
 }
 
 #[test]
-fn a_signature_goes_with_its_file_and_nobody_else_writes_it() {
+fn nothing_appears_that_was_not_signed() {
     let home = tempdir().unwrap();
     let (judge, hand) = (Arc::new(Judge::default()), Arc::new(Hand::default()));
-    let both = Reception { inspector: Some(judge), signatures: Signatures::Made(hand.clone()) };
+    let both = Reception { inspector: Some(judge), signer: Some(hand.clone()) };
     let guarded = both.guard(folder(home.path(), FolderOptions { atomic_uploads: true }));
     let mut server = Server::new(View::new(|| NOW).mount(path("/"), guarded));
-    let signature = |name: &str| format!("{name}.received.p7s");
+    let signed = |what: &[&str]| {
+        let all = std::mem::take(&mut *hand.signed.lock().unwrap());
+        assert_eq!(all, what.iter().map(|text| text.as_bytes().to_vec()).collect::<Vec<_>>());
+    };
     server.write("/a", b"one");
-    assert_eq!(server.read(&signature("/a")), b"a has one");
-    // Another content has another signature; so has what a client goes on with.
-    server.write("/a", b"two");
-    assert_eq!(server.read(&signature("/a")), b"a has two");
+    signed(&["a has one"]);
+    // What a client goes on with is signed as a whole, and nothing follows what was signed.
     let how = OpenHow { append: true, ..OpenHow::default() };
     let handle = server.handle(&open("/a", how));
-    server.ok(&write(&handle, 0, b" three"));
-    assert_eq!(server.read(&signature("/a")), b"a has two");
+    server.ok(&write(&handle, 0, b" two"));
+    server.ok(&Request::FSync { handle: handle.clone() });
+    server.refused(&write(&handle, 0, b" three"), PermissionDenied);
     server.ok(&Request::Close { handle });
-    assert_eq!(server.read(&signature("/a")), b"a has two three");
-    // A client can neither write nor replace one, nor make a file look as if it had one.
-    let forged = signature("/a");
-    let how = OpenHow { write: true, create: true, truncate: true, ..OpenHow::default() };
-    server.refused(&open(&forged, how), PermissionDenied);
-    server
-        .refused(&open(&forged, OpenHow { append: true, ..OpenHow::default() }), PermissionDenied);
-    server.write("/b", b"b");
-    let moved = |from: &str, to: &str| Request::Rename { from: bytes(from), to: bytes(to) };
-    let replaced = |from: &str, to: &str| Request::PosixRename { from: bytes(from), to: bytes(to) };
-    server.refused(&moved("/b", &signature("/c")), PermissionDenied);
-    server.refused(&replaced("/b", &forged), PermissionDenied);
-    server.refused(&replaced(&forged, "/x"), PermissionDenied);
-    server.refused(&Request::Remove { path: bytes(&forged) }, PermissionDenied);
-    let link = Request::Symlink { target: bytes("b"), link: bytes(signature("/c")) };
-    server.refused(&link, PermissionDenied);
-    let link = Request::HardLink { from: bytes("/b"), to: bytes(signature("/c")) };
-    server.refused(&link, PermissionDenied);
-    let folder = Request::MkDir { path: bytes(signature("/c")), attributes: Attributes::default() };
-    server.refused(&folder, PermissionDenied);
-    let old = Attributes { times: Some((0, 0)), ..Attributes::default() };
-    let touch = Request::SetStat { path: bytes(&forged), attributes: old };
-    server.refused(&touch, PermissionDenied);
-    assert_eq!(server.read(&forged), b"a has two three");
-    // It follows its file, and replaces that of the file that is replaced.
-    server.ok(&replaced("/b", "/a"));
-    assert_eq!(server.read(&forged), b"b has b");
-    server.ok(&moved("/a", "/c"));
-    assert_eq!(server.names("/"), ["c", "c.received.p7s"]);
-    // A file that was there before has none, and takes the other's away.
-    std::fs::write(home.path().join("old"), b"old").unwrap();
-    server.ok(&replaced("/old", "/c"));
-    assert_eq!(server.names("/"), ["c"]);
-    // What cannot be signed does not appear, and what was there stays with its signature.
-    server.write("/d", b"d");
-    hand.0.store(true, Ordering::Relaxed);
-    for name in ["/d", "/e"] {
+    signed(&["a has one two"]);
+    assert_eq!(server.read("/a"), b"one two");
+    // What is refused is not signed.
+    let handle = server.create("/b");
+    server.ok(&write(&handle, 0, b"bad"));
+    server.refused(&Request::Close { handle }, PermissionDenied);
+    signed(&[]);
+    // What cannot be signed does not appear, and what was there stays.
+    hand.is_tired.store(true, Ordering::Relaxed);
+    for name in ["/a", "/c"] {
         let handle = server.create(name);
         server.ok(&write(&handle, 0, b"unsigned"));
         server.refused(&Request::FSync { handle: handle.clone() }, Failure);
         assert_eq!(server.refused(&Request::Close { handle }, Failure), "no ink");
     }
-    assert_eq!(server.names("/"), ["c", "d", "d.received.p7s"]);
-    assert_eq!(
-        (server.read("/d"), server.read("/d.received.p7s")),
-        (b"d".into(), b"d has d".into())
-    );
-    server.ok(&Request::Remove { path: bytes("/d") });
-    server.ok(&Request::Remove { path: bytes("/c") });
-    assert_eq!(server.names("/"), [] as [&str; 0]);
-}
-
-#[test]
-fn a_file_that_others_write_has_no_signature_any_more() {
-    let home = tempdir().unwrap();
-    let kept = Reception { inspector: None, signatures: Signatures::Kept };
-    let guarded = kept.guard(folder(home.path(), FolderOptions { atomic_uploads: true }));
-    let mut server = Server::new(View::new(|| NOW).mount(path("/"), guarded));
-    for name in ["a", "b"] {
-        std::fs::write(home.path().join(name), name).unwrap();
-        std::fs::write(home.path().join(format!("{name}.received.p7s")), b"signed").unwrap();
-    }
-    let how = OpenHow { write: true, create: true, ..OpenHow::default() };
-    server.refused(&open("/c.received.p7s", how), PermissionDenied);
-    server.write("/a", b"new");
-    assert_eq!(server.names("/"), ["a", "b", "b.received.p7s"]);
-    server.ok(&Request::Remove { path: bytes("/b") });
     assert_eq!(server.names("/"), ["a"]);
+    assert_eq!(server.read("/a"), b"one two");
 }
 
 #[test]

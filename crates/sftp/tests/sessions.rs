@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use outlast_sftp::error::{Error, Status};
-use outlast_sftp::limits::{MAX_DATA, MAX_PACKET, MAX_REPLY_BYTES, MAX_REQUESTS};
+use outlast_sftp::limits::{MAX_DATA, MAX_PACKET, MAX_REPLY_BYTES, MAX_REQUESTS, REPLY_OVERHEAD};
 use outlast_sftp::reply::Reply;
 use outlast_sftp::request::{Request, write_hello};
 use outlast_sftp::session::{Session, Violation};
@@ -127,8 +127,23 @@ fn a_client_that_only_sends_rubbish_is_stopped_too() {
         sent += 1;
         assert!(sent < 1000);
     }
-    let queued: usize = std::iter::from_fn(|| session.next_output()).map(|bytes| bytes.len()).sum();
+    let packets = std::iter::from_fn(|| session.next_output());
+    let queued: usize = packets.map(|bytes| bytes.len() + REPLY_OVERHEAD).sum();
     assert!((MAX_REPLY_BYTES..MAX_REPLY_BYTES * 2).contains(&queued), "{queued}");
+}
+
+/// Replies that wait hold no more memory than they count.
+#[test]
+fn short_replies_to_long_reads_hold_little() {
+    let home = tempdir().unwrap();
+    std::fs::write(home.path().join("one"), b"1").unwrap();
+    let mut server = Server::of(home.path());
+    let handle = server.open("/one");
+    server.send(&read(&handle, 0, u32::try_from(MAX_DATA).unwrap()));
+    let operation = server.session.next_operation().unwrap();
+    server.session.complete(operation.run(&server.view));
+    let reply = server.session.next_output().unwrap().try_into_mut().unwrap();
+    assert!(reply.len() < 32 && reply.capacity() < 64, "{}", reply.capacity());
 }
 
 #[test]

@@ -373,9 +373,10 @@ settings! {
         scan: Vec<String>;
         /// Seconds after which that program is killed, and the upload refused [default: {}].
         scan_timeout_seconds: u32 = 60;
-        /// ARN of a KMS key that signs each upload before it appears; the signature is in a file beside it, whose name ends
-        /// with .received.p7s [default: none].
+        /// ARN of a KMS key that signs each upload before it appears [default: none].
         sign: String;
+        /// Folder of the signatures, whose names are the digests of the files [default: upload-signatures in the data folder].
+        signatures: PathBuf;
     }
 }
 

@@ -141,8 +141,7 @@ impl Connection {
         let (mut is_open, mut stopping) = (true, false);
         let mut users = self.server.settings.users.clone();
         while is_open {
-            self.work();
-            is_open = self.write(&stream);
+            is_open = self.move_data(&stream);
             if self.ended && self.ssh.outgoing().is_empty() {
                 break;
             }
@@ -216,6 +215,21 @@ impl Connection {
             }
         }
         true
+    }
+
+    /// Works and writes until the socket or the client's window is full, or there is nothing more. False if the socket is broken.
+    fn move_data(&mut self, stream: &TcpStream) -> bool {
+        loop {
+            self.work();
+            if !self.write(stream) {
+                return false;
+            }
+            let (channels, ssh) = (&self.channels, &mut self.ssh);
+            let more = ssh.outgoing().is_empty() && channels.iter().any(|one| one.can_send(ssh));
+            if self.ended || !more {
+                return true;
+            }
+        }
     }
 
     /// Handles events and moves data until nothing happens.
