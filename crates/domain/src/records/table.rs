@@ -191,10 +191,6 @@ pub static KINDS: &[RecordKind] = &[
     row("tls/certificate/", "kind/role", Ordered, "the server's own TLS certificate of kind {kind}, {role}"),
     row("tls/key/", "kind/role", Sealed, "the private key of the server's own TLS certificate of kind {kind}, {role}"),
     row("tls/ticket-keys", "", Sealed, "the keys of TLS session tickets"),
-    row("transfer/execution-task/", "account/region/workflow/id", Ordered, "the next step of the execution {id} of the workflow arn:{partition}:transfer:{region}:{account}:workflow/{workflow}")
-        .of("transfer/execution/{account}/{region}/{workflow}/{id}", "its execution is missing"),
-    row("transfer/execution/", "account/region/workflow/id", Ordered, "the execution {id} of the workflow arn:{partition}:transfer:{region}:{account}:workflow/{workflow}")
-        .counted(3),
     row("transfer/connector-job/", "account/region/connector/id", Ordered, "the job {id} of the connector arn:{partition}:transfer:{region}:{account}:connector/{connector}")
         .counted(2),
     row("transfer/connector-lease/", "account/region/connector", Ordered, "the leases of jobs of the connector arn:{partition}:transfer:{region}:{account}:connector/{connector}")
@@ -205,6 +201,10 @@ pub static KINDS: &[RecordKind] = &[
     row("transfer/connector/", "account/region/id", Ordered, "the connector arn:{partition}:transfer:{region}:{account}:connector/{id}")
         .registered()
         .counted(2),
+    row("transfer/execution-task/", "account/region/workflow/id", Ordered, "the next step of the execution {id} of the workflow arn:{partition}:transfer:{region}:{account}:workflow/{workflow}")
+        .of("transfer/execution/{account}/{region}/{workflow}/{id}", "its execution is missing"),
+    row("transfer/execution/", "account/region/workflow/id", Ordered, "the execution {id} of the workflow arn:{partition}:transfer:{region}:{account}:workflow/{workflow}")
+        .counted(3),
     row("transfer/host-key-secret/", "account/region/server/id", Sealed, "the private key of the host key arn:{partition}:transfer:{region}:{account}:host-key/{server}/{id}")
         .of("transfer/host-key/{account}/{region}/{server}/{id}", NO_PAIR),
     row("transfer/host-key/", "account/region/server/id", Ordered, "the host key arn:{partition}:transfer:{region}:{account}:host-key/{server}/{id}")
