@@ -213,7 +213,8 @@ impl Chosen {
         if self.sign.is_some() {
             buckets = Arc::new(Keeping(buckets));
         }
-        Ok(Some(WorkflowFiles { buckets, sink, clock: system_clock }))
+        let stopped = Arc::default();
+        Ok(Some(WorkflowFiles { buckets, sink, clock: system_clock, stopped }))
     }
 
     fn storage(

@@ -239,10 +239,12 @@ fn an_upload_is_copied_tagged_scanned_and_removed() {
     // AWS's event, and the credentials of the role.
     let noted = scene.noted("a.bin").unwrap();
     let event = &noted["event"];
+    let entity_tag = &event["fileLocation"]["eTag"];
+    assert!(entity_tag.is_string(), "{event}");
     assert_eq!(
         event["fileLocation"],
         json!({
-            "domain": "S3", "bucket": "files", "key": "alice/a.bin", "eTag": null, "versionId": null,
+            "domain": "S3", "bucket": "files", "key": "alice/a.bin", "eTag": entity_tag, "versionId": null,
         })
     );
     let details = &event["serviceMetadata"];
@@ -371,6 +373,37 @@ fn a_lost_connection_begins_a_workflow_of_its_own() {
     assert!((1_000_000..40_000_000).contains(&lost), "{lost}");
     assert!(!there.exists());
     assert!(world.executions(&whole).is_empty());
+}
+
+/// Where uploads appear when they are closed, one that is not closed never did: the file of its name is the one before.
+#[test]
+fn a_lost_connection_leaves_the_file_before() {
+    let Some(tools) = openssh() else { return };
+    let world = World::new(&tools, "2026-11", &["--sftp-atomic-uploads"]);
+    world.at_home("alice", "all");
+    world.role("workflows", &policy(&[("s3:*", "arn:aws:s3:::*")]));
+    let partial = world.workflow(&json!([delete()]), &json!([tag()]));
+    world.folder.write("big", b"the one before");
+    world.works("alice", &["put big"]);
+    world.attach("OnPartialUpload", &partial, "workflows");
+    world.folder.write("big", &random(40_000_000));
+    let batch = world.folder.write("lost.batch", b"put big\n");
+    let port = world.server.sftp.unwrap().to_string();
+    let mut command = world.tool("sftp");
+    command.args(world.options("alice")).args(["-l", "8000", "-P", &port, "-b"]).arg(batch);
+    command.arg("alice@127.0.0.1").current_dir(world.folder.temporary.path());
+    let mut client = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    // The file that is being written has no name: only time tells.
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    client.kill().unwrap();
+    client.wait().unwrap();
+    let found = world.ended(&partial, "big");
+    for steps in ["Steps", "OnExceptionSteps"] {
+        assert_eq!(found["Results"][steps][0]["Error"]["Type"], "NOT_FOUND", "{found}");
+    }
+    let there = world.bucket("files/alice/big");
+    assert_eq!(std::fs::read(&there).unwrap(), b"the one before");
+    assert_eq!(tags(&there), "");
 }
 
 #[test]

@@ -108,7 +108,19 @@ impl Open {
         let writes = self.writes();
         let status = Status::Ok;
         let (since, text) = (self.since, "".into());
-        Record { kind, path, to: None, writes, bytes_read, bytes_written, since, status, text }
+        let is_apart = matches!(&self.what, What::File(file, _) if file.is_apart());
+        Record {
+            kind,
+            path,
+            to: None,
+            writes,
+            is_apart,
+            bytes_read,
+            bytes_written,
+            since,
+            status,
+            text,
+        }
     }
 
     /// What is known of it when the session ends without a close.
@@ -152,6 +164,8 @@ pub struct Record {
     pub to: Option<RemotePath>,
     /// Whether a file was opened for writing.
     pub writes: bool,
+    /// Whether what was written to the file is not visible under its name, see [`File::is_apart`].
+    pub is_apart: bool,
     /// Bytes read: of this request, or of the whole life of a handle that is closed.
     pub bytes_read: u64,
     /// Bytes written, likewise.
@@ -352,7 +366,18 @@ impl Operation {
                 let writes = matches!(request, Request::Open { how, .. } if how.changes());
                 let (kind, path, to) = (self.kind(), self.path(view), self.to(view));
                 let since = self.open.as_ref().map_or_else(|| view.now(), |open| open.since);
-                Record { kind, path, to, writes, bytes_read, bytes_written, since, status, text }
+                Record {
+                    kind,
+                    path,
+                    to,
+                    writes,
+                    is_apart: false,
+                    bytes_read,
+                    bytes_written,
+                    since,
+                    status,
+                    text,
+                }
             }
         };
         let opened = opened.map(|open| (self.new_handle, open));
