@@ -379,7 +379,7 @@ fn a_lost_connection_begins_a_workflow_of_its_own() {
 #[test]
 fn a_lost_connection_leaves_the_file_before() {
     let Some(tools) = openssh() else { return };
-    let world = World::new(&tools, "2026-11", &["--sftp-atomic-uploads"]);
+    let world = World::new(&tools, "2026-11", &["--sftp-atomic-uploads", "true"]);
     world.at_home("alice", "all");
     world.role("workflows", &policy(&[("s3:*", "arn:aws:s3:::*")]));
     let partial = world.workflow(&json!([delete()]), &json!([tag()]));
@@ -438,6 +438,27 @@ fn a_killed_server_loses_no_execution() {
     let told = scene.world.told();
     assert_eq!(told.iter().filter(|name| *name == "ExecutionCompleted").count(), 2, "{told:?}");
     assert!(!told.contains(&"StepErrored".to_owned()), "{told:?}");
+}
+
+/// A program that is ended with its server has not failed: it is called again.
+#[test]
+fn a_server_that_stops_records_nothing_of_the_steps_that_run() {
+    let Some((tools, python)) = tools() else { return };
+    let mut scene = Scene::new(&tools, &python);
+    let role = policy(&[&CALLS[..], &[("s3:*", "arn:aws:s3:::*")]].concat());
+    scene.world.role("workflows", &role);
+    let workflow = scene.world.workflow(&json!([scan(), delete()]), &json!([]));
+    scene.world.attach("OnUpload", &workflow, "workflows");
+    scene.world.folder.write("slow", b"content");
+    scene.world.works("alice", &["put slow"]);
+    until("the program runs", || scene.noted("slow").is_some());
+    assert_eq!(scene.world.server.terminate(), Some(0));
+    assert!(!scene.world.told().contains(&"StepErrored".to_owned()));
+    scene.start_again();
+    assert_eq!(scene.world.ended(&workflow, "/slow")["Status"], "COMPLETED");
+    let told = scene.world.told();
+    let step = "StepCompleted";
+    assert_eq!(told, ["ExecutionStarted", step, step, "ExecutionCompleted"]);
 }
 
 /// A function at a URL, which answers nothing: the bodies of its calls.

@@ -60,6 +60,8 @@ pub struct Open {
     bytes_written: AtomicU64,
     /// Whether something that the client has sent could not be written.
     is_broken: AtomicBool,
+    /// Whether what was written is not visible. The file itself is not asked when the session ends: it may be busy for long.
+    is_apart: AtomicBool,
 }
 
 enum What {
@@ -69,7 +71,9 @@ enum What {
 
 impl Open {
     fn new(path: RemotePath, what: What, since: i64) -> Self {
+        let is_apart = matches!(&what, What::File(file, _) if file.is_apart());
         Self {
+            is_apart: AtomicBool::new(is_apart),
             path,
             what,
             since,
@@ -108,7 +112,7 @@ impl Open {
         let writes = self.writes();
         let status = Status::Ok;
         let (since, text) = (self.since, "".into());
-        let is_apart = matches!(&self.what, What::File(file, _) if file.is_apart());
+        let is_apart = self.is_apart.load(Ordering::Relaxed);
         Record {
             kind,
             path,
@@ -452,6 +456,10 @@ impl Operation {
                 }
                 file.write_at(*offset, data)
                     .inspect_err(|_| open.is_broken.store(true, Ordering::Relaxed))?;
+                // Only some storages know at once that they will write.
+                if !open.is_apart.load(Ordering::Relaxed) && file.is_apart() {
+                    open.is_apart.store(true, Ordering::Relaxed);
+                }
                 done.bytes_written = data.len() as u64;
                 open.bytes_written.fetch_add(data.len() as u64, Ordering::Relaxed);
                 Ok(Reply::ok())
@@ -536,7 +544,13 @@ impl Operation {
             }
             Request::Symlink { target, link } => view.symlink(target, &view.path(link)?),
             Request::HardLink { from, to } => view.hard_link(&view.path(from)?, &view.path(to)?),
-            Request::FSync { .. } => self.handle()?.file()?.0.sync(),
+            Request::FSync { .. } => {
+                let open = self.handle()?;
+                let (file, _) = open.file()?;
+                let synced = file.sync();
+                open.is_apart.store(file.is_apart(), Ordering::Relaxed);
+                synced
+            }
             Request::CopyData { offset, length, to_offset, .. } => {
                 self.copy(*offset, *length, *to_offset, done)
             }
