@@ -43,9 +43,12 @@ pub(crate) struct Means {
     pub(crate) functions: Arc<WorkflowFunctions>,
 }
 
-/// Executions that run, by account, and the account's turns at files.
+/// How many executions of an account run, and the account's turns at files.
+type OfAccount = (usize, Arc<Semaphore>);
+
+/// Executions that run, by account.
 #[derive(Clone, Default)]
-struct Running(Arc<Mutex<HashMap<String, (usize, Arc<Semaphore>)>>>);
+struct Running(Arc<Mutex<HashMap<String, OfAccount>>>);
 
 impl Running {
     fn of(&self, account: &str) -> usize {
