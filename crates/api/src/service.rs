@@ -74,6 +74,7 @@ pub struct Service {
     timestamping: tsa::State,
     sftp: sftp::State,
     connectors: connectors::State,
+    workflows: workflows::State,
 }
 
 /// A complete request, body included.
@@ -214,6 +215,7 @@ impl Service {
             timestamping: tsa::State::default(),
             sftp: sftp::State::default(),
             connectors: connectors::State::default(),
+            workflows: workflows::State::default(),
         }
     }
 

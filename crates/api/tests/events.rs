@@ -197,8 +197,7 @@ fn connectors(fixture: &Fixture) {
 fn files(fixture: &Fixture) {
     let session = Session::of_file(connection("s-0"), "alice", "arn:alice");
     let now_ms = fixture.now.get() * 1000;
-    let (path, close) = (&b"/x"[..], (3, 4));
-    let (bytes_in, bytes_out) = close;
+    let (path, bytes_in, bytes_out) = (&b"/x"[..], 3, 4);
     let denied = |operation| FileEvent::Denied { path, operation };
     for (event, writes) in [
         (FileEvent::Close { path, bytes_in, bytes_out }, true),
@@ -223,6 +222,7 @@ fn files(fixture: &Fixture) {
             writes,
             since_ms: now_ms - 1000,
             why: "",
+            is_apart: false,
         };
         let made = fixture.service.sftp_file_event(&session, &event, &subject, now_ms).unwrap();
         fixture.service.store().commit_and_wait(made).unwrap();

@@ -9,7 +9,7 @@
 
 use outlast_api::service::sftp::{FileEvent, Subject};
 use outlast_domain::limits;
-use outlast_domain::transfer::{Access, Outcome};
+use outlast_domain::transfer::{Access, Content, Outcome};
 use outlast_store::tally::Tally;
 use outlast_store::{Store, Transaction};
 use serde_json::{Value, json};
@@ -29,6 +29,7 @@ fn uploads_with_content_begin_the_workflow_in_the_transaction_of_their_event() {
         writes: false,
         since_ms: NOW * 1000,
         why: "",
+        is_apart: false,
     };
     for event in [
         FileEvent::Close { path, bytes_in: 0, bytes_out: 0 },
@@ -343,11 +344,80 @@ fn a_file_whose_name_is_no_text_is_never_taken_for_another() {
         writes: true,
         since_ms: NOW * 1000,
         why: "",
+        is_apart: false,
     };
     world.tell_of(&FileEvent::Close { path, bytes_in: 1, bytes_out: 0 }, &subject);
-    assert_eq!(world.job().step.what.name(), "CUSTOM");
-    let error = world.execution()["Results"]["Steps"][0]["Error"].clone();
-    assert_eq!(error["Type"], "BAD_REQUEST");
+    // A function would be told of another key.
+    assert!(world.jobs().is_empty());
+    let execution = world.execution();
+    assert_eq!(execution["Status"], "EXCEPTION");
+    for steps in ["Steps", "OnExceptionSteps"] {
+        assert_eq!(execution["Results"][steps][0]["Error"]["Type"], "BAD_REQUEST");
+    }
+}
+
+#[test]
+fn a_step_that_is_repeated_concerns_the_content_of_the_first_time() {
+    let world = World::new(json!([custom(30), copy("kept"), tag()]), json!([]));
+    world.upload();
+    let job = world.job();
+    assert!(job.content.get().is_none());
+    let service = &world.fixture.service;
+    let tag = |text: &str| Content::Tag(text.to_owned());
+    assert!(service.workflow_pin(&job, &tag("one"), world.now_ms()).unwrap());
+    world.later(60);
+    // The server was killed; another file has the name now, and this server does not look again.
+    let again = world.job();
+    assert_eq!(again.content.get(), Some(&tag("one")));
+    assert!(!service.workflow_pin(&job, &tag("two"), world.now_ms()).unwrap());
+    let next = world.ends(&again, Outcome::Done).unwrap();
+    assert_eq!(next.content.get(), Some(&tag("one")));
+    // What is tagged is the copy.
+    let next = world.ends(&next, Outcome::Copied(tag("copy"))).unwrap();
+    assert_eq!((next.source.key.as_str(), next.content.get()), ("kept", Some(&tag("copy"))));
+}
+
+#[test]
+fn an_upload_that_never_appeared_is_no_file() {
+    let world = World::new(json!([tag()]), json!([]));
+    let role = world.role.clone();
+    let attached = json!([{ "WorkflowId": world.workflow, "ExecutionRole": role }]);
+    let update =
+        json!({ "ServerId": world.server, "WorkflowDetails": { "OnPartialUpload": attached } });
+    world.fixture.transfer("UpdateServer", update).unwrap();
+    let event = FileEvent::PartialClose { path: b"/a", bytes_in: 12, bytes_out: 0 };
+    for (is_apart, expected) in [(true, Some(Content::Absent)), (false, None)] {
+        let target = b"files/a";
+        let subject = Subject {
+            target,
+            new_target: b"",
+            writes: true,
+            since_ms: NOW * 1000,
+            why: "",
+            is_apart,
+        };
+        world.tell_of(&event, &subject);
+        let job = world.job();
+        assert_eq!(job.content.get(), expected.as_ref());
+        world.ends(&job, Outcome::Done);
+    }
+}
+
+#[test]
+fn executions_take_turns() {
+    let world = World::new(json!([tag()]), json!([]));
+    for _ in 0..3 {
+        world.upload();
+    }
+    let service = &world.fixture.service;
+    let mut seen = std::collections::BTreeSet::new();
+    // Each server that takes one is killed, so that its step is due again before the next search.
+    for _ in 0..3 {
+        let taken = service.workflow_jobs(world.now_ms(), 1, &|_, _| true).unwrap();
+        seen.extend(taken.iter().map(|job| job.execution.id().to_owned()));
+        world.later(60);
+    }
+    assert_eq!(seen.len(), 3);
 }
 
 #[test]

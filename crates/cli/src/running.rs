@@ -368,7 +368,8 @@ impl Running {
         let rotating = tokio::spawn(rotation::run(data.service.clone(), functions));
         let working = workflow_files.map(|files| {
             let functions = Arc::new(workflow_functions);
-            tokio::spawn(workflows::run(Means { service: data.service.clone(), files, functions }))
+            let means = Means { service: data.service.clone(), files, functions };
+            tokio::spawn(workflows::run(means, stopped.clone()))
         });
         let connecting = tokio::spawn(Arc::new(connectors).run());
         let telling = tokio::spawn(events::run(data.service.clone(), events, counts));
@@ -397,7 +398,8 @@ impl Running {
             // Steps that have begun are repeated when their leases have ended.
             rotating.abort();
             if let Some(working) = working {
-                working.abort();
+                // It has ended its own when the server began to stop: programs could not answer any more.
+                let _ = working.await;
             }
             // Another server, or the next one here, goes on with the files that have no result.
             connecting.abort();

@@ -224,7 +224,8 @@ impl Chosen {
         }
         // A copy is whole, whatever uploads are.
         let buckets = self.storage(buckets, data, true)?;
-        Ok(Some(WorkflowFiles { buckets, sink, clock: system_clock }))
+        let stopped = Arc::default();
+        Ok(Some(WorkflowFiles { buckets, sink, clock: system_clock, stopped }))
     }
 
     fn storage(

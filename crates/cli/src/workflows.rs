@@ -1,16 +1,18 @@
 //! Workflows of SFTP servers: carries out the steps that are due, each under a lease that is prolonged while it runs.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use outlast_api::service::Service;
 use outlast_domain::limits::EXECUTION_LEASE_MS;
-use outlast_domain::transfer::{Cause, Deed, Job, Outcome, StepError};
+use outlast_domain::transfer::{Cause, Content, Deed, Job, Outcome, StepError};
 use outlast_net::server::system_clock;
 use outlast_net::sftp::WorkflowFiles;
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
 
 use crate::workflow_functions::{Environment, WorkflowFunctions};
 
@@ -20,10 +22,19 @@ const AT_ONCE: usize = 128;
 const OF_ACCOUNT: usize = 32;
 /// Steps at a time that touch files.
 const FILES_AT_ONCE: usize = 8;
+/// Those of one account at a time.
+const FILES_OF_ACCOUNT: usize = 2;
 /// Interval between searches for steps that are due.
 const SEARCH: Duration = Duration::from_secs(1);
 /// Interval between prolongations of a lease: a third of it.
 const RENEWAL: Duration = Duration::from_millis(EXECUTION_LEASE_MS.unsigned_abs() / 3);
+
+/// Why a step does not know its file.
+enum Unpinned {
+    Failed(StepError),
+    /// Another server may have it, or the store cannot be written: it is repeated.
+    Lost,
+}
 
 /// What steps need.
 pub(crate) struct Means {
@@ -32,20 +43,25 @@ pub(crate) struct Means {
     pub(crate) functions: Arc<WorkflowFunctions>,
 }
 
+/// How many executions of an account run, and the account's turns at files.
+type OfAccount = (usize, Arc<Semaphore>);
+
 /// Executions that run, by account.
 #[derive(Clone, Default)]
-struct Running(Arc<Mutex<HashMap<String, usize>>>);
+struct Running(Arc<Mutex<HashMap<String, OfAccount>>>);
 
 impl Running {
     fn of(&self, account: &str) -> usize {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.get(account).copied().unwrap_or_default()
+        all.get(account).map_or(0, |(count, _)| *count)
     }
 
     fn enter(&self, account: &str) -> Place {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *all.entry(account.to_owned()).or_default() += 1;
-        Place { running: self.clone(), account: account.to_owned() }
+        let turns = || (0, Arc::new(Semaphore::new(FILES_OF_ACCOUNT)));
+        let (count, turns) = all.entry(account.to_owned()).or_insert_with(turns);
+        *count += 1;
+        Place { running: self.clone(), account: account.to_owned(), turns: turns.clone() }
     }
 }
 
@@ -53,12 +69,13 @@ impl Running {
 struct Place {
     running: Running,
     account: String,
+    turns: Arc<Semaphore>,
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         let mut all = self.running.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = all.get_mut(&self.account) {
+        if let Some((count, _)) = all.get_mut(&self.account) {
             *count -= 1;
             if *count == 0 {
                 all.remove(&self.account);
@@ -67,12 +84,27 @@ impl Drop for Place {
     }
 }
 
-/// Carries out what is due, from now on. Never ends. It may be dropped at any time: when the leases of unfinished steps end,
-/// any server carries them out again.
-pub(crate) async fn run(means: Means) {
+/// Carries out what is due, until the server begins to stop. Steps that are not over then have no outcome: when their leases end, any
+/// server carries them out again.
+pub(crate) async fn run(means: Means, mut stopped: watch::Receiver<bool>) {
+    let mut steps = JoinSet::new();
+    let has_stopped = means.files.stopped.clone();
+    tokio::select! {
+        () = search(means, &mut steps) => {}
+        // If the sender is gone, the server is stopping, too.
+        _ = stopped.wait_for(|stopped| *stopped) => {}
+    }
+    // First: what is interrupted by the flag must not be taken for a failure.
+    steps.abort_all();
+    has_stopped.store(true, Ordering::Relaxed);
+    while steps.join_next().await.is_some() {}
+}
+
+async fn search(means: Means, steps: &mut JoinSet<()>) {
     let (means, room) = (Arc::new(means), Arc::new(Semaphore::new(AT_ONCE)));
     let (running, threads) = (Running::default(), Arc::new(Semaphore::new(FILES_AT_ONCE)));
     loop {
+        while steps.try_join_next().is_some() {}
         let (service, free) = (means.service.clone(), room.available_permits());
         let others = running.clone();
         let taking = move || {
@@ -94,10 +126,10 @@ pub(crate) async fn run(means: Means) {
             let Ok(slot) = room.clone().acquire_owned().await else { return };
             let place = running.enter(&job.execution.scope().account);
             let (means, threads) = (means.clone(), threads.clone());
-            tokio::spawn(async move {
+            steps.spawn(async move {
                 let mut next = Some(Arc::new(job));
                 while let Some(job) = next {
-                    next = means.clone().step(job, &threads).await.map(Arc::new);
+                    next = means.clone().step(job, &place, &threads).await.map(Arc::new);
                 }
                 drop((slot, place));
             });
@@ -108,20 +140,33 @@ pub(crate) async fn run(means: Means) {
 
 impl Means {
     /// Carries out a step; the next one of the same execution, if it is due.
-    async fn step(self: Arc<Self>, job: Arc<Job>, threads: &Semaphore) -> Option<Job> {
-        let kept = tokio::spawn(self.clone().keep(job.clone()));
+    async fn step(
+        self: Arc<Self>,
+        job: Arc<Job>,
+        place: &Place,
+        threads: &Semaphore,
+    ) -> Option<Job> {
+        // Ends with this step, even if it is aborted.
+        let mut kept = JoinSet::new();
+        kept.spawn(self.clone().keep(job.clone()));
         let is_custom = matches!(job.step.what, Deed::Custom { .. });
-        let outcome = match is_custom {
-            true => self.call(&job).await,
-            false => self.touch(job.clone(), threads).await,
+        let outcome = match self.pin(&job).await {
+            Err(Unpinned::Failed(error)) => Err(error),
+            Err(Unpinned::Lost) => return None,
+            Ok(()) if is_custom => self.call(&job).await.map(|()| None),
+            Ok(()) => self.touch(job.clone(), place, threads).await,
         };
-        kept.abort();
+        drop(kept);
+        if self.files.stopped.load(Ordering::Relaxed) {
+            return None;
+        }
         let service = self.service.clone();
         let noting = move || {
             let now_ms = system_clock();
             match outcome {
-                Ok(()) if is_custom => service.workflow_called(&job, now_ms).map(|()| None),
-                Ok(()) => service.workflow_outcome(&job, &Outcome::Done, now_ms),
+                Ok(_) if is_custom => service.workflow_called(&job, now_ms).map(|()| None),
+                Ok(None) => service.workflow_outcome(&job, &Outcome::Done, now_ms),
+                Ok(Some(copy)) => service.workflow_outcome(&job, &Outcome::Copied(copy), now_ms),
                 Err(error) => service.workflow_outcome(&job, &Outcome::Failed(error), now_ms),
             }
         };
@@ -136,6 +181,30 @@ impl Means {
                 None
             }
         }
+    }
+
+    /// Finds out what the file of a step is, if no step has yet, and records it.
+    async fn pin(&self, job: &Arc<Job>) -> Result<(), Unpinned> {
+        if job.content.get().is_some() {
+            return Ok(());
+        }
+        let (files, service, job) = (self.files.clone(), self.service.clone(), job.clone());
+        let pinning = move || {
+            let content = files.look(&job).map_err(Unpinned::Failed)?;
+            match service.workflow_pin(&job, &content, system_clock()) {
+                Ok(true) => {
+                    let _ = job.content.set(content);
+                    Ok(())
+                }
+                Ok(false) => Err(Unpinned::Lost),
+                Err(fault) => {
+                    tracing::error!(%fault, "a step of a workflow cannot be begun; it is repeated");
+                    Err(Unpinned::Lost)
+                }
+            }
+        };
+        let pinned = tokio::task::spawn_blocking(pinning).await;
+        pinned.unwrap_or_else(|error| Err(Unpinned::Failed(internal(error.to_string()))))
     }
 
     /// Prolongs the lease of a step, until this is dropped or the lease is another's.
@@ -157,8 +226,14 @@ impl Means {
     }
 
     /// Carries out a step that touches files, on a thread that may block.
-    async fn touch(&self, job: Arc<Job>, threads: &Semaphore) -> Result<(), StepError> {
-        // Nobody closes it.
+    async fn touch(
+        &self,
+        job: Arc<Job>,
+        place: &Place,
+        threads: &Semaphore,
+    ) -> Result<Option<Content>, StepError> {
+        // Nobody closes them.
+        let _own = place.turns.acquire().await;
         let _turn = threads.acquire().await;
         let files = self.files.clone();
         let touched = tokio::task::spawn_blocking(move || files.carry_out(&job)).await;
@@ -175,8 +250,9 @@ impl Means {
             ))
         })?;
         let (files, asked) = (self.files.clone(), job.clone());
-        let entity_tag = tokio::task::spawn_blocking(move || files.entity_tag(&asked)).await;
-        let event = event(job, entity_tag.ok().flatten());
+        let checked = tokio::task::spawn_blocking(move || files.check(&asked)).await;
+        checked.map_err(|error| internal(error.to_string()))??;
+        let event = event(job);
         let environment = match function.has_credentials() {
             true => self.environment(job.clone(), target).await?,
             false => Environment::new(),
@@ -225,8 +301,12 @@ impl Means {
 }
 
 /// The event that AWS sends to the function of a custom step.
-fn event(job: &Job, entity_tag: Option<String>) -> Value {
+fn event(job: &Job) -> Value {
     let execution = &job.execution;
+    let entity_tag = match job.content.get() {
+        Some(Content::Tag(tag)) => Some(tag),
+        _ => None,
+    };
     json!({
         "token": job.token,
         "serviceMetadata": {

@@ -151,6 +151,7 @@ impl World {
             writes: true,
             since_ms: now_ms,
             why: "",
+            is_apart: false,
         };
         let event = FileEvent::Close { path: b"/files/a", bytes_in: 7, bytes_out: 0 };
         let made = self.service.sftp_file_event(&self.session, &event, &subject, now_ms).unwrap();
@@ -171,11 +172,22 @@ impl World {
         job
     }
 
+    /// Carries out a step as a server does, on what its first step has found.
     fn carry_out(&self, job: &Job) -> Result<(), StepError> {
+        let files = self.files();
+        if job.content.get().is_none() {
+            let content = files.look(job)?;
+            assert!(self.service.workflow_pin(job, &content, system_clock()).unwrap());
+            job.content.set(content).unwrap();
+        }
+        files.carry_out(job).map(drop)
+    }
+
+    fn files(&self) -> WorkflowFiles {
         let options = FolderOptions { atomic_uploads: true };
         let folders = Arc::new(Folders(Folder::open(self.buckets.path(), options).unwrap()));
-        let files = WorkflowFiles { buckets: folders.clone(), sink: folders, clock: system_clock };
-        files.carry_out(job)
+        let stopped = Arc::default();
+        WorkflowFiles { buckets: folders.clone(), sink: folders, clock: system_clock, stopped }
     }
 
     #[track_caller]
@@ -294,4 +306,58 @@ fn what_is_removed_twice_is_removed() {
     std::fs::create_dir(world.path("files/a")).unwrap();
     assert!(world.carry_out(&job).is_err());
     assert!(world.path("files/a").exists(), "a folder is no file");
+}
+
+/// The server is killed before it records the removal, and the user uploads the file again: that one stays.
+#[test]
+fn a_repeated_removal_leaves_the_next_upload() {
+    let world = World::new(&json!({ "Type": "DELETE", "DeleteStepDetails": {} }));
+    world.carry_out(&world.job()).unwrap();
+    std::fs::write(world.path("files/a"), b"content").unwrap();
+    world.fails(&world.again(), Cause::NotFound);
+    assert_eq!(read(&world.path("files/a")), "content");
+}
+
+#[test]
+fn a_step_concerns_the_file_that_the_first_one_has_seen() {
+    let tag = json!({ "Type": "TAG", "TagStepDetails": { "Tags": [{ "Key": "state", "Value": "seen" }] } });
+    let delete = json!({ "Type": "DELETE", "DeleteStepDetails": {} });
+    for step in [copy("archive", "TRUE"), tag, delete] {
+        let world = World::new(&step);
+        let job = world.job();
+        job.content.set(world.files().look(&job).unwrap()).unwrap();
+        // Another upload of the same length.
+        std::fs::write(world.path("new"), b"CONTENT").unwrap();
+        std::fs::rename(world.path("new"), world.path("files/a")).unwrap();
+        let error = world.carry_out(&job).unwrap_err();
+        assert_eq!(error.cause, Cause::NotFound, "{step}");
+        assert!(error.message.contains("was replaced"), "{error:?}");
+        assert_eq!(read(&world.path("files/a")), "CONTENT");
+        assert!(!world.path("archive").exists());
+        let mut value = [0_u8; 100];
+        assert!(
+            rustix::fs::getxattr(world.path("files/a"), "user.outlast.tags", &mut value[..])
+                .is_err()
+        );
+        // Nor what was not there.
+        std::fs::remove_file(world.path("files/a")).unwrap();
+        let job = world.again();
+        world.fails(&job, Cause::NotFound);
+        std::fs::write(world.path("files/a"), b"later").unwrap();
+        world.fails(&job, Cause::NotFound);
+        assert_eq!(read(&world.path("files/a")), "later");
+    }
+}
+
+/// A server that stops waits for no copy, and a copy that is cut short is none.
+#[test]
+fn a_copy_ends_when_the_server_stops() {
+    let world = World::new(&copy("archive", "TRUE"));
+    let job = world.job();
+    world.carry_out(&job).unwrap();
+    std::fs::write(world.path("archive/deep/er/a"), b"old").unwrap();
+    let files = world.files();
+    files.stopped.store(true, std::sync::atomic::Ordering::Relaxed);
+    assert!(files.carry_out(&job).is_err());
+    assert_eq!(read(&world.path("archive/deep/er/a")), "old");
 }

@@ -239,10 +239,12 @@ fn an_upload_is_copied_tagged_scanned_and_removed() {
     // AWS's event, and the credentials of the role.
     let noted = scene.noted("a.bin").unwrap();
     let event = &noted["event"];
+    let entity_tag = &event["fileLocation"]["eTag"];
+    assert!(entity_tag.is_string(), "{event}");
     assert_eq!(
         event["fileLocation"],
         json!({
-            "domain": "S3", "bucket": "files", "key": "alice/a.bin", "eTag": null, "versionId": null,
+            "domain": "S3", "bucket": "files", "key": "alice/a.bin", "eTag": entity_tag, "versionId": null,
         })
     );
     let details = &event["serviceMetadata"];
@@ -373,6 +375,37 @@ fn a_lost_connection_begins_a_workflow_of_its_own() {
     assert!(world.executions(&whole).is_empty());
 }
 
+/// Where uploads appear when they are closed, one that is not closed never did: the file of its name is the one before.
+#[test]
+fn a_lost_connection_leaves_the_file_before() {
+    let Some(tools) = openssh() else { return };
+    let world = World::new(&tools, "2026-11", &["--sftp-atomic-uploads", "true"]);
+    world.at_home("alice", "all");
+    world.role("workflows", &policy(&[("s3:*", "arn:aws:s3:::*")]));
+    let partial = world.workflow(&json!([delete()]), &json!([tag()]));
+    world.folder.write("big", b"the one before");
+    world.works("alice", &["put big"]);
+    world.attach("OnPartialUpload", &partial, "workflows");
+    world.folder.write("big", &random(40_000_000));
+    let batch = world.folder.write("lost.batch", b"put big\n");
+    let port = world.server.sftp.unwrap().to_string();
+    let mut command = world.tool("sftp");
+    command.args(world.options("alice")).args(["-l", "8000", "-P", &port, "-b"]).arg(batch);
+    command.arg("alice@127.0.0.1").current_dir(world.folder.temporary.path());
+    let mut client = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    // The file that is being written has no name: only time tells.
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    client.kill().unwrap();
+    client.wait().unwrap();
+    let found = world.ended(&partial, "big");
+    for steps in ["Steps", "OnExceptionSteps"] {
+        assert_eq!(found["Results"][steps][0]["Error"]["Type"], "NOT_FOUND", "{found}");
+    }
+    let there = world.bucket("files/alice/big");
+    assert_eq!(std::fs::read(&there).unwrap(), b"the one before");
+    assert_eq!(tags(&there), "");
+}
+
 #[test]
 fn a_killed_server_loses_no_execution() {
     let Some((tools, python)) = tools() else { return };
@@ -405,6 +438,27 @@ fn a_killed_server_loses_no_execution() {
     let told = scene.world.told();
     assert_eq!(told.iter().filter(|name| *name == "ExecutionCompleted").count(), 2, "{told:?}");
     assert!(!told.contains(&"StepErrored".to_owned()), "{told:?}");
+}
+
+/// A program that is ended with its server has not failed: it is called again.
+#[test]
+fn a_server_that_stops_records_nothing_of_the_steps_that_run() {
+    let Some((tools, python)) = tools() else { return };
+    let mut scene = Scene::new(&tools, &python);
+    let role = policy(&[&CALLS[..], &[("s3:*", "arn:aws:s3:::*")]].concat());
+    scene.world.role("workflows", &role);
+    let workflow = scene.world.workflow(&json!([scan(), delete()]), &json!([]));
+    scene.world.attach("OnUpload", &workflow, "workflows");
+    scene.world.folder.write("slow", b"content");
+    scene.world.works("alice", &["put slow"]);
+    until("the program runs", || scene.noted("slow").is_some());
+    assert_eq!(scene.world.server.terminate(), Some(0));
+    assert!(!scene.world.told().contains(&"StepErrored".to_owned()));
+    scene.start_again();
+    assert_eq!(scene.world.ended(&workflow, "/slow")["Status"], "COMPLETED");
+    let told = scene.world.told();
+    let step = "StepCompleted";
+    assert_eq!(told, ["ExecutionStarted", step, step, "ExecutionCompleted"]);
 }
 
 /// A function at a URL, which answers nothing: the bodies of its calls.

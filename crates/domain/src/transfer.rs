@@ -28,9 +28,9 @@ pub use creation::{
     NewServer, create_server, delete_server, delete_workflow, import_host_key, set_host_key,
 };
 pub use execution::{
-    Answered, Cause, Event, Execution, FORGET_EXECUTIONS, FileLocation, Happened, Job, Outcome,
-    Placed, Status, StepError, StepResult, Uploaded, answer, begin, called, claim, complete, due,
-    executions, find_execution, renew,
+    Answered, Cause, Content, Event, Execution, FORGET_EXECUTIONS, FileLocation, Happened, Job,
+    Outcome, Placed, Status, StepError, StepResult, Uploaded, answer, begin, called, claim,
+    complete, due, executions, find_execution, pin, renew,
 };
 pub use home::{Directories, Directory, Home, Located, Mapping, MappingKind};
 pub use host_key::{

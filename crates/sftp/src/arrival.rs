@@ -135,12 +135,26 @@ impl Volume for Guarded {
         self.volume.tags(path)
     }
 
-    fn set_tags(&self, path: &RemotePath, tags: &Tags) -> Result<()> {
-        self.volume.set_tags(path, tags)
+    fn set_tags(&self, path: &RemotePath, tags: &Tags, only: Option<&str>) -> Result<bool> {
+        self.volume.set_tags(path, tags, only)
     }
 
     fn entity_tag(&self, path: &RemotePath) -> Result<Option<String>> {
         self.volume.entity_tag(path)
+    }
+
+    fn remove_same(&self, path: &RemotePath, entity_tag: &str) -> Result<bool> {
+        self.may_change(path)?;
+        if !self.volume.remove_same(path, entity_tag)? {
+            return Ok(false);
+        }
+        let signature = self.companion(path);
+        signature.map_or(Ok(()), |signature| if_there(self.volume.remove(&signature)))?;
+        Ok(true)
+    }
+
+    fn needs_folders(&self) -> bool {
+        self.volume.needs_folders()
     }
 
     fn without_links(self: Arc<Self>) -> Arc<dyn Volume> {
@@ -193,6 +207,14 @@ impl File for Arriving {
 
     fn attributes(&self) -> Result<Attributes> {
         self.file.attributes()
+    }
+
+    fn entity_tag(&self) -> Result<Option<String>> {
+        self.file.entity_tag()
+    }
+
+    fn is_same(&self, entity_tag: &str) -> Result<bool> {
+        self.file.is_same(entity_tag)
     }
 
     fn set_attributes(&self, to: &Attributes) -> Result<()> {

@@ -11,6 +11,7 @@
 
 mod errno;
 mod file;
+mod identity;
 mod listing;
 mod metadata;
 mod tags;
@@ -30,7 +31,7 @@ use self::file::Plain;
 use self::metadata::{attributes, kept_mode};
 use self::upload::Upload;
 use crate::attributes::Attributes;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Status};
 use crate::limits::RESOLVE_TRIES;
 use crate::path::RemotePath;
 use crate::volume::{File, Follow, Listing, OpenHow, Space, Tags, Volume};
@@ -237,6 +238,9 @@ impl Volume for Folder {
             | flag(how.append, OFlags::APPEND);
         let mode = if how.create { new_mode(how.mode, 0o666) } else { Mode::empty() };
         let file = self.open_regular(path, flags, mode).map_err(errno::of_creation(how))?;
+        if how.truncate {
+            tags::clear(&file)?;
+        }
         Ok(Box::new(Plain::new(file, self.clone(), path.clone())))
     }
 
@@ -248,6 +252,7 @@ impl Volume for Folder {
         if let Some(size) = to.size {
             let last = if follow == Follow::No { OFlags::NOFOLLOW } else { OFlags::empty() };
             let file = self.open_regular(path, OFlags::WRONLY | last, Mode::empty())?;
+            tags::clear(&file)?;
             rustix::fs::ftruncate(&file, size)?;
         }
         let file = self.locate(path, follow)?;
@@ -332,9 +337,48 @@ impl Volume for Folder {
         tags::read(&self.open_regular(path, OFlags::RDONLY, Mode::empty())?)
     }
 
-    fn set_tags(&self, path: &RemotePath, tags: &Tags) -> Result<()> {
+    fn set_tags(&self, path: &RemotePath, tags: &Tags, only: Option<&str>) -> Result<bool> {
         refuse_temporary(path)?;
-        tags::write(&self.open_regular(path, OFlags::RDONLY, Mode::empty())?, tags)
+        let file = self.open_regular(path, OFlags::RDONLY, Mode::empty())?;
+        if let Some(only) = only
+            && !identity::is_same(only, &identity::entity_tag(&file, b"")?)
+        {
+            return Ok(false);
+        }
+        tags::write(&file, tags)?;
+        Ok(true)
+    }
+
+    fn entity_tag(&self, path: &RemotePath) -> Result<Option<String>> {
+        let file = self.locate(path, Follow::Yes)?;
+        refuse_irregular(&fstat(&file)?)?;
+        Ok(Some(identity::entity_tag(&file, b"")?))
+    }
+
+    /// Another process may replace the file in the moment between the comparison and the removal: Linux removes names, not files.
+    fn remove_same(&self, path: &RemotePath, entity_tag: &str) -> Result<bool> {
+        let (parent, name) = match self.parent(path) {
+            // Its folder is gone, too.
+            Err(error) if error.status == Status::NoSuchFile => return Ok(true),
+            parent => parent?,
+        };
+        match identity::entity_tag(&parent, name) {
+            Ok(now) if !identity::is_same(entity_tag, &now) => return Ok(false),
+            Ok(_) => match unlinkat(&parent, name, AtFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(error) => return Err(error.into()),
+            },
+            // It may have been removed a moment ago, by a server that was killed before that was on the disk.
+            Err(Errno::NOENT) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        match openat(&parent, ".", flags, Mode::empty()) {
+            Ok(folder) => rustix::fs::fsync(&folder)?,
+            // A folder that cannot be read cannot be opened to be synchronised.
+            Err(_) => rustix::fs::sync(),
+        }
+        Ok(true)
     }
 
     fn without_links(self: Arc<Self>) -> Arc<dyn Volume> {

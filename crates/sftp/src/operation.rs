@@ -60,6 +60,8 @@ pub struct Open {
     bytes_written: AtomicU64,
     /// Whether something that the client has sent could not be written.
     is_broken: AtomicBool,
+    /// Whether what was written is not visible. The file itself is not asked when the session ends: it may be busy for long.
+    is_apart: AtomicBool,
 }
 
 enum What {
@@ -69,7 +71,9 @@ enum What {
 
 impl Open {
     fn new(path: RemotePath, what: What, since: i64) -> Self {
+        let is_apart = matches!(&what, What::File(file, _) if file.is_apart());
         Self {
+            is_apart: AtomicBool::new(is_apart),
             path,
             what,
             since,
@@ -108,7 +112,19 @@ impl Open {
         let writes = self.writes();
         let status = Status::Ok;
         let (since, text) = (self.since, "".into());
-        Record { kind, path, to: None, writes, bytes_read, bytes_written, since, status, text }
+        let is_apart = self.is_apart.load(Ordering::Relaxed);
+        Record {
+            kind,
+            path,
+            to: None,
+            writes,
+            is_apart,
+            bytes_read,
+            bytes_written,
+            since,
+            status,
+            text,
+        }
     }
 
     /// What is known of it when the session ends without a close.
@@ -152,6 +168,8 @@ pub struct Record {
     pub to: Option<RemotePath>,
     /// Whether a file was opened for writing.
     pub writes: bool,
+    /// Whether what was written to the file is not visible under its name, see [`File::is_apart`].
+    pub is_apart: bool,
     /// Bytes read: of this request, or of the whole life of a handle that is closed.
     pub bytes_read: u64,
     /// Bytes written, likewise.
@@ -352,7 +370,18 @@ impl Operation {
                 let writes = matches!(request, Request::Open { how, .. } if how.changes());
                 let (kind, path, to) = (self.kind(), self.path(view), self.to(view));
                 let since = self.open.as_ref().map_or_else(|| view.now(), |open| open.since);
-                Record { kind, path, to, writes, bytes_read, bytes_written, since, status, text }
+                Record {
+                    kind,
+                    path,
+                    to,
+                    writes,
+                    is_apart: false,
+                    bytes_read,
+                    bytes_written,
+                    since,
+                    status,
+                    text,
+                }
             }
         };
         let opened = opened.map(|open| (self.new_handle, open));
@@ -431,6 +460,10 @@ impl Operation {
                 }
                 file.write_at(*offset, data)
                     .inspect_err(|_| open.is_broken.store(true, Ordering::Relaxed))?;
+                // Only some storages know at once that they will write.
+                if !open.is_apart.load(Ordering::Relaxed) && file.is_apart() {
+                    open.is_apart.store(true, Ordering::Relaxed);
+                }
                 done.bytes_written = data.len() as u64;
                 open.bytes_written.fetch_add(data.len() as u64, Ordering::Relaxed);
                 Ok(Reply::ok())
@@ -515,7 +548,13 @@ impl Operation {
             }
             Request::Symlink { target, link } => view.symlink(target, &view.path(link)?),
             Request::HardLink { from, to } => view.hard_link(&view.path(from)?, &view.path(to)?),
-            Request::FSync { .. } => self.handle()?.file()?.0.sync(),
+            Request::FSync { .. } => {
+                let open = self.handle()?;
+                let (file, _) = open.file()?;
+                let synced = file.sync();
+                open.is_apart.store(file.is_apart(), Ordering::Relaxed);
+                synced
+            }
             Request::CopyData { offset, length, to_offset, .. } => {
                 self.copy(*offset, *length, *to_offset, done)
             }

@@ -177,22 +177,38 @@ pub trait Volume: Send + Sync {
         Err(no_tags())
     }
 
-    /// Gives a file these tags, in place of those that it has. They are durable then.
+    /// Gives a file these tags, in place of those that it has. They are durable then. With `only`, an entity tag, a file with
+    /// another content keeps its tags, and the result is false.
     ///
     /// # Errors
     /// It does not exist, or the storage keeps no tags, or not so many.
-    fn set_tags(&self, path: &RemotePath, tags: &Tags) -> Result<()> {
-        let _ = (path, tags);
+    fn set_tags(&self, path: &RemotePath, tags: &Tags, only: Option<&str>) -> Result<bool> {
+        let _ = (path, tags, only);
         Err(no_tags())
     }
 
-    /// What identifies the content of a file, if the storage knows that.
+    /// What identifies the content of a file, if the storage knows that. It changes when the file is replaced or written.
     ///
     /// # Errors
     /// It does not exist.
     fn entity_tag(&self, path: &RemotePath) -> Result<Option<String>> {
         let _ = path;
         Ok(None)
+    }
+
+    /// Removes a file that has the content with this entity tag, durably; one that is gone counts as removed. A file with another
+    /// content stays, and the result is false.
+    ///
+    /// # Errors
+    /// It cannot be removed, or the storage knows no entity tags.
+    fn remove_same(&self, path: &RemotePath, entity_tag: &str) -> Result<bool> {
+        let _ = (path, entity_tag);
+        Err(Error::unsupported("this storage does not tell one content of a file from another"))
+    }
+
+    /// Whether a file needs the folders on the way to it.
+    fn needs_folders(&self) -> bool {
+        true
     }
 
     /// The same volume, which follows no symbolic link: what one folder of it allows then does not apply to
@@ -228,6 +244,22 @@ pub trait File: Send + Sync {
     /// # Errors
     /// They cannot be read.
     fn attributes(&self) -> Result<Attributes>;
+
+    /// What identifies its content, see [`Volume::entity_tag`]; none if the storage does not know it, or not yet.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn entity_tag(&self) -> Result<Option<String>> {
+        Ok(None)
+    }
+
+    /// Whether it still has the content with this entity tag.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn is_same(&self, entity_tag: &str) -> Result<bool> {
+        Ok(self.entity_tag()?.as_deref() == Some(entity_tag))
+    }
 
     /// Sets those attributes that are given.
     ///

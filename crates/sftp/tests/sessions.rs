@@ -296,6 +296,7 @@ fn records_say_what_happened() {
     assert_eq!(ended.len(), 1);
     assert_eq!((ended[0].kind, ended[0].bytes_written, ended[0].writes), ("abandon", 2, true));
     assert_eq!(ended[0].path, Some(path("/half")));
+    assert!(!ended[0].is_apart, "its name shows what was written");
 }
 
 #[test]

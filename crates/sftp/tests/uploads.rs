@@ -8,7 +8,7 @@ use outlast_sftp::error::Status;
 use outlast_sftp::local::FolderOptions;
 use outlast_sftp::request::Request;
 use outlast_sftp::view::View;
-use outlast_sftp::volume::{OpenHow, Tags, Volume};
+use outlast_sftp::volume::{Follow, OpenHow, Tags, Volume};
 use tempfile::tempdir;
 
 use crate::support::{NOW, Server, UPLOAD, bytes, folder, open, path, write};
@@ -217,8 +217,8 @@ fn tags_are_replaced_as_a_whole_and_end_with_their_file() {
     };
     let file = path("/a");
     assert_eq!(volume.tags(&file).unwrap(), tags(&[]));
-    match volume.set_tags(&file, &tags(&[("state", "seen"), ("by", "a = b")])) {
-        Ok(()) => {}
+    match volume.set_tags(&file, &tags(&[("state", "seen"), ("by", "a = b")]), None) {
+        Ok(done) => assert!(done),
         Err(error) => {
             assert_eq!(error.status, Status::OpUnsupported);
             outlast_testing::skip("this file system has no extended attributes");
@@ -226,16 +226,16 @@ fn tags_are_replaced_as_a_whole_and_end_with_their_file() {
         }
     }
     assert_eq!(volume.tags(&file).unwrap(), tags(&[("state", "seen"), ("by", "a = b")]));
-    volume.set_tags(&file, &tags(&[("state", "")])).unwrap();
+    volume.set_tags(&file, &tags(&[("state", "")]), None).unwrap();
     assert_eq!(volume.tags(&file).unwrap(), tags(&[("state", "")]));
     for odd in ["a\tb", "a\nb", "\0"] {
-        let refused = volume.set_tags(&file, &tags(&[(odd, "x")])).unwrap_err();
+        let refused = volume.set_tags(&file, &tags(&[(odd, "x")]), None).unwrap_err();
         assert_eq!(refused.status, Status::Failure, "{odd:?}");
-        assert!(volume.set_tags(&file, &tags(&[("x", odd)])).is_err());
+        assert!(volume.set_tags(&file, &tags(&[("x", odd)]), None).is_err());
     }
     // More than a file system keeps in one attribute.
     let huge = "x".repeat(100_000);
-    let refused = volume.set_tags(&file, &tags(&[("a", &huge)])).unwrap_err();
+    let refused = volume.set_tags(&file, &tags(&[("a", &huge)]), None).unwrap_err();
     assert!(refused.text.contains("no room"), "{refused}");
     assert_eq!(volume.tags(&file).unwrap(), tags(&[("state", "")]));
     let how = OpenHow { write: true, create: true, truncate: true, ..OpenHow::default() };
@@ -245,10 +245,101 @@ fn tags_are_replaced_as_a_whole_and_end_with_their_file() {
     assert_eq!(volume.tags(&file).unwrap(), tags(&[]));
     for missing in ["/none", "/.outlast-upload-1"] {
         assert_eq!(
-            volume.set_tags(&path(missing), &tags(&[])).unwrap_err().status,
+            volume.set_tags(&path(missing), &tags(&[]), None).unwrap_err().status,
             Status::NoSuchFile
         );
     }
     std::fs::create_dir(home.path().join("folder")).unwrap();
-    assert!(volume.set_tags(&path("/folder"), &tags(&[("a", "b")])).is_err());
+    assert!(volume.set_tags(&path("/folder"), &tags(&[("a", "b")]), None).is_err());
+}
+
+/// A file that is written in its place loses the tags of what it was, and keeps those that it gets afterwards.
+#[test]
+fn tags_end_with_the_content_that_is_overwritten() {
+    let home = tempdir().unwrap();
+    let volume = folder(home.path(), FolderOptions { atomic_uploads: false });
+    std::fs::write(home.path().join("a"), b"content").unwrap();
+    let (file, seen) = (path("/a"), vec![("state".to_owned(), "seen".to_owned())]);
+    if volume.set_tags(&file, &seen, None).is_err() {
+        outlast_testing::skip("this file system has no extended attributes");
+        return;
+    }
+    let writing = OpenHow { write: true, ..OpenHow::default() };
+    let tags = || volume.tags(&file).unwrap();
+    let shorter = Attributes { size: Some(3), ..Attributes::default() };
+    let open = || volume.open(&file, &writing).unwrap();
+    let changes: [&dyn Fn(); 4] = [
+        &|| drop(volume.open(&file, &OpenHow { truncate: true, ..writing }).unwrap()),
+        &|| open().write_at(0, b"other").unwrap(),
+        &|| open().set_attributes(&shorter).unwrap(),
+        &|| volume.set_attributes(&file, &shorter, Follow::Yes).unwrap(),
+    ];
+    for change in changes {
+        assert!(volume.set_tags(&file, &seen, None).unwrap());
+        // Opening it changes nothing.
+        drop(open());
+        assert_eq!(tags(), seen);
+        change();
+        assert!(tags().is_empty());
+    }
+}
+
+/// What has an entity tag is removed and tagged only while it has the same content.
+#[test]
+fn a_file_that_was_replaced_is_neither_removed_nor_tagged() {
+    for atomic_uploads in [false, true] {
+        let home = tempdir().unwrap();
+        let volume = folder(home.path(), FolderOptions { atomic_uploads });
+        let file = path("/a");
+        let how = OpenHow { write: true, create: true, truncate: true, ..OpenHow::default() };
+        let upload = |content: &[u8]| {
+            let file = volume.open(&file, &how).unwrap();
+            file.write_at(0, content).unwrap();
+            let tag = file.entity_tag().unwrap().unwrap();
+            file.close().unwrap();
+            tag
+        };
+        let now = || volume.entity_tag(&file).unwrap().unwrap();
+        let first = upload(b"content");
+        assert_eq!(now(), first);
+        let reading = volume.open(&file, &OpenHow::reading()).unwrap();
+        // Tags, permissions and times that a client keeps are no content.
+        let seen = vec![("state".to_owned(), "seen".to_owned())];
+        let _ = volume.set_tags(&file, &seen, None);
+        let kept = Attributes {
+            mode: Some(0o600),
+            times: Some((1_000_000_000, 1_000_000_000)),
+            ..Attributes::default()
+        };
+        volume.set_attributes(&file, &kept, Follow::Yes).unwrap();
+        assert!(reading.is_same(&first).unwrap());
+        // The same length, and even the same bytes.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let second = upload(b"content");
+        assert_ne!(second, first);
+        assert_eq!(reading.is_same(&first).unwrap(), atomic_uploads, "an open file stays");
+        assert!(!volume.remove_same(&file, &first).unwrap());
+        assert!(!volume.set_tags(&file, &seen, Some(&first)).is_ok_and(|done| done));
+        assert!(volume.tags(&file).unwrap().is_empty());
+        assert_eq!(now(), second);
+        // What is gone is removed, with or without its folder.
+        for _ in 0..2 {
+            assert!(volume.remove_same(&file, &second).unwrap());
+            assert!(!home.path().join("a").exists());
+        }
+        assert!(volume.remove_same(&path("/none/a"), &second).unwrap());
+        assert!(volume.entity_tag(&file).is_err());
+    }
+}
+
+#[test]
+fn an_upload_that_is_not_closed_is_told_apart_from_the_file_of_its_name() {
+    let home = tempdir().unwrap();
+    std::fs::write(home.path().join("a"), b"the one before").unwrap();
+    let mut server = server(home.path());
+    let handle = server.create("/a");
+    server.ok(&write(&handle, 0, b"half"));
+    let ended = server.session.end();
+    assert!(ended[0].is_apart, "{ended:?}");
+    assert_eq!(std::fs::read(home.path().join("a")).unwrap(), b"the one before");
 }

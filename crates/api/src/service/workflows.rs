@@ -3,10 +3,12 @@
 //! The events have the names and the form of Transfer Family's log of workflows (Transfer Family User Guide, "CloudWatch logging
 //! for a workflow") as additional data.
 
+use std::sync::{Mutex, PoisonError};
+
 use outlast_domain::change::Contended;
 use outlast_domain::identity::session::Issued;
 use outlast_domain::transfer::{
-    self, Event, FileLocation, Happened, Job, Outcome, Placed, WorkflowStep,
+    self, Content, Event, FileLocation, Happened, Job, Outcome, Placed, WorkflowStep,
 };
 use outlast_domain::work::{Done, Work};
 use outlast_domain::{Fault, ids, limits};
@@ -21,8 +23,15 @@ use crate::ops::{STS, TRANSFER};
 /// Records that one step of the search reads.
 const PAGE: usize = 100;
 
+/// Where the last search for steps ended, so that executions take turns.
+#[derive(Default)]
+pub(super) struct State {
+    after: Mutex<String>,
+}
+
 impl Service {
-    /// Takes on up to `room` steps that are due, of accounts that `may_take` accepts.
+    /// Takes on up to `room` steps that are due, of accounts that `may_take` accepts. The search begins behind the one that was taken
+    /// last.
     ///
     /// # Errors
     /// The store cannot be read. An execution that is damaged does not hold up the others.
@@ -33,16 +42,34 @@ impl Service {
         may_take: &dyn Fn(&str, usize) -> bool,
     ) -> Result<Vec<Job>, Fault> {
         let mut jobs: Vec<Job> = Vec::new();
-        let mut after = Some(String::new());
-        while let Some(from) = after {
+        let last = || self.workflows.after.lock().unwrap_or_else(PoisonError::into_inner);
+        let begin = last().clone();
+        // Up to the end, and then from the start to where it began.
+        for (from, until) in [(begin.as_str(), None), ("", Some(begin.as_str()))] {
+            self.take_from(now_ms, (from, until), room, may_take, &mut jobs)?;
+        }
+        Ok(jobs)
+    }
+
+    fn take_from(
+        &self,
+        now_ms: i64,
+        (from, until): (&str, Option<&str>),
+        room: usize,
+        may_take: &dyn Fn(&str, usize) -> bool,
+        jobs: &mut Vec<Job>,
+    ) -> Result<(), Fault> {
+        let is_past = |record_key: &str| until.is_some_and(|until| record_key > until);
+        let mut after = Some(from.to_owned());
+        while let Some(from) = after.filter(|from| !is_past(from)) {
             let due = transfer::due(&self.work(now_ms), &from, PAGE)?;
             for record_key in &due.damaged {
                 tracing::warn!(record_key, "an execution of a workflow cannot be read");
             }
             after = due.next;
             for record_key in &due.record_keys {
-                if jobs.len() >= room {
-                    return Ok(jobs);
+                if jobs.len() >= room || is_past(record_key) {
+                    return Ok(());
                 }
                 let account = Job::account(record_key).unwrap_or_default();
                 let same = |job: &&Job| job.execution.scope().account == account;
@@ -54,14 +81,28 @@ impl Service {
                 let claim =
                     |work: &mut Work<'_>| transfer::claim(work, self.policies(), record_key);
                 match self.place(now_ms, claim) {
-                    Ok(job) => jobs.extend(job),
+                    Ok(job) => {
+                        record_key.clone_into(
+                            &mut self
+                                .workflows
+                                .after
+                                .lock()
+                                .unwrap_or_else(PoisonError::into_inner),
+                        );
+                        jobs.extend(job);
+                    }
                     Err(fault) => {
                         tracing::warn!(record_key, %fault, "a step of a workflow cannot be begun");
                     }
                 }
             }
         }
-        Ok(jobs)
+        Ok(())
+    }
+
+    /// Records what the file of a step is, before anything is done with it; false if its lease does not hold any more.
+    pub fn workflow_pin(&self, job: &Job, content: &Content, now_ms: i64) -> Result<bool, Fault> {
+        Ok(self.do_at_last(&TRANSFER, now_ms, |work, _| transfer::pin(work, job, content))?.value)
     }
 
     /// Prolongs the lease of a step; false if it does not hold any more, so that the outcome will not count.

@@ -74,6 +74,7 @@ impl World {
             writes: true,
             since_ms: NOW * 1000,
             why,
+            is_apart: false,
         };
         self.tell_of(event, &subject);
     }
@@ -159,7 +160,14 @@ pub fn attach_and_upload(fixture: &Fixture, server: &str) -> (String, String) {
     let update = json!({ "ServerId": server, "WorkflowDetails": { "OnUpload": attached } });
     fixture.transfer("UpdateServer", update).unwrap();
     let target = b"files/home/alice/a.txt";
-    let subject = Subject { target, new_target: b"", writes: true, since_ms: NOW * 1000, why: "" };
+    let subject = Subject {
+        target,
+        new_target: b"",
+        writes: true,
+        since_ms: NOW * 1000,
+        why: "",
+        is_apart: false,
+    };
     let close = FileEvent::Close { path: b"/a.txt", bytes_in: 12, bytes_out: 0 };
     let now_ms = fixture.now.get() * 1000;
     let session = session(fixture, server);

@@ -14,7 +14,7 @@ use crate::identity::{Permit, action};
 use crate::work::{Page, Sweep, Work};
 use crate::{Fault, ids, limits};
 
-pub use task::{Answered, Job, Outcome, Placed, answer, called, claim, complete, due, renew};
+pub use task::{Answered, Job, Outcome, Placed, answer, called, claim, complete, due, pin, renew};
 
 use task::Running;
 
@@ -32,6 +32,16 @@ pub struct FileLocation {
     pub bucket: String,
     /// Path in it, without a slash at the beginning.
     pub key: String,
+}
+
+/// What a file was when a step first looked at it. Every later step concerns this content and no other, even if another one is uploaded
+/// under the same name meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Content {
+    /// There was none.
+    Absent,
+    /// One with this entity tag.
+    Tag(String),
 }
 
 /// State of an execution.
@@ -160,8 +170,14 @@ struct Record {
     original: FileLocation,
     /// Whether its key is exact: that of a name that is not UTF-8 is not.
     is_exact: bool,
+    /// Its content; none before a step has looked at it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    original_content: Option<Content>,
     /// The file that the next step uses.
     file: FileLocation,
+    /// Its content, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    content: Option<Content>,
     /// Canonical ARN of the execution role.
     role: String,
     logging_role: Option<String>,
@@ -317,6 +333,8 @@ pub struct Uploaded<'a> {
     pub target: &'a [u8],
     /// Whether the connection was lost before the client has closed the file.
     pub is_partial: bool,
+    /// Whether what was written never appeared under the name of the file, so that another file may have it.
+    pub is_apart: bool,
 }
 
 /// Begins the execution of the workflow that the server names for such an upload, if it names one. It has begun when the
@@ -335,6 +353,7 @@ pub fn begin(work: &mut Work<'_>, uploaded: &Uploaded<'_>) -> Result<Option<Happ
     let text = String::from_utf8_lossy(uploaded.target);
     let (bucket, key) = text.split_once('/').unwrap_or((&text, ""));
     let original = FileLocation { bucket: bucket.to_owned(), key: key.to_owned() };
+    let absent = (uploaded.is_partial && uploaded.is_apart).then_some(Content::Absent);
     let id = ids::uuid()?;
     let record = Record {
         id: id.clone(),
@@ -344,6 +363,8 @@ pub fn begin(work: &mut Work<'_>, uploaded: &Uploaded<'_>) -> Result<Option<Happ
         session: uploaded.session.to_owned(),
         file: original.clone(),
         original,
+        original_content: absent.clone(),
+        content: absent,
         is_exact: std::str::from_utf8(uploaded.target).is_ok(),
         role,
         logging_role: server.logging_role,

@@ -247,19 +247,46 @@ impl Volume for S3Volume {
         self.0.wait(self.0.bucket.tags(&key(path)?))
     }
 
-    fn set_tags(&self, path: &RemotePath, tags: &Tags) -> Result<()> {
-        self.0.wait(self.0.bucket.set_tags(&key(path)?, tags))
+    /// S3 sets no tags of one content only: another one that is written in this moment may get them, and the result is false.
+    fn set_tags(&self, path: &RemotePath, tags: &Tags, only: Option<&str>) -> Result<bool> {
+        let is_other =
+            |only: &str| self.entity_tag(path).map(|found| found.as_deref() != Some(only));
+        if only.map(is_other).transpose()? == Some(true) {
+            return Ok(false);
+        }
+        self.0.wait(self.0.bucket.set_tags(&key(path)?, tags))?;
+        Ok(only.map(is_other).transpose()? != Some(true))
     }
 
     fn entity_tag(&self, path: &RemotePath) -> Result<Option<String>> {
         let head = self.file(path)?.ok_or_else(Error::not_found)?;
-        Ok(Some(head.etag.trim_matches('"').to_owned()))
+        Ok(Some(bare(&head.etag)))
+    }
+
+    fn remove_same(&self, path: &RemotePath, entity_tag: &str) -> Result<bool> {
+        let Some(head) = self.file(path)? else { return Ok(true) };
+        if bare(&head.etag) != entity_tag {
+            return Ok(false);
+        }
+        match self.0.runtime.block_on(self.0.bucket.remove_same(&key(path)?, &head.etag)) {
+            Err(Failure::Refused { status: 409 | 412, .. }) => Ok(false),
+            outcome => outcome.map(|()| true).map_err(|failure| told(&failure)),
+        }
+    }
+
+    fn needs_folders(&self) -> bool {
+        false
     }
 
     fn without_links(self: Arc<Self>) -> Arc<dyn Volume> {
         // There are none.
         self
     }
+}
+
+/// An entity tag without the quotes of its header.
+fn bare(etag: &str) -> String {
+    etag.trim_matches('"').to_owned()
 }
 
 /// Key of a file.

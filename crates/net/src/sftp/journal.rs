@@ -68,6 +68,7 @@ impl Journal {
             writes: record.writes,
             since_ms: record.since.saturating_mul(1000),
             why: &record.text,
+            is_apart: record.is_apart,
         };
         let (path, to) = (path.as_bytes(), to.as_bytes());
         let event = match record.kind {

@@ -1,12 +1,14 @@
 //! The steps of workflows that touch files: with the rights of the execution role, and never with those of a user.
 //!
 //! Each may be carried out twice, because a server may be killed before it could record the first time: a copy with the same
-//! content counts as made, and a file that is gone as removed.
+//! content counts as made, and a file that is gone as removed. Each concerns the content that the first step has found
+//! ([`WorkflowFiles::look`]): if another upload has taken its place, the step fails, and that one has an execution of its own.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use outlast_api::service::Sink;
-use outlast_domain::transfer::{Access, Cause, Deed, FileLocation, Job, StepError};
+use outlast_domain::transfer::{Access, Cause, Content, Deed, FileLocation, Job, StepError};
 use outlast_sftp::error::{Error, Status};
 use outlast_sftp::path::RemotePath;
 use outlast_sftp::volume::{File, Follow, OpenHow, Tags, Volume};
@@ -24,6 +26,8 @@ pub struct WorkflowFiles {
     pub sink: Arc<dyn Sink>,
     /// The time, by which the role's policies decide.
     pub clock: Clock,
+    /// Set when the server stops: copies end then, unfinished.
+    pub stopped: Arc<AtomicBool>,
 }
 
 type Result<T> = std::result::Result<T, StepError>;
@@ -36,38 +40,75 @@ struct Place<'a> {
 }
 
 impl WorkflowFiles {
-    /// Carries out a step that is none of a function. It may block.
+    /// Carries out a step that is none of a function, on the content that the job says; the content of the copy, if it makes one. It
+    /// may block.
     ///
     /// # Errors
     /// Why it has failed.
-    pub fn carry_out(&self, job: &Job) -> Result<()> {
+    pub fn carry_out(&self, job: &Job) -> Result<Option<Content>> {
         match &job.step.what {
             Deed::Copy { overwrite, .. } => {
                 let to = job.copy.as_ref().ok_or_else(nothing)?;
-                self.copy(job, to, overwrite.unwrap_or_default())
+                self.copy(job, to, overwrite.unwrap_or_default()).map(Some)
             }
             Deed::Tag(tags) => {
                 self.may(job, Access::PutTags, &job.source)?;
                 let file = self.place(job, &job.source)?;
-                file.bucket.set_tags(&file.path, tags).map_err(failed)
+                let only = Some(expected(job)?);
+                match file.bucket.set_tags(&file.path, tags, only).map_err(failed)? {
+                    true => Ok(None),
+                    false => Err(replaced(&job.source)),
+                }
             }
             Deed::Delete => {
                 self.may(job, Access::Delete, &job.source)?;
                 let file = self.place(job, &job.source)?;
-                match file.bucket.remove(&file.path) {
-                    // As with S3, what is not there is removed.
-                    Err(error) if error.status == Status::NoSuchFile => Ok(()),
-                    outcome => outcome.map_err(failed),
+                match file.bucket.remove_same(&file.path, expected(job)?).map_err(failed)? {
+                    true => Ok(None),
+                    false => Err(replaced(&job.source)),
                 }
             }
             Deed::Custom { .. } => Err(nothing()),
         }
     }
 
-    /// What identifies the content of the file of a job, for the event of its function; none if it is not known.
-    pub fn entity_tag(&self, job: &Job) -> Option<String> {
-        let file = self.place(job, &job.source).ok()?;
-        file.bucket.entity_tag(&file.path).ok().flatten()
+    /// What the file of a job is now. It may block.
+    ///
+    /// # Errors
+    /// It cannot be found out.
+    pub fn look(&self, job: &Job) -> Result<Content> {
+        let file = self.place(job, &job.source);
+        match file.and_then(|file| file.bucket.entity_tag(&file.path).map_err(failed)) {
+            Ok(Some(tag)) => Ok(Content::Tag(tag)),
+            Ok(None) => Err(StepError::new(
+                Cause::BadRequest,
+                "the storage does not tell one content of a file from another",
+            )),
+            Err(error) if error.cause == Cause::NotFound => Ok(Content::Absent),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether the name of a function's file still leads to what it was when a step first looked at it, or to nothing.
+    ///
+    /// # Errors
+    /// It is another one, or it cannot be found out.
+    pub fn check(&self, job: &Job) -> Result<()> {
+        let file = self.place(job, &job.source)?;
+        match (file.bucket.open(&file.path, &OpenHow::reading()), job.content.get()) {
+            (Ok(found), Some(Content::Tag(tag))) => still(&*found, tag, &job.source),
+            // An upload that never appeared may have left the one before.
+            (Ok(_), _) => Ok(()),
+            (Err(error), _) if error.status == Status::NoSuchFile => Ok(()),
+            (Err(error), _) => Err(failed(error)),
+        }
+    }
+
+    fn goes_on(&self) -> outlast_sftp::error::Result<()> {
+        match self.stopped.load(Ordering::Relaxed) {
+            true => Err(Error::failure("the server stops")),
+            false => Ok(()),
+        }
     }
 
     fn may(&self, job: &Job, access: Access, at: &FileLocation) -> Result<()> {
@@ -94,13 +135,16 @@ impl WorkflowFiles {
         Ok(Place { at, path, bucket })
     }
 
-    fn copy(&self, job: &Job, to: &FileLocation, overwrite: bool) -> Result<()> {
+    fn copy(&self, job: &Job, to: &FileLocation, overwrite: bool) -> Result<Content> {
         self.may(job, Access::Get, &job.source)?;
         self.may(job, Access::Put, to)?;
         let from = self.place(job, &job.source)?;
         if job.source == *to {
             return Err(StepError::new(Cause::BadRequest, "the copy would replace its source"));
         }
+        let expected = expected(job)?;
+        let file = from.bucket.open(&from.path, &OpenHow::reading()).map_err(failed)?;
+        still(&*file, expected, from.at)?;
         let tags = match from.bucket.tags(&from.path) {
             Err(error) if error.status == Status::OpUnsupported => Tags::new(),
             tags => tags.map_err(failed)?,
@@ -109,12 +153,16 @@ impl WorkflowFiles {
             self.may(job, Access::GetTags, from.at)?;
             self.may(job, Access::PutTags, to)?;
         }
-        let file = from.bucket.open(&from.path, &OpenHow::reading()).map_err(failed)?;
+        // Tags are read by the name: it must still have been that of the open file.
+        let named = from.bucket.open(&from.path, &OpenHow::reading()).map_err(failed)?;
+        still(&*named, expected, from.at)?;
         self.may_use(job, &to.bucket)?;
         // The workflow names the bucket, as an administrator does for homes.
         self.buckets.make(&to.bucket).map_err(failed)?;
         let to = self.place(job, to)?;
-        make_folders(&to)?;
+        if to.bucket.needs_folders() {
+            make_folders(&to)?;
+        }
         let how = OpenHow {
             write: true,
             create: true,
@@ -122,26 +170,82 @@ impl WorkflowFiles {
             exclusive: !overwrite,
             ..OpenHow::default()
         };
-        let copied = to.bucket.open(&to.path, &how).and_then(|copy| {
-            pour(&*file, &*copy)?;
-            copy.settle()?;
-            copy.close()
+        let copied = to.bucket.open(&to.path, &how).map_err(failed).and_then(|copy| {
+            self.pour(&*file, &*copy).map_err(failed)?;
+            // A file that was written in its place meanwhile is half of one and half of the other.
+            still(&*file, expected, from.at)?;
+            copy.settle().map_err(failed)?;
+            let tag = copy.entity_tag().map_err(failed)?;
+            copy.close().map_err(failed)?;
+            Ok(tag)
         });
-        if let Err(error) = copied {
-            let is_there = !overwrite && to.bucket.attributes(&to.path, Follow::No).is_ok();
-            match is_there {
-                // The copy that this step has made before the server was killed.
-                true if job.is_again && is_same(&*file, &to)? => {}
-                true => {
-                    let text = format!("there is a file {} in {}", to.at.key, to.at.bucket);
-                    return Err(StepError::new(Cause::AlreadyExists, text));
+        let mut tag = None;
+        match copied {
+            Ok(found) => tag = found,
+            Err(error) => {
+                let is_there = !overwrite && to.bucket.attributes(&to.path, Follow::No).is_ok();
+                match is_there {
+                    // The copy that this step has made before the server was killed.
+                    _ if error.cause == Cause::NotFound => return Err(error),
+                    true if job.is_again && self.is_same(&*file, &to)? => {}
+                    true => {
+                        let text = format!("there is a file {} in {}", to.at.key, to.at.bucket);
+                        return Err(StepError::new(Cause::AlreadyExists, text));
+                    }
+                    false => return Err(error),
                 }
-                false => return Err(failed(error)),
             }
         }
-        match tags.is_empty() {
-            true => Ok(()),
-            false => to.bucket.set_tags(&to.path, &tags).map_err(failed),
+        // S3 says it when the copy is there.
+        let tag = match tag {
+            Some(tag) => tag,
+            None => to.bucket.entity_tag(&to.path).map_err(failed)?.ok_or_else(nothing)?,
+        };
+        if !tags.is_empty() && !to.bucket.set_tags(&to.path, &tags, Some(&tag)).map_err(failed)? {
+            return Err(replaced(to.at));
+        }
+        Ok(Content::Tag(tag))
+    }
+
+    /// Copies the content, up to the length that the file has at the beginning.
+    fn pour(&self, from: &dyn File, to: &dyn File) -> outlast_sftp::error::Result<()> {
+        let mut left = from.attributes()?.size.unwrap_or(u64::MAX);
+        let (mut buffer, mut at) = (vec![0; limits::WORKFLOW_BUFFER], 0);
+        while left > 0 {
+            self.goes_on()?;
+            let most = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+            let read = from.read_at(at, &mut buffer[..most])?;
+            if read == 0 {
+                return Err(Error::failure("the file became shorter while it was copied"));
+            }
+            to.write_at(at, &buffer[..read])?;
+            at += read as u64;
+            left -= read as u64;
+        }
+        Ok(())
+    }
+
+    /// Whether a file has the same content.
+    fn is_same(&self, one: &dyn File, place: &Place<'_>) -> Result<bool> {
+        let other = place.bucket.open(&place.path, &OpenHow::reading()).map_err(failed)?;
+        let size = |file: &dyn File| file.attributes().map(|found| found.size).map_err(failed);
+        if size(one)? != size(&*other)? {
+            return Ok(false);
+        }
+        let (mut first, mut second) =
+            (vec![0; limits::WORKFLOW_BUFFER], vec![0; limits::WORKFLOW_BUFFER]);
+        let mut at = 0;
+        loop {
+            self.goes_on().map_err(failed)?;
+            let read = one.read_at(at, &mut first).map_err(failed)?;
+            let also = other.read_at(at, &mut second).map_err(failed)?;
+            if first[..read] != second[..also] {
+                return Ok(false);
+            }
+            if read == 0 {
+                return Ok(true);
+            }
+            at += read as u64;
         }
     }
 }
@@ -163,44 +267,31 @@ fn make_folders(to: &Place<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Copies the content, up to the length that the file has at the beginning.
-fn pour(from: &dyn File, to: &dyn File) -> outlast_sftp::error::Result<()> {
-    let mut left = from.attributes()?.size.unwrap_or(u64::MAX);
-    let (mut buffer, mut at) = (vec![0; limits::WORKFLOW_BUFFER], 0);
-    while left > 0 {
-        let most = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
-        let read = from.read_at(at, &mut buffer[..most])?;
-        if read == 0 {
-            break;
+/// The entity tag of the content that a step concerns.
+fn expected(job: &Job) -> Result<&str> {
+    match job.content.get() {
+        Some(Content::Tag(tag)) => Ok(tag),
+        Some(Content::Absent) => {
+            Err(StepError::new(Cause::NotFound, "the file was not there when the workflow began"))
         }
-        to.write_at(at, &buffer[..read])?;
-        at += read as u64;
-        left -= read as u64;
+        None => Err(nothing()),
     }
-    Ok(())
 }
 
-/// Whether a file has the same content.
-fn is_same(one: &dyn File, place: &Place<'_>) -> Result<bool> {
-    let other = place.bucket.open(&place.path, &OpenHow::reading()).map_err(failed)?;
-    let size = |file: &dyn File| file.attributes().map(|found| found.size).map_err(failed);
-    if size(one)? != size(&*other)? {
-        return Ok(false);
+/// Whether an open file has the content that a step concerns.
+fn still(file: &dyn File, tag: &str, at: &FileLocation) -> Result<()> {
+    match file.is_same(tag).map_err(failed)? {
+        true => Ok(()),
+        false => Err(replaced(at)),
     }
-    let (mut first, mut second) =
-        (vec![0; limits::WORKFLOW_BUFFER], vec![0; limits::WORKFLOW_BUFFER]);
-    let mut at = 0;
-    loop {
-        let read = one.read_at(at, &mut first).map_err(failed)?;
-        let also = other.read_at(at, &mut second).map_err(failed)?;
-        if first[..read] != second[..also] {
-            return Ok(false);
-        }
-        if read == 0 {
-            return Ok(true);
-        }
-        at += read as u64;
-    }
+}
+
+fn replaced(at: &FileLocation) -> StepError {
+    let text = format!(
+        "the file {} in {} was replaced or written since the workflow began",
+        at.key, at.bucket
+    );
+    StepError::new(Cause::NotFound, text)
 }
 
 /// The failure of a step.

@@ -2,11 +2,12 @@
 
 use std::io::IoSliceMut;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{Mode, fstat, fstatvfs, fsync, syncfs};
 use rustix::io::{Errno, ReadWriteFlags, pread, preadv2, pwrite};
 
-use super::{Folder, metadata};
+use super::{Folder, identity, metadata, tags};
 use crate::attributes::Attributes;
 use crate::error::{Error, Result};
 use crate::path::RemotePath;
@@ -16,11 +17,22 @@ pub(super) struct Plain {
     file: OwnedFd,
     folder: Folder,
     path: RemotePath,
+    /// Whether the content was changed, and the tags of the former one were taken away.
+    is_changed: AtomicBool,
 }
 
 impl Plain {
     pub(super) fn new(file: OwnedFd, folder: Folder, path: RemotePath) -> Self {
-        Self { file, folder, path }
+        Self { file, folder, path, is_changed: AtomicBool::new(false) }
+    }
+
+    /// Called before each change of the content.
+    fn changing(&self) -> Result<()> {
+        if !self.is_changed.load(Ordering::Relaxed) {
+            tags::clear(&self.file)?;
+            self.is_changed.store(true, Ordering::Relaxed);
+        }
+        Ok(())
     }
 }
 
@@ -73,6 +85,7 @@ impl File for Plain {
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.changing()?;
         write_at(&self.file, offset, bytes)
     }
 
@@ -81,7 +94,18 @@ impl File for Plain {
     }
 
     fn set_attributes(&self, to: &Attributes) -> Result<()> {
+        if to.size.is_some() {
+            self.changing()?;
+        }
         metadata::set_open(&self.file, to)
+    }
+
+    fn entity_tag(&self) -> Result<Option<String>> {
+        Ok(Some(identity::entity_tag(&self.file, b"")?))
+    }
+
+    fn is_same(&self, entity_tag: &str) -> Result<bool> {
+        Ok(identity::is_same(entity_tag, &identity::entity_tag(&self.file, b"")?))
     }
 
     fn sync(&self) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Tags of local files: one extended attribute with a line for each tag, a tab between its key and its value.
 //!
-//! They belong to the content, as in S3: an upload that replaces a file has none.
+//! They belong to the content, as in S3: an upload that replaces a file has none, and neither has a file that is written in its place.
 
 use std::os::fd::OwnedFd;
 
@@ -32,6 +32,14 @@ pub(super) fn read(file: &OwnedFd) -> Result<Tags> {
     tags.ok_or_else(|| Error::failure("the tags of the file are damaged"))
 }
 
+/// Takes the tags away from a file whose content changes, which is open for writing.
+pub(super) fn clear(file: &OwnedFd) -> Result<()> {
+    match fremovexattr(file, NAME) {
+        Ok(()) | Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Gives an open file these tags, durably.
 pub(super) fn write(file: &OwnedFd, tags: &Tags) -> Result<()> {
     let is_odd = |text: &str| text.chars().any(char::is_control);
@@ -40,10 +48,7 @@ pub(super) fn write(file: &OwnedFd, tags: &Tags) -> Result<()> {
     }
     let lines: String = tags.iter().map(|(key, value)| format!("{key}\t{value}\n")).collect();
     let set = match lines.is_empty() {
-        true => match fremovexattr(file, NAME) {
-            Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(()),
-            other => other,
-        },
+        true => return clear(file).and_then(|()| Ok(fsync(file)?)),
         false => fsetxattr(file, NAME, lines.as_bytes(), XattrFlags::empty()),
     };
     set.map_err(|error| match error {

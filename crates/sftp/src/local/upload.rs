@@ -21,7 +21,7 @@ use rustix::io::Errno;
 use rustix::process::getpid;
 
 use super::file::{read_at, write_at};
-use super::{Folder, NAMES, TEMPORARY, metadata, new_mode, proc_path, refuse_irregular};
+use super::{Folder, NAMES, TEMPORARY, identity, metadata, new_mode, proc_path, refuse_irregular};
 use crate::attributes::Attributes;
 use crate::error::{Error, Result};
 use crate::limits::COPY_BUFFER;
@@ -227,6 +227,10 @@ impl File for Upload {
 
     fn set_attributes(&self, to: &Attributes) -> Result<()> {
         metadata::set_open(&self.file, to)
+    }
+
+    fn entity_tag(&self) -> Result<Option<String>> {
+        Ok(Some(identity::entity_tag(&self.file, b"")?))
     }
 
     fn sync(&self) -> Result<()> {

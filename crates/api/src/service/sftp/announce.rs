@@ -27,6 +27,8 @@ pub struct Subject<'a> {
     pub since_ms: i64,
     /// Why something failed, as the user was told.
     pub why: &'a str,
+    /// Whether what was written is not visible under its name, see [`outlast_domain::transfer::Uploaded::is_apart`].
+    pub is_apart: bool,
 }
 
 /// Puts what has happened into the outbox, if it is of a kind that AWS tells.

@@ -36,6 +36,7 @@ pub(super) fn start(
         session: &connection.session,
         target: subject.target,
         is_partial,
+        is_apart: subject.is_apart,
     };
     let Some(happened) = begin(work, &uploaded)? else { return Ok(None) };
     tracing::info!(

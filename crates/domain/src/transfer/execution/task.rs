@@ -5,13 +5,14 @@
 //! ([`Job::is_again`]). A function is called again with another token.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use outlast_crypto::{digests, hmac};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Cause, EXECUTIONS, Event, Execution, FileLocation, Happened, Record, Status, StepError,
-    StepResult,
+    Cause, Content, EXECUTIONS, Event, Execution, FileLocation, Happened, Record, Status,
+    StepError, StepResult,
 };
 use crate::arn::{Arn, Scope};
 use crate::identity::session::{
@@ -76,6 +77,8 @@ pub struct Job {
     pub step: Step,
     /// The file that it uses.
     pub source: FileLocation,
+    /// What the file must be; not known before [`pin`] for the first step that uses it.
+    pub content: OnceLock<Content>,
     /// The copy, if it makes one.
     pub copy: Option<FileLocation>,
     /// What the execution role allows.
@@ -92,6 +95,8 @@ pub struct Job {
 pub enum Outcome {
     /// It has succeeded.
     Done,
+    /// It has made a copy with this content.
+    Copied(Content),
     /// It has failed.
     Failed(StepError),
 }
@@ -212,17 +217,17 @@ pub fn claim(
     if let Some(Running { callback, .. }) = record.running.take() {
         match callback {
             Some(Callback { succeeded: Some(true), .. }) => {
-                ended(&scope, &mut record, Outcome::Done, None, &mut placed);
+                ended(&scope, &mut record, &Outcome::Done, None, &mut placed);
             }
             Some(Callback { succeeded: Some(false), .. }) => {
                 let error =
                     StepError::new(Cause::CustomStepFailed, "the function has answered FAILURE");
-                ended(&scope, &mut record, Outcome::Failed(error), None, &mut placed);
+                ended(&scope, &mut record, &Outcome::Failed(error), None, &mut placed);
             }
             Some(Callback { until_ms, was_called: true, .. }) if until_ms <= now_ms => {
                 let text = "the function did not call SendWorkflowStepState in time";
                 let error = StepError::new(Cause::Timeout, text);
-                ended(&scope, &mut record, Outcome::Failed(error), None, &mut placed);
+                ended(&scope, &mut record, &Outcome::Failed(error), None, &mut placed);
             }
             // The server that carried it out is gone.
             _ => is_again = true,
@@ -260,17 +265,17 @@ fn next_step(record: &mut Record) -> Option<Step> {
 fn ended(
     scope: &Scope,
     record: &mut Record,
-    outcome: Outcome,
+    outcome: &Outcome,
     copy: Option<&FileLocation>,
     placed: &mut Placed,
 ) {
     let Some(step) = next_step(record) else { return };
-    let tags = match (&step.what, &outcome) {
+    let tags = match (&step.what, outcome) {
         (Deed::Tag(tags), Outcome::Done) => tags.clone(),
         _ => Vec::new(),
     };
-    let error = match &outcome {
-        Outcome::Done => None,
+    let error = match outcome {
+        Outcome::Done | Outcome::Copied(_) => None,
         Outcome::Failed(error) => Some(error.clone()),
     };
     let (_, results) = under_way(record);
@@ -278,9 +283,17 @@ fn ended(
     // "the processed file from the custom step is not passed": only a copy is another file.
     if step.uses_original() {
         record.file = record.original.clone();
+        record.content.clone_from(&record.original_content);
     }
     if let Some(copy) = copy.filter(|_| error.is_none()) {
         record.file = copy.clone();
+        record.content = match outcome {
+            Outcome::Copied(content) => Some(content.clone()),
+            _ => None,
+        };
+        if record.file == record.original {
+            record.original_content.clone_from(&record.content);
+        }
     }
     let what = match error {
         None => Event::StepCompleted { step, file: record.file.clone() },
@@ -311,15 +324,20 @@ fn place(
     while matches!(record.status, Status::InProgress | Status::HandlingException) {
         let Some(step) = next_step(&mut record) else { break };
         match prepare(work, policies, &scope, &record, &step)? {
-            Err(error) => ended(&scope, &mut record, Outcome::Failed(error), None, &mut placed),
+            Err(error) => ended(&scope, &mut record, &Outcome::Failed(error), None, &mut placed),
             Ok((source, copy, rights)) => {
                 let lease = ids::uuid()?;
                 let is_custom = matches!(step.what, Deed::Custom { .. });
+                let known = match step.uses_original() {
+                    true => record.original_content.clone(),
+                    false => record.content.clone(),
+                };
                 let token = if is_custom { ids::hex::<32>()? } else { String::new() };
                 let mut job = Job {
                     execution: Execution { scope: scope.clone(), record: record.clone() },
                     step,
                     source,
+                    content: known.map(OnceLock::from).unwrap_or_default(),
                     copy,
                     rights,
                     is_again,
@@ -379,7 +397,7 @@ fn prepare(
     record: &Record,
     step: &Step,
 ) -> Result<Result<Prepared, StepError>, Fault> {
-    if !record.is_exact && !matches!(step.what, Deed::Custom { .. }) {
+    if !record.is_exact {
         let text = "the name of the file is not UTF-8: rename it and upload it again";
         return Ok(Err(StepError::new(Cause::BadRequest, text)));
     }
@@ -417,6 +435,21 @@ fn held(work: &mut Work<'_>, job: &Job) -> Result<Option<Record>, Fault> {
     }))
 }
 
+/// Records what the file of a job is, before anything is done with it: the step, if it is carried out again, and later steps concern
+/// this content. False if the lease does not hold any more.
+pub fn pin(work: &mut Work<'_>, job: &Job, content: &Content) -> Result<bool, Fault> {
+    let Some(mut record) = held(work, job)? else { return Ok(false) };
+    if job.source == record.original {
+        record.original_content.get_or_insert_with(|| content.clone());
+    }
+    if job.source == record.file {
+        record.content.get_or_insert_with(|| content.clone());
+    }
+    let record_key = super::record_key(&job.execution.scope, &record.workflow, &record.id);
+    work.put(&record_key, &record)?;
+    Ok(true)
+}
+
 /// Prolongs the lease of a job; false if it does not hold any more.
 pub fn renew(work: &mut Work<'_>, job: &Job) -> Result<bool, Fault> {
     let Some(record) = held(work, job)? else { return Ok(false) };
@@ -450,7 +483,7 @@ pub fn complete(
     let Some(mut record) = held(work, job)? else { return Ok(placed) };
     let scope = job.execution.scope.clone();
     record.running = None;
-    ended(&scope, &mut record, outcome.clone(), job.copy.as_ref(), &mut placed);
+    ended(&scope, &mut record, outcome, job.copy.as_ref(), &mut placed);
     place(work, policies, scope, record, false, placed)
 }
 

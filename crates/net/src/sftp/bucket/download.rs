@@ -134,6 +134,10 @@ impl File for Download {
         Ok(attributes(self.object.head.size, self.object.head.modified))
     }
 
+    fn entity_tag(&self) -> Result<Option<String>> {
+        Ok(Some(super::bare(&self.object.head.etag)))
+    }
+
     fn set_attributes(&self, _: &Attributes) -> Result<()> {
         Err(no_attributes())
     }
