@@ -155,6 +155,7 @@ async fn written(
 ) -> Result<u64, Wrong> {
     let mut has_more = true;
     loop {
+        upload.send(&mut remote.sftp);
         if has_more && upload.has_room() {
             tokio::select! {
                 piece = pieces.recv() => match piece {
