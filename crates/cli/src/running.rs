@@ -370,7 +370,8 @@ impl Running {
             let functions = Arc::new(workflow_functions);
             tokio::spawn(workflows::run(Means { service: data.service.clone(), files, functions }))
         });
-        let connecting = tokio::spawn(Arc::new(connectors).run());
+        let connectors = Arc::new(connectors);
+        let connecting = tokio::spawn(connectors.clone().run());
         let telling = tokio::spawn(events::run(data.service.clone(), events, counts));
         let publishing = tokio::spawn(publishing(data.clone(), sink, stopped.clone()));
         let watch =
@@ -401,6 +402,7 @@ impl Running {
             }
             // Another server, or the next one here, goes on with the files that have no result.
             connecting.abort();
+            connectors.stop();
             // So are deliveries.
             telling.abort();
             if let Some(validating) = validating {

@@ -29,4 +29,7 @@ pub use endpoint::{ConnectionFacts, Endpoint};
 pub use job::{Failure, FailureCode, FileOutcome, FileTask, Finish, Job, Task};
 pub use report::Report;
 pub use request::{FileStatus, Request, STATUSES, Started, results, start};
-pub use run::{Claim, FORGET, claim, connector_part, ended, file_ended, renew, unended};
+pub use run::{
+    Claim, FORGET, account_and_job, behind, claim, connector_part, ended, file_ended, renew,
+    unended,
+};

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::report::Report;
 use super::url::Target;
 use crate::Fault;
 use crate::arn::{Arn, Scope};
@@ -312,17 +313,19 @@ pub fn update_connector(
     Ok(connector)
 }
 
-/// Deletes a connector. Jobs that run have lost their lease with this, and stop at their next result; jobs that wait are never
-/// begun, and results are gone. Their records are swept later, since there may be many.
+/// Deletes a connector. Jobs that run have lost their lease with this, and stop at their next result: the reports, which are for
+/// the audit trail of the same transaction, say that they may have been done. Jobs that wait are never begun, and results are
+/// gone. Their records are swept later, since there may be many.
 pub fn delete_connector(
     work: &mut Work<'_>,
     connector: &Connector,
     permit: &Permit<action::transfer::DeleteConnector>,
-) -> Result<(), TransferError> {
+) -> Result<Vec<Report>, TransferError> {
     permit.opens(&connector.arn())?;
+    let reports = super::run::deleted(work, connector)?;
     super::lease::forget(work, connector.scope(), connector.id());
     work.delete(&connector.record_key());
-    Ok(())
+    Ok(reports)
 }
 
 /// Replaces the tags of a connector.
