@@ -179,9 +179,8 @@ fn connectors(fixture: &Fixture) {
             let now_ms = fixture.now.get() * 1000;
             let job =
                 fixture.service.connector_jobs(&|| now_ms, &Room::of(1)).unwrap().pop().unwrap();
-            let failure = Failure::new(FailureCode::Unknown, "a test");
             let result = match (fails, &job.task) {
-                (true, _) => Err(failure),
+                (true, _) => Err(Failure::new(FailureCode::Unknown, "a test")),
                 (_, Task::List { .. }) => Ok(Finish::Listed { items: 1, is_truncated: false }),
                 _ => Ok(Finish::Done),
             };

@@ -199,7 +199,7 @@ impl Service {
     ///
     /// # Errors
     /// A failure is the result of the job: end it with that. After any other error the job must stop without a result, and
-    /// whoever has the next lease does it.
+    /// the server with the next lease does it.
     pub fn connector_open(
         &self,
         job: &Job,

@@ -32,7 +32,7 @@ pub struct Session {
 /// Why there is no session.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
-    /// Whoever has the next lease does the job.
+    /// The server with the next lease does the job.
     #[error("the lease of the job is lost: another server has it now")]
     Lost,
     /// The result of the job.

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::report::Report;
 use super::url::Target;
 use crate::Fault;
 use crate::arn::{Arn, Scope};
@@ -133,7 +132,7 @@ impl Connector {
         Target::parse(&self.record.url)
     }
 
-    fn record_key(&self) -> String {
+    pub(super) fn record_key(&self) -> String {
         CONNECTOR.record_key(&self.scope, &self.record.id)
     }
 }
@@ -311,21 +310,6 @@ pub fn update_connector(
     change.apply(&mut connector.record, &connector.scope, may_pass)?;
     save(work, &connector)?;
     Ok(connector)
-}
-
-/// Deletes a connector. Jobs that run have lost their lease with this, and stop at their next result: the reports, which are for
-/// the audit trail of the same transaction, say that they may have been done. Jobs that wait are never begun, and results are
-/// gone. Their records are swept later, since there may be many.
-pub fn delete_connector(
-    work: &mut Work<'_>,
-    connector: &Connector,
-    permit: &Permit<action::transfer::DeleteConnector>,
-) -> Result<Vec<Report>, TransferError> {
-    permit.opens(&connector.arn())?;
-    let reports = super::run::deleted(work, connector)?;
-    super::lease::forget(work, connector.scope(), connector.id());
-    work.delete(&connector.record_key());
-    Ok(reports)
 }
 
 /// Replaces the tags of a connector.
