@@ -11,6 +11,7 @@ use outlast_domain::keyring::KeyRing;
 use outlast_domain::kms::{self as keys, Access, EncryptionContext, Key};
 use outlast_domain::policy::ConditionKeys;
 use outlast_domain::settings::Settings;
+use outlast_domain::transfer::connector::Report;
 use outlast_domain::work::Work;
 use serde::Serialize;
 
@@ -57,6 +58,8 @@ pub struct Call<'a> {
     pub used: Vec<Key>,
     /// Calls that this one contains: each has an event of its own.
     pub forwarded: Vec<Forwarded>,
+    /// What came of jobs of connectors that end with this call.
+    pub reports: Vec<Report>,
     /// What has to be asked outside, or the reply.
     pub outside: Outside<'a>,
 }

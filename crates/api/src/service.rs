@@ -46,6 +46,7 @@ use outlast_store::driver::{Attempt, drive_and_wait};
 use outlast_store::{Store, StoreError, Transaction};
 
 pub use clock::Reading;
+pub use connectors::Room;
 pub use plain::{Plain, PlainStep, Question, Signed, Signing, busy, too_large};
 pub use publish::Sink;
 pub use route::Route;
@@ -410,6 +411,7 @@ impl Service {
             notes: Notes::default(),
             used: Vec::new(),
             forwarded: Vec::new(),
+            reports: Vec::new(),
             outside: std::mem::take(outside),
         };
         let payload = Payload { path: request.path, query: request.query, body: request.body };
@@ -485,6 +487,12 @@ impl Service {
             }
             .to_json()
         }));
+        if outcome.is_ok() {
+            events.extend(
+                connectors::events(&call.reports, request.now_ms)
+                    .map_err(|fault| refused(&call.work, route, route.fault(fault)))?,
+            );
+        }
         let (transaction, response) = match outcome {
             Ok(body) => (
                 call.work.into_transaction(events),

@@ -18,9 +18,9 @@ use std::collections::BTreeSet;
 
 use certificates::*;
 use common::{ACCOUNT, Fixture, NOW, REGION, b64, text, with};
-use outlast_api::service::Sink;
 use outlast_api::service::events::{event_json, sample_event};
 use outlast_api::service::sftp::{FileEvent, Session, Subject};
+use outlast_api::service::{Room, Sink};
 use outlast_domain::events::{By, Detail, KINDS, Kind};
 use outlast_domain::secrets::rotation::Outcome;
 use outlast_domain::settings::{EventTarget, Events, Settings};
@@ -177,10 +177,10 @@ fn connectors(fixture: &Fixture) {
         for fails in [false, true] {
             fixture.transfer(operation, with(&of, more.clone())).unwrap();
             let now_ms = fixture.now.get() * 1000;
-            let job = fixture.service.connector_jobs(now_ms, 1).unwrap().pop().unwrap();
-            let failure = Failure::new(FailureCode::Unknown, "a test");
+            let job =
+                fixture.service.connector_jobs(&|| now_ms, &Room::of(1)).unwrap().pop().unwrap();
             let result = match (fails, &job.task) {
-                (true, _) => Err(failure),
+                (true, _) => Err(Failure::new(FailureCode::Unknown, "a test")),
                 (_, Task::List { .. }) => Ok(Finish::Listed { items: 1, is_truncated: false }),
                 _ => Ok(Finish::Done),
             };

@@ -25,7 +25,7 @@ use common::{
     ACCESS_KEY, ACCOUNT, Fixture, NOW, OTHER_ACCOUNT, SECRET, Shared, Who, b64, client, policy,
     text, with,
 };
-use outlast_api::service::Service;
+use outlast_api::service::{Room, Service};
 use outlast_crypto::Secret;
 use outlast_domain::backup::{self, NewBackup};
 use outlast_domain::records::{self, KINDS, Protection, Sample};
@@ -239,7 +239,7 @@ fn fill_transfer(fixture: &Fixture) {
     crate::workflow_support::attach_and_upload(fixture, &server);
     let connector = fixture.connector(&role, json!({}));
     fixture.send_files(&connector, &["/files/a"]);
-    let jobs = fixture.service.connector_jobs(fixture.now.get() * 1000, 1).unwrap();
+    let jobs = fixture.service.connector_jobs(&|| fixture.now.get() * 1000, &Room::of(1)).unwrap();
     assert_eq!(jobs.len(), 1);
 }
 

@@ -9,12 +9,12 @@
 
 use std::sync::Arc;
 
-use outlast_api::service::Service;
+use outlast_api::service::{Room, Service};
 use outlast_crypto::Secret;
 use outlast_domain::seal::{RootKey, SoftwareKek};
 use outlast_domain::transfer::Access;
 use outlast_domain::transfer::connector::{
-    Failure, FailureCode, FileOutcome, FileTask, Finish, Job, Task,
+    Failure, FailureCode, FileOutcome, FileTask, Finish, Job, Refused, Task,
 };
 use outlast_domain::{audit, identity, limits};
 use outlast_store::Store;
@@ -36,7 +36,7 @@ fn now_ms(fixture: &Fixture) -> i64 {
 }
 
 fn due(fixture: &Fixture) -> Vec<Job> {
-    fixture.service.connector_jobs(now_ms(fixture), 10).unwrap()
+    fixture.service.connector_jobs(&|| now_ms(fixture), &Room::of(10)).unwrap()
 }
 
 #[track_caller]
@@ -258,7 +258,7 @@ fn a_lost_lease_is_lost_and_the_job_goes_on_elsewhere() {
     assert!(!file(&fixture, &first, 1, Ok(99)), "whose lease is lost records nothing");
     assert!(!ended(&fixture, &first, Ok(Finish::Done)));
     let lost = fixture.service.connector_open(&first, now_ms(&fixture)).err().unwrap();
-    assert!(lost.message.contains("lease"), "{lost}");
+    assert!(matches!(lost, Refused::Lost), "{lost}");
     assert_eq!(results(&fixture, &id, &transfer)[1], row("/files/b", "IN_PROGRESS", ""));
     assert!(file(&fixture, &second, 1, Ok(2)) && ended(&fixture, &second, Ok(Finish::Done)));
     assert_eq!(worked(&fixture, "FileSend").len(), 2);
@@ -349,13 +349,13 @@ fn connections_are_shared_among_jobs() {
     fixture.send_files(&id, &three);
     let mut turns = Vec::new();
     for _ in 0..3 {
-        let taken = fixture.service.connector_jobs(now_ms(&fixture), 1).unwrap();
+        let taken = fixture.service.connector_jobs(&|| now_ms(&fixture), &Room::of(1)).unwrap();
         assert_eq!(taken.len(), 1);
         turns.push(taken[0].connector_id.clone());
         assert!(ended(&fixture, &taken[0], Ok(Finish::Done)));
     }
     assert!(turns.contains(&id) && turns.contains(&other), "{turns:?}");
-    assert_eq!(fixture.service.connector_jobs(now_ms(&fixture), 0).unwrap(), []);
+    assert_eq!(fixture.service.connector_jobs(&|| now_ms(&fixture), &Room::of(0)).unwrap(), []);
 }
 
 #[test]
@@ -370,12 +370,14 @@ fn servers_that_search_at_once_do_not_take_the_same_job() {
     }
     let (service, now_ms) = (&fixture.service, now_ms(&fixture));
     let mut taken: Vec<_> = std::thread::scope(|scope| {
-        let one = || scope.spawn(|| service.connector_jobs(now_ms, 10).unwrap());
+        let one = || scope.spawn(|| service.connector_jobs(&|| now_ms, &Room::of(10)).unwrap());
         let searches: Vec<_> = (0..4).map(|_| one()).collect();
         searches.into_iter().flat_map(|search| search.join().unwrap()).map(|job| job.id).collect()
     });
     // One that was beaten to a job tries again at its next search.
-    taken.extend(service.connector_jobs(now_ms, 10).unwrap().into_iter().map(|job| job.id));
+    taken.extend(
+        service.connector_jobs(&|| now_ms, &Room::of(10)).unwrap().into_iter().map(|job| job.id),
+    );
     assert_eq!(taken.len(), 5, "MaxConcurrentConnections holds");
     taken.sort_unstable();
     taken.dedup();
@@ -433,7 +435,8 @@ fn a_commit_that_fails_records_nothing() {
     fixture.store.fail_writes(true);
     assert!(fixture.service.connector_file(&job, &outcome, now_ms(&fixture)).is_err());
     let opened = fixture.service.connector_open(&job, now_ms(&fixture));
-    assert!(opened.is_err(), "no value without its event");
+    // No value without its event, and no result: the store may be written again soon.
+    assert!(matches!(opened.err().unwrap(), Refused::Fault(_)));
     fixture.store.fail_writes(false);
     assert_eq!(worked(&fixture, "FileSend").len(), 0);
     assert!(file(&fixture, &job, 0, Ok(1)));
@@ -465,10 +468,22 @@ fn results_go_after_a_week() {
 fn a_deleted_connector_takes_its_jobs_along() {
     let fixture = Fixture::new();
     let id = fixture.connector(&connector_role(&fixture, "files"), json!({}));
-    let (_, waiting) =
-        (fixture.send_files(&id, &["/files/a"]), fixture.send_files(&id, &["/files/b"]));
+    let (running, waiting) = (
+        fixture.send_files(&id, &["/files/a", "/files/c"]),
+        fixture.send_files(&id, &["/files/b"]),
+    );
     let job = one(&fixture);
+    assert!(file(&fixture, &job, 0, Ok(1)));
     fixture.transfer("DeleteConnector", json!({ "ConnectorId": id })).unwrap();
+    // What ran may have been done: that is told. What has not begun was not.
+    let mut told = worked(&fixture, "FileSend");
+    assert_eq!(told.len(), 2);
+    let told = told.pop().unwrap();
+    let more = &told["additionalEventData"];
+    assert_eq!(more["transfer-id"], running.as_str());
+    assert_eq!((&more["file-path"], &more["status-code"]), (&json!("/files/c"), &json!("FAILED")));
+    let says = common::text(&more["failure-message"]);
+    assert!(says.contains("deleted") && says.contains("may have been done"), "{says}");
     assert!(!fixture.service.connector_renew(&job, now_ms(&fixture)).unwrap());
     assert!(!file(&fixture, &job, 0, Ok(1)) && !ended(&fixture, &job, Ok(Finish::Done)));
     let body = json!({ "ConnectorId": id, "TransferId": waiting });
@@ -495,4 +510,81 @@ fn a_job_that_cannot_be_read_holds_up_no_other() {
     let record_key = format!("transfer/connector-job/{ACCOUNT}/{REGION}/{id}/{first}");
     fixture.put_record(&record_key, &json!({ "x": 1 }));
     assert_eq!(one(&fixture).id, second);
+}
+
+/// However many jobs of an account are due, it gets its share; what runs is not taken again; and jobs end that waited too long
+/// while there was no room.
+#[test]
+fn an_account_has_its_share_and_overdue_jobs_end_without_room() {
+    let fixture = Fixture::new();
+    let role = connector_role(&fixture, "files");
+    let ids: Vec<_> = (0..6).map(|_| fixture.connector(&role, json!({}))).collect();
+    let transfers: Vec<_> = ids.iter().map(|id| fixture.send_files(id, &["/files/a"])).collect();
+    let clock = || now_ms(&fixture);
+    let mut room = Room { jobs: 16, per_account: 4, ..Room::default() };
+    let taken = fixture.service.connector_jobs(&clock, &room).unwrap();
+    assert_eq!(taken.len(), 4);
+    room.running = taken.iter().map(|job| (job.scope.account.clone(), job.id.clone())).collect();
+    assert_eq!(fixture.service.connector_jobs(&clock, &room).unwrap(), []);
+    // Another account has its own share.
+    let others: std::collections::BTreeSet<_> =
+        (0..4).map(|at| ("999999999999".to_owned(), at.to_string())).collect();
+    let mut theirs = room.clone();
+    theirs.running = others;
+    let more = fixture.service.connector_jobs(&clock, &theirs).unwrap();
+    assert_eq!(more.len(), 2, "only those that nobody has");
+    assert!(more.iter().all(|job| ended(
+        &fixture,
+        job,
+        Err(Failure::new(FailureCode::Unknown, "x"))
+    )));
+
+    // Leases are over, and yet what runs here is neither begun nor ended a second time.
+    fixture.advance(LEASE);
+    room.per_account = 16;
+    assert_eq!(fixture.service.connector_jobs(&clock, &room).unwrap(), []);
+    let late = fixture.send_files(&ids[5], &["/files/late"]);
+    fixture.advance(12 * HOUR);
+    room.jobs = 0;
+    assert_eq!(fixture.service.connector_jobs(&clock, &room).unwrap(), []);
+    assert_eq!(fixture.service.connector_overdue(&clock, &room).unwrap(), 1);
+    let expected = [row("/files/late", "FAILED", "TIMEOUT_ERROR")];
+    assert_eq!(results(&fixture, &ids[5], &late), expected);
+    let running = taken.iter().map(|job| &job.id).filter(|id| transfers.contains(*id)).count();
+    assert_eq!(running, 4);
+    room.running.clear();
+    assert_eq!(fixture.service.connector_overdue(&clock, &room).unwrap(), 4);
+    assert_eq!(fixture.service.connector_overdue(&clock, &room).unwrap(), 0);
+}
+
+#[test]
+fn results_name_what_was_used() {
+    let fixture = Fixture::new();
+    let (role, other) = (connector_role(&fixture, "files"), connector_role(&fixture, "others"));
+    let id = fixture.connector(&role, json!({}));
+    let of = json!({ "ConnectorId": id });
+    let shown = fixture.transfer("DescribeConnector", of.clone()).unwrap();
+    let url = shown["Connector"]["Url"].clone();
+    fixture.send_files(&id, &["/files/a"]);
+    let job = one(&fixture);
+    let change = json!({ "Url": "sftp://elsewhere.example", "AccessRole": other });
+    fixture.transfer("UpdateConnector", with(&of, change)).unwrap();
+    assert!(file(&fixture, &job, 0, Ok(1)) && ended(&fixture, &job, Ok(Finish::Done)));
+    let event = worked(&fixture, "FileSend").pop().unwrap();
+    let more = &event["additionalEventData"];
+    assert_eq!((&more["url"], &more["access-role"]), (&url, &json!(role)));
+    // A job that is taken after the change, or taken before and opened after it, has the new settings.
+    fixture.send_files(&id, &["/files/b"]);
+    let job = one(&fixture);
+    assert!(file(&fixture, &job, 0, Ok(1)));
+    let event = worked(&fixture, "FileSend").pop().unwrap();
+    assert_eq!(event["additionalEventData"]["access-role"], other.as_str());
+    assert!(ended(&fixture, &job, Ok(Finish::Done)));
+    fixture.send_files(&id, &["/files/c"]);
+    let job = one(&fixture);
+    fixture.transfer("UpdateConnector", with(&of, json!({ "AccessRole": role }))).unwrap();
+    fixture.service.connector_open(&job, now_ms(&fixture)).unwrap();
+    assert!(file(&fixture, &job, 0, Ok(1)));
+    let event = worked(&fixture, "FileSend").pop().unwrap();
+    assert_eq!(event["additionalEventData"]["access-role"], role.as_str());
 }

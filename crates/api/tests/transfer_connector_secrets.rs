@@ -9,8 +9,10 @@
 
 use http::Method;
 use outlast_api::outside::{ConnectionFailure, Errand, Reply};
-use outlast_api::service::{Request, Route, Step};
-use outlast_domain::transfer::connector::{ConnectionFacts, Endpoint, Failure, FailureCode, Job};
+use outlast_api::service::{Request, Room, Route, Step};
+use outlast_domain::transfer::connector::{
+    ConnectionFacts, Endpoint, Failure, FailureCode, Job, Refused,
+};
 use outlast_store::Store;
 use serde_json::{Value, json};
 
@@ -25,14 +27,18 @@ fn job(fixture: &Fixture, role: &str, secret: Option<&str>) -> Job {
         fixture.transfer("UpdateConnector", body).unwrap();
     }
     fixture.send_files(&id, &["/files/a"]);
-    let mut jobs = fixture.service.connector_jobs(fixture.now.get() * 1000, 10).unwrap();
+    let mut jobs =
+        fixture.service.connector_jobs(&|| fixture.now.get() * 1000, &Room::of(10)).unwrap();
     assert_eq!(jobs.len(), 1);
     jobs.pop().unwrap()
 }
 
 fn open(fixture: &Fixture, job: &Job) -> Result<Endpoint, Failure> {
     let opened = fixture.service.connector_open(job, fixture.now.get() * 1000);
-    opened.map(|(endpoint, _)| endpoint)
+    opened.map(|(endpoint, _)| endpoint).map_err(|refused| match refused {
+        Refused::Failure(failure) => failure,
+        other => panic!("{other}"),
+    })
 }
 
 #[track_caller]

@@ -7,6 +7,7 @@
     reason = "a test may fail and print"
 )]
 
+use outlast_api::service::Room;
 use outlast_store::Store;
 use serde_json::{Value, json};
 
@@ -384,6 +385,6 @@ fn requests_that_cannot_be_done_are_refused() {
     fixture.transfer("UpdateConnector", secret).unwrap();
     let refused = fixture.transfer("StartFileTransfer", start).unwrap_err();
     assert!(refused.message.contains("TestConnection"), "{}", refused.message);
-    let due = fixture.service.connector_jobs(fixture.now.get() * 1000, 10).unwrap();
+    let due = fixture.service.connector_jobs(&|| fixture.now.get() * 1000, &Room::of(10)).unwrap();
     assert_eq!(due, []);
 }

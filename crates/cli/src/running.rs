@@ -371,7 +371,8 @@ impl Running {
             let means = Means { service: data.service.clone(), files, functions };
             tokio::spawn(workflows::run(means, stopped.clone()))
         });
-        let connecting = tokio::spawn(Arc::new(connectors).run());
+        let connectors = Arc::new(connectors);
+        let connecting = tokio::spawn(connectors.clone().run());
         let telling = tokio::spawn(events::run(data.service.clone(), events, counts));
         let publishing = tokio::spawn(publishing(data.clone(), sink, stopped.clone()));
         let watch =
@@ -403,6 +404,7 @@ impl Running {
             }
             // Another server, or the next one here, goes on with the files that have no result.
             connecting.abort();
+            connectors.stop();
             // So are deliveries.
             telling.abort();
             if let Some(validating) = validating {

@@ -11,19 +11,20 @@ mod remote;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use outlast_api::service::{Service, Sink};
+use outlast_api::service::{Room, Service, Sink};
 use outlast_domain::Fault;
 use outlast_domain::limits::CONNECTOR_LEASE_MS;
 use outlast_domain::transfer::connector::{
-    Endpoint, Failure, FailureCode, FileOutcome, FileTask, Finish, Job, Task,
+    Endpoint, Failure, FileOutcome, FileTask, Finish, Job, Refused, Task,
 };
 use outlast_sftp::arrival::Inspector;
 use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::timeout_at;
 
 use crate::clock::Clock;
 use crate::limits;
@@ -39,6 +40,35 @@ pub struct Connectors {
     outbound: Arc<Outbound>,
     storage: Storage,
     inspector: Option<Arc<dyn Inspector>>,
+    running: Running,
+}
+
+/// Account and id of the jobs that run here.
+#[derive(Clone, Default)]
+struct Running(Arc<Mutex<BTreeSet<(String, String)>>>);
+
+/// One of them.
+struct Place {
+    running: Running,
+    id: (String, String),
+}
+
+impl Running {
+    fn all(&self) -> BTreeSet<(String, String)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn enter(&self, job: &Job) -> Place {
+        let id = (job.scope.account.clone(), job.id.clone());
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
+        Place { running: self.clone(), id }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.running.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+    }
 }
 
 /// Why a job ended before it was done.
@@ -84,24 +114,51 @@ impl Connectors {
         inspector: Option<Arc<dyn Inspector>>,
     ) -> Self {
         let storage = Storage { buckets, sink, atomic_uploads: true };
-        Self { service, clock, outbound, storage, inspector }
+        Self { service, clock, outbound, storage, inspector, running: Running::default() }
+    }
+
+    /// Ends the inspections of retrieved files, for a server that stops: they would keep it waiting after [`Self::run`] was
+    /// dropped.
+    pub fn stop(&self) {
+        if let Some(inspector) = &self.inspector {
+            inspector.stop();
+        }
     }
 
     /// Does what is due, from now on. Never ends. It may be dropped at any time.
     pub async fn run(self: Arc<Self>) {
         let mut running = JoinSet::new();
+        let mut looked: Option<Instant> = None;
         loop {
             while running.try_join_next().is_some() {}
-            let free = limits::MAX_CONNECTOR_JOBS.saturating_sub(running.len());
+            let room = Room {
+                jobs: limits::MAX_CONNECTOR_JOBS.saturating_sub(running.len()),
+                per_account: limits::CONNECTOR_JOBS_OF_ACCOUNT,
+                running: self.running.all(),
+            };
             let mut has_more = false;
-            if free > 0 {
+            if looked.is_none_or(|at| at.elapsed() >= limits::CONNECTOR_OVERDUE) {
+                looked = Some(Instant::now());
+                let (service, clock, room) = (self.service.clone(), self.clock, room.clone());
+                let ended = blocking(move || service.connector_overdue(&clock, &room)).await;
+                if let Err(error) = ended {
+                    tracing::error!(
+                        error,
+                        "the jobs of connectors whose time is over cannot be read"
+                    );
+                }
+            }
+            if room.jobs > 0 {
                 let (service, clock) = (self.service.clone(), self.clock);
-                let taken = blocking(move || service.connector_jobs(clock(), free)).await;
+                // The leases begin after this.
+                let since = Instant::now();
+                let taken = blocking(move || service.connector_jobs(&clock, &room)).await;
                 match taken {
                     Ok(jobs) => {
                         has_more = !jobs.is_empty();
                         for job in jobs {
-                            running.spawn(self.clone().job(Arc::new(job)));
+                            let place = self.running.enter(&job);
+                            running.spawn(self.clone().job(Arc::new(job), since, place));
                         }
                     }
                     Err(error) => {
@@ -121,10 +178,10 @@ impl Connectors {
         }
     }
 
-    async fn job(self: Arc<Self>, job: Arc<Job>) {
+    async fn job(self: Arc<Self>, job: Arc<Job>, since: Instant, _place: Place) {
         let result = tokio::select! {
             result = self.work(&job) => result,
-            () = self.keep(&job) => Err(Stopped::Lost),
+            () = self.keep(&job, since) => Err(Stopped::Lost),
         };
         let result = match result {
             Ok(finish) => Ok(finish),
@@ -159,28 +216,35 @@ impl Connectors {
         }
     }
 
-    /// Renews the lease; ends when it is lost.
-    async fn keep(&self, job: &Arc<Job>) {
-        let mut renewed = Instant::now();
+    /// Renews the lease, which began after `since`; ends when it is lost, or soon may be.
+    async fn keep(&self, job: &Arc<Job>, since: Instant) {
+        let lease = Duration::from_millis(CONNECTOR_LEASE_MS.unsigned_abs());
+        let kept = lease.saturating_sub(limits::CONNECTOR_MARGIN);
+        let mut renewed = since;
         loop {
             tokio::time::sleep(limits::CONNECTOR_RENEWAL).await;
-            let (service, clock, kept) = (self.service.clone(), self.clock, job.clone());
-            match blocking(move || service.connector_renew(&kept, clock())).await {
-                Ok(true) => renewed = Instant::now(),
-                Ok(false) => return,
-                Err(error) => {
-                    tracing::warn!(
-                        connector = job.connector_arn,
-                        job = job.id,
-                        error,
-                        "the lease of a connector's job cannot be renewed"
-                    );
-                    // Ends before another server may begin.
-                    let next = renewed.elapsed() + limits::CONNECTOR_RENEWAL;
-                    if next.as_millis() >= u128::from(CONNECTOR_LEASE_MS.unsigned_abs()) {
-                        return;
-                    }
+            let (service, clock, held) = (self.service.clone(), self.clock, job.clone());
+            // It holds from a time after this.
+            let now = Instant::now();
+            let renewing = blocking(move || service.connector_renew(&held, clock()));
+            // Ends before another server may begin, also if the store does not answer or this process was stopped for a while.
+            let error = match timeout_at((renewed + kept).into(), renewing).await {
+                Ok(Ok(true)) => {
+                    renewed = now;
+                    continue;
                 }
+                Ok(Ok(false)) => return,
+                Ok(Err(error)) => error,
+                Err(_) => "there was no answer in time".to_owned(),
+            };
+            tracing::warn!(
+                connector = job.connector_arn,
+                job = job.id,
+                error,
+                "the lease of a connector's job cannot be renewed"
+            );
+            if Instant::now() + limits::CONNECTOR_RENEWAL >= renewed + kept {
+                return;
             }
         }
     }
@@ -188,9 +252,19 @@ impl Connectors {
     async fn work(&self, job: &Arc<Job>) -> Result<Finish, Stopped> {
         let (service, clock, opened) = (self.service.clone(), self.clock, job.clone());
         let opening = spawn_blocking(move || service.connector_open(&opened, clock()));
-        let (endpoint, account) = opening.await.map_err(|error| {
-            Failure::new(FailureCode::Internal, format!("the connector cannot be read: {error}"))
-        })??;
+        let opened = opening.await.unwrap_or_else(|error| {
+            tracing::error!(connector = job.connector_arn, job = job.id, %error, "a connector cannot be read");
+            Err(Refused::Lost)
+        });
+        let (endpoint, account) = opened.map_err(|refused| match refused {
+            Refused::Failure(failure) => Stopped::Failed(failure),
+            Refused::Lost => Stopped::Lost,
+            // It may pass: the job is begun again, and not for ever.
+            Refused::Fault(fault) => {
+                tracing::error!(connector = job.connector_arn, job = job.id, %fault, "a connector cannot be read");
+                Stopped::Lost
+            }
+        })?;
         let home = Home::new(account, self.storage.clone(), self.clock);
         let local = Local::of(home, self.inspector.as_ref());
         let transfer = |files, way| self.transfer(job, &endpoint, &local, files, way);

@@ -1,6 +1,7 @@
 //! Errands of calls of the API: what an operation has to ask somebody outside before it can answer.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use outlast_api::outside::{ConnectionFailure, Errand, Reply};
 use tokio::sync::Semaphore;
@@ -16,13 +17,48 @@ pub struct Errands {
     room: Semaphore,
     /// Servers of connectors may take their time, and others must not wait for them.
     connections: Semaphore,
+    /// Tests under way by account.
+    tests: Mutex<HashMap<String, usize>>,
+}
+
+/// One of the tests of an account.
+struct Test<'a> {
+    all: &'a Mutex<HashMap<String, usize>>,
+    account: String,
+}
+
+impl<'a> Test<'a> {
+    /// Nothing if the account has as many as it may.
+    fn begin(all: &'a Mutex<HashMap<String, usize>>, connector_arn: &str) -> Option<Self> {
+        let account = connector_arn.split(':').nth(4).unwrap_or_default().to_owned();
+        let mut counts = all.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(account.clone()).or_default();
+        if *count >= limits::MAX_TESTS_OF_ACCOUNT {
+            return None;
+        }
+        *count += 1;
+        drop(counts);
+        Some(Self { all, account })
+    }
+}
+
+impl Drop for Test<'_> {
+    fn drop(&mut self) {
+        let mut counts = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(&self.account) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.account);
+            }
+        }
+    }
 }
 
 impl Errands {
     /// Asks these identity providers, and connects through `outbound`.
     pub fn new(providers: Arc<Providers>, outbound: Arc<Outbound>) -> Self {
         let room = || Semaphore::new(limits::MAX_ERRANDS);
-        Self { providers, outbound, room: room(), connections: room() }
+        Self { providers, outbound, room: room(), connections: room(), tests: Mutex::default() }
     }
 
     /// Runs an errand, for [`limits::SFTP_PROVIDER`] or [`limits::OUTBOUND_TEST`] at most.
@@ -36,11 +72,19 @@ impl Errands {
             Errand::Provider(_) if room.is_err() => {
                 Reply::Provider(Err("too many others are being asked; try again".to_owned()))
             }
-            Errand::Connection(_) if room.is_err() => Reply::Connection(Err(ConnectionFailure {
-                message: "too many connections are being tested; try again".to_owned(),
-                host_key: None,
-            })),
-            Errand::Connection(endpoint) => Reply::Connection(self.outbound.test(&endpoint).await),
+            Errand::Connection(endpoint) => {
+                let test = room.ok().and_then(|room| {
+                    let test = Test::begin(&self.tests, &endpoint.connector_arn)?;
+                    Some((room, test))
+                });
+                let Some(_test) = test else {
+                    return Reply::Connection(Err(ConnectionFailure {
+                        message: "too many connections are being tested; try again".to_owned(),
+                        host_key: None,
+                    }));
+                };
+                Reply::Connection(self.outbound.test(&endpoint).await)
+            }
             Errand::Provider(question) => {
                 Reply::Provider(self.providers.fetch(&question).await.map_err(|error| {
                     // What the network says about an address is for the operator, who may see it, not for the caller.
@@ -50,5 +94,24 @@ impl Errands {
                 }))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+    use super::*;
+
+    #[test]
+    fn an_account_has_few_tests_at_a_time() {
+        let all = Mutex::default();
+        let of = |account: &str| {
+            Test::begin(&all, &format!("arn:aws:transfer:us-east-1:{account}:connector/c-1"))
+        };
+        let first: Vec<_> = (0..limits::MAX_TESTS_OF_ACCOUNT).map(|_| of("1").unwrap()).collect();
+        assert!(of("1").is_none() && of("2").is_some());
+        drop(first);
+        assert!(of("1").is_some() && all.lock().unwrap().is_empty());
     }
 }

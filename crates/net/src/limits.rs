@@ -319,7 +319,7 @@ pub const OUTBOUND_CONNECT: Duration = Duration::from_secs(15);
 pub const OUTBOUND_LOGIN: Duration = Duration::from_secs(30);
 /// Longest time of a test of a connection: AWS's clients wait a minute for an answer.
 pub const OUTBOUND_TEST: Duration = Duration::from_secs(50);
-/// Longest wait for such a server to send or to take a byte.
+/// Longest wait for such a server to send or to take a byte, and for its next reply to requests of SFTP.
 pub const OUTBOUND_IDLE: Duration = Duration::from_secs(60);
 /// Bytes of data in a packet of such a server.
 pub const OUTBOUND_PACKET: u32 = 64 * 1024;
@@ -327,6 +327,12 @@ pub const OUTBOUND_PACKET: u32 = 64 * 1024;
 pub const OUTBOUND_PROMPTS: usize = 4;
 /// Jobs of connectors that run at the same time, each with up to five connections, each with a thread for its file.
 pub const MAX_CONNECTOR_JOBS: usize = 16;
+/// Those of one account: others must not wait for the whole time that its remote servers may take.
+pub const CONNECTOR_JOBS_OF_ACCOUNT: usize = 4;
+/// Interval between searches for jobs of connectors whose time is over.
+pub const CONNECTOR_OVERDUE: Duration = Duration::from_secs(60);
+/// How long before the end of its lease a job stops whose lease was not renewed.
+pub const CONNECTOR_MARGIN: Duration = Duration::from_secs(5);
 /// Interval between searches for jobs of connectors that are due.
 pub const CONNECTOR_SEARCH: Duration = Duration::from_secs(1);
 /// Interval at which the lease of a running job is renewed.
@@ -335,5 +341,15 @@ pub const CONNECTOR_RENEWAL: Duration = Duration::from_secs(20);
 pub const CONNECTOR_PIECES: usize = 16;
 /// Bytes of a file of a bucket that a connector reads at a time.
 pub const CONNECTOR_PIECE: usize = 256 * 1024;
+/// Bytes of a file that a connector retrieves (AWS: "Quotas for SFTP connectors", 150 GiB).
+pub const MAX_CONNECTOR_FILE: u64 = 150 << 30;
+/// Free bytes of a file system that retrieved files leave, or a twentieth of it if that is less: a full disk stops every call.
+pub const CONNECTOR_RESERVE: u64 = 1 << 30;
+/// Bytes of a retrieved file between looks at the free space.
+pub const CONNECTOR_SPACE_STEP: u64 = 8 << 20;
+/// Tests of connections of one account that run at the same time.
+pub const MAX_TESTS_OF_ACCOUNT: usize = 2;
+/// Names of a remote folder that lead to nothing that can be listed.
+pub const MAX_CONNECTOR_SKIPPED: usize = 10_000;
 /// Bytes of names in a list of a remote folder.
 pub const MAX_CONNECTOR_NAMES: usize = 8 * 1024 * 1024;

@@ -1,8 +1,8 @@
 //! Connections to SFTP servers outside: those of connectors.
 //!
 //! [`Outbound::connect`] resolves the host once and connects to an address that [`Destinations`] permit, negotiates by the
-//! connector's security policy, checks the server's key, logs in and starts SFTP. What a caller of the API learns of a
-//! destination that is not permitted is that alone; the log has the address.
+//! connector's security policy, checks the server's key, logs in and starts SFTP. A caller of the API does not
+//! learn whether a host has no address or none that is permitted; the log tells them apart.
 
 mod destinations;
 mod link;
@@ -23,6 +23,10 @@ use crate::clock::Clock;
 use crate::limits;
 use link::Link;
 use login::{HostKeys, NoLogin};
+
+/// Without a difference, since names of the operator's network are nothing that callers may find out.
+const NO_DESTINATION: &str = "Unknown Host/Connection failed: the host has no address that connectors may connect to; the \
+                              server's log has the reason";
 
 /// Connects to servers outside.
 pub struct Outbound {
@@ -102,10 +106,13 @@ impl Outbound {
         let connecting = async {
             let found = lookup_host((host.as_str(), *port)).await.map_err(|error| {
                 tracing::info!(connector = endpoint.connector_arn, host, %error, "the host of a connector has no address");
-                unreachable("Unknown Host/Connection failed: the host has no address")
+                unreachable(NO_DESTINATION)
             })?;
             let (permitted, refused): (Vec<SocketAddr>, Vec<SocketAddr>) =
                 found.partition(|address| self.destinations.permit(host, *port, address.ip()));
+            if permitted.is_empty() && refused.is_empty() {
+                return Err(unreachable(NO_DESTINATION));
+            }
             if permitted.is_empty() {
                 let addresses: Vec<_> = refused.iter().take(limits::MAX_ADDRESSES).collect();
                 tracing::warn!(
@@ -115,7 +122,7 @@ impl Outbound {
                     ?addresses,
                     "a connector may not connect to its destination: see connectors.destinations in outlast.toml"
                 );
-                return Err(unreachable("the destination is not permitted"));
+                return Err(unreachable(NO_DESTINATION));
             }
             let mut last = None;
             for address in permitted.into_iter().take(limits::MAX_ADDRESSES) {

@@ -22,7 +22,9 @@ pub use download::Download;
 pub use upload::Upload;
 
 use crate::error::{Error, Status};
-use crate::limits::{CLIENT_DATA, MAX_DATA, MAX_EXTENSIONS, MAX_HANDLE, MAX_PACKET};
+use crate::limits::{
+    CLIENT_DATA, MAX_DATA, MAX_EXTENSIONS, MAX_HANDLE, MAX_PACKET, MIN_CLIENT_DATA,
+};
 use crate::reply::{PROTOCOL_VERSION, Reply, read_version};
 use crate::request::{Request, write_hello};
 use crate::wire::Reader;
@@ -36,6 +38,8 @@ pub enum Violation {
     Version,
     /// A packet is no reply.
     Malformed,
+    /// The limits that it announces are below [`MIN_CLIENT_DATA`].
+    Limits,
     /// A reply to no request.
     Unasked,
     /// A reply that does not belong to its request.
@@ -48,6 +52,7 @@ impl std::fmt::Display for Violation {
             Self::Length => "a packet is empty or too long",
             Self::Version => "the server does not speak version 3 of SFTP",
             Self::Malformed => "a packet of the server cannot be read",
+            Self::Limits => "the server's limits on reads and writes are too low",
             Self::Unasked => "the server answered a request that nobody made",
             Self::Mismatch => "the server's reply does not belong to its request",
         })
@@ -320,12 +325,16 @@ impl Client {
         let mut next = || reader.u64().map_err(|_| Violation::Malformed);
         let (packet, read, write, _handles) = (next()?, next()?, next()?, next()?);
         let most = |limit: u64| {
-            let packet = if packet == 0 { u64::MAX } else { packet.saturating_sub(1024).max(1) };
+            let packet = if packet == 0 { u64::MAX } else { packet.saturating_sub(1024) };
             let limit = if limit == 0 { u64::from(CLIENT_DATA) } else { limit };
             let most = limit.min(packet).min(MAX_DATA as u64);
             u32::try_from(most).unwrap_or(CLIENT_DATA)
         };
-        (self.read, self.write) = (most(read), most(write));
+        let (read, write) = (most(read), most(write));
+        if read.min(write) < MIN_CLIENT_DATA {
+            return Err(Violation::Limits);
+        }
+        (self.read, self.write) = (read, write);
         Ok(())
     }
 }

@@ -48,6 +48,9 @@ pub const COPY_BUFFER: usize = 256 * 1024;
 /// Bytes of a READ or WRITE that every server takes (draft-ietf-secsh-filexfer-02, section 3: packets of 34,000 bytes).
 pub const CLIENT_DATA: u32 = 32 * 1024;
 
+/// Smallest limit of a server on a READ or WRITE that a client accepts: requests for less would be mostly overhead.
+pub const MIN_CLIENT_DATA: u32 = 1024;
+
 /// Requests for one file that a client has under way.
 pub const CLIENT_REQUESTS: usize = 64;
 

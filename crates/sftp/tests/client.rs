@@ -132,6 +132,7 @@ fn a_file_goes_both_ways() {
             if upload.is_waiting() {
                 let (id, reply) = pair.reply();
                 upload.take(id, reply).unwrap();
+                upload.send(&mut pair.client);
             }
         }
         assert_eq!(upload.written(), length);
@@ -358,10 +359,10 @@ fn limits_of_a_server_are_kept() {
     for (packet, read, write) in [
         (limits([0, 0, 0, 0]), default, default),
         (limits([256 << 10, 255 << 10, 255 << 10, 100]), 255 << 10, 255 << 10),
-        (limits([34_000, 0, 1000, 0]), default, 1000),
+        (limits([34_000, 0, 1024, 0]), default, 1024),
+        (limits([2048, 0, 0, 0]), 1024, 1024),
         (limits([u64::MAX; 4]), 255 << 10, 255 << 10),
         (limits([10_000, 60_000, 60_000, 0]), 10_000 - 1024, 10_000 - 1024),
-        (limits([1, 60_000, 60_000, 0]), 1, 1),
         (Reply::Status(Status::OpUnsupported.into()).write(0), default, default),
     ] {
         let mut client = Client::default();
@@ -380,4 +381,47 @@ fn limits_of_a_server_are_kept() {
     client.receive(&version(&[("limits@openssh.com", "1")])).unwrap();
     let short = Reply::Extended(Bytes::from_static(b"short")).write(0);
     assert_eq!(client.receive(&short), Err(Violation::Malformed));
+    // Requests for so little would be mostly overhead.
+    for low in [[1, 0, 0, 0], [2047, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 1023, 0]] {
+        let mut client = Client::default();
+        client.receive(&version(&[("limits@openssh.com", "1")])).unwrap();
+        assert_eq!(client.receive(&limits(low)), Err(Violation::Limits), "{low:?}");
+    }
+}
+
+/// However little a server takes at a time, a piece of a file does not become more requests than may be under way.
+#[test]
+fn writes_under_way_are_limited_whatever_a_server_takes_at_a_time() {
+    let mut client = Client::default();
+    client.receive(&version(&[("limits@openssh.com", "1")])).unwrap();
+    let mut writer = Writer::bare();
+    [0_u64, 1024, 1024, 0].iter().for_each(|value| writer.u64(*value));
+    let limits = Reply::Extended(Bytes::from(writer.into_bytes())).write(0);
+    client.receive(&limits).unwrap();
+    while client.next_output().is_some() {}
+    assert_eq!(client.max_write(), 1024);
+
+    let content: Vec<u8> = (0..300_000).map(|at| (at * 31 % 251) as u8).collect();
+    let (mut upload, mut got) = (Upload::new("h".into()), Vec::new());
+    upload.write(&mut client, content.clone().into());
+    assert_eq!(upload.written(), 300_000);
+    let mut under_way = Vec::new();
+    while upload.is_waiting() {
+        while let Some(packet) = client.next_output() {
+            let numbered = Request::parse(packet.slice(4..)).unwrap();
+            let (id, request) = (numbered.id, numbered.request);
+            let Ok(Request::Write { offset, data, .. }) = request else { panic!("{request:?}") };
+            assert!(offset == got.len() as u64 && data.len() <= 1024);
+            got.extend_from_slice(&data);
+            under_way.push(id);
+        }
+        assert!((1..=CLIENT_REQUESTS).contains(&under_way.len()), "{}", under_way.len());
+        assert!(!upload.has_room() || upload.written() == got.len() as u64);
+        let id = under_way.swap_remove(under_way.len() / 2);
+        client.receive(&Reply::ok().write(id)).unwrap();
+        let (id, reply) = client.next_reply().unwrap();
+        upload.take(id, reply).unwrap();
+        upload.send(&mut client);
+    }
+    assert!(got == content);
 }

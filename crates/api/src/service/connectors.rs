@@ -25,6 +25,37 @@ use crate::outside::ConnectionFailure;
 /// Jobs read in one step of the search: more than one connector can have under way.
 const PAGE: usize = 16;
 
+/// Jobs that one search ends, whose time is over: each is a commit, and those that can begin must not wait for all.
+const ENDED: usize = 100;
+
+/// What a runner of jobs has room for.
+#[derive(Debug, Clone, Default)]
+pub struct Room {
+    /// Jobs that it can take.
+    pub jobs: usize,
+    /// Jobs of one account that it runs at most.
+    pub per_account: usize,
+    /// Account and id of those that it runs. It takes none of them a second time, whatever their leases say.
+    pub running: BTreeSet<(String, String)>,
+}
+
+impl Room {
+    /// For so many jobs of any account, without one that runs.
+    pub fn of(jobs: usize) -> Self {
+        Self { jobs, per_account: jobs, running: BTreeSet::new() }
+    }
+
+    fn is_running(&self, account: &str, id: &str) -> bool {
+        self.running.contains(&(account.to_owned(), id.to_owned()))
+    }
+
+    fn has_more(&self, account: &str, taken: &[Job]) -> bool {
+        let running = self.running.iter().filter(|(of, _)| of == account).count();
+        let taken = taken.iter().filter(|job| job.scope.account == account).count();
+        running + taken < self.per_account
+    }
+}
+
 /// Where the last search for jobs ended, so that connectors take turns.
 #[derive(Default)]
 pub(super) struct State {
@@ -32,36 +63,46 @@ pub(super) struct State {
 }
 
 impl Service {
-    /// Takes up to `free` jobs that are due, each under a lease of [`outlast_domain::limits::CONNECTOR_LEASE_MS`]. When a lease
-    /// is over, any server may take the job again. Connectors take turns; the jobs of one begin in the order of their requests.
+    /// Takes jobs that are due, as many as there is room for, each under a lease of
+    /// [`outlast_domain::limits::CONNECTOR_LEASE_MS`] from the time that `clock` tells then. When a lease is over, any server may
+    /// take the job again, five times at most. Connectors take turns; the jobs of one begin in the order of their requests.
     ///
     /// # Errors
     /// The store cannot be read. A job that is damaged does not hold up the others.
-    pub fn connector_jobs(&self, now_ms: i64, free: usize) -> Result<Vec<Job>, Fault> {
+    pub fn connector_jobs(&self, clock: &dyn Fn() -> i64, room: &Room) -> Result<Vec<Job>, Fault> {
         let mut jobs = Vec::new();
         let begin = self.connectors.after.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut full = BTreeSet::new();
+        let (mut full, mut ended) = (BTreeSet::new(), 0);
         // Up to the end, and then from the start to where it began.
         for (from, until) in [(begin.as_str(), None), ("", Some(begin.as_str()))] {
             let mut after = Some(from.to_owned());
             while let Some(from) = after {
-                if jobs.len() >= free || until.is_some_and(|until| from.as_str() >= until) {
+                let is_over = until.is_some_and(|until| from.as_str() >= until);
+                if is_over || jobs.len() >= room.jobs || ended >= ENDED {
                     break;
                 }
-                let due = connector::unended(&self.work(now_ms), &from, PAGE)?;
+                let due = connector::unended(&self.work(clock()), &from, PAGE)?;
                 for record_key in &due.damaged {
                     tracing::warn!(record_key, "a job of a connector cannot be read");
                 }
                 after = due.next;
                 for record_key in &due.record_keys {
                     let part = connector::connector_part(record_key);
-                    if full.contains(part) {
+                    let Some((account, id)) = connector::account_and_job(record_key) else {
+                        continue;
+                    };
+                    if full.contains(part) || room.is_running(account, id) {
                         continue;
                     }
-                    if jobs.len() >= free {
+                    if jobs.len() >= room.jobs || ended >= ENDED {
                         break;
                     }
-                    match self.connector_claim(record_key, now_ms) {
+                    if !room.has_more(account, &jobs) {
+                        // However many wait there, the next account is not kept waiting.
+                        after = Some(connector::behind(account));
+                        break;
+                    }
+                    match self.connector_claim(record_key, clock(), true) {
                         Ok(Claim::Taken(job)) => {
                             let mut last = self
                                 .connectors
@@ -76,7 +117,8 @@ impl Service {
                             // The others of this connector need not be read.
                             after = after.map(|next| next.max(past(part)));
                         }
-                        Ok(Claim::Nothing | Claim::Ended(_)) => {}
+                        Ok(Claim::Ended(_)) => ended += 1,
+                        Ok(Claim::Nothing) => {}
                         // Another server was quicker.
                         Err(Fault::Store(StoreError::Conflict)) => {}
                         Err(fault) => {
@@ -89,9 +131,52 @@ impl Service {
         Ok(jobs)
     }
 
-    fn connector_claim(&self, record_key: &str, now_ms: i64) -> Result<Claim, Fault> {
+    /// Ends jobs whose time is over, also while there is no room for others; how many. There may be more after a hundred.
+    ///
+    /// # Errors
+    /// The store cannot be read. A job that is damaged does not hold up the others.
+    pub fn connector_overdue(&self, clock: &dyn Fn() -> i64, room: &Room) -> Result<usize, Fault> {
+        let mut ended = 0;
+        let mut after = Some(String::new());
+        while let Some(from) = after {
+            let due = connector::unended(&self.work(clock()), &from, PAGE)?;
+            after = due.next;
+            let mut passed = None;
+            for record_key in &due.record_keys {
+                let part = connector::connector_part(record_key);
+                let (account, id) = connector::account_and_job(record_key).unwrap_or_default();
+                if passed == Some(part) || room.is_running(account, id) {
+                    continue;
+                }
+                if ended >= ENDED {
+                    return Ok(ended);
+                }
+                match self.connector_claim(record_key, clock(), false) {
+                    Ok(Claim::Ended(_)) => ended += 1,
+                    // Those that came later still have time.
+                    Ok(Claim::Full) => {
+                        passed = Some(part);
+                        after = after.map(|next| next.max(past(part)));
+                    }
+                    Ok(Claim::Nothing | Claim::Taken(_))
+                    | Err(Fault::Store(StoreError::Conflict)) => {}
+                    Err(fault) => {
+                        tracing::warn!(record_key, %fault, "a job of a connector cannot be ended");
+                    }
+                }
+            }
+        }
+        Ok(ended)
+    }
+
+    fn connector_claim(
+        &self,
+        record_key: &str,
+        now_ms: i64,
+        may_begin: bool,
+    ) -> Result<Claim, Fault> {
         self.connector_commit(now_ms, |work| {
-            let claim = connector::claim(work, record_key)?;
+            let claim = connector::claim(work, record_key, may_begin)?;
             let events = match &claim {
                 Claim::Ended(reports) => events(reports, now_ms)?,
                 _ => Vec::new(),
@@ -110,23 +195,23 @@ impl Service {
     }
 
     /// What a job needs: where to connect to and as whom, and the rights of the access role on buckets. The secret was read as
-    /// that role, which is in the audit trail before this returns. An error is the result of the job: end it with that.
+    /// that role, which is in the audit trail before this returns.
     ///
     /// # Errors
-    /// Why the job cannot be done.
+    /// A failure is the result of the job: end it with that. After any other error the job must stop without a result, and
+    /// the server with the next lease does it.
     pub fn connector_open(
         &self,
         job: &Job,
         now_ms: i64,
-    ) -> Result<(Endpoint, Arc<Account>), Failure> {
+    ) -> Result<(Endpoint, Arc<Account>), Refused> {
         let begin = |work: &mut Work<'_>| connector::session_of(work, self.policies(), job);
-        let opened = self.connector_secret(now_ms, &begin).and_then(|(session, credentials)| {
+        self.connector_secret(now_ms, &begin).and_then(|(session, credentials)| {
             let most = connector::connections(job);
             let endpoint = connector::endpoint(&session.connector, credentials, most)
                 .map_err(Failure::from)?;
             Ok((endpoint, session.account()?))
-        });
-        opened.map_err(|refused| failure(refused, &job.connector_arn))
+        })
     }
 
     /// Records what came of one file. It is on disk when this returns, with its events. `false` if the lease is lost: nothing was
@@ -206,7 +291,7 @@ fn recorded(reports: Option<Vec<Report>>, now_ms: i64) -> Result<(bool, Vec<Vec<
     }
 }
 
-fn events(reports: &[Report], now_ms: i64) -> Result<Vec<Vec<u8>>, Fault> {
+pub(super) fn events(reports: &[Report], now_ms: i64) -> Result<Vec<Vec<u8>>, Fault> {
     reports
         .iter()
         .map(|report| Ok(record::event(report, &ids::event_id(now_ms)?, now_ms)))
@@ -218,10 +303,12 @@ fn past(part: &str) -> String {
     format!("{part}0")
 }
 
-/// The result of a job that cannot begin; what the service is to blame for is in its log.
+/// Why a connection cannot be tested; what the service is to blame for is in its log.
 fn failure(refused: Refused, connector: &str) -> Failure {
     match refused {
         Refused::Failure(failure) => failure,
+        // A test has no lease.
+        Refused::Lost => Failure::new(FailureCode::Internal, refused.to_string()),
         Refused::Fault(fault) => {
             tracing::error!(connector, %fault, "the secret of a connector could not be read");
             Failure::new(FailureCode::Internal, "The service has failed; its log has the reason")

@@ -1,5 +1,6 @@
 //! Connectors and their jobs.
 
+use outlast_api::service::Room;
 use outlast_domain::transfer::connector::Finish;
 use serde_json::{Value, json};
 
@@ -30,7 +31,7 @@ fn transfer_of(connector: &str) -> Value {
 /// Ends the next job of each connector.
 fn end_jobs(fixture: &Fixture, _: &Value) {
     let now_ms = fixture.now.get() * 1000;
-    for job in fixture.service.connector_jobs(now_ms, 10).unwrap() {
+    for job in fixture.service.connector_jobs(&|| now_ms, &Room::of(10)).unwrap() {
         let done = Ok(Finish::Done);
         assert!(fixture.service.connector_ended(&job, &done, now_ms).unwrap());
     }

@@ -7,6 +7,7 @@
 mod access;
 mod config;
 mod credentials;
+mod delete;
 mod endpoint;
 mod job;
 mod lease;
@@ -21,12 +22,15 @@ pub use access::{
 };
 pub(super) use config::set_tags;
 pub use config::{
-    Connector, ConnectorChange, connectors, create_connector, delete_connector, find_connector,
-    update_connector,
+    Connector, ConnectorChange, connectors, create_connector, find_connector, update_connector,
 };
 pub use credentials::Credentials;
+pub use delete::delete_connector;
 pub use endpoint::{ConnectionFacts, Endpoint};
 pub use job::{Failure, FailureCode, FileOutcome, FileTask, Finish, Job, Task};
 pub use report::Report;
 pub use request::{FileStatus, Request, STATUSES, Started, results, start};
-pub use run::{Claim, FORGET, claim, connector_part, ended, file_ended, renew, unended};
+pub use run::{
+    Claim, FORGET, account_and_job, behind, claim, connector_part, ended, file_ended, renew,
+    unended,
+};

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 
 use super::local::Local;
 use super::remote::{close, open, said};
+use crate::limits;
 use crate::outbound::{Broken, Remote};
 
 /// The result of a file, and whether the session is over.
@@ -155,6 +156,7 @@ async fn written(
 ) -> Result<u64, Wrong> {
     let mut has_more = true;
     loop {
+        upload.send(&mut remote.sftp);
         if has_more && upload.has_room() {
             tokio::select! {
                 piece = pieces.recv() => match piece {
@@ -218,6 +220,9 @@ async fn received(
         Err(Broken::Refused(_)) | Ok(_) => None,
         Err(broken) => return Err(broken.into()),
     };
+    if size.is_some_and(|size| size > limits::MAX_CONNECTOR_FILE) {
+        return Err(too_large());
+    }
     let mut file = local.write(to, name).await?;
     let mut download = Download::new(handle, size);
     let bytes = loop {
@@ -227,11 +232,22 @@ async fn received(
         }
         let (id, reply) = remote.reply().await?;
         if let Some((offset, data)) = download.take(id, reply).map_err(Broken::from)? {
+            if offset.saturating_add(data.len() as u64) > limits::MAX_CONNECTOR_FILE {
+                return Err(too_large());
+            }
             file.write(offset, data).await?;
         }
     };
     file.finish().await?;
     Ok(bytes)
+}
+
+fn too_large() -> Wrong {
+    let text = format!(
+        "the file of the remote server has more than {} GiB, the most that a connector retrieves",
+        limits::MAX_CONNECTOR_FILE >> 30
+    );
+    Wrong::Otherwise(Failure::new(FailureCode::ReadFile, text))
 }
 
 #[cfg(test)]

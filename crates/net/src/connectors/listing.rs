@@ -79,7 +79,7 @@ async fn read(
     most: usize,
 ) -> Result<Listed, Broken> {
     let mut listed = Listed::default();
-    let mut bytes = 0;
+    let (mut bytes, mut skipped) = (0, 0);
     loop {
         let names = match remote.call(&Request::ReadDir { handle: handle.clone() }).await {
             Ok(Reply::Names(names)) => names,
@@ -89,15 +89,29 @@ async fn read(
         };
         for Name { name, attributes, .. } in names {
             if matches!(&name[..], b"." | b"..") {
+                // A server sends them twice in all, unless it wants to go on for ever.
+                bytes += from.len() + name.len();
+                if bytes > limits::MAX_CONNECTOR_NAMES {
+                    listed.truncated = true;
+                    return Ok(listed);
+                }
                 continue;
             }
             if name.is_empty() || name.contains(&b'/') || name.contains(&0) {
                 return Err(Broken::Refused(Error::failure("a name of the directory is none")));
             }
             let path = [from.trim_end_matches('/').as_bytes(), b"/", &name].concat();
-            let Some(found) = resolved(remote, &path, attributes).await? else { continue };
             bytes += path.len();
-            if listed.len() == most || bytes > limits::MAX_CONNECTOR_NAMES {
+            let found = resolved(remote, &path, attributes).await?;
+            // What is not listed takes time too.
+            skipped += usize::from(found.is_none());
+            let is_long = bytes > limits::MAX_CONNECTOR_NAMES;
+            if is_long || skipped > limits::MAX_CONNECTOR_SKIPPED {
+                listed.truncated = true;
+                return Ok(listed);
+            }
+            let Some(found) = found else { continue };
+            if listed.len() == most {
                 listed.truncated = true;
                 return Ok(listed);
             }

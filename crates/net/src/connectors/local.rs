@@ -6,7 +6,7 @@ use bytes::Bytes;
 use outlast_sftp::arrival::{Inspector, Reception};
 use outlast_sftp::error::{Error, Result, Status};
 use outlast_sftp::path::RemotePath;
-use outlast_sftp::volume::{File, OpenHow, Volume};
+use outlast_sftp::volume::{File, OpenHow, Space, Volume};
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -111,9 +111,22 @@ impl Writing {
     fn of(file: Box<dyn File>) -> Self {
         let (steps, mut next) = mpsc::channel(limits::CONNECTOR_PIECES);
         let thread = spawn_blocking(move || {
+            let mut unseen = limits::CONNECTOR_SPACE_STEP;
             while let Some(step) = next.blocking_recv() {
                 match step {
-                    Step::Write(offset, bytes) => file.write_at(offset, &bytes)?,
+                    Step::Write(offset, bytes) => {
+                        unseen += bytes.len() as u64;
+                        if unseen >= limits::CONNECTOR_SPACE_STEP {
+                            unseen = 0;
+                            // Storages without a size of their own do not tell.
+                            if file.space().is_ok_and(|space| is_scarce(&space)) {
+                                return Err(Error::failure(
+                                    "the file system has too little space left",
+                                ));
+                            }
+                        }
+                        file.write_at(offset, &bytes)?;
+                    }
                     Step::Finish => {
                         file.settle()?;
                         file.sync()?;
@@ -148,6 +161,13 @@ impl Writing {
     }
 }
 
+/// Whether a file system has no more space than is to be left for everything else on it.
+fn is_scarce(space: &Space) -> bool {
+    let bytes = |blocks: u64| blocks.saturating_mul(space.fragment_size);
+    let reserve = limits::CONNECTOR_RESERVE.min(bytes(space.blocks) / 20);
+    bytes(space.available_blocks) < reserve
+}
+
 /// Runs what blocks on a thread.
 async fn away<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     joined(spawn_blocking(work).await)
@@ -155,4 +175,38 @@ async fn away<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'stat
 
 fn joined<T>(ended: std::result::Result<Result<T>, tokio::task::JoinError>) -> Result<T> {
     ended.unwrap_or_else(|_| Err(Error::failure("the storage has failed")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reserve_of_space_is_left() {
+        const GIB: u64 = 1 << 18;
+        for (size, available, expected) in [
+            (1000 * GIB, GIB, false),
+            (1000 * GIB, GIB - 1, true),
+            // A twentieth.
+            (10 * GIB, GIB / 2, false),
+            (10 * GIB, GIB / 2 - 1, true),
+            (0, 0, false),
+            (u64::MAX, u64::MAX, false),
+        ] {
+            let space = Space {
+                block_size: 4096,
+                fragment_size: 4096,
+                blocks: size,
+                free_blocks: size,
+                available_blocks: available,
+                files: 0,
+                free_files: 0,
+                available_files: 0,
+                id: 0,
+                read_only: false,
+                max_name: 255,
+            };
+            assert_eq!(is_scarce(&space), expected, "{size} {available}");
+        }
+    }
 }

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use super::local::Local;
 use super::{files, listing, remote};
+use crate::limits;
 use crate::outbound::{Destinations, Outbound};
 use crate::server::system_clock;
 use served::{Options, Served, Trick};
@@ -332,17 +333,33 @@ async fn this_machine_is_no_destination_unless_it_is_named() {
             let endpoint =
                 Endpoint { host: host.to_owned(), ..endpoint(served.port, &[served.key()]) };
             let failure = outbound(destinations).test(&endpoint).await.unwrap_err();
-            // What is not an address here is none.
-            let known = [
-                "the destination is not permitted",
-                "Unknown Host/Connection failed: the host has no address",
-            ];
-            assert!(known.contains(&&*failure.message), "{host} {destinations:?}: {failure:?}");
+            // The same for what is no address here.
+            let expected = "Unknown Host/Connection failed: the host has no address that connectors may connect to; the server's \
+                            log has the reason";
+            assert_eq!(failure.message, expected, "{host} {destinations:?}");
             assert_eq!(failure.host_key, None);
         }
     }
     assert_eq!(served.connections(), 0);
     loopback().test(&endpoint(served.port, &[served.key()])).await.unwrap();
+}
+
+/// A file that is too large is not begun: nothing of it is on disk.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_too_large_is_not_retrieved() {
+    let served = Served::start(Options::default()).await;
+    let here = tempfile::tempdir().unwrap();
+    fs::create_dir(here.path().join("bucket")).unwrap();
+    let file = fs::File::create(served.folder().join("large")).unwrap();
+    file.set_len(limits::MAX_CONNECTOR_FILE + 1).unwrap();
+    let mut session = loopback().connect(&endpoint(served.port, &[served.key()])).await.unwrap();
+    let (got, is_over) =
+        files::retrieve(&mut session, &local(here.path()), "/large", "/bucket").await;
+    let failure = got.unwrap_err();
+    assert_eq!((failure.code, is_over), (FailureCode::ReadFile, false));
+    assert!(failure.message.contains("150 GiB"), "{failure}");
+    assert_eq!(names(&here.path().join("bucket")), [""; 0]);
+    session.end().await;
 }
 
 /// A file that does not arrive whole does not appear, and the one before it stays.

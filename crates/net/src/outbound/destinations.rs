@@ -3,7 +3,7 @@
 //!
 //! An address is judged, not a name: the one that the connection is then made to.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
@@ -61,9 +61,9 @@ fn is_public(address: IpAddr) -> bool {
 
 /// The destinations that connectors may have.
 ///
-/// Without any, all addresses of the Internet. A network permits the addresses in it, private ones too; one that contains
-/// addresses of this machine permits those only if it contains no others, and link-local and multicast addresses
-/// are never permitted. A host permits the addresses of the Internet that its name has: the owner of the name
+/// Without any, all addresses of the Internet. A network permits the addresses in it, private ones too, but loopback addresses
+/// only if it contains no others; link-local and multicast addresses are never permitted. Any other address of this
+/// machine is permitted only by a network that is that address alone. A host permits the addresses of the Internet that its name has: the owner of the name
 /// must not be able to lead connectors elsewhere.
 #[derive(Debug, Clone, Default)]
 pub struct Destinations(Vec<Rule>);
@@ -105,6 +105,34 @@ impl Destinations {
 
     /// Whether a connector for this host and port may connect to this address.
     pub(super) fn permit(&self, host: &str, port: u16, address: IpAddr) -> bool {
+        self.permit_from(host, port, address, is_own)
+    }
+
+    fn permit_from(
+        &self,
+        host: &str,
+        port: u16,
+        address: IpAddr,
+        is_own: impl Fn(IpAddr) -> bool,
+    ) -> bool {
+        if !self.reach(host, port, address) {
+            return false;
+        }
+        let address = canonical(address);
+        // Rules for loopback addresses have named them already.
+        address.is_loopback() || self.names(port, address) || !is_own(address)
+    }
+
+    /// Whether a rule is this address alone.
+    fn names(&self, port: u16, address: IpAddr) -> bool {
+        let rules = self.0.iter().filter(|rule| rule.port.is_none_or(|only| only == port));
+        rules.into_iter().any(|rule| match &rule.place {
+            Place::Network(network) => *network == IpNet::from(address),
+            _ => false,
+        })
+    }
+
+    fn reach(&self, host: &str, port: u16, address: IpAddr) -> bool {
         if self.0.is_empty() {
             return is_public(address);
         }
@@ -118,6 +146,21 @@ impl Destinations {
             }
         })
     }
+}
+
+/// Whether an address is one of this machine: packets to it would come from itself. Nothing is sent.
+fn is_own(address: IpAddr) -> bool {
+    let any: IpAddr = match address {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let source = UdpSocket::bind(SocketAddr::new(any, 0)).and_then(|socket| {
+        // Any port: only the route counts.
+        socket.connect(SocketAddr::new(address, 9))?;
+        socket.local_addr()
+    });
+    // Without a route there is no connection either.
+    source.is_ok_and(|source| source.ip() == address)
 }
 
 fn rule(text: &str) -> Option<Rule> {
@@ -244,6 +287,29 @@ mod tests {
         ] {
             assert!(permit(&[], "a.example", 22, address), "{address}");
         }
+    }
+
+    #[test]
+    fn an_address_of_this_machine_must_be_named_alone() {
+        for (texts, address, expected) in [
+            (&[][..], "1.1.1.1", false),
+            (&["*"], "1.1.1.1", false),
+            (&["a.example"], "2606:4700::1", false),
+            (&["1.1.1.0/24"], "1.1.1.1", false),
+            (&["10.0.0.0/8"], "::ffff:10.0.0.5", false),
+            (&["1.1.1.1:2222"], "1.1.1.1", false),
+            (&["1.1.1.1"], "1.1.1.1", true),
+            (&["1.1.1.1/32:22"], "64:ff9b::1.1.1.1", true),
+            (&["[2606:4700::1]:22"], "2606:4700::1", true),
+            (&["127.0.0.0/8"], "127.0.0.1", true),
+        ] {
+            let (rules, address) = (of(texts), address.parse().unwrap());
+            let permit = |own| rules.permit_from("a.example", 22, address, |_| own);
+            assert_eq!(permit(true), expected, "{texts:?} {address}");
+            assert!(permit(false) || texts == ["1.1.1.1:2222"], "{texts:?} {address}");
+        }
+        assert!(is_own("127.0.0.1".parse().unwrap()));
+        assert!(!is_own("192.0.2.1".parse().unwrap()));
     }
 
     #[test]

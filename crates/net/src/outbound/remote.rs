@@ -1,5 +1,7 @@
 //! An SFTP session with a server outside.
 
+use std::time::Instant;
+
 use bytes::{Buf, Bytes};
 use outlast_domain::transfer::connector::{Failure, FailureCode};
 use outlast_sftp::client::{Client, Failed, Violation};
@@ -8,7 +10,10 @@ use outlast_sftp::reply::Reply;
 use outlast_sftp::request::Request;
 use outlast_ssh::{ChannelId, ClientEvent};
 
+use tokio::time::timeout_at;
+
 use super::link::{Link, Lost};
+use crate::limits;
 
 /// Why a request, or the file that it is for, failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +56,8 @@ pub(crate) struct Remote {
     /// Output that the transport has not taken yet.
     rest: Bytes,
     host_key: String,
+    /// Since when a reply is awaited.
+    since: Option<Instant>,
 }
 
 impl Remote {
@@ -60,8 +67,8 @@ impl Remote {
         channel: ChannelId,
         host_key: String,
     ) -> Result<Self, Failure> {
-        let mut remote =
-            Self { link, channel, sftp: Client::default(), rest: Bytes::new(), host_key };
+        let (sftp, rest) = (Client::default(), Bytes::new());
+        let mut remote = Self { link, channel, sftp, rest, host_key, since: None };
         while !remote.sftp.is_ready() {
             if let Err(broken) = remote.turn().await {
                 return Err(match broken {
@@ -80,13 +87,20 @@ impl Remote {
         &self.host_key
     }
 
-    /// The next reply. Nothing is lost if this is not awaited to its end.
+    /// The next reply to a request. Nothing is lost if this is not awaited to its end.
+    ///
+    /// Other traffic of the server, such as messages to be ignored, does not count as an answer.
     pub(crate) async fn reply(&mut self) -> Result<(u32, Reply), Broken> {
+        let since = *self.since.get_or_insert_with(Instant::now);
+        let deadline = since + limits::OUTBOUND_IDLE;
         loop {
             if let Some(reply) = self.sftp.next_reply() {
+                self.since = None;
                 return Ok(reply);
             }
-            self.turn().await?;
+            timeout_at(deadline.into(), self.turn())
+                .await
+                .map_err(|_| Broken::from(Lost::Silent))??;
         }
     }
 

@@ -15,6 +15,8 @@ pub struct Upload {
     handle: Bytes,
     /// Where the next bytes go.
     next: u64,
+    /// What may not be sent yet.
+    rest: Bytes,
     under_way: HashMap<u32, usize>,
     bytes_under_way: usize,
 }
@@ -23,19 +25,33 @@ impl Upload {
     /// Writes what is open under this handle, and empty.
     #[must_use]
     pub fn new(handle: Bytes) -> Self {
-        Self { handle, next: 0, under_way: HashMap::new(), bytes_under_way: 0 }
+        Self { handle, next: 0, rest: Bytes::new(), under_way: HashMap::new(), bytes_under_way: 0 }
     }
 
-    /// Whether more may be written before a reply has come.
+    /// Whether it takes more before a reply has come.
     #[must_use]
     pub fn has_room(&self) -> bool {
+        self.rest.is_empty() && self.may_send()
+    }
+
+    fn may_send(&self) -> bool {
         self.under_way.len() < CLIENT_REQUESTS && self.bytes_under_way < CLIENT_WINDOW
     }
 
-    /// Writes the next bytes: [`Client::max_write`] in a request.
-    pub fn write(&mut self, client: &mut Client, mut bytes: Bytes) {
-        while !bytes.is_empty() {
-            let data = bytes.split_to(bytes.len().min(client.max_write() as usize));
+    /// Takes the next bytes, while [`Self::has_room`], and writes as many as may be under way.
+    pub fn write(&mut self, client: &mut Client, bytes: Bytes) {
+        if self.rest.is_empty() {
+            self.rest = bytes;
+        } else {
+            self.rest = [&self.rest[..], &bytes].concat().into();
+        }
+        self.send(client);
+    }
+
+    /// Writes as much of what it has as may be under way: [`Client::max_write`] in a request.
+    pub fn send(&mut self, client: &mut Client) {
+        while !self.rest.is_empty() && self.may_send() {
+            let data = self.rest.split_to(self.rest.len().min(client.max_write() as usize));
             let (length, offset) = (data.len(), self.next);
             let id = client.send(&Request::Write { handle: self.handle.clone(), offset, data });
             self.next = self.next.saturating_add(length as u64);
@@ -44,7 +60,7 @@ impl Upload {
         }
     }
 
-    /// Takes the reply to one of its requests.
+    /// Takes the reply to one of its requests. [`Self::send`] goes on with the rest.
     ///
     /// # Errors
     /// The bytes were not written.
@@ -57,15 +73,15 @@ impl Upload {
         }
     }
 
-    /// Whether a reply is missing.
+    /// Whether a reply is missing, or bytes wait to be sent.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
-        !self.under_way.is_empty()
+        !self.under_way.is_empty() || !self.rest.is_empty()
     }
 
     /// Bytes that were given to it.
     #[must_use]
     pub fn written(&self) -> u64 {
-        self.next
+        self.next.saturating_add(self.rest.len() as u64)
     }
 }

@@ -1,4 +1,5 @@
-//! `DeleteConnector`: deletes an SFTP connector. Its jobs stop, and their results are gone.
+//! `DeleteConnector`: deletes an SFTP connector. Its jobs stop, and their results are gone; those that ran have their
+//! events.
 //!
 //! <https://docs.aws.amazon.com/transfer/latest/APIReference/API_DeleteConnector.html>
 
@@ -19,7 +20,7 @@ impl Run for DeleteConnector {
         let found = find_connector(call, &input.connector_id)?;
         let action = action::transfer::DeleteConnector;
         let allowed = authorize_tagged(call, action, &found.arn(), found.tags())?;
-        delete_connector(&mut call.work, &found, &allowed)?;
+        call.reports = delete_connector(&mut call.work, &found, &allowed)?;
         Ok(Empty {})
     }
 }

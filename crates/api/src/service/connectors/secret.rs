@@ -83,6 +83,7 @@ impl Service {
             notes: Notes::default(),
             used: Vec::new(),
             forwarded: Vec::new(),
+            reports: Vec::new(),
             outside: Outside::default(),
         };
         let value = current_value(&mut call, &id);

@@ -32,6 +32,9 @@ pub struct Session {
 /// Why there is no session.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
+    /// The server with the next lease does the job.
+    #[error("the lease of the job is lost: another server has it now")]
+    Lost,
     /// The result of the job.
     #[error(transparent)]
     Failure(#[from] Failure),
@@ -46,12 +49,7 @@ pub fn session_of(
     policies: &PolicyCache,
     job: &Job,
 ) -> Result<Session, Refused> {
-    let connector = run::connector_of(work, job)?.ok_or_else(|| {
-        Failure::new(
-            FailureCode::Internal,
-            "The lease of the job is lost: another server has it now",
-        )
-    })?;
+    let connector = run::connector_of(work, job)?.ok_or(Refused::Lost)?;
     assume(work, policies, connector, &job.id)
 }
 

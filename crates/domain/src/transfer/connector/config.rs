@@ -132,7 +132,7 @@ impl Connector {
         Target::parse(&self.record.url)
     }
 
-    fn record_key(&self) -> String {
+    pub(super) fn record_key(&self) -> String {
         CONNECTOR.record_key(&self.scope, &self.record.id)
     }
 }
@@ -310,19 +310,6 @@ pub fn update_connector(
     change.apply(&mut connector.record, &connector.scope, may_pass)?;
     save(work, &connector)?;
     Ok(connector)
-}
-
-/// Deletes a connector. Jobs that run have lost their lease with this, and stop at their next result; jobs that wait are never
-/// begun, and results are gone. Their records are swept later, since there may be many.
-pub fn delete_connector(
-    work: &mut Work<'_>,
-    connector: &Connector,
-    permit: &Permit<action::transfer::DeleteConnector>,
-) -> Result<(), TransferError> {
-    permit.opens(&connector.arn())?;
-    super::lease::forget(work, connector.scope(), connector.id());
-    work.delete(&connector.record_key());
-    Ok(())
 }
 
 /// Replaces the tags of a connector.

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::config::Connector;
 use super::job::{Failure, FileTask, Task};
 use crate::Fault;
 use crate::arn::Scope;
@@ -67,7 +68,23 @@ pub(super) struct JobRecord {
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) ended_ms: Option<i64>,
+    /// With what it was last begun: the connector may have other settings by now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) used: Option<Used>,
     pub(super) order: Order,
+}
+
+/// Settings of a connector that the results of a job name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Used {
+    pub(super) url: String,
+    pub(super) access_role: String,
+}
+
+impl Used {
+    pub(super) fn of(connector: &Connector) -> Self {
+        Self { url: connector.url().to_owned(), access_role: connector.access_role().to_owned() }
+    }
 }
 
 /// What was requested.

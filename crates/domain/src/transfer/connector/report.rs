@@ -2,7 +2,7 @@
 
 use super::config::Connector;
 use super::job::{Failure, Finish};
-use super::record::{FileResult, JobKey, Order, absolute, output_name, shortened};
+use super::record::{FileResult, JobKey, JobRecord, Order, Used, absolute, output_name, shortened};
 use crate::Fault;
 use crate::arn::Scope;
 use crate::events::{self, Fact, Kind, Told};
@@ -40,6 +40,7 @@ impl Report {
 /// What all reports have.
 fn common(
     connector: &Connector,
+    used: &Used,
     failure: Option<(&str, &str)>,
     since_ms: i64,
     now_ms: i64,
@@ -47,7 +48,7 @@ fn common(
     let status = if failure.is_none() { "COMPLETED" } else { "FAILED" };
     let mut facts = vec![
         (Fact::Connector, connector.id().into()),
-        (Fact::Url, connector.url().into()),
+        (Fact::Url, used.url.as_str().into()),
         (Fact::Status, status.into()),
         (Fact::Begun, Told::Time(since_ms)),
         (Fact::Ended, Told::Time(now_ms)),
@@ -70,22 +71,23 @@ fn object(path: &str) -> Told {
 pub(super) fn of_file(
     connector: &Connector,
     key: &JobKey,
-    order: &Order,
+    job: &JobRecord,
     index: usize,
     since_ms: i64,
     now_ms: i64,
 ) -> Option<Report> {
-    let file = order.files().get(index)?;
+    let file = job.order.files().get(index)?;
     let (bytes, failure) = match file.result.as_ref()? {
         FileResult::Completed { bytes } => (*bytes, None),
         FileResult::Failed { code, message } => (0, Some((code.as_str(), message.as_str()))),
     };
-    let mut facts = common(connector, failure, since_ms, now_ms);
+    let used = job.used.clone().unwrap_or_else(|| Used::of(connector));
+    let mut facts = common(connector, &used, failure, since_ms, now_ms);
     facts.push((Fact::Transfer, key.id.as_str().into()));
     facts.push((Fact::FileTransfer, file.id.as_str().into()));
     facts.push((Fact::File, file.path.as_str().into()));
     facts.push((Fact::Bytes, i64::try_from(bytes).unwrap_or(i64::MAX).into()));
-    let (kinds, activity) = match order {
+    let (kinds, activity) = match &job.order {
         Order::Send { to, .. } => {
             facts.push((Fact::Operation, "SEND".into()));
             facts.push((Fact::RemoteDirectory, to.as_deref().unwrap_or_default().into()));
@@ -104,7 +106,7 @@ pub(super) fn of_file(
     Some(Report {
         scope: connector.scope().clone(),
         connector_arn: connector.arn(),
-        access_role: connector.access_role().to_owned(),
+        access_role: used.access_role,
         activity,
         read_only: activity == "FileRetrieve",
         kind: kinds[usize::from(failure.is_some())],
@@ -117,17 +119,18 @@ pub(super) fn of_file(
 pub(super) fn of_job(
     connector: &Connector,
     key: &JobKey,
-    order: &Order,
+    job: &JobRecord,
     result: &Result<Finish, Failure>,
     since_ms: i64,
     now_ms: i64,
 ) -> Option<Report> {
     let message = result.as_ref().err().map(|failure| shortened(&failure.message));
     let failure = result.as_ref().err().map(|failure| failure.code.name()).zip(message.as_deref());
-    let mut facts = common(connector, failure, since_ms, now_ms);
+    let used = job.used.clone().unwrap_or_else(|| Used::of(connector));
+    let mut facts = common(connector, &used, failure, since_ms, now_ms);
     let mut paths = Vec::new();
     let id = || Told::from(key.id.as_str());
-    let (kinds, activity) = match order {
+    let (kinds, activity) = match &job.order {
         Order::Send { .. } | Order::Retrieve { .. } => return None,
         Order::List { from, max_items, to } => {
             facts.push((Fact::Listing, id()));
@@ -158,7 +161,7 @@ pub(super) fn of_job(
     Some(Report {
         scope: connector.scope().clone(),
         connector_arn: connector.arn(),
-        access_role: connector.access_role().to_owned(),
+        access_role: used.access_role,
         activity,
         read_only: activity == "DirectoryListing",
         kind: kinds[usize::from(failure.is_some())],

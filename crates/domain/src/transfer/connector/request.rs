@@ -174,7 +174,8 @@ pub fn start<A: StartsJob>(
     let id = ids::event_id(work.now_ms())?;
     let key = JobKey { scope: scope.clone(), connector: connector.id().to_owned(), id };
     let requested_ms = work.now_ms();
-    let job = JobRecord { requested_ms, began_ms: None, attempts: 0, ended_ms: None, order };
+    let job =
+        JobRecord { requested_ms, began_ms: None, attempts: 0, ended_ms: None, used: None, order };
     work.put(&key.job(), &job)?;
     work.put(&key.task(), &Unended {})?;
     Ok(Started { output: output_name(&key), id: key.id })

@@ -3,13 +3,14 @@
 use super::config::{self, Connector};
 use super::job::{Failure, FailureCode, FileOutcome, Finish, Job};
 use super::lease::Leases;
-use super::record::{self, FileResult, JOBS, JobKey, JobRecord, TASKS, Unended};
+use super::record::{self, FileResult, JOBS, JobKey, JobRecord, TASKS, Unended, Used};
 use super::report::{self, Report};
 use crate::transfer::TransferError;
 use crate::work::{Due, Sweep, Work};
 use crate::{Fault, ids, limits};
 
-/// How often a job is begun: a server may end while it runs.
+/// How often a job is begun: a server may end while it runs, and a file or a remote server that ends servers must not do so
+/// again and again.
 const ATTEMPTS: u32 = 5;
 
 /// Result of an attempt to take a job.
@@ -17,7 +18,7 @@ const ATTEMPTS: u32 = 5;
 pub enum Claim {
     /// It was taken.
     Taken(Box<Job>),
-    /// The connector has no connection for it: neither for any other.
+    /// The connector has no connection for it, neither for any other; or it was not to be begun.
     Full,
     /// Somebody has it, or it is gone.
     Nothing,
@@ -35,8 +36,21 @@ pub fn connector_part(record_key: &str) -> &str {
     record_key.rsplit_once('/').map_or(record_key, |(connector, _)| connector)
 }
 
-/// Takes a job, if nobody has it and the connector has a connection for it.
-pub fn claim(work: &mut Work<'_>, record_key: &str) -> Result<Claim, Fault> {
+/// Account and id of the job with such a key.
+pub fn account_and_job(record_key: &str) -> Option<(&str, &str)> {
+    let rest = record_key.strip_prefix(TASKS)?;
+    Some((rest.split_once('/')?.0, rest.rsplit_once('/')?.1))
+}
+
+/// The first key that no job of this account has.
+pub fn behind(account: &str) -> String {
+    // `0` follows the slash.
+    format!("{TASKS}{account}0")
+}
+
+/// Takes a job, if nobody has it and the connector has a connection for it. One whose time or attempts are over ends; without
+/// `may_begin` nothing else happens.
+pub fn claim(work: &mut Work<'_>, record_key: &str, may_begin: bool) -> Result<Claim, Fault> {
     let damaged = || Fault::Damaged(record_key.to_owned());
     let key = JobKey::read(record_key, TASKS).ok_or_else(damaged)?;
     if !work.exists(record_key)? {
@@ -57,7 +71,7 @@ pub fn claim(work: &mut Work<'_>, record_key: &str) -> Result<Claim, Fault> {
         return Ok(Claim::Ended(end(work, &key, &connector, job, &Err(failure))?));
     }
     let free = leases.free(connector.max_connections());
-    if free == 0 {
+    if free == 0 || !may_begin {
         return Ok(Claim::Full);
     }
     let connections = job.order.connections().min(free);
@@ -66,6 +80,7 @@ pub fn claim(work: &mut Work<'_>, record_key: &str) -> Result<Claim, Fault> {
     leases.save(work, &key.scope, &key.connector)?;
     job.began_ms = job.began_ms.or(Some(work.now_ms()));
     job.attempts += 1;
+    job.used = Some(Used::of(&connector));
     work.put(&key.job(), &job)?;
     Ok(Claim::Taken(Box::new(Job {
         task: job.order.task(&key),
@@ -128,9 +143,41 @@ fn held(work: &mut Work<'_>, job: &Job) -> Result<Option<Held>, Fault> {
     Ok(Some(Held { key, leases, connector, job: record }))
 }
 
-/// The connector of a job whose lease holds.
+/// The connector of a job whose lease holds, and which is about to be done with the settings that the connector has now.
 pub(super) fn connector_of(work: &mut Work<'_>, job: &Job) -> Result<Option<Connector>, Fault> {
-    Ok(held(work, job)?.map(|held| held.connector))
+    let Some(Held { key, connector, job: mut record, .. }) = held(work, job)? else {
+        return Ok(None);
+    };
+    let used = Some(Used::of(&connector));
+    if record.used != used {
+        record.used = used;
+        work.put(&key.job(), &record)?;
+    }
+    Ok(Some(connector))
+}
+
+/// What is told of the jobs of a connector that run while it is deleted.
+pub(super) fn deleted(work: &mut Work<'_>, connector: &Connector) -> Result<Vec<Report>, Fault> {
+    let failure = Failure::new(
+        FailureCode::Internal,
+        "The connector was deleted while this ran; it may have been done: look at the remote server",
+    );
+    let scope = connector.scope();
+    let mut reports = Vec::new();
+    for id in Leases::load(work, scope, connector.id())?.jobs() {
+        let key = JobKey { scope: scope.clone(), connector: connector.id().to_owned(), id };
+        match record::load(work, &key) {
+            Ok(Some(job)) => {
+                reports.extend(end(work, &key, connector, job, &Err(failure.clone()))?);
+                // Nobody can ask for the results any more.
+                work.delete(&key.job());
+            }
+            // What cannot be read must not keep a connector from being deleted.
+            Ok(None) | Err(Fault::Damaged(_) | Fault::Forged(_)) => {}
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(reports)
 }
 
 /// Keeps the lease of a job. `false` if it is lost or the job has run for too long.
@@ -165,14 +212,8 @@ pub fn file_ended(
     }
     file.result = Some(FileResult::of(&outcome.result));
     work.put(&key.job(), &record)?;
-    let report = report::of_file(
-        &connector,
-        &key,
-        &record.order,
-        outcome.index,
-        outcome.began_ms,
-        work.now_ms(),
-    );
+    let report =
+        report::of_file(&connector, &key, &record, outcome.index, outcome.began_ms, work.now_ms());
     let report = report.ok_or_else(|| Fault::Damaged(key.job()))?;
     report.tell(work)?;
     Ok(Some(vec![report]))
@@ -213,9 +254,9 @@ fn end(
             .collect()
     };
     for index in open {
-        reports.extend(report::of_file(connector, key, &job.order, index, since_ms, now_ms));
+        reports.extend(report::of_file(connector, key, &job, index, since_ms, now_ms));
     }
-    reports.extend(report::of_job(connector, key, &job.order, result, since_ms, now_ms));
+    reports.extend(report::of_job(connector, key, &job, result, since_ms, now_ms));
     for report in &reports {
         report.tell(work)?;
     }
