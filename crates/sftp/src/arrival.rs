@@ -144,13 +144,7 @@ impl Volume for Guarded {
     }
 
     fn remove_same(&self, path: &RemotePath, entity_tag: &str) -> Result<bool> {
-        self.may_change(path)?;
-        if !self.volume.remove_same(path, entity_tag)? {
-            return Ok(false);
-        }
-        let signature = self.companion(path);
-        signature.map_or(Ok(()), |signature| if_there(self.volume.remove(&signature)))?;
-        Ok(true)
+        self.volume.remove_same(path, entity_tag)
     }
 
     fn needs_folders(&self) -> bool {
