@@ -15,6 +15,7 @@ use outlast_api::aws::Operation;
 use outlast_api::client::ServiceError;
 use outlast_api::ops::transfer::create_server::CreateServer;
 use outlast_api::ops::transfer::test_identity_provider::TestIdentityProvider;
+use outlast_testing::until;
 use serde_json::{Value, json};
 
 use crate::common::peers::peer;
@@ -78,6 +79,14 @@ impl World {
         let told = self.call::<TestIdentityProvider>(body).unwrap();
         let response = serde_json::from_str(&told.response).unwrap_or(json!(told.response));
         (told.status_code, response, told.message, told.url)
+    }
+
+    /// How many events of an operation there are.
+    fn events(&self, operation: &str) -> usize {
+        let mut tail = outlast();
+        tail.args(["audit", "tail", "-n", "10000", "--output", "json", "--data"]);
+        let all = succeed(tail.arg(&self.folder.data));
+        all.lines().filter(|line| line.contains(&format!("\"{operation}\""))).count()
     }
 
     /// A key of OpenSSH's; returns its public line.
@@ -301,5 +310,26 @@ fn a_program_decides_about_logins() {
     let (status, _, message, _) = world.tested(&server, "fails", PASSWORD);
     assert_eq!(status, 500);
     assert!(!message.contains(PASSWORD), "{message}");
+    // A caller that hangs up while the program is asked leaves its event.
+    let tests = || world.events("TestIdentityProvider");
+    let slow = || {
+        let asked = std::fs::read_to_string(world.folder.path("asked")).unwrap();
+        asked.matches("\"username\":\"slow\"").count()
+    };
+    let (before, asked) = (tests(), slow());
+    common::runtime().block_on(async {
+        let mut session = world.server.session().await.unwrap();
+        let body = json!({ "ServerId": server, "UserName": "slow", "UserPassword": PASSWORD });
+        let begun = async {
+            while slow() == asked {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::select! {
+            _ = session.call::<TestIdentityProvider>(body) => panic!("it was answered first"),
+            () = begun => {}
+        }
+    });
+    until("the event of a call that nobody waits for", || tests() == before + 1);
     assert_eq!(world.log.count(PASSWORD), 0, "a password is in the log");
 }
