@@ -221,12 +221,14 @@ impl Connection {
     fn move_data(&mut self, stream: &TcpStream) -> bool {
         loop {
             self.work();
+            // While keys are exchanged nothing of a channel goes out, whatever room its window has.
+            let is_moving = !self.ssh.outgoing().is_empty();
             if !self.write(stream) {
                 return false;
             }
             let (channels, ssh) = (&self.channels, &mut self.ssh);
             let more = ssh.outgoing().is_empty() && channels.iter().any(|one| one.can_send(ssh));
-            if self.ended || !more {
+            if self.ended || !is_moving || !more {
                 return true;
             }
         }
