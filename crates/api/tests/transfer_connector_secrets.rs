@@ -7,17 +7,16 @@
     reason = "a test may fail and print"
 )]
 
-use http::Method;
 use outlast_api::outside::{ConnectionFailure, Errand, Reply};
-use outlast_api::service::{Request, Room, Route, Step};
+use outlast_api::service::{Room, Step};
 use outlast_domain::transfer::connector::{
     ConnectionFacts, Endpoint, Failure, FailureCode, Job, Refused,
 };
 use outlast_store::Store;
 use serde_json::{Value, json};
 
-use crate::common::{self, ACCOUNT, Fixture, NOW, allow, policy, with};
-use crate::transfer_support::{connector_role, key, trust};
+use crate::common::{self, ACCOUNT, Fixture, allow, policy, with};
+use crate::transfer_support::{connector_role, key, prepared, trust};
 
 /// The job of a transfer of a new connector with this role and secret.
 fn job(fixture: &Fixture, role: &str, secret: Option<&str>) -> Job {
@@ -179,23 +178,7 @@ fn a_secret_that_is_wrong_is_named_without_its_value() {
 
 /// Prepares a call of `TestConnection`.
 fn step(fixture: &Fixture, id: &str, reply: Option<Reply>, use_it: impl FnOnce(Step)) {
-    let body = json!({ "ConnectorId": id }).to_string();
-    let signed = fixture.raw("transfer", "TransferService.TestConnection", body.as_bytes());
-    let request = Request {
-        method: &Method::POST,
-        path: "/",
-        query: "",
-        host: common::HOST,
-        headers: signed.headers(),
-        body: signed.body(),
-        source_ip: "198.51.100.7",
-        tls: None,
-        now_ms: NOW * 1000,
-        request_id: "00000000-0000-0000-0000-000000000000",
-    };
-    let route = Route::find(&Method::POST, "/", signed.headers()).ok().unwrap();
-    let route = route.resolve(body.as_bytes()).ok().unwrap();
-    use_it(fixture.service.prepare_with(route, &request, reply.as_ref()));
+    prepared(fixture, "TestConnection", &json!({ "ConnectorId": id }), reply, use_it);
 }
 
 /// What the call answers, given this reply.

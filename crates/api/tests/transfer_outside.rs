@@ -7,38 +7,21 @@
     reason = "a test may fail and print"
 )]
 
-use http::Method;
 use outlast_api::outside::{Errand, Reply};
 use outlast_api::provider::ProviderReply;
-use outlast_api::service::{Request, Route, Step};
+use outlast_api::service::Step;
 use outlast_crypto::Secret;
 use outlast_store::Store;
 use serde_json::{Value, json};
 
-use crate::common::{self, ACCOUNT, Fixture, NOW, policy, with};
-use crate::transfer_support::role;
+use crate::common::{ACCOUNT, Fixture, policy, with};
+use crate::transfer_support::{prepared, role};
 
 const PASSWORD: &str = "secret-of-alice";
 
 /// Prepares a call of `TestIdentityProvider`.
 fn step(fixture: &Fixture, body: &Value, reply: Option<Reply>, use_it: impl FnOnce(Step)) {
-    let body = body.to_string();
-    let signed = fixture.raw("transfer", "TransferService.TestIdentityProvider", body.as_bytes());
-    let request = Request {
-        method: &Method::POST,
-        path: "/",
-        query: "",
-        host: common::HOST,
-        headers: signed.headers(),
-        body: signed.body(),
-        source_ip: "198.51.100.7",
-        tls: None,
-        now_ms: NOW * 1000,
-        request_id: "00000000-0000-0000-0000-000000000000",
-    };
-    let route = Route::find(&Method::POST, "/", signed.headers()).ok().unwrap();
-    let route = route.resolve(body.as_bytes()).ok().unwrap();
-    use_it(fixture.service.prepare_with(route, &request, reply.as_ref()));
+    prepared(fixture, "TestIdentityProvider", body, reply, use_it);
 }
 
 /// What the call answers, given this reply.

@@ -1,16 +1,50 @@
 //! Files that say what functions are: TOML tables whose keys are the ARNs that AWS's APIs name.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use outlast_domain::arn::Arn;
+use outlast_net::client::Connector;
 use serde::de::DeserializeOwned;
 
 use crate::failure::Failure;
-use crate::files;
+use crate::{files, trust};
 
 /// Largest file, in bytes.
 const MAX_FILE: usize = 1 << 20;
+
+/// What a function is whose event is a secret.
+pub(crate) enum Reached {
+    /// Lambda's invocation interface.
+    Url { url: String, tls: Option<Connector> },
+    /// A program, with its arguments.
+    Program(Vec<String>),
+}
+
+impl Reached {
+    /// That of an entry with these keys; the path begins at the folder `beside`.
+    pub(crate) fn of(
+        url: Option<String>,
+        program: Option<Vec<String>>,
+        ca_bundle: Option<PathBuf>,
+        beside: &Path,
+    ) -> Result<Self, Failure> {
+        let tls = ca_bundle.map(|path| trust::connector(&beside.join(path))).transpose()?;
+        match (url, program) {
+            (Some(url), None) => {
+                outlast_net::post::check_url(&url, false).map_err(|_| {
+                    Failure::new("url must be one of HTTPS, or of HTTP on this machine")
+                })?;
+                if url.starts_with("https://") && tls.is_none() {
+                    return Err(Failure::new("ca_bundle is needed to verify the URL's server"));
+                }
+                Ok(Self::Url { url, tls })
+            }
+            (None, Some(words)) if !words.is_empty() => Ok(Self::Program(words)),
+            _ => Err(Failure::new("exactly one of url and program is needed")),
+        }
+    }
+}
 
 /// Reads a file. `make` makes a function of its entry; relative paths in it begin at the folder that `make` gets.
 pub(crate) fn read<E: DeserializeOwned, F>(

@@ -11,14 +11,14 @@ use std::time::Duration;
 use outlast_crypto::Secret;
 use outlast_domain::arn::Arn;
 use outlast_domain::limits::MAX_PROVIDER_ANSWER;
-use outlast_net::client::Connector;
 use outlast_net::invoke;
 use outlast_net::providers::CallFunction;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
 use crate::failure::Failure;
-use crate::{function_file, program, trust};
+use crate::function_file::{self, Reached};
+use crate::program;
 
 /// Seconds that a call may take, unless the file says otherwise.
 const TIMEOUT_SECONDS: u32 = 10;
@@ -33,16 +33,8 @@ pub(crate) struct LoginFunctions(BTreeMap<String, Function>);
 /// A function.
 struct Function {
     arn: Arn,
-    kind: Kind,
+    kind: Reached,
     timeout: Duration,
-}
-
-/// What is called.
-enum Kind {
-    /// Lambda's invocation interface.
-    Url { url: String, tls: Option<Connector> },
-    /// A program, with its arguments.
-    Program(Vec<String>),
 }
 
 #[derive(Deserialize)]
@@ -85,10 +77,10 @@ impl LoginFunctions {
 impl Function {
     async fn call(&self, event: Secret) -> Result<Vec<u8>, String> {
         match &self.kind {
-            Kind::Url { url, tls } => {
+            Reached::Url { url, tls } => {
                 invoke::answer(url, tls.as_ref(), event, self.timeout, MAX_PROVIDER_ANSWER).await
             }
-            Kind::Program(words) => {
+            Reached::Program(words) => {
                 let region = self.arn.region().to_owned();
                 let name = self.arn.of("lambda", "function:").unwrap_or_default().to_owned();
                 let environment = [
@@ -111,21 +103,8 @@ impl Entry {
                 "timeout_seconds must be between 1 and {MAX_TIMEOUT_SECONDS}"
             )));
         }
-        let tls = self.ca_bundle.map(|path| trust::connector(&beside.join(path))).transpose()?;
-        let kind = match (self.url, self.program) {
-            (Some(url), None) => {
-                // A password is sent there.
-                outlast_net::post::check_url(&url, false).map_err(|_| {
-                    Failure::new("url must be one of HTTPS, or of HTTP on this machine")
-                })?;
-                if url.starts_with("https://") && tls.is_none() {
-                    return Err(Failure::new("ca_bundle is needed to verify the URL's server"));
-                }
-                Kind::Url { url, tls }
-            }
-            (None, Some(words)) if !words.is_empty() => Kind::Program(words),
-            _ => return Err(Failure::new("exactly one of url and program is needed")),
-        };
+        // The event has a password.
+        let kind = Reached::of(self.url, self.program, self.ca_bundle, beside)?;
         Ok(Function { arn: arn.clone(), kind, timeout: Duration::from_secs(seconds.into()) })
     }
 }

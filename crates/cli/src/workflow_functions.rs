@@ -5,25 +5,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use outlast_domain::arn::Arn;
-use outlast_net::client::Connector;
 use outlast_net::invoke::invoke;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::failure::Failure;
-use crate::{function_file, program, trust};
+use crate::function_file::{self, Reached};
+use crate::program;
 
 /// Functions by their ARNs.
 #[derive(Default)]
-pub(crate) struct WorkflowFunctions(BTreeMap<String, Kind>);
-
-/// What is called.
-pub(crate) enum Kind {
-    /// Lambda's invocation interface.
-    Url { url: String, tls: Option<Connector> },
-    /// A program, with its arguments. It gets credentials of the execution role.
-    Program(Vec<String>),
-}
+pub(crate) struct WorkflowFunctions(BTreeMap<String, Reached>);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -47,12 +39,12 @@ impl WorkflowFunctions {
         self.0.keys().cloned().collect()
     }
 
-    pub(crate) fn get(&self, arn: &str) -> Option<&Kind> {
+    pub(crate) fn get(&self, arn: &str) -> Option<&Reached> {
         self.0.get(arn)
     }
 }
 
-impl Kind {
+impl Reached {
     /// Whether it runs on this machine, with credentials.
     pub(crate) fn has_credentials(&self) -> bool {
         matches!(self, Self::Program(_))
@@ -73,22 +65,9 @@ impl Kind {
 }
 
 impl Entry {
-    fn function(self, _: &Arn, beside: &Path) -> Result<Kind, Failure> {
-        let tls = self.ca_bundle.map(|path| trust::connector(&beside.join(path))).transpose()?;
-        match (self.url, self.program) {
-            (Some(url), None) => {
-                // The event has a token.
-                outlast_net::post::check_url(&url, false).map_err(|_| {
-                    Failure::new("url must be one of HTTPS, or of HTTP on this machine")
-                })?;
-                if url.starts_with("https://") && tls.is_none() {
-                    return Err(Failure::new("ca_bundle is needed to verify the URL's server"));
-                }
-                Ok(Kind::Url { url, tls })
-            }
-            (None, Some(words)) if !words.is_empty() => Ok(Kind::Program(words)),
-            _ => Err(Failure::new("exactly one of url and program is needed")),
-        }
+    fn function(self, _: &Arn, beside: &Path) -> Result<Reached, Failure> {
+        // The event has a token.
+        Reached::of(self.url, self.program, self.ca_bundle, beside)
     }
 }
 

@@ -393,8 +393,16 @@ fn a_lost_connection_leaves_the_file_before() {
     command.args(world.options("alice")).args(["-l", "8000", "-P", &port, "-b"]).arg(batch);
     command.arg("alice@127.0.0.1").current_dir(world.folder.temporary.path());
     let mut client = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    // The file that is being written has no name: only time tells.
-    std::thread::sleep(std::time::Duration::from_secs(3));
+    // The file that is being written has no name.
+    let descriptors = format!("/proc/{}/fd", world.server.child.id());
+    let has_bytes = |entry: std::io::Result<std::fs::DirEntry>| {
+        let path = entry.unwrap().path();
+        let is_upload = std::fs::read_link(&path).is_ok_and(|at| {
+            at.starts_with(world.bucket("files/alice")) && at != world.bucket("files/alice/big")
+        });
+        is_upload && std::fs::metadata(&path).is_ok_and(|found| found.is_file() && found.len() > 0)
+    };
+    until("bytes arrive", || std::fs::read_dir(&descriptors).unwrap().any(has_bytes));
     client.kill().unwrap();
     client.wait().unwrap();
     let found = world.ended(&partial, "big");

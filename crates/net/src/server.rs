@@ -551,7 +551,12 @@ struct Unheard<'a> {
 impl Drop for Unheard<'_> {
     fn drop(&mut self) {
         let Some(reply) = self.reply.take() else { return };
-        let step = self.service.prepare_with(self.route, self.request, Some(&reply));
+        let prepare = || self.service.prepare_with(self.route, self.request, Some(&reply));
+        // A store over the network blocks, as in `off_thread`.
+        let step = match self.service.store().is_remote() {
+            true => tokio::task::block_in_place(prepare),
+            false => prepare(),
+        };
         let Step::Commit(prepared) = step else {
             tracing::error!("the event of a call whose caller has hung up cannot be made");
             return;

@@ -327,12 +327,6 @@ impl Session {
         Some(packet)
     }
 
-    /// Whether there are bytes for the client.
-    #[must_use]
-    pub fn has_output(&self) -> bool {
-        !self.output.is_empty()
-    }
-
     /// Ends the session: open files are dropped without a close. Returns what is known of them, for audit events.
     /// Operations that still run end with their outcomes.
     pub fn end(&mut self) -> Vec<Record> {

@@ -75,12 +75,6 @@ impl Channel {
         }
     }
 
-    /// Whether there are replies that the client's window has room for.
-    pub(super) fn can_send(&self, ssh: &mut Server) -> bool {
-        let waits = !self.rest.is_empty() || self.sftp.as_ref().is_some_and(Session::has_output);
-        waits && !self.closing && ssh.writable(self.id).is_some_and(|room| room > 0)
-    }
-
     /// Starts operations, sends their replies, and grants the client as much window as there is room for. `run` returns the outcome of
     /// an operation that it could carry out without waiting; up to `most` others may start.
     pub(super) fn pump(

@@ -221,14 +221,12 @@ impl Connection {
     fn move_data(&mut self, stream: &TcpStream) -> bool {
         loop {
             self.work();
-            // While keys are exchanged nothing of a channel goes out, whatever room its window has.
             let is_moving = !self.ssh.outgoing().is_empty();
             if !self.write(stream) {
                 return false;
             }
-            let (channels, ssh) = (&self.channels, &mut self.ssh);
-            let more = ssh.outgoing().is_empty() && channels.iter().any(|one| one.can_send(ssh));
-            if self.ended || !is_moving || !more {
+            // What the socket has taken makes room for replies that no event would wake.
+            if self.ended || !is_moving || !self.ssh.outgoing().is_empty() {
                 return true;
             }
         }
