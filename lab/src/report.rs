@@ -5,6 +5,7 @@
 mod files;
 mod lead;
 mod page;
+mod paper;
 mod results;
 mod tables;
 
@@ -27,6 +28,23 @@ pub fn write(folder: &Path) -> Result<PathBuf, LabError> {
     let path = folder.join("report.html");
     write_whole(&path, page::page(folder, &results)?.as_bytes())?;
     Ok(path)
+}
+
+/// The files of a paper.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Paper {
+    /// The text, in Markdown.
+    pub page: PathBuf,
+    /// The charts in it, as SVG.
+    pub charts: Vec<PathBuf>,
+}
+
+/// Writes a results folder as a short paper in Markdown, `NAME.md` and its charts, into another folder, which must exist.
+///
+/// # Errors
+/// The results cannot be read, or a file cannot be written.
+pub fn write_paper(folder: &Path, name: &str, into: &Path) -> Result<Paper, LabError> {
+    paper::write(&Results::read(folder)?, name, into)
 }
 
 /// Writes a table as CSV.

@@ -30,16 +30,19 @@ const PAGES: &[&str] = &[
     "docs/guide/log.md",
 ];
 
+/// Pages whose commands need one more peer in the path.
+const PAGES_OF_PEERS: &[(&str, &str)] = &[("docs/guide/cosign.md", "cosign")];
+
 /// What an example prints when its last step succeeds.
 const VALID: &str = "a signature of 3309 bytes, valid: true";
 
-/// A shell with `outlast`, `aws` and OpenSSL 3.5 in its path, and no variables of AWS or Outlast.
-fn shell(book: &Path, openssl: &Path) -> Command {
+/// A shell with `outlast` and the programs of these peers in its path, and no variables of AWS or Outlast.
+fn shell(peers: &[&Path]) -> Command {
     let mut command = outlast_testing::program::command("bash");
     let own = Path::new(env!("CARGO_BIN_EXE_outlast")).parent().unwrap();
     let path = std::env::var_os("PATH").unwrap();
-    let folders = [own.to_path_buf(), book.join("bin"), openssl.join("bin")];
-    let all = folders.into_iter().chain(std::env::split_paths(&path));
+    let folders = peers.iter().map(|peer| peer.join("bin"));
+    let all = std::iter::once(own.to_path_buf()).chain(folders).chain(std::env::split_paths(&path));
     command.env("PATH", std::env::join_paths(all).unwrap());
     command
 }
@@ -79,17 +82,32 @@ fn script(text: &str) -> Option<String> {
 fn the_commands_of_every_page_run() {
     let (Some(book), Some(openssl)) = (peer("book"), peer("openssl")) else { return };
     for page in PAGES {
-        let text = std::fs::read_to_string(checkout().join(page)).unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let script = script(&text).unwrap_or_else(|| panic!("{page} has no command that runs"));
-        // Paths in a page that do not exist on this machine.
-        let script = script.replace("/srv/", &format!("{}/srv/", folder.path().display()));
-        let mut command = shell(&book, &openssl);
-        command.current_dir(folder.path()).env("OUTLAST_LISTEN", "127.0.0.1:0");
-        let output = run(command.arg("-c").arg(format!("mkdir srv\n{script}")));
-        let said = || format!("{page}: {}\n{}", stdout(&output), stderr(&output));
-        assert!(output.status.success(), "{}", said());
+        run_page(page, &[&book, &openssl]);
     }
+}
+
+#[test]
+fn the_commands_of_pages_with_other_tools_run() {
+    let (Some(book), Some(openssl)) = (peer("book"), peer("openssl")) else { return };
+    for (page, tool) in PAGES_OF_PEERS {
+        let Some(tool) = peer(tool) else { return };
+        run_page(page, &[&book, &openssl, &tool]);
+    }
+}
+
+/// Runs a page's commands in an empty folder.
+fn run_page(page: &str, peers: &[&Path]) {
+    let text = std::fs::read_to_string(checkout().join(page)).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let script = script(&text).unwrap_or_else(|| panic!("{page} has no command that runs"));
+    // Paths in a page that do not exist on this machine.
+    let script = script.replace("/srv/", &format!("{}/srv/", folder.path().display()));
+    let mut command = shell(peers);
+    command.current_dir(folder.path()).env("OUTLAST_LISTEN", "127.0.0.1:0");
+    command.env("HOME", folder.path());
+    let output = run(command.arg("-c").arg(format!("mkdir srv\n{script}")));
+    let said = || format!("{page}: {}\n{}", stdout(&output), stderr(&output));
+    assert!(output.status.success(), "{}", said());
 }
 
 /// Otherwise nobody would notice a page whose commands never run.
@@ -98,7 +116,8 @@ fn pages_with_marked_commands_are_all_listed() {
     let guides = std::fs::read_dir(checkout().join("docs/guide")).unwrap();
     for guide in guides.map(|entry| entry.unwrap().path()) {
         let text = std::fs::read_to_string(&guide).unwrap();
-        let listed = PAGES.iter().any(|page| checkout().join(page) == guide);
+        let of_peers = PAGES_OF_PEERS.iter().map(|(page, _)| page);
+        let listed = PAGES.iter().chain(of_peers).any(|page| checkout().join(page) == guide);
         assert_eq!(script(&text).is_some(), listed, "{}", guide.display());
     }
 }
@@ -126,7 +145,7 @@ fn words_are_spelled_right() {
 
 fn example(name: &str, more: &[(&str, String)], tools: Option<&Path>) {
     let (Some(book), Some(openssl)) = (peer("book"), peer("openssl")) else { return };
-    let mut command = shell(&book, &openssl);
+    let mut command = shell(&[&book, &openssl]);
     if let Some(tools) = tools {
         let path = command.get_envs().find(|(name, _)| *name == "PATH").unwrap().1.unwrap();
         // Before the machine's own programs of the same name.

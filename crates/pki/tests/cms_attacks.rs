@@ -14,6 +14,7 @@ use outlast_pki::crl::{Crl, Reason};
 use outlast_pki::pem;
 use outlast_pki::seen::Seen;
 use outlast_pki::validate::Revocation;
+use outlast_testing::attack_page;
 
 use crate::cms_dual::{changed, signers, with_signers, world};
 use crate::cms_revocation::{DAY, crl};
@@ -286,7 +287,8 @@ impl Attack {
 fn each_attack_is_refused_with_its_reason() {
     let h = hierarchy("ML_DSA_65");
     let mut wrong = Vec::new();
-    for attack in attacks(&h) {
+    let attacks = attacks(&h);
+    for attack in &attacks {
         match (attack.run(), attack.reason) {
             (Ok(()), "") => {}
             (Err(error), reason) if !reason.is_empty() && error.to_string().contains(reason) => {}
@@ -296,6 +298,8 @@ fn each_attack_is_refused_with_its_reason() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let rows: Vec<_> = attacks.iter().map(|attack| (attack.name, attack.reason)).collect();
+    attack_page::hold("One signer", &rows);
 }
 
 #[test]
@@ -317,14 +321,16 @@ fn each_attack_on_a_dual_signature_is_refused_with_its_reason() {
         signer.signed_attrs = Some(SetOfVec::try_from(kept).unwrap());
         signer
     };
-    for (name, signers, reason) in [
+    let attacks = [
         ("none", vec![by(&one, 0), by(&one, 1)], ""),
         ("the classical signer alone", vec![by(&one, 0)], missing),
         ("the post-quantum signer alone", vec![by(&one, 1)], missing),
         ("a signer of another message", vec![by(&one, 0), by(&two, 1)], missing),
         ("the attribute is removed, too", vec![without_attribute(0)], "signature is not valid"),
         ("one attribute is removed", vec![by(&one, 0), without_attribute(1)], missing),
-    ] {
+    ];
+    let rows = attacks.each_ref().map(|(name, _, reason)| (*name, *reason));
+    for (name, signers, reason) in attacks {
         let outcome = world.verify(&with_signers(&one, signers)).map(|_| ());
         match outcome {
             Ok(()) => assert_eq!(reason, "", "{name} is accepted"),
@@ -334,4 +340,5 @@ fn each_attack_on_a_dual_signature_is_refused_with_its_reason() {
             }
         }
     }
+    attack_page::hold("Two signers", &rows);
 }

@@ -332,7 +332,8 @@ fn attacks(w: &World) -> Vec<Attack> {
 fn each_attack_is_refused_with_its_reason() {
     let w = world("ML_DSA_44");
     let mut wrong = Vec::new();
-    for attack in attacks(&w) {
+    let attacks = attacks(&w);
+    for attack in &attacks {
         match (attack.run(), attack.reason) {
             (Ok(_), "") => {}
             (Err(error), reason) if !reason.is_empty() && error.to_string().contains(reason) => {}
@@ -343,6 +344,8 @@ fn each_attack_is_refused_with_its_reason() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let rows: Vec<_> = attacks.iter().map(|attack| (attack.name, attack.reason)).collect();
+    outlast_testing::attack_page::hold("Timestamps", &rows);
 }
 
 #[test]

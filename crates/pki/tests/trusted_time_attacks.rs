@@ -17,6 +17,7 @@ use outlast_pki::signing_policy::judge::{Context, Verdict};
 use outlast_pki::signing_policy::names::FileName;
 use outlast_pki::timestamp::Imprint;
 use outlast_pki::trusted_time::{Authority, Evidence};
+use outlast_testing::attack_page;
 use spki::AlgorithmIdentifierOwned;
 
 use crate::cms_dual::{World, signers, with_signers, world};
@@ -227,6 +228,7 @@ fn every_attack_on_timestamps_is_refused() {
         },
     ];
     let count = table.len();
+    let rows: Vec<_> = table.iter().map(|attack| (attack.name, attack.reason)).collect();
     for attack in table {
         let outcome = attack.run(&world);
         let said = match &outcome {
@@ -238,6 +240,7 @@ fn every_attack_on_timestamps_is_refused() {
         assert!(said.contains(attack.reason), "{}: {said}", attack.name);
     }
     assert_eq!(count, 26);
+    attack_page::hold("Signatures with timestamps", &rows);
 }
 
 /// The record's ASN.1, to change it.
@@ -429,6 +432,7 @@ fn every_attack_on_evidence_records_is_refused() {
             "or too many",
         ),
     ];
+    let rows: Vec<_> = table.iter().map(|(name, _, _, reason)| (*name, *reason)).collect();
     for (name, der, now, reason) in table {
         let scene = Scene::new(&world, &[&stamper], now);
         let outcome = EvidenceRecord::parse(&der)
@@ -438,6 +442,7 @@ fn every_attack_on_evidence_records_is_refused() {
         assert_eq!(said.is_empty(), reason.is_empty(), "{name}: {said}");
         assert!(said.contains(reason), "{name}: {said}");
     }
+    attack_page::hold("Evidence records", &rows);
     let scene = Scene::new(&world, &[&stamper, &stranger], START + 4 * YEAR);
     assert!(scene.evidence(&late, &p7s).unwrap_err().contains("renewed too late"));
     // A bad record leaves the claim; a good one tells the time.

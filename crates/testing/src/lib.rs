@@ -7,6 +7,7 @@
     reason = "a test may fail, and says on stdout what CI collects"
 )]
 
+pub mod attack_page;
 pub mod moto;
 pub mod program;
 pub mod sshd;

@@ -101,6 +101,21 @@ const VERDICTS: [(Verdict, &str, &str, &str); 6] = [
 /// For a verdict without a row.
 const UNKNOWN: (Verdict, &str, &str, &str) = (Verdict::Undecided, "undecided", "undecided", "?");
 
+/// A verdict in words.
+pub(super) fn verdict_word(verdict: Verdict) -> &'static str {
+    VERDICTS.iter().find(|(other, ..)| *other == verdict).unwrap_or(&UNKNOWN).2
+}
+
+/// Origin of a claim in words; none for published ones.
+pub(super) fn kind_word(kind: ClaimKind) -> &'static str {
+    match kind {
+        ClaimKind::Published => "",
+        ClaimKind::Earlier => "earlier trial of the project",
+        ClaimKind::Standard => "parameter of a standard",
+        ClaimKind::Own => "the lab's own",
+    }
+}
+
 /// The whole page.
 pub(super) fn page(folder: &Path, results: &Results) -> Result<String, LabError> {
     let mut experiments = Vec::new();
@@ -262,12 +277,7 @@ fn claim(experiment: &str, finding: &Finding) -> Claim {
         published: finding.published.clone(),
         measured: finding.measured.clone(),
         why: finding.why.clone(),
-        kind: match finding.kind {
-            ClaimKind::Published => "",
-            ClaimKind::Earlier => "earlier trial of the project",
-            ClaimKind::Standard => "parameter of a standard",
-            ClaimKind::Own => "the lab's own",
-        },
+        kind: kind_word(finding.kind),
         verdict: class,
         word,
         sign,
@@ -396,7 +406,7 @@ pub(crate) fn mode(quick: Option<bool>) -> &'static str {
     }
 }
 
-fn duration(seconds: f64) -> String {
+pub(super) fn duration(seconds: f64) -> String {
     if !seconds.is_finite() || seconds < 0.0 {
         return "unknown".to_owned();
     }
@@ -407,12 +417,12 @@ fn duration(seconds: f64) -> String {
     if minutes < 120.0 { format!("{minutes:.0} min") } else { format!("{:.1} h", minutes / 60.0) }
 }
 
-fn percent(share: Option<f64>) -> String {
+pub(super) fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "unknown".to_owned(), |share| format!("{share:.1} %"))
 }
 
 /// The processor and the kernel, as far as the facts name them.
-fn machine(state: &State) -> String {
+pub(super) fn machine(state: &State) -> String {
     let fact = |name: &str| {
         state.facts.iter().find(|(other, _)| other == name).map(|(_, value)| value.clone())
     };
