@@ -15,6 +15,7 @@ use spki::AlgorithmIdentifierOwned;
 use x509_cert::time::Time as X509Time;
 
 use super::embedded::Embedded;
+use super::limits::{self, MAX_ATTRIBUTES, MAX_SIGNERS, MAX_VALUES};
 use super::message::{ContentInfo, SignedData, SignerIdentifier, SignerInfo, der_from_ber};
 use super::multiple::{self, Fault};
 use super::{
@@ -35,9 +36,6 @@ use crate::validate::{Proof, Revocation, SignatureTime, Standing};
 /// How far a signer's clock may be ahead of ours, in seconds.
 pub const CLOCK_SKEW_SECONDS: i64 = 300;
 
-/// Most signers in one message.
-const MAX_SIGNERS: usize = 16;
-
 /// Why a signature was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -54,6 +52,11 @@ pub enum VerifyError {
     /// SignedData without a signer, or with more than are verified.
     #[error("the message has {0} signers, and 1 to {MAX_SIGNERS} are accepted")]
     Signers(usize),
+    /// A signer with more attributes, or an attribute with more values, than are parsed.
+    #[error(
+        "a signer has more than {MAX_ATTRIBUTES} attributes of a kind, or an attribute more than {MAX_VALUES} values"
+    )]
+    TooManyAttributes,
     /// A signer without signed attributes.
     #[error("the signer has no signed attributes; sign with them (the default of every tool)")]
     NoSignedAttributes,
@@ -278,6 +281,7 @@ impl SignedMessage {
         if outer.content_type != ID_SIGNED_DATA {
             return Err(VerifyError::NotSignedData(outer.content_type));
         }
+        limits::check(outer.content.to_ref())?;
         let data = outer.content.decode_as::<SignedData>().map_err(not_cms)?;
         let content = data
             .encap_content_info
@@ -295,9 +299,6 @@ impl SignedMessage {
             .collect::<der::Result<_>>()
             .map_err(not_cms)?;
         let signers: Vec<_> = data.signer_infos.into_vec();
-        if signers.is_empty() || signers.len() > MAX_SIGNERS {
-            return Err(VerifyError::Signers(signers.len()));
-        }
         let content_type = data.encap_content_info.econtent_type;
         let embedded = Embedded::read(data.crls.as_ref());
         Ok(Self { signers, certificates, embedded, content, content_type })
