@@ -14,10 +14,11 @@ use outlast_api::ops::kms::{
 };
 use outlast_api::service::tsa::Settings;
 use outlast_api::service::{Request, Response};
-use outlast_crypto::digests::Digest;
+use outlast_crypto::digests::{Digest, sha256};
 use outlast_domain::certified_key;
 use outlast_domain::limits::Rate;
 use outlast_domain::tsa::{self, Authority};
+use outlast_pki::cms::verify::SignedMessage;
 use outlast_pki::timestamp::{
     Accuracy, Failure, Imprint, Nonce, REQUEST_MEDIA_TYPE, Request as Query, Response as Reply,
     Token, Trust, Verified,
@@ -197,7 +198,8 @@ fn each_token_is_in_the_trail_and_has_a_serial_number_of_its_own() {
         ("/tsa/classical", "classical", "ECDSA_SHA_256", 1),
     ] {
         let before = world.events();
-        let found = world.verify(&query(), &world.ask(path, &query()));
+        let reply = world.ask(path, &query());
+        let found = world.verify(&query(), &reply);
         assert_eq!(found.policy.to_string(), POLICY);
         assert_eq!(found.time_ms, world.fixture.now.get() * 1000 + 7);
         assert_eq!(found.accuracy, Some(Accuracy { micros: 500_000 }));
@@ -219,6 +221,14 @@ fn each_token_is_in_the_trail_and_has_a_serial_number_of_its_own() {
                 .contains("OutlastServiceRoleForTimestamping")
         );
         assert_eq!(event["userIdentity"]["invokedBy"], "timestamping.outlast");
+        // The owner of the key finds this signature among all others.
+        let message = SignedMessage::parse(&reply.token.unwrap()).unwrap();
+        let digest = hex::encode(sha256(&message.claims()[0].value));
+        assert_eq!(event["additionalEventData"]["signatureSha256"], digest.as_str());
+        let asked = json!({ "KeyId": world.keys[key].0 });
+        let listed = world.fixture.outlast("ListKeySignatures", &asked).unwrap();
+        let last = listed["Signatures"].as_array().unwrap().last().unwrap();
+        assert_eq!(last["SignatureSha256"], digest.as_str());
         let about = &event["additionalEventData"]["timestamp"];
         assert_eq!(about["authority"], name);
         assert_eq!(about["policy"], POLICY);

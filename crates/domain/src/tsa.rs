@@ -152,6 +152,8 @@ pub struct Stamped {
     pub key: Key,
     /// The algorithm of the signature.
     pub algorithm: &'static SignatureAlgorithm,
+    /// The signature alone.
+    pub signature: Vec<u8>,
 }
 
 /// Certificates of authorities.
@@ -199,5 +201,5 @@ pub fn stamp(
     let message = Message::Raw(unsigned.to_be_signed());
     let signature = kms::sign(work, ring, &key, algorithm.kms_name, message, &permit)?;
     let token = unsigned.assemble(&signature).map_err(Fault::from)?;
-    Ok(Stamped { token, serial, policy, key, algorithm })
+    Ok(Stamped { token, serial, policy, key, algorithm, signature })
 }

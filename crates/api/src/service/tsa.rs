@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use http::Method;
 use http::header::CONTENT_TYPE;
+use outlast_crypto::digests::sha256;
 use outlast_domain::arn::Scope;
 use outlast_domain::certified_key::Identities;
 use outlast_domain::identity::{self, Permit, action};
@@ -253,6 +254,8 @@ impl Service {
         notes.parameter("keyId", authority.key.as_str());
         notes.parameter("signingAlgorithm", made.algorithm.kms_name);
         notes.resource(made.key.arn(), "AWS::KMS::Key");
+        // By this the owner of the key finds the signature, as those of `Sign`.
+        notes.additional("signatureSha256", hex::encode(sha256(&made.signature)));
         let imprint = &asked.request.imprint;
         notes.additional(
             "timestamp",
