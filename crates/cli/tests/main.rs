@@ -40,6 +40,7 @@ mod dumps;
 mod endpoints;
 mod enroll;
 mod events;
+mod file_names;
 mod folder;
 mod forged;
 mod git;

@@ -478,7 +478,7 @@ impl Report {
                 "handshake_bytes": hybrid_bytes,
                 "classical_connection": classical,
                 "classical_handshake_bytes": classical_bytes,
-                "out": out,
+                "out": files::json_path(out),
                 "openssl": openssl,
                 "server": serve,
                 "profile": profile,

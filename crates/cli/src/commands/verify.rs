@@ -57,7 +57,8 @@ pub(crate) struct Arguments {
     /// Date by which the policy is read [default: now].
     #[arg(long, requires = "policy", value_name = "DATE", value_parser = date, value_hint = ValueHint::Other)]
     as_of: Option<i64>,
-    /// Verify all files below a folder, which policies name from there; signatures (.p7s) are left out.
+    /// Verify all files below a folder, which policies name from there. Left out are signatures (.p7s), evidence (.ers) and
+    /// proofs (.tlog-proof) beside their FILE, and links to folders, with a warning.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["files", "signature"])]
     recursive: Option<PathBuf>,
     /// Say what would be refused, and exit with 0 whatever it is.
@@ -180,7 +181,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             Err(_) => "failed",
         };
         let mut value = json!({
-            "file": path,
+            "file": files::json_path(path),
             "outcome": outcome_name,
             "verified": outcome.is_ok(),
         });
@@ -288,6 +289,7 @@ impl Run<'_> {
 
     /// Verifies a file. `entry` gets what is known about it, refused or not.
     fn file(&mut self, path: &Path, entry: &mut Entry) -> Result<(), Failure> {
+        jobs::check_name(path).map_err(|failure| failure.code(REFUSED))?;
         if let Some(attestation) = &self.arguments.attestation {
             return self.attested(path, attestation, entry);
         }

@@ -91,6 +91,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         }
         Ok(())
     })?;
+            let (file, path) = (files::json_path(file), files::json_path(path));
     output.result(&text, &list);
     Ok(())
 }

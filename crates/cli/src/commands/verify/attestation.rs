@@ -38,7 +38,7 @@ impl Run<'_> {
         let values = digest::file(path, &statement.digests(), &self.progress)?;
         let (_, row) = statement.about(&values).map_err(|error| refused(&error))?;
         let about = json!({
-            "file": attestation,
+            "file": files::json_path(attestation),
             "predicate_type": statement.predicate_type,
             "builder": statement.builder(),
             "source": statement.source(),
