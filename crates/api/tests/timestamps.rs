@@ -431,3 +431,55 @@ fn tokens_in_strict_order_have_times_that_ascend() {
     world.fixture.now.set(world.fixture.now.get() - 2);
     assert_eq!(world.failure("/tsa/classical", &query()), Failure::TimeNotAvailable);
 }
+
+#[test]
+fn the_order_of_tokens_outlives_a_restart_and_is_that_of_the_key() {
+    let world = World::new();
+    let rate = Rate { at_once: 10_000, per_second: 1 };
+    let alias = |name: &str| format!("arn:aws:kms:{REGION}:{ACCOUNT}:alias/{name}");
+    // What a restart leaves: nothing that was in memory. Two names are of one key, and one of another key.
+    let restart = || {
+        let authority =
+            |name, key: &str| Authority::new(name, key, vec![POLICY.parse().unwrap()]).unwrap();
+        let authorities = vec![
+            authority("one", &alias("tsa-classical")),
+            authority("two", &world.keys[1].0),
+            authority("pq", &alias("tsa")),
+        ];
+        let settings = Settings {
+            authorities,
+            ordering: true,
+            rate,
+            rate_of_peer: rate,
+            ..Settings::default()
+        };
+        world.fixture.service.set_timestamping(settings).unwrap();
+    };
+    restart();
+    let mut last = 0;
+    let ascends = |last: &mut i64, path: &str| {
+        let found = world.verify(&query(), &world.ask(path, &query()));
+        assert!(found.ordering && found.time_ms > *last, "{} after {last}", found.time_ms);
+        *last = found.time_ms;
+    };
+    for _ in 0..5 {
+        ascends(&mut last, "/tsa/one");
+        ascends(&mut last, "/tsa/two");
+    }
+    restart();
+    // Within the same moment nobody knows better, and the other key has no order yet.
+    for path in ["/tsa/one", "/tsa/two"] {
+        assert_eq!(world.failure(path, &query()), Failure::TimeNotAvailable, "{path}");
+    }
+    ascends(&mut 0, "/tsa/pq");
+    let now = world.fixture.now.get();
+    world.fixture.now.set(now + 2);
+    ascends(&mut last, "/tsa/two");
+    ascends(&mut last, "/tsa/one");
+    // The clock is set back while the server does not run.
+    world.fixture.now.set(now);
+    restart();
+    assert_eq!(world.failure("/tsa/one", &query()), Failure::TimeNotAvailable);
+    world.fixture.now.set(now + 4);
+    ascends(&mut last, "/tsa/one");
+}
