@@ -27,8 +27,7 @@ pub(crate) struct Arguments {
     /// Subject in the notation of RFC 4514, such as "CN=Release,O=Example".
     #[arg(long, value_parser = subject)]
     subject: Name,
-    /// Subject alternative name: dns:NAME, email:ADDRESS, uri:URI or ip:ADDRESS; may be repeated. Private CA takes them over
-    /// for certificates of end entities.
+    /// Subject alternative name: dns:NAME, email:ADDRESS, uri:URI or ip:ADDRESS; may be repeated. Private CA takes them over.
     #[arg(long, value_name = "KIND:NAME", value_parser = alternative_name, value_hint = ValueHint::Other)]
     san: Vec<GeneralName>,
     /// Write the request to this file [default: stdout].
