@@ -4,6 +4,7 @@
 //! `rasn` and encoded again as DER, which is also the form that is signed (RFC 5652, section 5.4).
 
 mod alone;
+mod pinned;
 
 use std::borrow::Cow;
 
@@ -127,8 +128,10 @@ pub struct Time {
 pub enum TimeSource {
     /// The signer, in the signed attribute signingTime. A thief of the key can claim any time.
     Signer,
-    /// The verifier, who knows that the signature existed then, for instance because it is here now.
+    /// The verifier, who knows that the signature existed then.
     Verifier,
+    /// Nobody: the signature is here now, and its format has no time.
+    Present,
     /// A time-stamping authority, in a token in the message (RFC 3161).
     Timestamp,
     /// A time-stamping authority, in an evidence record (RFC 4998).
@@ -138,6 +141,11 @@ pub enum TimeSource {
 impl TimeSource {
     /// Whether somebody else than the signer says so.
     pub fn is_trusted(&self) -> bool {
+        !matches!(self, Self::Signer | Self::Present)
+    }
+
+    /// Whether it is certain that the signature existed then, so that later revocations do not touch it.
+    pub fn proves_existence(&self) -> bool {
         !matches!(self, Self::Signer)
     }
 
@@ -146,6 +154,7 @@ impl TimeSource {
         match self {
             Self::Signer => "signer's claim",
             Self::Verifier => "verifier",
+            Self::Present => "present",
             Self::Timestamp => "timestamp",
             Self::EvidenceRecord => "evidence record",
         }
@@ -394,7 +403,10 @@ impl SignedMessage {
         let check = SignerCheck {
             at: time.at,
             purpose: verifier.purpose.unwrap_or(CODE_SIGNING),
-            signature: SignatureTime { is_trusted: time.source.is_trusted(), now: verifier.now },
+            signature: SignatureTime {
+                is_trusted: time.source.proves_existence(),
+                now: verifier.now,
+            },
             revocation: verifier.revocation,
             crls: &joined(&self.embedded.crls, verifier.crls),
             ocsp: &joined(&self.embedded.ocsp, verifier.ocsp),
