@@ -59,7 +59,7 @@ pub(crate) struct Arguments {
     #[arg(required_unless_present_any = ["recursive", "oci"])]
     files: Vec<PathBuf>,
     /// Sign the image of an OCI image layout; the signature is added to the layout, as an artifact that refers to the image.
-    #[arg(long, value_name = "DIR[:TAG]", conflicts_with_all = ["files", "recursive", "format", "signature", "output_dir", "classical_copy", "force"])]
+    #[arg(long, value_name = "DIR[:TAG]", conflicts_with_all = ["files", "recursive", "format", "signature", "output_dir", "classical_copy", "force", "log", "log_name", "timestamp", "timestamp_trust", "timestamp_ca"])]
     oci: Option<String>,
     /// Sign the files below this folder.
     #[arg(long, value_name = "DIR")]

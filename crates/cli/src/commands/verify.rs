@@ -80,7 +80,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     signature: Option<PathBuf>,
     /// Evidence record (RFC 4998), for a single file; a bad one is refused [default: FILE.ers, if it is there].
-    #[arg(long, value_name = "FILE", conflicts_with = "recursive")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["recursive", "attestation", "oci"])]
     evidence: Option<PathBuf>,
     /// Trusted roots of time-stamping authorities: a PEM or DER file, or a folder of them [default: those of --trust].
     #[arg(long, value_name = "PEM")]
@@ -95,10 +95,10 @@ pub(crate) struct Arguments {
     at: At,
     /// Log that must have the signature, and the witnesses that must have cosigned it: a file (C2SP tlog-policy), as
     /// outlast log policy prints it. With --policy in addition to what a rule asks for.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["attestation", "oci"])]
     log_policy: Option<PathBuf>,
     /// Proof that the log has the signature, for a single file [default: FILE.tlog-proof].
-    #[arg(long, value_name = "FILE", conflicts_with = "recursive")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["recursive", "attestation", "oci"])]
     log_proof: Option<PathBuf>,
     /// Whether revoked certificates are refused, by the CRLs and OCSP responses in the signature and by those that
     /// the next options give; the stricter of this and a rule counts [default: if-available].
