@@ -392,7 +392,8 @@ fn any_byte_of_any_record_counts() {
             assert_eq!(there, Err(Fault::Forged(record_key.to_owned())));
         }
         // A new record would hide the old one. Some are written without being read first, so that no caller waits.
-        if !record_key.starts_with("ca/crl-mark/") && !record_key.starts_with("ca/ocsp-epoch/") {
+        let blind = ["ca/crl-mark/", "ca/ocsp-epoch/", "tsa/last/"];
+        if !blind.iter().any(|prefix| record_key.starts_with(prefix)) {
             assert_eq!(work.put(record_key, &json!({})), Err(Fault::Forged(record_key.to_owned())));
         }
     };

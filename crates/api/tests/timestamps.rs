@@ -14,10 +14,11 @@ use outlast_api::ops::kms::{
 };
 use outlast_api::service::tsa::Settings;
 use outlast_api::service::{Request, Response};
-use outlast_crypto::digests::Digest;
+use outlast_crypto::digests::{Digest, sha256};
 use outlast_domain::certified_key;
 use outlast_domain::limits::Rate;
 use outlast_domain::tsa::{self, Authority};
+use outlast_pki::cms::verify::SignedMessage;
 use outlast_pki::timestamp::{
     Accuracy, Failure, Imprint, Nonce, REQUEST_MEDIA_TYPE, Request as Query, Response as Reply,
     Token, Trust, Verified,
@@ -197,7 +198,8 @@ fn each_token_is_in_the_trail_and_has_a_serial_number_of_its_own() {
         ("/tsa/classical", "classical", "ECDSA_SHA_256", 1),
     ] {
         let before = world.events();
-        let found = world.verify(&query(), &world.ask(path, &query()));
+        let reply = world.ask(path, &query());
+        let found = world.verify(&query(), &reply);
         assert_eq!(found.policy.to_string(), POLICY);
         assert_eq!(found.time_ms, world.fixture.now.get() * 1000 + 7);
         assert_eq!(found.accuracy, Some(Accuracy { micros: 500_000 }));
@@ -219,6 +221,14 @@ fn each_token_is_in_the_trail_and_has_a_serial_number_of_its_own() {
                 .contains("OutlastServiceRoleForTimestamping")
         );
         assert_eq!(event["userIdentity"]["invokedBy"], "timestamping.outlast");
+        // The owner of the key finds this signature among all others.
+        let message = SignedMessage::parse(&reply.token.unwrap()).unwrap();
+        let digest = hex::encode(sha256(&message.claims()[0].value));
+        assert_eq!(event["additionalEventData"]["signatureSha256"], digest.as_str());
+        let asked = json!({ "KeyId": world.keys[key].0 });
+        let listed = world.fixture.outlast("ListKeySignatures", &asked).unwrap();
+        let last = listed["Signatures"].as_array().unwrap().last().unwrap();
+        assert_eq!(last["SignatureSha256"], digest.as_str());
         let about = &event["additionalEventData"]["timestamp"];
         assert_eq!(about["authority"], name);
         assert_eq!(about["policy"], POLICY);
@@ -420,4 +430,56 @@ fn tokens_in_strict_order_have_times_that_ascend() {
     // A clock that is set back by more than a second is not followed, and not believed.
     world.fixture.now.set(world.fixture.now.get() - 2);
     assert_eq!(world.failure("/tsa/classical", &query()), Failure::TimeNotAvailable);
+}
+
+#[test]
+fn the_order_of_tokens_outlives_a_restart_and_is_that_of_the_key() {
+    let world = World::new();
+    let rate = Rate { at_once: 10_000, per_second: 1 };
+    let alias = |name: &str| format!("arn:aws:kms:{REGION}:{ACCOUNT}:alias/{name}");
+    // What a restart leaves: nothing that was in memory. Two names are of one key, and one of another key.
+    let restart = || {
+        let authority =
+            |name, key: &str| Authority::new(name, key, vec![POLICY.parse().unwrap()]).unwrap();
+        let authorities = vec![
+            authority("one", &alias("tsa-classical")),
+            authority("two", &world.keys[1].0),
+            authority("pq", &alias("tsa")),
+        ];
+        let settings = Settings {
+            authorities,
+            ordering: true,
+            rate,
+            rate_of_peer: rate,
+            ..Settings::default()
+        };
+        world.fixture.service.set_timestamping(settings).unwrap();
+    };
+    restart();
+    let mut last = 0;
+    let ascends = |last: &mut i64, path: &str| {
+        let found = world.verify(&query(), &world.ask(path, &query()));
+        assert!(found.ordering && found.time_ms > *last, "{} after {last}", found.time_ms);
+        *last = found.time_ms;
+    };
+    for _ in 0..5 {
+        ascends(&mut last, "/tsa/one");
+        ascends(&mut last, "/tsa/two");
+    }
+    restart();
+    // Within the same moment nobody knows better, and the other key has no order yet.
+    for path in ["/tsa/one", "/tsa/two"] {
+        assert_eq!(world.failure(path, &query()), Failure::TimeNotAvailable, "{path}");
+    }
+    ascends(&mut 0, "/tsa/pq");
+    let now = world.fixture.now.get();
+    world.fixture.now.set(now + 2);
+    ascends(&mut last, "/tsa/two");
+    ascends(&mut last, "/tsa/one");
+    // The clock is set back while the server does not run.
+    world.fixture.now.set(now);
+    restart();
+    assert_eq!(world.failure("/tsa/one", &query()), Failure::TimeNotAvailable);
+    world.fixture.now.set(now + 4);
+    ascends(&mut last, "/tsa/one");
 }

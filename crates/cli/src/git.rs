@@ -103,11 +103,22 @@ pub(crate) fn name(object: &[u8]) -> String {
     }
     let tag = headers().find_map(|line| line.strip_prefix(b"tag "));
     match tag.and_then(|name| std::str::from_utf8(name).ok()) {
-        // Git refuses such names of references; here they would reach the terminal.
-        Some(name) if name.contains(char::is_control) => "git:other".into(),
-        Some(name) if starts(b"object ") => format!("git:tag/{name}"),
+        Some(name) if starts(b"object ") && is_tag(name) => format!("git:tag/{name}"),
         _ => "git:other".into(),
     }
+}
+
+/// Whether git allows a tag of this name (git-check-ref-format). An object may claim any other one: with control
+/// characters for the terminal, or made to look like another name of ours.
+fn is_tag(name: &str) -> bool {
+    const FORBIDDEN: [char; 8] = [' ', '~', '^', ':', '?', '*', '[', '\\'];
+    let is_part =
+        |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");
+    !name.contains(|one: char| one.is_control() || FORBIDDEN.contains(&one))
+        && !name.contains("..")
+        && !name.contains("@{")
+        && !name.ends_with('.')
+        && name.split('/').all(is_part)
 }
 
 /// Where git reads status lines.
@@ -185,6 +196,21 @@ mod tests {
             ("object 00\ntype commit\ntag release/v1\ntagger a\n\ntext\n", "git:tag/release/v1"),
             ("object 00\ntype commit\n\ntag v1\n", "git:other"),
             ("object 00\ntype commit\ntag v1\x1b[2J\n\n", "git:other"),
+            ("object 00\ntag v1/git:commit\n\n", "git:other"),
+            ("object 00\ntag git:commit\n\n", "git:other"),
+            ("object 00\ntag ../v1\n\n", "git:other"),
+            ("object 00\ntag v1/\n\n", "git:other"),
+            ("object 00\ntag /v1\n\n", "git:other"),
+            ("object 00\ntag a//v1\n\n", "git:other"),
+            ("object 00\ntag a/.v1\n\n", "git:other"),
+            ("object 00\ntag v1.\n\n", "git:other"),
+            ("object 00\ntag v1.lock\n\n", "git:other"),
+            ("object 00\ntag v1@{0}\n\n", "git:other"),
+            ("object 00\ntag v 1\n\n", "git:other"),
+            ("object 00\ntag v*\n\n", "git:other"),
+            ("object 00\ntag a\\v1\n\n", "git:other"),
+            ("object 00\ntag \n\n", "git:other"),
+            ("object 00\ntag a-b/v1.0_\u{e4}@c\n\n", "git:tag/a-b/v1.0_\u{e4}@c"),
             ("certificate version 0.1\npusher a\n\n", "git:push"),
             ("\ntree 00\n", "git:other"),
             ("", "git:other"),

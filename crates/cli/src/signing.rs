@@ -17,7 +17,7 @@ use outlast_crypto::keys::KeySpec;
 use outlast_crypto::keys::ml_dsa::external_mu;
 use outlast_crypto::signatures::{Family, SignatureAlgorithm};
 use outlast_net::server::system_clock;
-use outlast_pki::certificate::Certificate;
+use outlast_pki::certificate::{Certificate, Extension};
 use outlast_pki::cms::sign::{Request, Unsigned, suitable};
 use outlast_pki::crl::Crl;
 use outlast_pki::name::Name;
@@ -154,21 +154,11 @@ impl SigningIdentity {
         endpoint: &mut Endpoint,
         message: &[u8],
     ) -> Result<Vec<u8>, Failure> {
-        let own = self.algorithm.digest.and_then(Digest::by_name);
-        let (bytes, kind) = match (own, self.algorithm.family) {
-            (Some(row), _) => (row.digest(message), "DIGEST"),
-            (None, Family::MlDsa) => {
-                (external_mu(&self.certificate.public_key()?, message)?.to_vec(), "EXTERNAL_MU")
-            }
-            (None, _) if message.len() > MAX_RAW => {
-                return Err(Failure::new(format!(
-                    "a key of type {} signs at most {MAX_RAW} bytes, and these are {}",
-                    self.key_spec,
-                    message.len()
-                ))
-                .hint("use a key for ML-DSA, ECDSA or RSA"));
-            }
-            (None, _) => (message.to_vec(), "RAW"),
+        let public_key = self.certificate.public_key()?;
+        let (bytes, kind) = match hashed(self.algorithm, &public_key, message)? {
+            Some(found) => found,
+            None if message.len() > MAX_RAW => return Err(too_long(&self.key_spec, message.len())),
+            None => (message.to_vec(), "RAW"),
         };
         let order = sign::Input { message_type: Some(kind.to_owned()), ..self.order(bytes) };
         Ok(endpoint.call::<sign::Sign>(&order).await?.signature.0)
@@ -439,16 +429,24 @@ pub(crate) async fn certificate_request(
     endpoint: &mut Endpoint,
     key: &str,
     subject: Name,
+    extensions: Vec<Extension>,
 ) -> Result<Vec<u8>, Failure> {
     let asked = get_public_key::Input { key_id: key.to_owned(), grant_tokens: None };
     let found = endpoint.call::<get_public_key::GetPublicKey>(&asked).await?;
     let (algorithm, _) = choose(&found.key_spec, None)?;
-    let request = csr::Unsigned::new(subject, &found.public_key.0, Vec::new())?;
+    let request = csr::Unsigned::new(subject, &found.public_key.0, extensions)?;
+    // Many alternative names make a message that is too long for KMS.
+    let whole = &request.to_be_signed;
+    let (message, kind) = match whole.len() > MAX_RAW {
+        true => hashed(algorithm, &found.public_key.0, whole)?
+            .ok_or_else(|| too_long(&found.key_spec, whole.len()))?,
+        false => (whole.clone(), "RAW"),
+    };
     let signature = endpoint
         .call::<sign::Sign>(&sign::Input {
             key_id: key.to_owned(),
-            message: Blob(request.to_be_signed.clone()),
-            message_type: None,
+            message: Blob(message),
+            message_type: Some(kind.to_owned()),
             grant_tokens: None,
             signing_algorithm: algorithm.kms_name.to_owned(),
             dry_run: None,
@@ -457,6 +455,26 @@ pub(crate) async fn certificate_request(
         .signature
         .0;
     Ok(request.assemble(algorithm, &signature)?)
+}
+
+/// What KMS is given of a message of any length, with the `MessageType`; `None` for a key that signs whole messages.
+fn hashed(
+    algorithm: &SignatureAlgorithm,
+    public_key: &[u8],
+    message: &[u8],
+) -> Result<Option<(Vec<u8>, &'static str)>, Failure> {
+    Ok(match (algorithm.digest.and_then(Digest::by_name), algorithm.family) {
+        (Some(row), _) => Some((row.digest(message), "DIGEST")),
+        (None, Family::MlDsa) => Some((external_mu(public_key, message)?.to_vec(), "EXTERNAL_MU")),
+        (None, _) => None,
+    })
+}
+
+fn too_long(key_spec: &str, len: usize) -> Failure {
+    Failure::new(format!(
+        "a key of type {key_spec} signs at most {MAX_RAW} bytes, and these are {len}"
+    ))
+    .hint("use a key for ML-DSA, ECDSA or RSA")
 }
 
 /// The signature algorithm and digest for a key type; RFC 9882 prefers SHA-512.

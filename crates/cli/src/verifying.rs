@@ -156,9 +156,10 @@ impl Verifier {
     /// counts, because the signatures are here.
     pub(crate) fn bare(&mut self, path: &Path, bare: &Bare) -> Result<Vec<Signer>, Failure> {
         self.fetch_for(bare)?;
-        let time = self.time_of_bare(bare);
-        let verifier = verify::Verifier { time, ..self.material() };
-        let trust = |signer| bare.message.trust(signer, &verifier);
+        let trust = |signer: &Authentic| {
+            let time = self.time.clone().or_else(|| self.present(signer));
+            bare.message.trust(signer, &verify::Verifier { time, ..self.material() })
+        };
         bare.signers
             .iter()
             .map(trust)
@@ -175,16 +176,15 @@ impl Verifier {
         bare: &Bare,
     ) -> Result<Verdict, Failure> {
         self.fetch_for(bare)?;
-        let trusted = self.time_of_bare(bare).map(|time| time.at);
-        let context = Context { trusted, ..self.context(as_of) };
+        let context = Context { without_times: true, ..self.context(as_of) };
         rule.judge_authentic(&bare.message, bare.signers.clone(), &context)
             .map_err(|error| refused(path, error))
     }
 
-    fn time_of_bare(&self, bare: &Bare) -> Option<Time> {
-        let has_times = bare.signers.iter().all(|signer| signer.signing_time.is_some());
-        let now = Time { at: self.now, source: TimeSource::Verifier };
-        self.time.clone().or((!has_times).then_some(now))
+    /// The present, for a signer that states no time.
+    fn present(&self, signer: &Authentic) -> Option<Time> {
+        let present = Time { at: self.now, source: TimeSource::Present };
+        signer.signing_time.is_none().then_some(present)
     }
 
     fn fetch_for(&mut self, bare: &Bare) -> Result<(), Failure> {
@@ -224,6 +224,7 @@ impl Verifier {
             now: self.now,
             as_of,
             trusted: self.time.as_ref().map(|time| time.at),
+            without_times: false,
             revocation: self.revocation.map(Check::rule),
             crls: &self.evidence.crls,
             ocsp: &self.evidence.ocsp,

@@ -228,6 +228,21 @@ fn a_policy_says_who_may_tag() {
     let text = fail(&mut scene.git(&["verify-tag", "nightly"]), 1);
     assert!(text.contains("no rule of git.toml is for this file"), "{text}");
 
+    // A tag whose object calls itself as a rule for others' objects does.
+    for name in ["v1/git:commit", "git:commit", "../git:commit"] {
+        let object = format!(
+            "object {commit}\ntype commit\ntag {name}\ntagger Ada <ada@example.com> 0 +0000\n\ntext\n"
+        );
+        let path = scene.folder.write("object", object.as_bytes());
+        let mut sign = scene.outlast(&["--status-fd=2", "-bsau", "alias/developer"]);
+        let signature = succeed(sign.stdin(std::fs::File::open(&path).unwrap()));
+        scene.folder.write("object", format!("{object}{signature}").as_bytes());
+        let mut hash = scene.git(&["hash-object", "-t", "tag", "--literally", "-w"]);
+        let made = succeed(hash.arg(&path));
+        let text = fail(&mut scene.git(&["verify-tag", made.trim()]), 1);
+        assert!(text.contains("no rule of git.toml is for this file"), "{name}: {text}");
+    }
+
     // Plumbing without git.
     let signature = scene.folder.write("signature", b"");
     let mut command = scene.outlast(&["git", "verify"]);

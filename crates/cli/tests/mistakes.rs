@@ -309,6 +309,11 @@ const MISTAKES: &[Mistake] = &[
         "cert request --key alias/x --subject Release",
         2,
     ),
+    mistake(
+        "an alternative name of a request has no kind",
+        "cert request --key alias/x --subject CN=Release --san example.com",
+        2,
+    ),
     mistake("the trust store is a server's certificate", "verify {file} --trust {cert}", 1),
 ];
 

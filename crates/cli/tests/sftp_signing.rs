@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use outlast_api::aws::kms::{DescribeKey, DisableKey, EnableKey};
+use outlast_crypto::digests::sha256;
+use outlast_pki::cms::verify::SignedMessage;
 use serde_json::{Value, json};
 
 use crate::common::peers::{openssl, peer};
-use crate::common::{Folder, fail, outlast, stderr, succeed};
+use crate::common::{Folder, fail, outlast, run, stderr, succeed};
 use crate::sftp::{World, openssh, random};
 
 const KEY: &str = "arn:aws:kms:us-east-1:123456789012:alias/uploads";
@@ -99,6 +101,20 @@ fn an_upload_appears_with_a_signature_that_others_verify_or_not_at_all() {
     assert_eq!((&report["name"], &report["size"]), (&json!("report"), &json!("700000")));
     assert_eq!(report["value"], json!(hex::encode(sha512.digest(&content))));
     assert_eq!(other["name"], "other");
+    // The owner of the key sees them, with the signature of the key's certificate request.
+    let monitor = ["log", "monitor", "--key", "alias/uploads", "--grace", "0", "--output", "json"];
+    let output = run(&mut world.folder.client_at(&world.server, &monitor));
+    assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["without_digest"], 0);
+    let made = found["made_without_the_log"].as_array().unwrap();
+    assert_eq!(made.len(), 3, "{found:#}");
+    for name in [&content[..], b"other"] {
+        let message = std::fs::read(signature(&world, name)).unwrap();
+        let message = SignedMessage::parse(&message).unwrap();
+        let digest = hex::encode(sha256(&message.claims()[0].value));
+        assert!(made.iter().any(|one| one["signature_sha256"] == digest.as_str()), "{found:#}");
+    }
     // Neither with a key that is disabled, nor for the owner who objects by a policy.
     let key = world.call(async |session| {
         let found = session.call::<DescribeKey>(json!({ "KeyId": "alias/uploads" })).await;

@@ -3,10 +3,11 @@
 
 use std::process::Command;
 
+use outlast_pki::pem::read_certificates;
 use outlast_testing::until;
 use serde_json::Value;
 
-use crate::common::{fail, outlast, run, stdout, succeed};
+use crate::common::{fail, outlast, run, stderr, stdout, succeed};
 use crate::sign_before::{Scene, scene};
 
 fn verify(scene: &Scene, file: &str, arguments: &[&str]) -> Command {
@@ -70,6 +71,26 @@ fn what_is_embedded_outlives_the_ca_and_a_stolen_key_refuses_everything() {
         assert!(text.contains("only the signer claims"), "{text}");
     }
     succeed(&mut verify(&scene, "plain", &["--fetch", "--revocation", "off"]));
+    // A rule that names the certificate alone refuses it, too, if the CA that revoked it is known.
+    let chain = scene.folder.path("release.pem");
+    let leaf = read_certificates(&std::fs::read(&chain).unwrap()).unwrap().remove(0);
+    let pin = hex::encode(outlast_crypto::digests::sha256(&leaf));
+    let rule = format!("[[rule]]\nfiles = \"**\"\ncertificates = \"sha256:{pin}\"\n");
+    let policy = scene.folder.write("pin.toml", rule.as_bytes());
+    let pinned = |arguments: &[&str]| {
+        let mut command = outlast();
+        command.args(["verify", "plain", "--fetch", "--policy"]).arg(&policy).args(arguments);
+        scene.folder.here(command)
+    };
+    let known = ["--certificates", "release.pem"];
+    let text = fail(&mut pinned(&known), 3);
+    assert!(text.contains("it was revoked at") && text.contains("keyCompromise"), "{text}");
+    succeed(pinned(&known).args(["--revocation", "off"]));
+    let output = run(&mut pinned(&[]));
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains("it is not known whether \"CN=Release\" is revoked"), "{text}");
+    assert!(text.contains("give it with --certificates"), "{text}");
     // Somebody who knows that the file was there an hour before the revocation.
     let now = outlast_net::server::system_clock().div_euclid(1000);
     let before = outlast_pki::time::rfc3339(now - 1800);

@@ -116,6 +116,43 @@ impl From<Unfit> for TsaError {
     }
 }
 
+/// The key of an authority. The order of tokens is the key's, by whatever names it is asked.
+///
+/// # Errors
+/// There is no such key.
+pub fn key(work: &mut Work<'_>, authority: &Authority) -> Result<Key, TsaError> {
+    Ok(kms::find(work, authority.scope(), &authority.key)?)
+}
+
+/// Prefix of the records with the times of last tokens.
+pub(crate) const LAST_TIMES: &str = "tsa/last/";
+
+fn last_time_key(key: &Key) -> String {
+    format!("{LAST_TIMES}{}/{}/{}", key.scope().account, key.scope().region, key.id())
+}
+
+/// The time of the last token in strict order that is on disk, in milliseconds since 1970; `None` if there was none.
+/// Tokens at the same time do not wait for each other, so that one of them may be a little later.
+///
+/// # Errors
+/// The store failed.
+pub fn last_time(work: &mut Work<'_>, key: &Key) -> Result<Option<i64>, Fault> {
+    work.get(&last_time_key(key))
+}
+
+/// Notes the time of a token in its transaction, in milliseconds since 1970.
+///
+/// # Errors
+/// The store failed.
+pub fn note_time(work: &mut Work<'_>, key: &Key, time_ms: i64) -> Result<(), Fault> {
+    work.put(&last_time_key(key), &time_ms)
+}
+
+/// Forgets a key that is erased.
+pub(crate) fn forget(work: &mut Work<'_>, key: &Key) {
+    work.delete(&last_time_key(key));
+}
+
 /// A token to be made.
 #[derive(Clone, Copy)]
 pub struct Order<'a> {
@@ -152,6 +189,8 @@ pub struct Stamped {
     pub key: Key,
     /// The algorithm of the signature.
     pub algorithm: &'static SignatureAlgorithm,
+    /// The signature alone.
+    pub signature: Vec<u8>,
 }
 
 /// Certificates of authorities.
@@ -199,5 +238,5 @@ pub fn stamp(
     let message = Message::Raw(unsigned.to_be_signed());
     let signature = kms::sign(work, ring, &key, algorithm.kms_name, message, &permit)?;
     let token = unsigned.assemble(&signature).map_err(Fault::from)?;
-    Ok(Stamped { token, serial, policy, key, algorithm })
+    Ok(Stamped { token, serial, policy, key, algorithm, signature })
 }

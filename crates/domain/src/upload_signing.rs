@@ -90,6 +90,8 @@ pub struct Signed {
     pub key: Key,
     /// The algorithm of the signature.
     pub algorithm: &'static SignatureAlgorithm,
+    /// The signature alone.
+    pub signature: Vec<u8>,
 }
 
 /// The digest that files are to be signed with, if the key can sign now: what [`sign`] would refuse is refused before
@@ -136,13 +138,14 @@ pub fn sign(
         chain: &identity.chain,
     };
     let unsigned = Unsigned::new(&[request]).map_err(Fault::from)?;
-    let mut signatures = Vec::new();
+    // One request, and so one signature.
+    let mut signature = Vec::new();
     for part in &unsigned.to_be_signed {
         let message = Message::Raw(part);
-        signatures.push(kms::sign(work, ring, &key, algorithm.kms_name, message, &permit)?);
+        signature = kms::sign(work, ring, &key, algorithm.kms_name, message, &permit)?;
     }
-    let message = unsigned.assemble(&signatures).map_err(Fault::from)?;
-    Ok(Signed { message, key, algorithm })
+    let message = unsigned.assemble(std::slice::from_ref(&signature)).map_err(Fault::from)?;
+    Ok(Signed { message, key, algorithm, signature })
 }
 
 fn found(work: &mut Work<'_>, signing: &Signing<'_>) -> Result<Key, Unfit> {

@@ -7,6 +7,7 @@ pub mod attach;
 pub mod attributes;
 pub mod embedded;
 pub(crate) mod ess;
+mod limits;
 mod message;
 mod multiple;
 pub mod sign;

@@ -10,7 +10,7 @@ use crate::seen::Seen;
 use crate::templates::{CODE_SIGNING, SERVER_AUTH, TIME_STAMPING};
 use crate::time::rfc3339;
 use crate::validate::{
-    Material, Options, Refusal, Revocation, Rule, SignatureTime, Standing, validate,
+    Material, Options, Refusal, Revocation, Rule, SignatureTime, Standing, pinned, validate,
 };
 
 /// Intermediate certificates offered to path building, at most; more are ignored.
@@ -163,6 +163,32 @@ pub fn verify_signer(
         path: validated.path.into_iter().cloned().collect(),
         standings: validated.standings,
     })
+}
+
+/// What the CRLs and OCSP responses of `check` say of a certificate that is trusted by itself, without a path to a root.
+/// `authorities` are certificates (DER) of CAs that the verifier has: that of its issuer must be among them. `None` if
+/// revocation is not checked, or no evidence is about the certificate.
+pub fn pinned_standing(
+    leaf: &Certificate,
+    authorities: &[Vec<u8>],
+    check: &SignerCheck<'_>,
+) -> Result<Option<Standing>, PathError> {
+    let authorities: Vec<_> =
+        authorities.iter().filter_map(|der| Certificate::parse(der).ok()).collect();
+    let material = Material {
+        roots: &[],
+        intermediates: &authorities,
+        crls: check.crls,
+        ocsp: check.ocsp,
+        seen: check.seen,
+    };
+    let options = Options {
+        revocation: check.revocation,
+        signature: Some(check.signature),
+        ..Options::at(check.at)
+    };
+    pinned::standing(leaf, &material, &options)
+        .map_err(|refusal| explain(refusal, check.at, check.purpose))
 }
 
 /// The rules of code signing that are not those of a path: the trust store's and the leaf's.

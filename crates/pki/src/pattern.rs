@@ -4,7 +4,8 @@
 pub const MAX_PATTERN_LEN: usize = 1024;
 
 /// A pattern. `*` stands for any characters but `/`, `?` for one of them, `**/` for any number of folders, and a final
-/// `**` for everything below. A pattern without `/` is compared with the last part of a path, as in `.gitignore`.
+/// `**` for everything below. A pattern without `/` is compared with the last part of a path, as in `.gitignore`; but
+/// one that begins with `git:`, for what is no file, with the whole name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
     text: String,
@@ -54,7 +55,8 @@ impl Pattern {
                 rest = rest.get(first.len_utf8()..).unwrap_or_default();
             }
         }
-        Ok(Self { text: text.to_owned(), parts, is_of_name: !text.contains('/') })
+        let is_of_name = !text.contains('/') && !text.starts_with("git:");
+        Ok(Self { text: text.to_owned(), parts, is_of_name })
     }
 
     /// The same for text that is no path, such as a URL: all of it is compared.
@@ -129,6 +131,9 @@ mod tests {
             ("x/**", &["x/a", "x/y/z"], &["x", "y/a"]),
             ("./x/a", &["x/a"], &["x/b"]),
             ("*", &["a", "x/a"], &[]),
+            ("git:commit", &["git:commit"], &["git:tag/v1/git:commit", "x/git:commit", "commit"]),
+            ("git:*", &["git:commit", "git:push"], &["git:tag/v1", "git:tag/git:push"]),
+            ("git:tag/v*", &["git:tag/v1"], &["git:tag/v1/v2", "x/git:tag/v1"]),
         ] {
             let parsed = Pattern::parse(pattern).unwrap();
             for path in yes {

@@ -21,12 +21,12 @@ use crate::cms::verify::{
 use crate::crl::Crl;
 use crate::evidence_record::EvidenceRecord;
 use crate::ocsp::Response;
-use crate::path::{PathError, check_leaf};
+use crate::path::{PathError, SignerCheck, check_leaf, pinned_standing};
 use crate::seen::Seen;
 use crate::templates::TIME_STAMPING;
 use crate::time::rfc3339;
 use crate::timestamp::{self, Imprint, TimestampError, Token};
-use crate::validate::Revocation;
+use crate::validate::{Revocation, SignatureTime};
 
 /// A time-stamping authority that is trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,7 +72,8 @@ pub struct Trust<'a> {
 /// A token that holds.
 #[derive(Debug, Clone)]
 pub struct Stamp {
-    /// The time that it proves, in whole seconds since 1970, rounded up.
+    /// The time that it proves, in whole seconds since 1970: that of the token and its accuracy, rounded up, because the
+    /// authority's clock may have been so much behind.
     pub at: i64,
     /// How far the authority's clock may be off.
     pub accuracy: Option<timestamp::Accuracy>,
@@ -295,7 +296,7 @@ impl Trust<'_> {
         authority: usize,
     ) -> Stamp {
         Stamp {
-            at: whole_seconds(token.time_ms()),
+            at: latest_second(token.time_ms(), token.accuracy()),
             accuracy: token.accuracy(),
             serial: token.serial().to_vec(),
             policy: token.policy(),
@@ -391,7 +392,7 @@ impl Trust<'_> {
             return Err(TimestampError::Policy(token.policy()).to_string());
         }
         let states = token.time_ms().div_euclid(1000);
-        let until = self.relied_on(until);
+        let (bound, until) = (until, self.relied_on(until));
         if states > self.now.saturating_add(CLOCK_SKEW_SECONDS) {
             return Err(TimestampError::Future(rfc3339(states)).to_string());
         }
@@ -409,7 +410,39 @@ impl Trust<'_> {
                 ));
             }
         }
-        Ok(())
+        self.not_revoked(certificate, states, bound).map_err(|error| error.to_string())
+    }
+
+    /// Refuses a certificate without a root that was revoked, by the same rules as one with a root: see
+    /// [`Trust::by_roots`]. Its CA must be among the certificates and roots that the verifier has.
+    fn not_revoked(
+        &self,
+        certificate: &Certificate,
+        states: i64,
+        until: Until,
+    ) -> Result<(), PathError> {
+        let roots = self.authorities.iter().flat_map(|authority| match authority {
+            Authority::Roots(roots) => roots.as_slice(),
+            Authority::Certificate(_) | Authority::PublicKey(_) => &[],
+        });
+        let known: Vec<_> = roots.chain(self.certificates).cloned().collect();
+        let check = |at, is_trusted| {
+            let check = SignerCheck {
+                at,
+                purpose: TIME_STAMPING,
+                signature: SignatureTime { is_trusted, now: self.now },
+                revocation: self.revocation,
+                crls: self.crls,
+                ocsp: self.ocsp,
+                seen: self.seen,
+            };
+            pinned_standing(certificate, &known, &check).map(|_| ())
+        };
+        match (check(states, false), until) {
+            // What came after a later token does not matter.
+            (Err(_), Until::Covered(at)) => check(at, true),
+            (outcome, _) => outcome,
+        }
     }
 }
 
@@ -488,6 +521,32 @@ fn authority_of(token: &Token) -> Option<String> {
     stampers.next().map(|found| found.subject().to_string())
 }
 
-fn whole_seconds(ms: i64) -> i64 {
-    ms.saturating_add(999).div_euclid(1000)
+/// The latest time at which a token can have been made (RFC 3161, section 2.4.2), rounded up to seconds since 1970.
+fn latest_second(time_ms: i64, accuracy: Option<timestamp::Accuracy>) -> i64 {
+    let micros = accuracy.map_or(0, |known| i64::try_from(known.micros).unwrap_or(i64::MAX));
+    let latest = time_ms.saturating_mul(1000).saturating_add(micros);
+    latest.saturating_add(999_999).div_euclid(1_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_accuracy_of_a_token_makes_its_time_later() {
+        for (time_ms, micros, at) in [
+            (5_000, None, 5),
+            (5_001, None, 6),
+            (5_000, Some(0), 5),
+            (5_000, Some(1), 6),
+            (5_000, Some(1_000_000), 6),
+            (5_500, Some(500_000), 6),
+            (5_500, Some(500_001), 7),
+            (-1, Some(1_000), 0),
+            (i64::MAX, Some(u64::MAX), i64::MAX.div_euclid(1_000_000)),
+        ] {
+            let accuracy = micros.map(|micros| timestamp::Accuracy { micros });
+            assert_eq!(latest_second(time_ms, accuracy), at, "{time_ms} {micros:?}");
+        }
+    }
 }

@@ -14,6 +14,7 @@ mod constraints;
 mod facts;
 mod identity;
 pub mod names;
+pub(crate) mod pinned;
 mod policy;
 mod pool;
 mod revocation;

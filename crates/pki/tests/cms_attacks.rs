@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use cms::signed_data::SignerInfo;
 use der::asn1::{Any, ObjectIdentifier, OctetString, SetOfVec};
-use der::{Decode, Encode};
+use der::{Decode, Encode, Tag, TagNumber};
 use outlast_crypto::digests::Digest;
 use outlast_crypto::signatures::Message;
 use outlast_pki::cms::sign::{Request, Unsigned};
@@ -341,4 +341,84 @@ fn each_attack_on_a_dual_signature_is_refused_with_its_reason() {
         }
     }
     attack_page::hold("Two signers", &rows);
+}
+
+fn element(tag: Tag, content: Vec<u8>) -> Vec<u8> {
+    Any::new(tag, content).unwrap().to_der().unwrap()
+}
+
+/// An attribute with this many values, each NULL.
+fn attribute(values: usize) -> Vec<u8> {
+    let values = element(Tag::Set, [5, 0].repeat(values));
+    element(Tag::Sequence, [oid("1.2.3").to_der().unwrap(), values].concat())
+}
+
+/// The message with other attributes of its signer: signed ones if `signed` is not empty, unsigned ones, and `more`
+/// behind the signers. Put together by hand, because sorting the attributes is what the attack makes slow.
+fn flooded(p7s: &[u8], signed: &[u8], unsigned: &[u8], more: &[u8]) -> Vec<u8> {
+    let set = |number: u32, content: &[u8]| {
+        let number = TagNumber(number);
+        element(Tag::ContextSpecific { constructed: true, number }, content.to_vec())
+    };
+    let one = signers(p7s).remove(0);
+    let own = Any::encode_from(&one.signed_attrs.unwrap()).unwrap();
+    let signed = if signed.is_empty() { own.value() } else { signed };
+    let info = [
+        one.version.to_der().unwrap(),
+        one.sid.to_der().unwrap(),
+        one.digest_alg.to_der().unwrap(),
+        set(0, signed),
+        one.signature_algorithm.to_der().unwrap(),
+        one.signature.to_der().unwrap(),
+        set(1, unsigned),
+    ]
+    .concat();
+    let infos = element(Tag::Set, element(Tag::Sequence, info));
+    let empty = with_signers(p7s, Vec::new());
+    let mut outer = cms::content_info::ContentInfo::from_der(&empty).unwrap();
+    let before = outer.content.value().strip_suffix(&[0x31, 0]).unwrap();
+    outer.content = Any::new(Tag::Sequence, [before, &infos, more].concat()).unwrap();
+    outer.to_der().unwrap()
+}
+
+#[test]
+fn attributes_and_values_without_end_are_refused_before_they_are_sorted() {
+    let h = hierarchy("ML_DSA_44");
+    let good = sign(&h.leaf, &h.subordinate, "sha512", SIGNED);
+    let run = |signature: Vec<u8>| {
+        let attack = Attack {
+            name: "",
+            signature,
+            file: FILE.to_vec(),
+            root: h.root.certificate.der().to_vec(),
+            crls: Vec::new(),
+            trusted: None,
+            reason: "",
+        };
+        attack.run()
+    };
+    // As many as are allowed: nothing covers unsigned attributes.
+    assert_eq!(run(flooded(&good, &[], &attribute(64).repeat(64), &[])), Ok(()));
+    let many = Err(VerifyError::TooManyAttributes);
+    assert_eq!(run(flooded(&good, &[], &attribute(1).repeat(65), &[])), many);
+    assert_eq!(run(flooded(&good, &[], &attribute(65), &[])), many);
+    assert_eq!(run(flooded(&good, &attribute(1).repeat(65), &[], &[])), many);
+    assert_eq!(run(flooded(&good, &attribute(65), &[], &[])), many);
+    // One attribute that takes long to compare, among many to compare it with: hours, if they were sorted.
+    let few = attribute(1).repeat(250_000);
+    let flood = [&few[..], &attribute(2_000_000), &few].concat();
+    for message in [flooded(&good, &flood, &[], &[]), flooded(&good, &[], &flood, &[])] {
+        assert_eq!(run(message), many);
+    }
+    // The same for signers.
+    let (short, long) = (element(Tag::Sequence, Vec::new()), element(Tag::Sequence, flood));
+    let signers = element(Tag::Set, [short.repeat(1_000_000), long].concat());
+    let empty = with_signers(&good, Vec::new());
+    let mut outer = cms::content_info::ContentInfo::from_der(&empty).unwrap();
+    let before = outer.content.value().strip_suffix(&[0x31, 0]).unwrap();
+    outer.content = Any::new(Tag::Sequence, [before, &signers].concat()).unwrap();
+    assert_eq!(run(outer.to_der().unwrap()), Err(VerifyError::Signers(1_000_001)));
+    // Nor does a further member hide the signers.
+    let hidden = flooded(&good, &[], &attribute(65), &element(Tag::Set, Vec::new()));
+    assert_eq!(run(hidden), many);
 }

@@ -68,7 +68,8 @@ pub fn crl(issuer: &Party, this_update: i64, revoked: Option<(i64, &'static Reas
     Crl::parse(&unsigned.assemble(&signature).unwrap()).unwrap()
 }
 
-fn response(issuer: &Party, leaf: &Party, this_update: i64, status: Status) -> Response {
+/// An OCSP response of `issuer` about the certificate of `leaf`.
+pub fn response(issuer: &Party, leaf: &Party, this_update: i64, status: Status) -> Response {
     let key = issuer.certificate.public_key().unwrap();
     let hash = &outlast_crypto::digests::SHA1_FOR_IDENTIFIERS;
     let (name, serial) = (issuer.certificate.subject(), leaf.certificate.serial());

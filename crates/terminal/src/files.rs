@@ -91,6 +91,11 @@ pub fn exists(path: &Path) -> Result<bool, Failure> {
     path.try_exists().map_err(|error| io_failure(path, &error))
 }
 
+/// A path in a report for programs. JSON is UTF-8, and a path need not be: what is not is replaced.
+pub fn json_path(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
 /// Failure to read or write a file, with advice on what to do.
 pub fn io_failure(path: &Path, error: &std::io::Error) -> Failure {
     // `tempfile` adds the name of a temporary file, which nobody has asked for.

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use http::Method;
 use http::header::CONTENT_TYPE;
+use outlast_crypto::digests::sha256;
 use outlast_domain::arn::Scope;
 use outlast_domain::certified_key::Identities;
 use outlast_domain::identity::{self, Permit, action};
@@ -86,7 +87,7 @@ struct Running {
     settings: Settings,
     rates: Rates,
     identities: Identities,
-    /// The last times of authorities in strict order.
+    /// The last times of tokens in strict order, by the ARN of their key.
     last_ms: Mutex<HashMap<String, i64>>,
 }
 
@@ -233,7 +234,7 @@ impl Service {
         let order = Order {
             authority,
             request: &asked.request,
-            time_ms: asked.running.time_ms(authority, request.now_ms)?,
+            time_ms: asked.running.time_ms(work, authority, request.now_ms)?,
             accuracy: settings.accuracy,
             ordering: settings.ordering,
             signer: &signer,
@@ -249,10 +250,15 @@ impl Service {
             request_id: request.request_id.to_owned(),
         };
         kms::record_use(work, &made.key, &last)?;
+        if settings.ordering {
+            tsa::note_time(work, &made.key, order.time_ms)?;
+        }
         let mut notes = Notes::default();
         notes.parameter("keyId", authority.key.as_str());
         notes.parameter("signingAlgorithm", made.algorithm.kms_name);
         notes.resource(made.key.arn(), "AWS::KMS::Key");
+        // By this the owner of the key finds the signature, as those of `Sign`.
+        notes.additional("signatureSha256", hex::encode(sha256(&made.signature)));
         let imprint = &asked.request.imprint;
         notes.additional(
             "timestamp",
@@ -319,16 +325,29 @@ impl Service {
 
 impl Running {
     /// The time of a token: the clock's, or later where times ascend strictly.
-    fn time_ms(&self, authority: &Authority, now_ms: i64) -> Result<i64, Refused> {
+    fn time_ms(
+        &self,
+        work: &mut Work<'_>,
+        authority: &Authority,
+        now_ms: i64,
+    ) -> Result<i64, Refused> {
         if !self.settings.ordering {
             return Ok(now_ms);
         }
+        let key = tsa::key(work, authority)?;
+        let arn = key.arn();
+        let is_known = lock(&self.last_ms).contains_key(&arn);
+        // After a restart the store knows. What was noted last is at most so far behind the last token as any token is
+        // ahead of the clock.
+        let noted = if is_known { None } else { tsa::last_time(work, &key)? };
+        let before = noted.map_or(i64::MIN, |ms| ms.saturating_add(limits::TIMESTAMPS_AHEAD_MS));
         let mut last_ms = lock(&self.last_ms);
-        let last = last_ms.entry(authority.name.clone()).or_insert(i64::MIN);
+        let last = last_ms.entry(arn).or_insert(before);
         let time_ms = now_ms.max(last.saturating_add(1));
         if time_ms > now_ms.saturating_add(limits::TIMESTAMPS_AHEAD_MS) {
             return Err(Refused::clock(
-                "the clock was set back, or there are too many requests".into(),
+                "the clock was set back, the server was just restarted, or there are too many requests"
+                    .into(),
             ));
         }
         *last = time_ms;

@@ -118,7 +118,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     );
     let list: Vec<_> = subjects.iter().map(|artifact| &artifact.name).collect();
     let value = json!({
-        "attestation": target,
+        "attestation": files::json_path(&target),
         "predicate_type": arguments.predicate_type,
         "subjects": list,
         "signatures": envelope.signatures.len(),

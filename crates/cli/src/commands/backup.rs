@@ -83,7 +83,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     output.result(
         &text,
         &json!({
-            "file": out,
+            "file": files::json_path(out),
             "created_ms": created_ms,
             "records": counts.records,
             "events": counts.events,

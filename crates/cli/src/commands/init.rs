@@ -11,7 +11,7 @@ use crate::output::Output;
 use crate::root_key::Provider;
 use crate::settings::PORT;
 use crate::tls::default_names;
-use crate::{shell, values};
+use crate::{files, shell, values};
 
 /// Arguments of `init`.
 #[derive(clap::Args)]
@@ -99,13 +99,14 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     output.result(
         &text,
         &json!({
-            "data": arguments.data,
+            "data": files::json_path(&arguments.data),
             "account": key.account,
             "access_key_id": key.id,
-            "aws_config_file": arguments.data.join("client/config"),
-            "aws_shared_credentials_file": arguments.data.join("client/credentials"),
+            "aws_config_file": files::json_path(&arguments.data.join("client/config")),
+            "aws_shared_credentials_file":
+                files::json_path(&arguments.data.join("client/credentials")),
             "aws_profile": crate::profile::NAME,
-            "ca_bundle": arguments.data.join("client/ca.pem"),
+            "ca_bundle": files::json_path(&arguments.data.join("client/ca.pem")),
         }),
     );
     Ok(())
@@ -132,6 +133,6 @@ fn join(
         arguments.data.display(),
         start(arguments),
     );
-    output.result(&text, &json!({ "data": arguments.data, "joined": true }));
+    output.result(&text, &json!({ "data": files::json_path(&arguments.data), "joined": true }));
     Ok(())
 }

@@ -67,12 +67,12 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
                     }
                     text.push_str(&format!("{}, object {}:\n", path.display(), index + 1));
                     text.push_str(&described::text(&found));
-                    list.push(json!({ "file": path, "object": index + 1, "found": found }));
+                    list.push(json!({ "file": files::json_path(path), "object": index + 1, "found": found }));
                 }
                 Err(failure) => {
                     let reason = failure.message();
                     let found = json!({ "type": kind, "refused": reason });
-                    list.push(json!({ "file": path, "object": index + 1, "found": found }));
+                    list.push(json!({ "file": files::json_path(path), "object": index + 1, "found": found }));
                     failures.push(Failure::file(path, &reason));
                 }
             }

@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let mut written = 0;
     write(&program, &program, folder, &mut written)?;
     let text = format!("wrote {written} manual pages to {}", folder.display());
-    output.result(&text, &json!({ "folder": folder, "pages": written }));
+    output.result(&text, &json!({ "folder": files::json_path(folder), "pages": written }));
     Ok(())
 }
 

@@ -345,7 +345,8 @@ async fn signing_key(
             return Ok((key_arn, chain));
         }
     }
-    let request = certificate_request(endpoint, &key_arn, common_name(SIGNER_NAME)?).await?;
+    let subject = common_name(SIGNER_NAME)?;
+    let request = certificate_request(endpoint, &key_arn, subject, Vec::new()).await?;
     let request = pem::certificate_request(&request).into_bytes();
     let order = Order {
         authority: subordinate,
@@ -478,7 +479,7 @@ impl Report {
                 "handshake_bytes": hybrid_bytes,
                 "classical_connection": classical,
                 "classical_handshake_bytes": classical_bytes,
-                "out": out,
+                "out": files::json_path(out),
                 "openssl": openssl,
                 "server": serve,
                 "profile": profile,

@@ -106,7 +106,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     output.result(
         &text,
         &json!({
-            "data": folder,
+            "data": files::json_path(folder),
             "created_ms": header.created_ms,
             "records": counts.records,
             "events": counts.events,

@@ -33,7 +33,7 @@ use crate::output::{self, Output};
 use crate::profile::Connection;
 use crate::signing::Signers;
 use crate::signing::check::before_signing;
-use crate::signing::jobs::{Job, Wanted};
+use crate::signing::jobs::{self, Job, Wanted};
 use crate::timestamping::{self, Client, Taken};
 use crate::{files, shell};
 
@@ -59,13 +59,13 @@ pub(crate) struct Arguments {
     #[arg(required_unless_present_any = ["recursive", "oci"])]
     files: Vec<PathBuf>,
     /// Sign the image of an OCI image layout; the signature is added to the layout, as an artifact that refers to the image.
-    #[arg(long, value_name = "DIR[:TAG]", conflicts_with_all = ["files", "recursive", "format", "signature", "output_dir", "classical_copy", "force"])]
+    #[arg(long, value_name = "DIR[:TAG]", conflicts_with_all = ["files", "recursive", "format", "signature", "output_dir", "classical_copy", "force", "log", "log_name", "timestamp", "timestamp_trust", "timestamp_ca"])]
     oci: Option<String>,
     /// Sign the files below this folder.
     #[arg(long, value_name = "DIR")]
     recursive: Option<PathBuf>,
     /// Of the files below --recursive, those that match a pattern such as '*.tar.gz' or 'linux/**'; may be
-    /// repeated [default: all but .p7s].
+    /// repeated [default: all but .p7s, and .ers and .tlog-proof beside their FILE].
     #[arg(long, value_name = "GLOB", requires = "recursive", value_parser = Pattern::parse,
           value_hint = ValueHint::Other)]
     include: Vec<Pattern>,
@@ -305,9 +305,10 @@ async fn cosigned(arguments: &Arguments, waiting: Arc<Waiting>) {
 
 /// Whether a file could be signed.
 fn readable(path: &Path) -> Outcome {
-    if path.as_os_str() == crate::signing::jobs::DASH {
+    if path.as_os_str() == jobs::DASH {
         return Ok(Vec::new());
     }
+    jobs::check_name(path)?;
     let opened = std::fs::File::open(path).and_then(|file| file.metadata());
     let found = opened.map_err(|error| files::io_failure(path, &error))?;
     if found.is_dir() {
@@ -382,6 +383,7 @@ async fn sign_all(
                     count => format!("{} of {count}: {name}", index + 1),
                 });
                 let outcome = async {
+                    jobs::check_name(&job.file)?;
                     let ready = if index == 0 { early.lock().await.take() } else { None };
                     let digests = match ready {
                         Some(EarlyDigest { task, .. }) => {
@@ -477,10 +479,11 @@ fn report(
         match outcome {
             Ok(taken) => {
                 text.push_str(&format!("{word} {}: {}\n", file.display(), target.display()));
-                let mut value = json!({ "file": file, "outcome": done, "signature": target });
+                let (name, signature) = (files::json_path(file), files::json_path(target));
+                let mut value = json!({ "file": name, "outcome": done, "signature": signature });
                 if let Some(path) = classical {
                     text.push_str(&format!("{word} {}: {}\n", file.display(), path.display()));
-                    value["classical_signature"] = json!(path);
+                    value["classical_signature"] = json!(files::json_path(path));
                 }
                 for url in arguments.timestamp.iter().filter(|_| is_dry) {
                     text.push_str(&format!("would ask {url} for a timestamp of each signer\n"));
@@ -492,14 +495,14 @@ fn report(
                     value["timestamps"] = taken.iter().map(Taken::json).collect();
                 }
                 if let Some(path) = proof {
-                    value["log_proof"] = json!(path);
+                    value["log_proof"] = json!(files::json_path(path));
                 }
                 list.push(value);
             }
             Err(failure) => {
                 let reason = failure.message();
                 list.push(json!({
-                    "file": file, "outcome": "failed", "reason": reason, "error": reason,
+                    "file": files::json_path(file), "outcome": "failed", "reason": reason, "error": reason,
                 }));
                 failures.push(failure);
             }

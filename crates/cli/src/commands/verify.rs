@@ -57,7 +57,8 @@ pub(crate) struct Arguments {
     /// Date by which the policy is read [default: now].
     #[arg(long, requires = "policy", value_name = "DATE", value_parser = date, value_hint = ValueHint::Other)]
     as_of: Option<i64>,
-    /// Verify all files below a folder, which policies name from there; signatures (.p7s) are left out.
+    /// Verify all files below a folder, which policies name from there. Left out are signatures (.p7s), evidence (.ers) and
+    /// proofs (.tlog-proof) beside their FILE, and links to folders, with a warning.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["files", "signature"])]
     recursive: Option<PathBuf>,
     /// Say what would be refused, and exit with 0 whatever it is.
@@ -79,7 +80,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     signature: Option<PathBuf>,
     /// Evidence record (RFC 4998), for a single file; a bad one is refused [default: FILE.ers, if it is there].
-    #[arg(long, value_name = "FILE", conflicts_with = "recursive")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["recursive", "attestation", "oci"])]
     evidence: Option<PathBuf>,
     /// Trusted roots of time-stamping authorities: a PEM or DER file, or a folder of them [default: those of --trust].
     #[arg(long, value_name = "PEM")]
@@ -94,10 +95,10 @@ pub(crate) struct Arguments {
     at: At,
     /// Log that must have the signature, and the witnesses that must have cosigned it: a file (C2SP tlog-policy), as
     /// outlast log policy prints it. With --policy in addition to what a rule asks for.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["attestation", "oci"])]
     log_policy: Option<PathBuf>,
     /// Proof that the log has the signature, for a single file [default: FILE.tlog-proof].
-    #[arg(long, value_name = "FILE", conflicts_with = "recursive")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["recursive", "attestation", "oci"])]
     log_proof: Option<PathBuf>,
     /// Whether revoked certificates are refused, by the CRLs and OCSP responses in the signature and by those that
     /// the next options give; the stricter of this and a rule counts [default: if-available].
@@ -180,7 +181,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             Err(_) => "failed",
         };
         let mut value = json!({
-            "file": path,
+            "file": files::json_path(path),
             "outcome": outcome_name,
             "verified": outcome.is_ok(),
         });
@@ -288,6 +289,7 @@ impl Run<'_> {
 
     /// Verifies a file. `entry` gets what is known about it, refused or not.
     fn file(&mut self, path: &Path, entry: &mut Entry) -> Result<(), Failure> {
+        jobs::check_name(path).map_err(|failure| failure.code(REFUSED))?;
         if let Some(attestation) = &self.arguments.attestation {
             return self.attested(path, attestation, entry);
         }

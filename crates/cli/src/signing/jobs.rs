@@ -1,20 +1,23 @@
 //! What `outlast sign` is to sign, and where the signatures go.
 
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use outlast_pki::pattern::Pattern;
 
 use super::signature_path;
 use crate::artifact_log::proof_path;
 use crate::failure::{Failure, USAGE};
-use crate::files;
+use crate::{files, output};
 
 /// Stands for standard input, or standard output.
 pub(crate) const DASH: &str = "-";
 
 /// Files below a folder that are examined, at most.
 const MAX_FOUND: usize = 1_000_000;
+
+/// Most of them that are left out with a warning each.
+const MAX_NAMED: usize = 10;
 
 /// One signature to make. `-` is standard input or output.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,6 +122,14 @@ impl Wanted<'_> {
     }
 }
 
+/// Refuses a name that no report could say exactly: another file may have the name that would be shown.
+pub(crate) fn check_name(path: &Path) -> Result<(), Failure> {
+    match path.to_str() {
+        Some(_) => Ok(()),
+        None => Err(Failure::file(path, &"its name is not UTF-8").hint("rename it")),
+    }
+}
+
 /// Path of the classical signature next to `FILE.p7s`: `FILE.classical.p7s`.
 fn classical_path(target: &Path) -> PathBuf {
     let mut name = unsigned(target).into_os_string();
@@ -141,19 +152,29 @@ fn beside(file: &Path, folder: Option<&Path>) -> PathBuf {
     }
 }
 
-/// Refuses two files with one signature.
+/// Refuses jobs that would write the same file: signatures, classical copies and proofs.
 fn distinct(jobs: &[Job]) -> Result<(), Failure> {
-    let mut sorted: Vec<_> = jobs.iter().collect();
-    sorted.sort_by(|a, b| a.target.cmp(&b.target));
-    for (first, second) in sorted.iter().zip(sorted.iter().skip(1)) {
-        if first.target != second.target {
+    // ./FILE is FILE.
+    let plain = |path: &Path| -> PathBuf {
+        path.components().filter(|part| *part != Component::CurDir).collect()
+    };
+    let mut written: Vec<(PathBuf, &Job)> = Vec::new();
+    for job in jobs {
+        let target = Some(&job.target).filter(|_| !job.is_stdout());
+        let all = [target, job.classical.as_ref(), job.proof.as_ref()];
+        written.extend(all.into_iter().flatten().map(|path| (plain(path), job)));
+    }
+    written.sort_by(|(a, _), (b, _)| a.cmp(b));
+    for ((path, first), (next, second)) in written.iter().zip(written.iter().skip(1)) {
+        if path != next {
             continue;
         }
         return Err(if first.file == second.file {
             Failure::file(&first.file, &"the file is given more than once")
                 .hint("name each file once")
         } else {
-            Failure::file(&first.target, &"two files would get this signature")
+            let (one, other) = (first.file.display(), second.file.display());
+            Failure::file(path, &format!("{one} and {other} would both write it"))
                 .hint("sign them in separate commands with different --output-dir")
         });
     }
@@ -161,18 +182,28 @@ fn distinct(jobs: &[Job]) -> Result<(), Failure> {
 }
 
 /// The files below a folder that match one of the patterns, or all but signatures; sorted. Links to folders are not
-/// followed, because they may lead in a circle.
+/// followed, because they may lead in a circle; a warning names them.
 pub(crate) fn found(folder: &Path, include: &[Pattern]) -> Result<Vec<PathBuf>, Failure> {
     let wanted = |path: &Path, below: &str| {
         let matches = || include.iter().any(|pattern| pattern.matches(below));
-        let made = ["p7s", "ers", "tlog-proof"];
-        !made.iter().any(|kind| is_kind(path, kind)) && (include.is_empty() || matches())
+        !is_kind(path, "p7s") && !is_proof(path) && (include.is_empty() || matches())
     };
     walk(
         folder,
         wanted,
-        "signatures (.p7s), evidence (.ers) and proofs (.tlog-proof) are left out, and what --include does not match",
+        "signatures (.p7s), and evidence (.ers) and proofs (.tlog-proof) beside their file, are left out, and what \
+         --include does not match",
     )
+}
+
+/// Whether a file is evidence, or a proof, of a file beside it. Another one with such a name is a file like any other.
+fn is_proof(path: &Path) -> bool {
+    if !["ers", "tlog-proof"].iter().any(|kind| is_kind(path, kind)) {
+        return false;
+    }
+    let file = path.with_extension("");
+    // FILE.classical.ers is FILE's, too.
+    file.is_file() || (is_kind(&file, "classical") && file.with_extension("").is_file())
 }
 
 /// The signatures below a folder, sorted.
@@ -191,6 +222,7 @@ fn walk(
     hint: &str,
 ) -> Result<Vec<PathBuf>, Failure> {
     let mut out = Vec::new();
+    let mut left_out = Vec::new();
     let mut waiting = vec![folder.to_path_buf()];
     let mut count = 0_usize;
     while let Some(next) = waiting.pop() {
@@ -207,16 +239,28 @@ fn walk(
             }
             let is_link = path.is_symlink();
             if path.is_dir() {
-                if !is_link {
-                    waiting.push(path);
+                match is_link {
+                    true => left_out.push((path, "a link to a folder is not followed")),
+                    false => waiting.push(path),
                 }
                 continue;
             }
             let below = path.strip_prefix(folder).unwrap_or(&path).to_string_lossy().into_owned();
-            if wanted(&path, &below) && path.is_file() {
-                out.push(path);
+            if !wanted(&path, &below) {
+                continue;
+            }
+            match path.is_file() {
+                true => out.push(path),
+                false => left_out.push((path, "it is no file, and is left out")),
             }
         }
+    }
+    left_out.sort();
+    for (path, why) in left_out.iter().take(MAX_NAMED) {
+        output::warning(&format!("{}: {why}", path.display()));
+    }
+    if let Some(more) = left_out.len().checked_sub(MAX_NAMED).filter(|more| *more > 0) {
+        output::warning(&format!("{}: {more} more were left out", folder.display()));
     }
     if out.is_empty() {
         return Err(Failure::file(folder, &"there is no such file in it").hint(hint));

@@ -195,7 +195,8 @@ impl Setup<'_> {
             // The CA comes first: without one no key is made.
             let issuer = self.issuer(endpoint, spec, &mut done).await?;
             let key = self.key(endpoint, &alias, spec, &mut done).await?;
-            let request = certificate_request(endpoint, &key, self.subject.clone()).await?;
+            let subject = self.subject.clone();
+            let request = certificate_request(endpoint, &key, subject, Vec::new()).await?;
             let order = Order {
                 authority: &issuer.arn,
                 signing_algorithm: &issuer.signing_algorithm,

@@ -93,12 +93,14 @@ impl Outcome {
     pub(crate) fn json(&self) -> Value {
         match &self.result {
             Ok(evidence) => json!({
-                "file": self.path,
+                "file": files::json_path(&self.path),
                 "counts": true,
                 "time": rfc3339(evidence.at()),
                 "timestamps": evidence.stamps.iter().map(stamp_json).collect::<Vec<_>>(),
             }),
-            Err(reason) => json!({ "file": self.path, "counts": false, "reason": reason }),
+            Err(reason) => {
+                json!({ "file": files::json_path(&self.path), "counts": false, "reason": reason })
+            }
         }
     }
 }

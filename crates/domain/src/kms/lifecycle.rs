@@ -5,7 +5,7 @@ use super::{KmsError, alias, grant, import, region, usage};
 use crate::events::{self, Fact, Told};
 use crate::identity::{Permit, action};
 use crate::work::{Due, Sweep, Swept, Work};
-use crate::{Fault, limits};
+use crate::{Fault, limits, tsa};
 
 /// Enables a key.
 pub fn enable(
@@ -157,6 +157,7 @@ fn erase(work: &mut Work<'_>, key: &Key, swept: &mut Swept) -> Result<(), Fault>
     grant::delete_all(work, key)?;
     import::close_all(work, key)?;
     usage::forget(work, key);
+    tsa::forget(work, key);
     for material in key.materials() {
         let material = key.material_record_key(&material.id);
         work.delete(&material);

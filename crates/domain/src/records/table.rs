@@ -5,6 +5,7 @@ use super::{Owner, Protection, RecordKind, Sample};
 use crate::ca::{crl, ocsp};
 use crate::heartbeat;
 use crate::seal::{CANARY, ROOT, WRAPPED};
+use crate::tsa::LAST_TIMES;
 
 const KEY: &str = "kms/key/{account}/{region}/{key}";
 const NO_SECRET: &str = "the secret that it belongs to is missing";
@@ -221,6 +222,9 @@ pub static KINDS: &[RecordKind] = &[
     row("transfer/workflow/", "account/region/id", Ordered, "the workflow arn:{partition}:transfer:{region}:{account}:workflow/{id}")
         .registered()
         .counted(2),
+    row(LAST_TIMES, "account/region/key", Unordered, "the time of the last timestamp by the key arn:{partition}:kms:{region}:{account}:key/{key}")
+        .because("timestamps at the same time do not wait for each other; a restarted server begins a second later")
+        .is("tsa/last/123456789012/eu-west-1/00000000-0000-0000-0000-000000000000", "0"),
     row("witness/key", "", Sealed, "the witness's key").is("witness/key", "a sample"),
     row("witness/log/", "hash", Sealed, "the witness's state of a log").is("witness/log/00", "a sample"),
     row("witness/name", "", Sealed, "the witness's name").is("witness/name", "a sample"),

@@ -60,7 +60,7 @@ pub(super) fn bound(parties: &[Party<'_>]) -> der::Result<Vec<Attributes>> {
     }
     let with = |index: usize, hash: &dyn Fn(usize) -> der::Result<Vec<u8>>| {
         let Some(own) = parties.get(index) else { return Err(der::ErrorKind::Failed.into()) };
-        let mut values = SetOfVec::new();
+        let mut values = Vec::with_capacity(parties.len());
         for (other, party) in parties.iter().enumerate().filter(|(other, _)| *other != index) {
             let value = MultipleSignatures {
                 body_hash_algorithm: party.digest_algorithm.clone(),
@@ -71,9 +71,10 @@ pub(super) fn bound(parties: &[Party<'_>]) -> der::Result<Vec<Attributes>> {
                 },
                 certificate: Some(EssCertIdV2::of(party.certificate)?),
             };
-            values.insert(Any::from_der(&value.to_der()?)?)?;
+            values.push(Any::from_der(&value.to_der()?)?);
         }
         let mut attributes = own.attributes.clone();
+        let values = SetOfVec::try_from(values)?;
         attributes.insert(Attribute { oid: MULTIPLE_SIGNATURES, values })?;
         Ok(attributes)
     };
@@ -95,14 +96,19 @@ pub(super) fn bound(parties: &[Party<'_>]) -> der::Result<Vec<Attributes>> {
 /// signers', in DER, where they are known.
 pub(super) fn check(signers: &[SignerInfo], certificates: &[Option<Vec<u8>>]) -> Result<(), Fault> {
     let named = signers.iter().map(values).collect::<Result<Vec<_>, _>>()?;
+    // Each names all others, so no value can be more than these; checked before anything is hashed.
+    for values in &named {
+        if let Some(value) = values.get(signers.len().saturating_sub(1)) {
+            return Err(Fault::Missing(value.signature_algorithm.oid));
+        }
+    }
+    if named.iter().all(Vec::is_empty) {
+        return Ok(());
+    }
     let unfilled = signers.iter().map(without_hashes).collect::<Result<Vec<_>, _>>()?;
     for (index, values) in named.iter().enumerate() {
         let Some(own) = signers.get(index).filter(|_| !values.is_empty()) else { continue };
         let missing = |value: &MultipleSignatures| Fault::Missing(value.signature_algorithm.oid);
-        // Also a limit: there are few signers, but a message has room for many values.
-        if let Some(value) = values.get(signers.len() - 1) {
-            return Err(missing(value));
-        }
         let digest = Digest::by_oid(own.digest_algorithm.oid).ok_or(Fault::Malformed)?;
         let hashes: Vec<_> = unfilled.iter().map(|der| digest.digest(der)).collect();
         let mut used = vec![index];
@@ -146,20 +152,25 @@ fn values(signer: &SignerInfo) -> Result<Vec<MultipleSignatures>, Fault> {
 
 /// The attributes of a signer in DER, with empty digests in this attribute.
 fn without_hashes(signer: &SignerInfo) -> Result<Vec<u8>, Fault> {
-    let build = |mut values: Vec<MultipleSignatures>| {
-        let mut out = SetOfVec::new();
+    let build = |named: Vec<MultipleSignatures>| {
+        let emptied = named
+            .into_iter()
+            .map(|mut value| {
+                value.attributes_hash.hash = OctetString::new([])?;
+                Any::from_der(&value.to_der()?)
+            })
+            .collect::<der::Result<Vec<_>>>()?;
+        let mut emptied = Some(SetOfVec::try_from(emptied)?);
+        let mut out = Vec::new();
         for attribute in signer.signed_attributes.iter().flat_map(|set| set.iter()) {
             let mut attribute = attribute.clone();
             if attribute.oid == MULTIPLE_SIGNATURES {
-                attribute.values = SetOfVec::new();
-                for value in &mut values {
-                    value.attributes_hash.hash = OctetString::new([])?;
-                    attribute.values.insert(Any::from_der(&value.to_der()?)?)?;
-                }
+                // It occurs once.
+                attribute.values = emptied.take().unwrap_or_default();
             }
-            out.insert(attribute)?;
+            out.push(attribute);
         }
-        out.to_der()
+        SetOfVec::try_from(out)?.to_der()
     };
     build(values(signer)?).map_err(|_: der::Error| Fault::Malformed)
 }

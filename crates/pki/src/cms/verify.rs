@@ -4,6 +4,7 @@
 //! `rasn` and encoded again as DER, which is also the form that is signed (RFC 5652, section 5.4).
 
 mod alone;
+mod pinned;
 
 use std::borrow::Cow;
 
@@ -15,6 +16,7 @@ use spki::AlgorithmIdentifierOwned;
 use x509_cert::time::Time as X509Time;
 
 use super::embedded::Embedded;
+use super::limits::{self, MAX_ATTRIBUTES, MAX_SIGNERS, MAX_VALUES};
 use super::message::{ContentInfo, SignedData, SignerIdentifier, SignerInfo, der_from_ber};
 use super::multiple::{self, Fault};
 use super::{
@@ -35,9 +37,6 @@ use crate::validate::{Proof, Revocation, SignatureTime, Standing};
 /// How far a signer's clock may be ahead of ours, in seconds.
 pub const CLOCK_SKEW_SECONDS: i64 = 300;
 
-/// Most signers in one message.
-const MAX_SIGNERS: usize = 16;
-
 /// Why a signature was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -54,6 +53,11 @@ pub enum VerifyError {
     /// SignedData without a signer, or with more than are verified.
     #[error("the message has {0} signers, and 1 to {MAX_SIGNERS} are accepted")]
     Signers(usize),
+    /// A signer with more attributes, or an attribute with more values, than are parsed.
+    #[error(
+        "a signer has more than {MAX_ATTRIBUTES} attributes of a kind, or an attribute more than {MAX_VALUES} values"
+    )]
+    TooManyAttributes,
     /// A signer without signed attributes.
     #[error("the signer has no signed attributes; sign with them (the default of every tool)")]
     NoSignedAttributes,
@@ -124,8 +128,10 @@ pub struct Time {
 pub enum TimeSource {
     /// The signer, in the signed attribute signingTime. A thief of the key can claim any time.
     Signer,
-    /// The verifier, who knows that the signature existed then, for instance because it is here now.
+    /// The verifier, who knows that the signature existed then.
     Verifier,
+    /// Nobody: the signature is here now, and its format has no time.
+    Present,
     /// A time-stamping authority, in a token in the message (RFC 3161).
     Timestamp,
     /// A time-stamping authority, in an evidence record (RFC 4998).
@@ -135,6 +141,11 @@ pub enum TimeSource {
 impl TimeSource {
     /// Whether somebody else than the signer says so.
     pub fn is_trusted(&self) -> bool {
+        !matches!(self, Self::Signer | Self::Present)
+    }
+
+    /// Whether it is certain that the signature existed then, so that later revocations do not touch it.
+    pub fn proves_existence(&self) -> bool {
         !matches!(self, Self::Signer)
     }
 
@@ -143,6 +154,7 @@ impl TimeSource {
         match self {
             Self::Signer => "signer's claim",
             Self::Verifier => "verifier",
+            Self::Present => "present",
             Self::Timestamp => "timestamp",
             Self::EvidenceRecord => "evidence record",
         }
@@ -278,6 +290,7 @@ impl SignedMessage {
         if outer.content_type != ID_SIGNED_DATA {
             return Err(VerifyError::NotSignedData(outer.content_type));
         }
+        limits::check(outer.content.to_ref())?;
         let data = outer.content.decode_as::<SignedData>().map_err(not_cms)?;
         let content = data
             .encap_content_info
@@ -295,9 +308,6 @@ impl SignedMessage {
             .collect::<der::Result<_>>()
             .map_err(not_cms)?;
         let signers: Vec<_> = data.signer_infos.into_vec();
-        if signers.is_empty() || signers.len() > MAX_SIGNERS {
-            return Err(VerifyError::Signers(signers.len()));
-        }
         let content_type = data.encap_content_info.econtent_type;
         let embedded = Embedded::read(data.crls.as_ref());
         Ok(Self { signers, certificates, embedded, content, content_type })
@@ -393,7 +403,10 @@ impl SignedMessage {
         let check = SignerCheck {
             at: time.at,
             purpose: verifier.purpose.unwrap_or(CODE_SIGNING),
-            signature: SignatureTime { is_trusted: time.source.is_trusted(), now: verifier.now },
+            signature: SignatureTime {
+                is_trusted: time.source.proves_existence(),
+                now: verifier.now,
+            },
             revocation: verifier.revocation,
             crls: &joined(&self.embedded.crls, verifier.crls),
             ocsp: &joined(&self.embedded.ocsp, verifier.ocsp),

@@ -233,6 +233,11 @@ fn rule(index: usize, table: &Table) -> Result<Rule, FileError> {
             )
             .hint("name the root of the pinned certificates with trust"));
     }
+    if rule.log.is_some() && matches!(rule.scope, Scope::Attestations(_)) {
+        return Err(reader
+            .wrong("log", "logs have signatures of files, and no attestations")
+            .hint("leave log out of rules with predicate_type; a rule for the file's signature can have it"));
+    }
     if rule.not_before.zip(rule.until).is_some_and(|(first, last)| first > last) {
         return Err(reader.wrong("until", "it is before not_before"));
     }
@@ -467,6 +472,11 @@ mod tests {
             (in_rule("log = \"\""), "it is the name of a file", None),
             (in_rule("builder = \"https://ci.example\""), "only attestations have one", None),
             (in_rule("predicate_type = \"slsa\""), "neither slsa-provenance, spdx", None),
+            (
+                in_rule("predicate_type = \"spdx\"\nlog = \"log.policy\""),
+                "logs have signatures of files",
+                None,
+            ),
             (in_rule("until = 2026-13-01"), "TOML parse error", None),
             (in_rule("until = 2026-12-31T00:00:00"), "neither a date", None),
             (in_rule("until = 5"), "neither a date", None),

@@ -14,7 +14,7 @@ use crate::path::{PathError, check_leaf};
 use crate::seen::Seen;
 use crate::time::rfc3339;
 use crate::trusted_time::{Authority, Evidence, Outcome, Timed, Trust};
-use crate::validate::Revocation;
+use crate::validate::{Revocation, Standing};
 
 /// What a verifier has besides the policy.
 #[derive(Debug, Clone, Copy, Default)]
@@ -29,6 +29,9 @@ pub struct Context<'a> {
     pub as_of: i64,
     /// A time at which the signature existed for certain.
     pub trusted: Option<i64>,
+    /// Whether signers without any time are judged as of now, because the format of their signatures has none. That is no
+    /// trusted time.
+    pub without_times: bool,
     /// For rules that say nothing about revocation; stricter than a rule, it counts, too.
     pub revocation: Option<Revocation>,
     /// CRLs.
@@ -235,9 +238,9 @@ impl Rule {
         if !phase.digests.is_empty() && !phase.digests.contains(&signer.digest.name) {
             against.push(format!("the digest {} is not allowed", signer.digest.name));
         }
-        let verified = match self.trusted(message, &signer, proven, context) {
+        let verified = match self.trusted(message, &signer, proven.clone(), context) {
             Ok(verified) => {
-                against.extend(self.out_of_dates(&verified.time));
+                against.extend(self.out_of_dates(&verified, proven.map(|time| time.at)));
                 Some(verified)
             }
             Err(reason) => {
@@ -285,7 +288,10 @@ impl Rule {
                 .map(|(_, text)| (*text).to_owned())
                 .collect()
         };
-        let warnings = algorithm.as_ref().map(weak).unwrap_or_default();
+        let mut warnings: Vec<_> = algorithm.as_ref().map(weak).unwrap_or_default();
+        if self.is_alone() {
+            warnings.extend(verified.as_ref().and_then(unknown_revocation));
+        }
         Judged { signer, verified, against, warnings, tokens, serves }
     }
 
@@ -304,6 +310,11 @@ impl Rule {
                 reasons.join("; ")
             ),
         }
+    }
+
+    /// Whether certificates and keys are trusted without a root.
+    fn is_alone(&self) -> bool {
+        self.trust.is_empty() && self.has_pins()
     }
 
     fn is_pinned(&self, certificate: &Certificate) -> bool {
@@ -325,8 +336,10 @@ impl Rule {
     ) -> Result<Signer, String> {
         let known = |at| Time { at, source: TimeSource::Verifier };
         let trusted = context.trusted.map(known).or(proven);
+        let is_here = context.without_times && signer.signing_time.is_none();
+        let present = || is_here.then_some(Time { at: context.now, source: TimeSource::Present });
         let time = match self.validity {
-            Validity::SigningTime => trusted,
+            Validity::SigningTime => trusted.or_else(present),
             Validity::Now => Some(known(context.as_of)),
             Validity::TrustedTime => Some(trusted.ok_or(
                 "only the signer says when it was made, and the rule asks for a trusted time",
@@ -344,8 +357,7 @@ impl Rule {
             ocsp: context.ocsp,
             seen: context.seen,
         };
-        let is_alone = self.trust.is_empty() && self.has_pins();
-        if !is_alone {
+        if !self.is_alone() {
             return message.trust(signer, &verifier).map_err(|error| error.to_string());
         }
         if revocation == Revocation::Required {
@@ -354,11 +366,18 @@ impl Rule {
         if !self.is_pinned(&signer.certificate) {
             return Err("no root is trusted, only certain certificates or keys".into());
         }
-        self.alone(signer, &verifier).map_err(|error| error.to_string())
+        let verifier = Verifier { roots: context.roots, ..verifier };
+        self.alone(message, signer, &verifier).map_err(|error| error.to_string())
     }
 
-    /// A pinned certificate without a chain: its own rules alone.
-    fn alone(&self, signer: &Authentic, verifier: &Verifier<'_>) -> Result<Signer, VerifyError> {
+    /// A pinned certificate without a chain: its own rules, and what is known of its revocation by the CAs that the
+    /// verifier has.
+    fn alone(
+        &self,
+        message: &SignedMessage,
+        signer: &Authentic,
+        verifier: &Verifier<'_>,
+    ) -> Result<Signer, VerifyError> {
         let Authentic { certificate, algorithm, digest, signing_time, .. } = signer.clone();
         check_leaf(&certificate, self.purpose)?;
         let time = verifier.time_of(signing_time)?;
@@ -372,29 +391,43 @@ impl Rule {
             let not_after = rfc3339(certificate.not_after());
             return Err(PathError::Expired { subject, not_after, at }.into());
         }
+        let statuses = message.status_of_pinned(&certificate, &time, self.purpose, verifier)?;
         let chain = vec![certificate.clone()];
-        Ok(Signer {
-            certificate,
-            algorithm,
-            digest,
-            signing_time,
-            time,
-            chain,
-            statuses: Vec::new(),
-        })
+        Ok(Signer { certificate, algorithm, digest, signing_time, time, chain, statuses })
     }
 
-    fn out_of_dates(&self, time: &Time) -> Option<String> {
-        let signed = rfc3339(time.at);
-        if let Some(first) = self.not_before.filter(|first| time.at < *first) {
-            return Some(format!(
-                "it signed at {signed}, and the rule begins at {}",
-                rfc3339(first)
-            ));
+    /// Why a signer did not sign between the dates of the rule. Timestamps and verifiers know by when a signature was there,
+    /// which says nothing about how old it is: `not_before` is compared with the earliest time that anybody states for the
+    /// signature itself, `until` with the earliest by which it was there.
+    fn out_of_dates(&self, verified: &Signer, proven: Option<i64>) -> Option<String> {
+        if let Some(first) = self.not_before {
+            let begins = rfc3339(first);
+            let stated = verified.signing_time.into_iter().chain(proven).min();
+            let Some(signed) = stated else {
+                return Some(format!(
+                    "nothing says when it signed, and the rule begins at {begins}"
+                ));
+            };
+            if signed < first {
+                let signed = rfc3339(signed);
+                return Some(format!("it signed at {signed}, and the rule begins at {begins}"));
+            }
         }
-        let last = self.until.filter(|last| time.at > *last)?;
-        Some(format!("it signed at {signed}, and the rule ended at {}", rfc3339(last)))
+        let by = proven.map_or(verified.time.at, |proven| proven.min(verified.time.at));
+        let last = self.until.filter(|last| by > *last)?;
+        Some(format!("it signed at {}, and the rule ended at {}", rfc3339(by), rfc3339(last)))
     }
+}
+
+/// What to say of a pinned signer whose revocation is not known although there is evidence of its CA.
+fn unknown_revocation(signer: &Signer) -> Option<String> {
+    signer.statuses.iter().find_map(|status| match &status.standing {
+        Standing::Unknown(why) => Some(format!(
+            "it is not known whether \"{}\" is revoked: {why}",
+            status.certificate.subject()
+        )),
+        _ => None,
+    })
 }
 
 /// The stricter of both; revoked certificates are refused if nobody says anything.

@@ -8,42 +8,58 @@ use crate::name::Name;
 use crate::pattern::Pattern;
 
 /// A pattern of a subject in the notation of RFC 4514, such as `CN=Release *,O=Example`. Each attribute is compared
-/// by itself, so that `*` never reaches into the next one. A last part `*` stands for any further
+/// by itself, so that `*` never reaches into the next one. A last part `*` after a comma stands for any further
 /// attributes, or none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubjectPattern {
     text: String,
-    attributes: Vec<Pattern>,
+    attributes: Vec<Attribute<Pattern>>,
     is_open: bool,
+}
+
+/// An attribute of a subject.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Attribute<T> {
+    /// Whether it belongs to the same relative name as the one before: `+` is between them.
+    is_joined: bool,
+    value: T,
 }
 
 impl SubjectPattern {
     /// Parses a pattern; the error says what is wrong.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut parts = attributes(text);
-        let is_open = parts.len() > 1 && parts.last().is_some_and(|last| last == "*");
+        let stands_for_more = |last: &Attribute<String>| !last.is_joined && last.value == "*";
+        let is_open = parts.len() > 1 && parts.last().is_some_and(stands_for_more);
         if is_open {
             parts.pop();
         }
-        let named = |part: &String| {
-            part.split_once('=').is_some_and(|(kind, value)| {
+        let named = |part: &Attribute<String>| {
+            part.value.split_once('=').is_some_and(|(kind, value)| {
                 !kind.contains(['*', '?']) && !kind.is_empty() && !value.is_empty()
             })
         };
         if !parts.iter().all(named) {
             return Err("a subject has attributes with values, as in CN=Release,O=Example".into());
         }
-        let attributes =
-            parts.iter().map(|part| Pattern::of_text(part)).collect::<Result<_, _>>()?;
+        let pattern = |part: &Attribute<String>| {
+            let value = Pattern::of_text(&part.value)?;
+            Ok::<_, String>(Attribute { is_joined: part.is_joined, value })
+        };
+        let attributes = parts.iter().map(pattern).collect::<Result<_, _>>()?;
         Ok(Self { text: text.to_owned(), attributes, is_open })
     }
 
     /// Whether a name has these attributes, in this order, and no others unless the pattern says so.
     pub fn matches(&self, name: &Name) -> bool {
         let found = attributes(&name.to_string());
-        let fits = found.len() == self.attributes.len()
-            || (self.is_open && found.len() > self.attributes.len());
-        fits && self.attributes.iter().zip(&found).all(|(pattern, part)| pattern.matches(part))
+        let Some((own, more)) = found.split_at_checked(self.attributes.len()) else { return false };
+        // A relative name of several attributes is matched as a whole.
+        let may_end = more.first().is_none_or(|next| self.is_open && !next.is_joined);
+        let fits = |(pattern, part): (&Attribute<Pattern>, &Attribute<String>)| {
+            pattern.is_joined == part.is_joined && pattern.value.matches(&part.value)
+        };
+        may_end && self.attributes.iter().zip(own).all(fits)
     }
 }
 
@@ -53,18 +69,18 @@ impl fmt::Display for SubjectPattern {
     }
 }
 
-/// The parts between commas that are not escaped (RFC 4514, section 2.4).
-fn attributes(text: &str) -> Vec<String> {
-    let mut parts = vec![String::new()];
+/// The parts between commas and plus signs that are not escaped (RFC 4514, sections 2.2 and 2.4).
+fn attributes(text: &str) -> Vec<Attribute<String>> {
+    let mut parts = vec![Attribute { is_joined: false, value: String::new() }];
     let mut is_escaped = false;
     for character in text.chars() {
-        if character == ',' && !is_escaped {
-            parts.push(String::new());
+        if matches!(character, ',' | '+') && !is_escaped {
+            parts.push(Attribute { is_joined: character == '+', value: String::new() });
             continue;
         }
         is_escaped = character == '\\' && !is_escaped;
         if let Some(part) = parts.last_mut() {
-            part.push(character);
+            part.value.push(character);
         }
     }
     parts
@@ -180,6 +196,22 @@ mod tests {
             ),
             ("CN=*", &["CN=Release", "CN=a b"], &["O=Release", "CN=a,O=b"]),
             ("CN=x", &["CN=x"], &["CN=a/x", "CN=a/CN=x"]),
+            // Nor into another attribute of the same relative name.
+            (
+                "CN=Release*,O=Example",
+                &["CN=Release\\+O=Mallory,O=Example"],
+                &["CN=Release+O=Mallory,O=Example", "CN=Release,O=Example+OU=Releases"],
+            ),
+            (
+                "CN=Release+O=Mallory",
+                &["CN=Release+O=Mallory"],
+                &["CN=Release,O=Mallory", "CN=Release\\+O=Mallory", "CN=Release"],
+            ),
+            (
+                "CN=Release,*",
+                &["CN=Release,O=Example+OU=Releases"],
+                &["CN=Release+O=Mallory", "CN=Release+O=Mallory,C=DE"],
+            ),
         ] {
             let parsed = SubjectPattern::parse(pattern).unwrap();
             for text in yes {
@@ -189,7 +221,7 @@ mod tests {
                 assert!(!parsed.matches(&name::parse(text).unwrap()), "{pattern} {text}");
             }
         }
-        for wrong in ["", "*", "Release", "*=Release", "CN=", "CN=a,,O=b"] {
+        for wrong in ["", "*", "Release", "*=Release", "CN=", "CN=a,,O=b", "CN=a+*", "CN=a+"] {
             assert!(SubjectPattern::parse(wrong).is_err(), "{wrong}");
         }
         assert!(NamePattern::parse("example.com").is_err() && NamePattern::parse("DNS:a").is_err());

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use outlast_crypto::digests::Digest;
+use outlast_crypto::digests::{Digest, sha256};
 use outlast_domain::certified_key::{Identities, Unfit};
 use outlast_domain::identity::Caller;
 use outlast_domain::kms::LastUse;
@@ -152,6 +152,8 @@ impl Service {
         notes.parameter("keyId", running.key.arn());
         notes.parameter("signingAlgorithm", made.algorithm.kms_name);
         notes.resource(made.key.arn(), "AWS::KMS::Key");
+        // By this the owner of the key finds the signature, as those of `Sign`.
+        notes.additional("signatureSha256", hex::encode(sha256(&made.signature)));
         notes.additional(
             "upload",
             json!({

@@ -51,7 +51,10 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         ));
     }
     let events = written.end - written.begin;
-    output.result(&text, &json!({ "file": path, "events": events, "unsigned": unsigned }));
+    output.result(
+        &text,
+        &json!({ "file": files::json_path(path), "events": events, "unsigned": unsigned }),
+    );
     Ok(())
 }
 

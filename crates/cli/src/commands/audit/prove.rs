@@ -70,7 +70,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     );
     output.result(
         &shown,
-        &json!({ "file": path, "index": index, "size": head.size(), "origin": head.origin(), "hashes": proof.hashes.len() }),
+        &json!({ "file": files::json_path(&path), "index": index, "size": head.size(), "origin": head.origin(), "hashes": proof.hashes.len() }),
     );
     Ok(())
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::{export, file};
 use crate::data::{Data, StoreArguments, store_event, store_failure};
 use crate::failure::Failure;
+use crate::files;
 use crate::output::Output;
 
 /// Milliseconds in a day.
@@ -40,7 +41,10 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         return Ok(());
     };
     let text = format!("exported events {first} to {last} to {} and deleted them", file.display());
-    output.result(&text, &json!({ "pruned": last + 1 - first, "file": file, "last": last }));
+    output.result(
+        &text,
+        &json!({ "pruned": last + 1 - first, "file": files::json_path(&file), "last": last }),
+    );
     Ok(())
 }
 

@@ -92,7 +92,10 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     write(out, &bytes, if is_key { 0o600 } else { 0o644 }, arguments.force)?;
     let kinds: Vec<_> = converted.iter().map(|object| object.kind.name()).collect();
     let text = format!("{}: {}, {} bytes", out.display(), kinds.join(", "), bytes.len());
-    output.result(&text, &json!({ "file": out, "objects": kinds, "bytes": bytes.len() }));
+    output.result(
+        &text,
+        &json!({ "file": files::json_path(out), "objects": kinds, "bytes": bytes.len() }),
+    );
     Ok(())
 }
 

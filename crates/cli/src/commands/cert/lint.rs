@@ -7,6 +7,7 @@ use outlast_pki::lint::{self, Finding, RULES, Severity};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
+use crate::files;
 use crate::objects;
 use crate::output::Output;
 use crate::tables::{plural, table};
@@ -71,7 +72,9 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
                 text.push_str(&format!("  {severity}: {found}\n"));
             }
             let findings: Vec<_> = findings.iter().map(finding_json).collect();
-            list.push(json!({ "file": path, "subject": subject, "findings": findings }));
+            list.push(
+                json!({ "file": files::json_path(path), "subject": subject, "findings": findings }),
+            );
         }
     }
     output.result(&text, &list);

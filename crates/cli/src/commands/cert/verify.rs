@@ -19,7 +19,7 @@ use serde_json::json;
 use crate::evidence::{Check, Evidence};
 use crate::failure::{Failure, REFUSED};
 use crate::output::Output;
-use crate::{objects, trust, values};
+use crate::{files, objects, trust, values};
 
 /// id-kp-emailProtection
 const EMAIL: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.4");
@@ -225,7 +225,7 @@ impl Checked<'_> {
     ) -> Failure {
         if output == Output::Json {
             let value = json!({
-                "file": self.arguments.file,
+                "file": files::json_path(&self.arguments.file),
                 "valid": false,
                 "certificate": subject,
                 "serial": hex::encode(serial),
@@ -288,7 +288,7 @@ impl Checked<'_> {
             .map(|(one, why)| json!({ "subject": one.subject().to_string(), "reason": why }))
             .collect();
         let value = json!({
-            "file": self.arguments.file,
+            "file": files::json_path(&self.arguments.file),
             "valid": true,
             "path": path,
             "policies": validated.policies.iter().map(ToString::to_string).collect::<Vec<_>>(),

@@ -58,7 +58,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         Ok(records)
     })?;
     let text = format!("wrote {} to {}", plural(records, "record", "records"), path.display());
-    output.result(&text, &json!({ "file": path, "records": records }));
+    output.result(&text, &json!({ "file": files::json_path(path), "records": records }));
     Ok(())
 }
 

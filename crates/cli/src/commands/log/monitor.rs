@@ -51,7 +51,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FILE")]
     log_policy: Option<PathBuf>,
     /// File of digests that you know of, one a line, as sha512sum and its like write them: digests of files, or of
-    /// signatures. With it, entries about anything else are not explained.
+    /// signatures, or event ids of signatures without a digest. With it, entries about anything else are not explained.
     #[arg(long, value_name = "FILE")]
     known: Option<PathBuf>,
     /// Show only signatures since a time such as 2026-11-21T12:00:00Z.
@@ -81,6 +81,13 @@ struct State {
     /// Entries that nobody knew of.
     #[serde(default)]
     strange: BTreeMap<String, Entry>,
+    /// Whether the trail has named a signature by its digest. An event without a digest is old up to here, and later
+    /// one that cannot be compared with the log.
+    #[serde(default)]
+    is_named: bool,
+    /// Such later signatures, by the id of their event.
+    #[serde(default)]
+    unnamed: BTreeMap<String, Signature>,
 }
 
 /// A signature, as the audit trail tells of it.
@@ -171,6 +178,8 @@ fn known(path: &Path) -> Result<BTreeSet<String>, Failure> {
         else {
             continue;
         };
+        // The id of an event is a UUID.
+        let word = word.replace('-', "");
         if word.len() < 32 || !word.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(Failure::file(path, &format!("line {} begins with no digest", number + 1))
                 .hint("write one digest a line in hexadecimal, as sha512sum does"));
@@ -283,11 +292,10 @@ impl State {
         limits: &Limits,
     ) -> Report {
         let mut report = Report::default();
+        // What an earlier version has remembered had a digest.
+        self.is_named |= !self.matched.is_empty() || !self.unlogged.is_empty();
         for signature in signatures {
-            let Some(digest) = signature.signature_sha256 else {
-                report.without_digest += 1;
-                continue;
-            };
+            let digest = signature.signature_sha256;
             let kept = Signature {
                 time: signature.event_time.ms.div_euclid(1000),
                 event: signature.event_index,
@@ -296,8 +304,22 @@ impl State {
                 address: signature.source_ip_address,
                 algorithm: signature.signing_algorithm,
             };
-            self.unlogged.insert(digest, kept);
+            match digest {
+                Some(digest) => {
+                    self.is_named = true;
+                    self.unlogged.insert(digest, kept);
+                }
+                None if self.is_named => {
+                    self.unnamed.insert(kept.event_id.clone(), kept);
+                }
+                None => report.without_digest += 1,
+            }
         }
+        self.unnamed.retain(|id, _| {
+            let id = id.replace('-', "").to_ascii_lowercase();
+            !known.is_some_and(|known| known.contains(&id))
+        });
+        report.unnamed = self.unnamed.values().cloned().collect();
         let is_known = |signature: &String, entry: Option<&Entry>| {
             known.is_some_and(|known| {
                 known.contains(signature)
@@ -366,6 +388,8 @@ struct Report {
     unlogged: Vec<(String, Signature)>,
     unproven: Vec<(String, Entry)>,
     strange: Vec<(String, Entry)>,
+    /// Signatures that the trail does not name by their digests, although it did so before.
+    unnamed: Vec<Signature>,
     /// Signatures that the next run will judge.
     pending: usize,
     /// Signatures from before the trail named signatures by their digests.
@@ -378,6 +402,7 @@ impl Report {
         self.unlogged.retain(|(_, signature)| signature.time >= since);
         self.unproven.retain(|(_, entry)| entry.time >= since);
         self.strange.retain(|(_, entry)| entry.time >= since);
+        self.unnamed.retain(|signature| signature.time >= since);
         let mut text = String::new();
         for (digest, entry, signature) in &self.matched {
             text.push_str(&format!("logged: {}, {}\n", about(digest, entry), made(signature)));
@@ -398,7 +423,16 @@ impl Report {
         for (digest, entry) in &self.strange {
             text.push_str(&format!("not known to you: {}\n", about(digest, entry)));
         }
-        let open = self.unlogged.len() + self.unproven.len() + self.strange.len();
+        for signature in &self.unnamed {
+            text.push_str(&format!(
+                "made without a digest: event id {} at {}, {}\n",
+                signature.event_id,
+                rfc3339(signature.time),
+                made(signature)
+            ));
+        }
+        let open =
+            self.unlogged.len() + self.unproven.len() + self.strange.len() + self.unnamed.len();
         text.push_str(&format!(
             "{}: {} new signatures in the log of {} entries; {open} not explained, {} too new to judge",
             state.key,
@@ -412,19 +446,20 @@ impl Report {
                 "digest_algorithm": entry.digest_algorithm, "digest": entry.digest, "name": entry.name,
             })
         };
-        let signature = |digest: &String, found: &Signature| {
+        let signature = |digest: Option<&String>, found: &Signature| {
             json!({
                 "signature_sha256": digest, "made_at": rfc3339(found.time), "event": found.event + 1,
                 "event_id": found.event_id, "by": found.by, "address": found.address,
                 "algorithm": found.algorithm,
             })
         };
-        let matched = |(digest, logged, made): &(String, Entry, Signature)| json!({ "entry": entry(digest, logged), "signature": signature(digest, made) });
+        let matched = |(digest, logged, made): &(String, Entry, Signature)| json!({ "entry": entry(digest, logged), "signature": signature(Some(digest), made) });
         let entries = |list: &[(String, Entry)]| {
             list.iter().map(|(digest, found)| entry(digest, found)).collect::<Vec<_>>()
         };
         let unlogged: Vec<_> =
-            self.unlogged.iter().map(|(digest, found)| signature(digest, found)).collect();
+            self.unlogged.iter().map(|(digest, found)| signature(Some(digest), found)).collect();
+        let unnamed: Vec<_> = self.unnamed.iter().map(|found| signature(None, found)).collect();
         output.result(
             &text,
             &json!({
@@ -435,6 +470,7 @@ impl Report {
                 "made_without_the_log": unlogged,
                 "not_in_the_audit_trail": entries(&self.unproven),
                 "not_known": entries(&self.strange),
+                "made_without_a_digest": unnamed,
                 "pending": self.pending,
                 "without_digest": self.without_digest,
             }),
@@ -480,7 +516,7 @@ mod tests {
     fn made(digest: Option<&str>, seconds: i64) -> KeySignature {
         KeySignature {
             event_index: 7,
-            event_id: "id".into(),
+            event_id: "1-D".into(),
             event_time: Timestamp::from_seconds(seconds),
             signature_sha256: digest.map(str::to_owned),
             signing_algorithm: None,
@@ -512,7 +548,7 @@ mod tests {
     fn each_side_may_be_ahead_for_a_while() {
         let mut state = State::default();
         let early = Limits { size: 1, before: 100 };
-        let signatures = vec![made(Some("a"), 10), made(Some("b"), 101), made(None, 1)];
+        let signatures = vec![made(None, 1), made(Some("a"), 10), made(Some("b"), 101)];
         let entries = vec![logged("a", 0), logged("c", 1)];
         let report = state.judge(signatures, entries, None, &early);
         assert_eq!(shown(&report), [vec!["a"], vec![], vec![], vec![]]);
@@ -532,6 +568,31 @@ mod tests {
         assert_eq!(shown(&report), [vec!["c"], vec![], vec![], vec![]]);
         let report = state.judge(Vec::new(), vec![logged("b", 8)], None, &later);
         assert_eq!(shown(&report), [Vec::<&str>::new(), vec![], vec![], vec![]]);
+    }
+
+    #[test]
+    fn a_signature_without_a_digest_is_old_or_not_explained() {
+        let limits = Limits { size: 9, before: 200 };
+        let mut state = State::default();
+        let report = state.judge(vec![made(None, 1), made(None, 2)], Vec::new(), None, &limits);
+        assert_eq!((report.without_digest, report.unnamed.len()), (2, 0));
+        // Once signatures are named, one that is not is told of in each run.
+        let signatures = vec![made(None, 3), made(Some("a"), 10), made(None, 11)];
+        let report = state.judge(signatures, vec![logged("a", 0)], None, &limits);
+        assert_eq!((report.without_digest, report.unnamed.len()), (1, 1));
+        assert_eq!(report.unnamed[0].time, 11);
+        let kept = serde_json::to_vec(&state).unwrap();
+        let mut state: State = serde_json::from_slice(&kept).unwrap();
+        let report = state.judge(Vec::new(), Vec::new(), None, &limits);
+        assert_eq!(report.unnamed.len(), 1);
+        assert!(report.tell(&state, i64::MIN, Output::Text).is_err());
+        let known = BTreeSet::from(["a".to_owned(), "1d".to_owned()]);
+        let report = state.judge(Vec::new(), Vec::new(), Some(&known), &limits);
+        assert_eq!(report.unnamed.len(), 0);
+        // The state file of an earlier version says nothing about it.
+        let mut old = State { matched: BTreeSet::from(["a".to_owned()]), ..State::default() };
+        let report = old.judge(vec![made(None, 12)], Vec::new(), None, &limits);
+        assert_eq!((report.without_digest, report.unnamed.len()), (0, 1));
     }
 
     #[test]

@@ -41,8 +41,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let by = new.checkpoint.note().signatures().len();
     let text =
         format!("proof of entry {} in a log of {}, with {by} signatures", new.index, head.size());
-    let value =
-        json!({ "file": path, "index": new.index, "size": head.size(), "cosigned": is_cosigned });
+    let value = json!({ "file": files::json_path(path), "index": new.index, "size": head.size(), "cosigned": is_cosigned });
     output.result(&text, &value);
     if is_cosigned {
         return Ok(());

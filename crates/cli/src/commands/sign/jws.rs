@@ -26,6 +26,10 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         ("--embed-revocation", arguments.embed_revocation),
         ("--digest", arguments.digest.is_some()),
         ("--output-dir", arguments.output_dir.is_some()),
+        ("--log", arguments.log),
+        ("--timestamp", !arguments.timestamp.is_empty()),
+        ("--timestamp-trust", arguments.timestamps.timestamp_trust.is_some()),
+        ("--timestamp-ca", arguments.timestamps.timestamp_ca.is_some()),
     ];
     if let Some((option, _)) = cms_only.iter().find(|(_, is_given)| *is_given) {
         return Err(usage(
@@ -87,6 +91,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
                 }
             }
             text.push_str(&format!("{word} {}: {}\n", file.display(), path.display()));
+            let (file, path) = (files::json_path(file), files::json_path(path));
             list.push(json!({ "file": file, "outcome": outcome, "signature": path }));
         }
         Ok(())

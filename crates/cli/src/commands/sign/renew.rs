@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::digest_row;
 use crate::failure::{Failure, PARTIAL, REFUSED};
+use crate::files;
 use crate::output::{self, Output};
 use crate::renewing::{self, Done, Item, State};
 use crate::signing::jobs;
@@ -71,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let mut plans = Vec::new();
     for item in items {
         progress.set_message(item.signature.display().to_string());
-        let state = match State::read(&item) {
+        let state = match jobs::check_name(&item.signature).and_then(|()| State::read(&item)) {
             Ok(state) => state,
             Err(failure) => {
                 fates.push((item, Fate::Failed(failure)));
@@ -141,7 +142,9 @@ fn report(
     for (item, fate) in fates {
         let name = item.signature.display();
         let mut entry = json!({
-            "file": item.file, "signature": item.signature, "evidence": item.record,
+            "file": files::json_path(&item.file),
+            "signature": files::json_path(&item.signature),
+            "evidence": files::json_path(&item.record),
         });
         match fate {
             Fate::Due(state) => {

@@ -345,7 +345,9 @@ async fn sign_all(
             printable(&file.name),
             target.display()
         ));
-        list.push(json!({ "file": file.name, "outcome": outcome, "signature": target }));
+        list.push(
+            json!({ "file": file.name, "outcome": outcome, "signature": files::json_path(target) }),
+        );
     }
     Ok((text, json!(list)))
 }

@@ -4,6 +4,7 @@ use clap::builder::PossibleValuesParser;
 use serde_json::json;
 
 use crate::failure::Failure;
+use crate::files;
 use crate::output::Output;
 use crate::shell;
 use crate::signing::setup::{ALGORITHMS, Algorithm, CODE_SIGNING, Options};
@@ -33,7 +34,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         "key": alias,
         "algorithm": algorithm.name,
         "certificates": done.certificates,
-        "trust": out,
+        "trust": files::json_path(&out),
         "steps": done.steps,
         "sign": sign,
         "verify": verify,

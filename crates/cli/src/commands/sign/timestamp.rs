@@ -10,6 +10,7 @@ use crate::failure::{Failure, PARTIAL};
 use crate::files;
 use crate::output::Output;
 use crate::renewing::record_path;
+use crate::signing::jobs;
 use crate::timestamping::{Client, Options, Taken};
 
 /// Arguments of `sign timestamp`.
@@ -44,6 +45,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             }
             Err(failure) => {
                 let reason = failure.message();
+                let path = files::json_path(path);
                 list.push(json!({ "signature": path, "outcome": "failed", "reason": reason }));
                 failures.push(failure);
             }
@@ -74,6 +76,8 @@ fn one(
     client: &Client,
     runtime: &tokio::runtime::Runtime,
 ) -> Result<(String, Value), Failure> {
+    jobs::check_name(path)?;
+    let name = files::json_path(path);
     let message = files::read(path, MAX_MESSAGE_LEN)?;
     let parsed = SignedMessage::parse(&message).map_err(|error| Failure::file(path, &error))?;
     let record = record_path(path);
@@ -91,7 +95,7 @@ fn one(
             .iter()
             .map(|url| format!("would ask {url} for {signers} timestamps of {}\n", path.display()))
             .collect();
-        let entry = json!({ "signature": path, "outcome": "would-timestamp", "signers": signers });
+        let entry = json!({ "signature": name, "outcome": "would-timestamp", "signers": signers });
         return Ok((text, entry));
     }
     let (stamped, taken) = runtime
@@ -100,6 +104,6 @@ fn one(
     files::write(path, &stamped, 0o644)?;
     let lines = taken.iter().map(|one| format!("{}: {}\n", path.display(), one.text()));
     let tokens: Vec<_> = taken.iter().map(Taken::json).collect();
-    let entry = json!({ "signature": path, "outcome": "timestamped", "timestamps": tokens });
+    let entry = json!({ "signature": name, "outcome": "timestamped", "timestamps": tokens });
     Ok((lines.collect(), entry))
 }

@@ -136,7 +136,7 @@ fn show(path: &Path, list: &Krl, output: Output) {
         counts.keys
     );
     let value = json!({
-        "file": path, "version": list.version, "generated": at, "comment": list.comment,
+        "file": files::json_path(path), "version": list.version, "generated": at, "comment": list.comment,
         "serialRanges": counts.serial_ranges, "keyIds": counts.key_ids, "keys": counts.keys,
     });
     output.result(&text, &value);
@@ -152,7 +152,7 @@ fn test(list: &Krl, paths: &[PathBuf], output: Output) -> Result<(), Failure> {
         found += usize::from(by.is_some());
         let said = by.map_or_else(|| "ok".to_owned(), |by| format!("REVOKED by {by}"));
         text.push_str(&format!("{}: {said}\n", path.display()));
-        values.push(json!({ "file": path, "revoked": by.is_some(), "by": by }));
+        values.push(json!({ "file": files::json_path(path), "revoked": by.is_some(), "by": by }));
     }
     output.result(text.trim_end(), &values);
     match found {

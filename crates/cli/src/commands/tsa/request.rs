@@ -76,7 +76,10 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         write(path, &der, 0o644)?;
         let text =
             format!("wrote a request for {}: {}\n", arguments.file.display(), path.display());
-        output.result(&text, &json!({ "file": arguments.file, "query": path }));
+        output.result(
+            &text,
+            &json!({ "file": files::json_path(&arguments.file), "query": files::json_path(path) }),
+        );
         return Ok(());
     }
     let url = arguments.url.as_deref().unwrap_or_default();
@@ -125,8 +128,8 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         out.display()
     );
     let value = json!({
-        "file": arguments.file,
-        "token": out,
+        "file": files::json_path(&arguments.file),
+        "token": files::json_path(&out),
         "time": instant(token.time_ms()),
         "serial": hex::encode(token.serial()),
         "policy": token.policy().to_string(),

@@ -4,6 +4,7 @@ use clap::builder::PossibleValuesParser;
 use serde_json::json;
 
 use crate::failure::Failure;
+use crate::files;
 use crate::output::Output;
 use crate::signing::setup::{ALGORITHMS, Algorithm, Options, TIME_STAMPING};
 
@@ -44,7 +45,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         "key": key,
         "algorithm": algorithm.name,
         "certificates": done.certificates,
-        "trust": out,
+        "trust": files::json_path(&out),
         "steps": done.steps,
         "settings": settings,
     });

@@ -114,8 +114,8 @@ fn json(file: &Path, token: &Path, found: &Verified, checked: bool) -> Value {
     let subjects: Vec<_> =
         found.chain.iter().map(|one: &Certificate| one.subject().to_string()).collect();
     json!({
-        "file": file,
-        "token": token,
+        "file": files::json_path(file),
+        "token": files::json_path(token),
         "verified": true,
         "time": instant(found.time_ms),
         "accuracy_us": found.accuracy.map(|accuracy| accuracy.micros),

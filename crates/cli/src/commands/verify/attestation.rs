@@ -38,7 +38,7 @@ impl Run<'_> {
         let values = digest::file(path, &statement.digests(), &self.progress)?;
         let (_, row) = statement.about(&values).map_err(|error| refused(&error))?;
         let about = json!({
-            "file": attestation,
+            "file": files::json_path(attestation),
             "predicate_type": statement.predicate_type,
             "builder": statement.builder(),
             "source": statement.source(),
@@ -69,7 +69,9 @@ impl Run<'_> {
         entry: &mut Entry,
     ) -> Result<(), Failure> {
         let verb = if self.arguments.dry_run { "would accept" } else { "verified" };
+        let what = "attestations, images and JWS";
         let Some(loaded) = self.policy else {
+            self.logs.refuse(None, path, what)?;
             let signers = self.verifier.bare(path, bare)?;
             entry.text = describe(verb, path, &signers, &self.verifier);
             let all: Vec<_> = signers.iter().map(|one| self.verifier.signer_json(one)).collect();
@@ -85,6 +87,7 @@ impl Run<'_> {
             None => loaded.rule_for(path, name)?,
         };
         entry.members.insert("rule".into(), json!(rule.name));
+        self.logs.refuse(loaded.log_of(rule), path, what)?;
         let verdict = self.verifier.judge_bare(rule, self.as_of, path, bare)?;
         let ruling = Ruling { path, loaded, rule, verdict: &verdict, verifier: &self.verifier };
         entry.members.extend(ruling.members());
