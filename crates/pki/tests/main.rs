@@ -27,6 +27,7 @@ mod pkits;
 mod private_keys;
 mod requests;
 mod signing_policy;
+mod signing_policy_log;
 mod strict;
 mod timestamp;
 mod timestamp_attacks;
