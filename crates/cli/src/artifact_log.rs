@@ -132,6 +132,14 @@ pub(crate) fn read_policy(path: &Path) -> Result<Policy, Failure> {
     })
 }
 
+/// The refusal of something that is in no log although a log is asked for: only signatures of files have proofs.
+pub(crate) fn without_proof(path: &Path, what: &str) -> Failure {
+    let reason = format!("a proof that a log has it is asked for, and there is none for {what}");
+    Failure::file(path, &reason)
+        .hint("sign the file itself with outlast sign --log, or ask for no log")
+        .code(REFUSED)
+}
+
 /// A signature that is in a log.
 pub(crate) struct Logged {
     entry: LogEntry,

@@ -26,7 +26,7 @@ fn put(layout: &Path, kind: &str, bytes: &[u8]) -> Value {
 }
 
 /// An image with one layer; returns the digest of its manifest.
-fn image(layout: &Path, tag: &str, content: &[u8]) -> String {
+pub fn image(layout: &Path, tag: &str, content: &[u8]) -> String {
     std::fs::create_dir_all(layout.join("blobs/sha256")).unwrap();
     std::fs::write(layout.join("oci-layout"), r#"{"imageLayoutVersion": "1.0.0"}"#).unwrap();
     let config = put(layout, "application/vnd.oci.image.config.v1+json", b"{\"os\":\"linux\"}");

@@ -16,6 +16,7 @@ use serde_json::json;
 
 use super::verify::ruling::Ruling;
 use super::verify::words::describe;
+use crate::artifact_log::without_proof;
 use crate::endpoint::Endpoint;
 use crate::evidence::{Check, Evidence};
 use crate::failure::{Failure, REFUSED, USAGE};
@@ -285,6 +286,9 @@ fn verdict(
         });
     };
     let rule = loaded.rule_for(name, name)?;
+    if loaded.log_of(rule).is_some() {
+        return Err(without_proof(name, "commits and tags"));
+    }
     let verdict = verifier.judge(rule, verifier.now, &subject, &progress)?.signers;
     let ruling = Ruling { path: name, loaded, rule, verdict: &verdict, verifier: &verifier };
     let text = ruling.text("verified")?;

@@ -10,7 +10,6 @@ use outlast_pki::signing_policy::rule::Scope;
 use serde_json::json;
 
 use super::ruling::Ruling;
-use super::words::{describe, worst};
 use super::{Entry, Run};
 use crate::failure::{Failure, REFUSED};
 use crate::verifying::Bare;
@@ -69,12 +68,11 @@ impl Run<'_> {
         entry: &mut Entry,
     ) -> Result<(), Failure> {
         let verb = if self.arguments.dry_run { "would accept" } else { "verified" };
+        let what = "attestations, images and JWS";
         let Some(loaded) = self.policy else {
-            let signers = self.verifier.bare(path, bare)?;
-            entry.text = describe(verb, path, &signers, &self.verifier);
-            let all: Vec<_> = signers.iter().map(|one| self.verifier.signer_json(one)).collect();
-            entry.members.insert("revocation".into(), json!(worst(&signers)));
-            entry.members.insert("signers".into(), json!(all));
+            self.logs.refuse(None, path, what)?;
+            let timed = self.verifier.bare(path, bare)?;
+            self.accept(verb, path, &timed, entry);
             return Ok(());
         };
         let folder = self.arguments.recursive.as_deref();
@@ -85,6 +83,7 @@ impl Run<'_> {
             None => loaded.rule_for(path, name)?,
         };
         entry.members.insert("rule".into(), json!(rule.name));
+        self.logs.refuse(loaded.log_of(rule), path, what)?;
         let verdict = self.verifier.judge_bare(rule, self.as_of, path, bare)?;
         let ruling = Ruling { path, loaded, rule, verdict: &verdict, verifier: &self.verifier };
         entry.members.extend(ruling.members());

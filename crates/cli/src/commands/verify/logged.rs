@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use outlast_tlog::policy::Policy;
 
 use super::{Arguments, Entry};
-use crate::artifact_log::{Logged, proof_path, read_policy};
+use crate::artifact_log::{Logged, proof_path, read_policy, without_proof};
 use crate::failure::{Failure, USAGE};
 
 /// What the command line asks for.
@@ -32,6 +32,19 @@ impl Logs {
         }
         let policy = arguments.log_policy.as_deref().map(read_policy).transpose()?;
         Ok(Self { policy, proof })
+    }
+
+    /// Refuses what has no proofs, if a log is asked for.
+    pub(super) fn refuse(
+        &self,
+        of_rule: Option<&Policy>,
+        path: &Path,
+        what: &str,
+    ) -> Result<(), Failure> {
+        match of_rule.or(self.policy.as_ref()) {
+            Some(_) => Err(without_proof(path, what)),
+            None => Ok(()),
+        }
     }
 
     /// Refuses a signature that is not in a log: that of the rule, if there is one, and that of the command line.
