@@ -3,6 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use outlast_pki::signing_policy::file;
+use outlast_pki::signing_policy::log::Log;
 use outlast_pki::signing_policy::names::FileName;
 use outlast_pki::signing_policy::words::explain;
 
@@ -18,6 +19,15 @@ fuzz_target!(|bytes: &[u8]| {
                 !policy.rules.is_empty() && policy.rules.iter().all(|rule| !rule.files.is_empty())
             );
             assert!(explain(&policy).contains("every other file is refused"));
+            for rule in &policy.rules {
+                if let Some(Log::Inline { policy, witnesses }) = &rule.log {
+                    let mut keys: Vec<_> =
+                        policy.witnesses().map(|witness| witness.key.public_key()).collect();
+                    keys.sort_unstable();
+                    keys.dedup();
+                    assert!(!policy.logs().is_empty() && *witnesses <= keys.len());
+                }
+            }
             let name = FileName::parse("dist/release.bin").unwrap();
             if let Some(rule) = policy.rule_for(&name) {
                 assert!(rule.phase(0).is_some_and(|phase| !phase.all_of.is_empty()));

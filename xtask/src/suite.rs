@@ -49,6 +49,7 @@ const LONGEST: &[&str] = &[
     "outlast rotation",
     "outlast tsa",
     "outlast sign_time",
+    "outlast tsa_revoked",
     "outlast sign_matrix",
     "outlast sign_dual",
     "outlast-ssh openssh",

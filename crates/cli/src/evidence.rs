@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use outlast_net::fetch;
+use outlast_net::fetch::{self, FetchError};
 use outlast_pki::certificate::Certificate;
 use outlast_pki::crl::Crl;
 use outlast_pki::describe;
@@ -23,6 +23,15 @@ const MAX_ATTEMPTS: u32 = 5;
 
 /// Pause before a busy responder is asked again.
 const BUSY_PAUSE: Duration = Duration::from_millis(500);
+
+/// Requests of one run, at most.
+const MAX_REQUESTS: u32 = 1_000;
+
+/// Bytes that one run fetches, at most; all of them may be kept. The last answer may exceed them.
+const MAX_BYTES: usize = 256 << 20;
+
+/// Time that one run waits for answers, at most.
+const MAX_WAIT: Duration = Duration::from_secs(300);
 
 /// How to check revocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -69,6 +78,39 @@ pub(crate) struct Evidence {
     pub(crate) keeps_all: bool,
     /// Files and URLs that were read, for the output.
     pub(crate) sources: Vec<String>,
+    /// What the run may still fetch.
+    pub(crate) budget: Budget,
+}
+
+/// What a run may still fetch.
+#[derive(Debug, Clone)]
+pub(crate) struct Budget {
+    requests: u32,
+    bytes: usize,
+    wait: Duration,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { requests: MAX_REQUESTS, bytes: MAX_BYTES, wait: MAX_WAIT }
+    }
+}
+
+impl Budget {
+    /// Takes one request; returns how long it may take, or nothing if nothing is left.
+    fn take(&mut self) -> Option<Duration> {
+        if self.bytes == 0 || self.wait.is_zero() {
+            return None;
+        }
+        self.requests = self.requests.checked_sub(1)?;
+        Some(self.wait)
+    }
+
+    /// What the request has used.
+    fn spend(&mut self, bytes: usize, wait: Duration) {
+        self.bytes = self.bytes.saturating_sub(bytes);
+        self.wait = self.wait.saturating_sub(wait);
+    }
 }
 
 impl Evidence {
@@ -128,9 +170,27 @@ impl Evidence {
         now: i64,
     ) {
         let issuers: Vec<_> = intermediates.iter().chain(roots).collect();
+        let certificates: Vec<_> = std::iter::once(leaf).chain(intermediates).collect();
+        self.fetch(&certificates, &issuers, now).await;
+    }
+
+    /// The same for a chain that was verified, from its leaf to a root. `others` are certificates that may have signed CRLs,
+    /// too; nothing that they name is fetched.
+    pub(crate) async fn fetch_chain(
+        &mut self,
+        chain: &[Certificate],
+        others: &[Certificate],
+        now: i64,
+    ) {
+        let certificates: Vec<_> = chain.iter().collect();
+        let issuers: Vec<_> = chain.iter().skip(1).chain(others).collect();
+        self.fetch(&certificates, &issuers, now).await;
+    }
+
+    async fn fetch(&mut self, certificates: &[&Certificate], issuers: &[&Certificate], now: i64) {
         let below_root = |found: &&Certificate| found.issuer() != found.subject();
         let mut seen: BTreeSet<String> = self.sources.iter().cloned().collect();
-        for certificate in std::iter::once(leaf).chain(intermediates).filter(below_root) {
+        for certificate in certificates.iter().copied().filter(below_root) {
             let urls = describe::revocation_urls(certificate);
             let issuer = issuers.iter().find(|issuer| certificate.signed_by(issuer));
             let mut known = self.knows(certificate, issuer.copied(), now);
@@ -143,7 +203,7 @@ impl Evidence {
                 continue;
             }
             for url in urls.crl.iter().take(MAX_URLS).filter(|url| seen.insert((*url).clone())) {
-                if self.get(url).await {
+                if self.get(url, issuers).await {
                     break;
                 }
             }
@@ -166,7 +226,7 @@ impl Evidence {
     ) -> bool {
         let request = Request::new(issuer, certificate, None).and_then(|request| request.to_der());
         let outcome = match request {
-            Ok(body) => answer(url, body).await.and_then(|read| {
+            Ok(body) => self.answer(url, body).await.and_then(|read| {
                 read.verify(issuer, certificate, None, now)
                     .map_err(|error| format!("{url}: {error}"))?;
                 Ok(read)
@@ -186,15 +246,47 @@ impl Evidence {
         }
     }
 
-    async fn get(&mut self, url: &str) -> bool {
-        let outcome = match fetch::get(url).await {
-            Ok(bytes) => object::read(&bytes).map_err(|error| format!("{url}: {error}")),
-            Err(error) => Err(error.to_string()),
+    /// The responder's answer. A busy responder (`tryLater`, RFC 6960, section 2.3) is asked again a few times.
+    async fn answer(&mut self, url: &str, body: Vec<u8>) -> Result<Response, String> {
+        let mut attempts = MAX_ATTEMPTS;
+        loop {
+            attempts -= 1;
+            let asked = fetch::post(url, REQUEST_MEDIA_TYPE, body.clone());
+            match Response::parse(&self.within_budget(url, asked).await?) {
+                Err(OcspError::Failure(ocsp::Failure::TryLater)) if attempts > 0 => {
+                    tokio::time::sleep(BUSY_PAUSE).await;
+                }
+                outcome => return outcome.map_err(|error| format!("{url}: {error}")),
+            }
+        }
+    }
+
+    /// One request, as far as the run has something left.
+    async fn within_budget(
+        &mut self,
+        url: &str,
+        request: impl Future<Output = Result<Vec<u8>, FetchError>>,
+    ) -> Result<Vec<u8>, String> {
+        let Some(wait) = self.budget.take() else {
+            return Err(format!("{url}: it is not fetched, because this run has fetched too much"));
         };
-        let outcome = outcome.and_then(|objects| {
-            for object in &objects {
-                self.take(object.kind, object.der.expose(), url)
-                    .map_err(|failure| format!("{url}: {}", failure.message()))?;
+        let started = tokio::time::Instant::now();
+        let outcome = match tokio::time::timeout(wait, request).await {
+            Ok(outcome) => outcome.map_err(|error| error.to_string()),
+            Err(_) => Err(format!("{url}: no answer in the time that is left for this run")),
+        };
+        self.budget.spend(outcome.as_ref().map_or(0, Vec::len), started.elapsed());
+        outcome
+    }
+
+    /// CRLs, of which only those that one of the issuers has signed are kept: others would only cost time later.
+    async fn get(&mut self, url: &str, issuers: &[&Certificate]) -> bool {
+        let outcome = self.within_budget(url, fetch::get(url)).await;
+        let outcome = outcome.and_then(|bytes| {
+            let objects = object::read(&bytes).map_err(|error| format!("{url}: {error}"))?;
+            for object in objects.iter().filter(|object| object.kind != Kind::Certificate) {
+                let crl = signed_crl(object.kind, object.der.expose(), issuers);
+                self.add_crl(crl.map_err(|reason| format!("{url}: {reason}"))?, url);
             }
             Ok(())
         });
@@ -211,17 +303,38 @@ impl Evidence {
     }
 }
 
-/// The responder's answer. A busy responder (`tryLater`, RFC 6960, section 2.3) is asked again a few times.
-async fn answer(url: &str, body: Vec<u8>) -> Result<Response, String> {
-    let mut attempts = MAX_ATTEMPTS;
-    loop {
-        attempts -= 1;
-        let der = fetch::post(url, REQUEST_MEDIA_TYPE, body.clone()).await;
-        match Response::parse(&der.map_err(|error| error.to_string())?) {
-            Err(OcspError::Failure(ocsp::Failure::TryLater)) if attempts > 0 => {
-                tokio::time::sleep(BUSY_PAUSE).await;
+/// A CRL that one of these has signed.
+fn signed_crl(kind: Kind, der: &[u8], issuers: &[&Certificate]) -> Result<Crl, String> {
+    if kind != Kind::Crl {
+        return Err(format!("a {} is no CRL", kind.name()));
+    }
+    let crl = Crl::parse(der).map_err(|error| error.to_string())?;
+    match issuers.iter().any(|issuer| crl.is_of(issuer.subject()) && crl.signed_by(issuer)) {
+        true => Ok(crl),
+        false => Err("the CRL is not signed by the CA of a certificate that names it".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_fetches_no_more_than_its_limits() {
+        let second = Duration::from_secs(1);
+        let all = Budget::default();
+        let used = |requests: u32, bytes: usize, wait: Duration| {
+            let mut budget = all.clone();
+            for _ in 0..requests {
+                budget.take();
             }
-            outcome => return outcome.map_err(|error| format!("{url}: {error}")),
-        }
+            budget.spend(bytes, wait);
+            budget.take()
+        };
+        assert_eq!(used(0, 0, second), Some(MAX_WAIT - second));
+        assert_eq!(used(MAX_REQUESTS - 1, MAX_BYTES - 1, Duration::ZERO), Some(MAX_WAIT));
+        assert_eq!(used(MAX_REQUESTS, 0, Duration::ZERO), None);
+        assert_eq!(used(1, MAX_BYTES + 1, Duration::ZERO), None);
+        assert_eq!(used(1, 0, MAX_WAIT + second), None);
     }
 }

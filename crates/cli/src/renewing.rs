@@ -213,7 +213,8 @@ fn hold(
             seen: None,
             suits: &|_, _| None,
         };
-        return trust.evidence(record, objects).map(|_| ());
+        let held = trust.evidence(record, objects);
+        return held.map(|_| ()).map_err(|refusal| refusal.reason);
     }
     let links = record.links(objects).map_err(|error| error.to_string())?;
     for (index, link) in links.iter().enumerate() {

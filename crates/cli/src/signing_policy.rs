@@ -6,6 +6,7 @@ use std::path::Path;
 use outlast_negotiate::names::nearest;
 use outlast_pki::signing_policy::builtin;
 use outlast_pki::signing_policy::file::{self, FileError, MAX_LEN};
+use outlast_pki::signing_policy::log::Log;
 use outlast_pki::signing_policy::names::FileName;
 use outlast_pki::signing_policy::rule::{Policy, Rule};
 use outlast_pki::trusted_time::Authority;
@@ -17,7 +18,7 @@ use crate::{artifact_log, files, shell, trust};
 /// A policy with its roots, and how users name it.
 pub(crate) struct Loaded {
     pub(crate) policy: Policy,
-    /// The logs and witnesses that rules ask for, by the name of their file.
+    /// The logs and witnesses that rules ask for in files, by the name of the file.
     logs: BTreeMap<String, LogPolicy>,
     argument: String,
 }
@@ -54,7 +55,7 @@ pub(crate) fn load(argument: &str) -> Result<Loaded, Failure> {
                 .map_err(|failure| failure.prefixed(&format!("{argument}: [timestamp]")))?;
             rule.timestamps.authorities.push(Authority::Roots(found));
         }
-        if let Some(name) = &rule.log {
+        if let Some(Log::File(name)) = &rule.log {
             let log = artifact_log::read_policy(&folder.join(name)).map_err(|failure| {
                 failure.prefixed(&format!("{argument}: rule \"{}\"", rule.name))
             })?;
@@ -117,8 +118,11 @@ impl Loaded {
     }
 
     /// The log and the witnesses that a rule asks for.
-    pub(crate) fn log_of(&self, rule: &Rule) -> Option<&LogPolicy> {
-        self.logs.get(rule.log.as_ref()?)
+    pub(crate) fn log_of<'a>(&'a self, rule: &'a Rule) -> Option<&'a LogPolicy> {
+        match rule.log.as_ref()? {
+            Log::File(name) => self.logs.get(name),
+            Log::Inline { policy, .. } => Some(policy),
+        }
     }
 
     /// What to do about a refusal.

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use indicatif::ProgressBar;
+use outlast_pki::ObjectIdentifier;
 use outlast_pki::certificate::Certificate;
 use outlast_pki::cms::verify::{
     self, Authentic, SignedMessage, Signer, Time, TimeSource, VerifyError,
@@ -14,10 +15,10 @@ use outlast_pki::signing_policy::judge::{Context, Judged, Verdict};
 use outlast_pki::signing_policy::rule::{Need, Rule};
 use outlast_pki::time::rfc3339;
 use outlast_pki::trusted_time::{self, Authority, Timed, Trust};
-use outlast_pki::validate::{Proof, Standing};
+use outlast_pki::validate::{Proof, Revocation, Standing};
 use serde_json::{Value, json};
 
-use self::time::Record;
+use self::time::{Prepared, Record};
 use crate::digest;
 use crate::evidence::{Check, Evidence};
 use crate::failure::{Failure, REFUSED};
@@ -92,6 +93,44 @@ pub(crate) struct Found<T> {
     pub(crate) record: Option<time::Outcome>,
 }
 
+/// A refusal of a message, with what is known of its time.
+pub(crate) struct Refused {
+    pub(crate) failure: Failure,
+    /// The timestamps of each signer, if the signatures are right.
+    pub(crate) tokens: Vec<Vec<trusted_time::Outcome>>,
+    pub(crate) record: Option<Box<time::Outcome>>,
+}
+
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Self {
+        Self { failure, tokens: Vec::new(), record: None }
+    }
+}
+
+impl From<Refused> for Failure {
+    fn from(refused: Refused) -> Self {
+        refused.failure
+    }
+}
+
+/// What a certificate has signed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Holder {
+    /// A file.
+    Signature,
+    /// A timestamp of a signature.
+    Timestamp,
+}
+
+impl Holder {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Signature => "signature",
+            Self::Timestamp => "timestamp",
+        }
+    }
+}
+
 impl Verifier {
     /// A verifier by the signers' claims, without revocation.
     pub(crate) fn plain(roots: &[Vec<u8>], now: i64) -> Self {
@@ -113,29 +152,44 @@ impl Verifier {
         &mut self,
         subject: &Subject<'_>,
         progress: &ProgressBar,
-    ) -> Result<Found<Vec<Timed<Signer>>>, Failure> {
+    ) -> Result<Found<Vec<Timed<Signer>>>, Refused> {
         let path = subject.signed.name();
         let (message, values) = self.message(subject.signed, subject.signature, progress)?;
-        let verifier = self.material();
+        let prepared = time::prepare(subject, progress)?;
+        if self.fetch {
+            let signers = message.authenticate(&values, &self.extra).unwrap_or_default();
+            self.fetch(&message, &signers, None, prepared.as_ref())?;
+        }
         let authorities = [Authority::Roots(self.timestamp_roots.clone())];
-        let trust = Trust {
-            authorities: &authorities,
+        let verifier = self.material();
+        let trust = self.trust(&authorities);
+        let record = prepared.map(|prepared| prepared.judge(&trust));
+        let evidence = record.as_ref().and_then(time::Outcome::evidence);
+        match trusted_time::verify(&message, &values, &verifier, &trust, evidence) {
+            Ok(signers) => Ok(Found { signers, record }),
+            Err(error) => {
+                let signers = message.authenticate(&values, &self.extra).unwrap_or_default();
+                let tokens = signers.iter().map(|signer| trust.tokens(signer, evidence)).collect();
+                Err(Refused { failure: refused(path, error), tokens, record: record.map(Box::new) })
+            }
+        }
+    }
+
+    /// Whose timestamps count without a policy.
+    fn trust<'a>(&'a self, authorities: &'a [Authority]) -> Trust<'a> {
+        Trust {
+            authorities,
             least: 1,
             policies: &[],
             certificates: &self.extra,
             now: self.now,
             holds_at: self.now,
-            revocation: verifier.revocation,
+            revocation: self.material().revocation,
             crls: &self.evidence.crls,
             ocsp: &self.evidence.ocsp,
             seen: Some(&self.seen),
             suits: &|_, _| None,
-        };
-        let record = time::judge(subject, &trust, progress)?;
-        let evidence = record.as_ref().and_then(time::Outcome::evidence);
-        let signers = trusted_time::verify(&message, &values, &verifier, &trust, evidence)
-            .map_err(|error| refused(path, error))?;
-        Ok(Found { signers, record })
+        }
     }
 
     fn material(&self) -> verify::Verifier<'_> {
@@ -154,17 +208,20 @@ impl Verifier {
 
     /// Verifies the chains of signers. If their format has no time of signing, and the verifier knows none, the present
     /// counts, because the signatures are here.
-    pub(crate) fn bare(&mut self, path: &Path, bare: &Bare) -> Result<Vec<Signer>, Failure> {
-        self.fetch_for(bare)?;
-        let trust = |signer: &Authentic| {
-            let time = self.time.clone().or_else(|| self.present(signer));
-            bare.message.trust(signer, &verify::Verifier { time, ..self.material() })
+    pub(crate) fn bare(&mut self, path: &Path, bare: &Bare) -> Result<Vec<Timed<Signer>>, Failure> {
+        self.fetch(&bare.message, &bare.signers, None, None)?;
+        let authorities = [Authority::Roots(self.timestamp_roots.clone())];
+        let trust = self.trust(&authorities);
+        let one = |signer: &Authentic| {
+            let Timed { signer, tokens, proven } = trust.timed(signer.clone(), None)?;
+            let time = self.time.clone().or_else(|| proven.clone());
+            let time = time.or_else(|| self.present(&signer));
+            let verifier = verify::Verifier { time, ..self.material() };
+            let signer = bare.message.trust(&signer, &verifier)?;
+            Ok(Timed { signer, tokens, proven })
         };
-        bare.signers
-            .iter()
-            .map(trust)
-            .collect::<Result<_, _>>()
-            .map_err(|error| refused(path, error))
+        let timed: Result<_, VerifyError> = bare.signers.iter().map(one).collect();
+        timed.map_err(|error| refused(path, error))
     }
 
     /// Judges them by a rule.
@@ -175,7 +232,7 @@ impl Verifier {
         path: &Path,
         bare: &Bare,
     ) -> Result<Verdict, Failure> {
-        self.fetch_for(bare)?;
+        self.fetch(&bare.message, &bare.signers, Some((rule, as_of)), None)?;
         let context = Context { without_times: true, ..self.context(as_of) };
         rule.judge_authentic(&bare.message, bare.signers.clone(), &context)
             .map_err(|error| refused(path, error))
@@ -187,11 +244,6 @@ impl Verifier {
         signer.signing_time.is_none().then_some(present)
     }
 
-    fn fetch_for(&mut self, bare: &Bare) -> Result<(), Failure> {
-        let leaves = bare.signers.iter().map(|signer| signer.certificate.clone()).collect();
-        if self.fetch { self.fetch(&bare.message, leaves) } else { Ok(()) }
-    }
-
     /// Judges the signers of a file by a rule, as of a date. Only a message that is wrong in itself is a failure.
     pub(crate) fn judge(
         &mut self,
@@ -199,22 +251,32 @@ impl Verifier {
         as_of: i64,
         subject: &Subject<'_>,
         progress: &ProgressBar,
-    ) -> Result<Found<Verdict>, Failure> {
+    ) -> Result<Found<Verdict>, Refused> {
         let path = subject.signed.name();
         let (message, values) = self.message(subject.signed, subject.signature, progress)?;
+        let prepared = match rule.timestamp {
+            Need::Off => None,
+            Need::IfAvailable | Need::Required => time::prepare(subject, progress)?,
+        };
+        if self.fetch {
+            let signers = message.authenticate(&values, &self.extra).unwrap_or_default();
+            self.fetch(&message, &signers, Some((rule, as_of)), prepared.as_ref())?;
+        }
         let mut context = self.context(as_of);
         let authorities = rule.authorities(&context);
         let suits = |at, chain: &[Certificate]| rule.unsuited(at, chain);
-        let record = match rule.timestamp {
-            Need::Off => None,
-            Need::IfAvailable | Need::Required => {
-                time::judge(subject, &rule.trust(&authorities, &suits, &context), progress)?
-            }
-        };
+        let trust = rule.trust(&authorities, &suits, &context);
+        let record = prepared.map(|prepared| prepared.judge(&trust));
         context.evidence = record.as_ref().and_then(time::Outcome::evidence);
-        let verdict = rule.judge(&message, &values, &context);
-        let signers = verdict.map_err(|error| refused(path, error))?;
-        Ok(Found { signers, record })
+        match rule.judge(&message, &values, &context) {
+            Ok(signers) => Ok(Found { signers, record }),
+            Err(error) => {
+                let signers = message.authenticate(&values, &self.extra).unwrap_or_default();
+                let tokens =
+                    signers.iter().map(|signer| trust.tokens(signer, context.evidence)).collect();
+                Err(Refused { failure: refused(path, error), tokens, record: record.map(Box::new) })
+            }
+        }
     }
 
     fn context(&self, as_of: i64) -> Context<'_> {
@@ -234,9 +296,9 @@ impl Verifier {
         }
     }
 
-    /// The message, and the digests of the file that it needs. Fetches evidence if it is asked to.
+    /// The message, and the digests of the file that it needs.
     fn message(
-        &mut self,
+        &self,
         signed: Signed<'_>,
         signature: &[u8],
         progress: &ProgressBar,
@@ -250,31 +312,93 @@ impl Verifier {
                 digests.iter().map(|row| row.digest(content)).collect()
             }
         };
-        if self.fetch {
-            let claims = message.claims().into_iter();
-            let leaves = claims.filter_map(|claim| claim.certificate).collect();
-            self.fetch(&message, leaves)?;
-        }
         Ok((message, values))
     }
 
-    /// Fetches what the certificates of the signers and their CAs name.
-    fn fetch(&mut self, message: &SignedMessage, leaves: Vec<Certificate>) -> Result<(), Failure> {
-        let parse = |der: &Vec<u8>| Certificate::parse(der).ok();
-        let offered: Vec<_> =
-            message.certificates.iter().chain(&self.extra).filter_map(parse).collect();
-        let roots: Vec<_> = self.roots.iter().filter_map(parse).collect();
+    /// Fetches what the certificates of the signers and of the authorities of their timestamps name, if it is asked to. The
+    /// signatures are right, and only chains that end at a root of the verifier or the rule count: nobody else decides which
+    /// URLs are fetched.
+    fn fetch(
+        &mut self,
+        message: &SignedMessage,
+        signers: &[Authentic],
+        rule: Option<(&Rule, i64)>,
+        record: Option<&Prepared<'_>>,
+    ) -> Result<(), Failure> {
+        if !self.fetch {
+            return Ok(());
+        }
+        let chains = self.chains(message, signers, rule, record);
+        if chains.is_empty() {
+            return Ok(());
+        }
+        let others: Vec<_> = message
+            .certificates
+            .iter()
+            .chain(&self.extra)
+            .filter_map(|der| Certificate::parse(der).ok())
+            .filter(Certificate::may_issue)
+            .take(outlast_pki::path::MAX_INTERMEDIATES)
+            .collect();
         let runtime = crate::runtime::small()?;
-        for leaf in leaves {
-            let between: Vec<_> = offered
-                .iter()
-                .filter(|found| found.may_issue())
-                .take(outlast_pki::path::MAX_INTERMEDIATES)
-                .cloned()
-                .collect();
-            runtime.block_on(self.evidence.fetch_all(&leaf, &between, &roots, self.now));
+        for chain in &chains {
+            runtime.block_on(self.evidence.fetch_chain(chain, &others, self.now));
         }
         Ok(())
+    }
+
+    /// The chains of the signers, and of the authorities whose timestamps would count but for revocation.
+    fn chains(
+        &self,
+        message: &SignedMessage,
+        signers: &[Authentic],
+        rule: Option<(&Rule, i64)>,
+        record: Option<&Prepared<'_>>,
+    ) -> Vec<Vec<Certificate>> {
+        let mut roots = self.roots.clone();
+        let mut purpose = None;
+        if let Some((rule, _)) = rule {
+            roots.extend(rule.roots.iter().cloned());
+            purpose = Some(rule.purpose);
+        }
+        let own = |signer| self.chain(message, signer, &roots, purpose);
+        let mut chains: Vec<_> = signers.iter().filter_map(own).collect();
+        match rule {
+            None => {
+                let authorities = [Authority::Roots(self.timestamp_roots.clone())];
+                chains.extend(time::chains(signers, record, &self.trust(&authorities)));
+            }
+            Some((rule, _)) if rule.timestamp == Need::Off => {}
+            Some((rule, as_of)) => {
+                let context = self.context(as_of);
+                let authorities = rule.authorities(&context);
+                let suits = |at, chain: &[Certificate]| rule.unsuited(at, chain);
+                let trust = rule.trust(&authorities, &suits, &context);
+                chains.extend(time::chains(signers, record, &trust));
+            }
+        }
+        chains
+    }
+
+    /// The chain of a signer to one of these roots, at one of the times at which it may be judged.
+    fn chain(
+        &self,
+        message: &SignedMessage,
+        signer: &Authentic,
+        roots: &[Vec<u8>],
+        purpose: Option<ObjectIdentifier>,
+    ) -> Option<Vec<Certificate>> {
+        let times = [signer.signing_time, Some(self.now), Some(signer.certificate.not_before())];
+        times.into_iter().flatten().find_map(|at| {
+            let verifier = verify::Verifier {
+                roots,
+                purpose,
+                time: Some(Time { at, source: TimeSource::Verifier }),
+                revocation: Revocation::Off,
+                ..self.material()
+            };
+            message.trust(signer, &verifier).ok().map(|found| found.chain)
+        })
     }
 
     /// One signer as JSON.
@@ -302,7 +426,7 @@ impl Verifier {
             "time_trusted": signer.time.source.is_trusted(),
             "certificate_not_after": rfc3339(signer.certificate.not_after()),
             "chain": chain,
-            "revocation": self.revocation_json(signer),
+            "revocation": self.revocation_json(&signer.statuses, Holder::Signature),
         })
     }
 
@@ -325,14 +449,16 @@ impl Verifier {
             members.insert("counts".into(), json!(judged.counts()));
             members.insert("against".into(), json!(judged.against));
             members.insert("warnings".into(), json!(judged.warnings));
-            members.insert("timestamps".into(), time::tokens_json(&judged.tokens));
+            members.insert("timestamps".into(), time::tokens_json(&judged.tokens, self));
+            if let Some(reason) = &judged.lacks_timestamps {
+                members.insert("lacks_timestamps".into(), json!(reason));
+            }
         }
         value
     }
 
-    fn revocation_json(&self, signer: &Signer) -> Value {
-        let certificates: Vec<_> = signer
-            .statuses
+    fn revocation_json(&self, statuses: &[verify::Status], holder: Holder) -> Value {
+        let certificates: Vec<_> = statuses
             .iter()
             .map(|status| {
                 let subject = status.certificate.subject().to_string();
@@ -345,22 +471,22 @@ impl Verifier {
                         "subject": subject,
                         "status": if later.is_some() { "revoked later" } else { "good" },
                         "as_of": rfc3339(*as_of),
-                        "source": self.source(status),
+                        "source": self.source(status, holder),
                         "revoked_at": later.map(|revoked| rfc3339(revoked.at)),
                         "reason": later.map(|revoked| revoked.reason.rfc_name),
                     }),
                 }
             })
             .collect();
-        json!({ "status": summary(signer), "certificates": certificates })
+        json!({ "status": summary(statuses), "certificates": certificates })
     }
 
     /// Where the evidence about a certificate came from, in words.
-    fn source(&self, status: &verify::Status) -> Option<String> {
+    fn source(&self, status: &verify::Status, holder: Holder) -> Option<String> {
         Some(match status.evidence? {
-            verify::Evidence::Embedded(Proof::Crl(_)) => "CRL in the signature".to_owned(),
+            verify::Evidence::Embedded(Proof::Crl(_)) => format!("CRL in the {}", holder.name()),
             verify::Evidence::Embedded(Proof::Ocsp(_)) => {
-                "OCSP response in the signature".to_owned()
+                format!("OCSP response in the {}", holder.name())
             }
             verify::Evidence::Given(Proof::Crl(index)) => {
                 format!("CRL {}", self.evidence.crl_sources.get(index)?)
@@ -372,9 +498,8 @@ impl Verifier {
     }
 
     /// What is known about revocation, in words for the end of a line.
-    pub(crate) fn revocation_text(&self, signer: &Signer) -> String {
-        let unknown: Vec<_> = signer
-            .statuses
+    pub(crate) fn revocation_text(&self, statuses: &[verify::Status], holder: Holder) -> String {
+        let unknown: Vec<_> = statuses
             .iter()
             .filter_map(|status| match &status.standing {
                 Standing::Unknown(why) => {
@@ -383,27 +508,27 @@ impl Verifier {
                 _ => None,
             })
             .collect();
-        let known = signer.statuses.iter().find_map(|status| match &status.standing {
+        let known = statuses.iter().find_map(|status| match &status.standing {
             Standing::Known { as_of, later: None, .. } => Some((status, *as_of)),
             _ => None,
         });
-        let later = signer.statuses.iter().find_map(|status| match &status.standing {
+        let later = statuses.iter().find_map(|status| match &status.standing {
             Standing::Known { later: Some(revoked), .. } => Some((status, revoked)),
             _ => None,
         });
-        match summary(signer) {
+        match summary(statuses) {
             NOT_CHECKED => "revocation not checked".to_owned(),
             UNKNOWN => format!("revocation not known of {}", unknown.join(", ")),
             _ => match (later, known) {
                 (Some((status, revoked)), _) => format!(
                     "\"{}\" was revoked after that, at {revoked}, by the {}",
                     status.certificate.subject(),
-                    self.source(status).unwrap_or_default()
+                    self.source(status, holder).unwrap_or_default()
                 ),
                 (None, Some((status, as_of))) => format!(
                     "not revoked as of {}, by the {}",
                     rfc3339(as_of),
-                    self.source(status).unwrap_or_default()
+                    self.source(status, holder).unwrap_or_default()
                 ),
                 (None, None) => "never revoked by its CA".to_owned(),
             },
@@ -444,9 +569,8 @@ pub(crate) fn claimed_json(signature: &[u8]) -> Vec<Value> {
 pub(crate) const NOT_CHECKED: &str = "not checked";
 const UNKNOWN: &str = "unknown";
 
-/// What is known about the revocation of a signer's chain, in a word.
-pub(crate) fn summary(signer: &Signer) -> &'static str {
-    let statuses = &signer.statuses;
+/// What is known about the revocation of a chain, in a word.
+pub(crate) fn summary(statuses: &[verify::Status]) -> &'static str {
     let is_unknown = |status: &&verify::Status| matches!(status.standing, Standing::Unknown(_));
     let later = statuses
         .iter()

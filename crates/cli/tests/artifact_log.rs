@@ -15,10 +15,10 @@ use outlast_api::ops::kms::sign;
 use outlast_api::ops::outlast::{add_log_entries, get_log_proof};
 use outlast_pki::cms::verify::SignedMessage;
 use outlast_testing::until;
-use outlast_tlog::key::ML_DSA_44;
+use outlast_tlog::key::{ED25519_COSIGNATURE, ML_DSA_44};
 use outlast_tlog::proof_file::ProofFile;
 use outlast_tlog::tile::{Resource, new_tiles};
-use outlast_tlog::{Checkpoint, SignedCheckpoint, Signer};
+use outlast_tlog::{Checkpoint, NoteSignature, SignedCheckpoint, Signer, VerifierKey};
 use serde_json::{Value, json};
 
 use crate::common::peers::peer;
@@ -126,6 +126,10 @@ fn attacks(scene: &Scene) {
         // Without the log nobody looks at the proof.
         succeed(&mut scene.verify("one", &TRUST));
     }
+    // The proof of an earlier signature of the same file.
+    let earlier = [&LOG[..], &["--log-proof", "two.old"]].concat();
+    let said = fail(&mut scene.verify("two", &earlier), 3);
+    assert!(said.contains("about other signatures"), "{said}");
     std::fs::remove_file(scene.path("one.tlog-proof")).unwrap();
     let said = fail(&mut scene.verify("one", &LOG), 3);
     assert!(said.contains("does not exist") && said.contains("sign with --log"), "{said}");
@@ -157,6 +161,75 @@ fn attacks(scene: &Scene) {
     assert!(said.contains("outlast log policy"), "{said}");
 }
 
+/// A rule that names the log and its witnesses itself: too few cosignatures, and what looks like more of them.
+fn attacks_on_witnesses(scene: &Scene) {
+    let good = std::fs::read_to_string(scene.path("one.tlog-proof")).unwrap();
+    let proof = read_proof(&scene.path("one.tlog-proof"));
+    let policy = std::fs::read_to_string(scene.path("log.policy")).unwrap();
+    let log = policy.lines().find_map(|line| line.strip_prefix("log ")).unwrap();
+    let witness = |name: &str| {
+        let stored = Signer::generate(&ED25519_COSIGNATURE).unwrap();
+        Signer::new(name, &ED25519_COSIGNATURE, &stored).unwrap()
+    };
+    let (one, two) = (witness("w.example/1"), witness("w.example/2"));
+    let (unknown, namesake) = (witness("w.example/3"), witness("w.example/2"));
+    let cosign =
+        |signer: &Signer| signer.sign(proof.checkpoint.note().text(), 1_800_000_000).unwrap();
+    let forged = {
+        let signature = cosign(&two);
+        let mut bytes = signature.bytes().to_vec();
+        *bytes.last_mut().unwrap() ^= 1;
+        NoteSignature::new(signature.name(), signature.id(), bytes).unwrap()
+    };
+    let rule = |keys: &[String], count: usize| {
+        let keys: Vec<_> = keys.iter().map(|key| format!("\"{key}\"")).collect();
+        format!(
+            "[[rule]]\nfiles = \"*\"\ntrust = \"release-root.pem\"\n[rule.log]\nkeys = \"{log}\"\n\
+             witness_keys = [{}]\nwitnesses = {count}\n",
+            keys.join(", ")
+        )
+    };
+    let judged = |text: &str| {
+        scene.folder.write("inline.toml", text.as_bytes());
+        scene.verify("one", &["--policy", "inline.toml"])
+    };
+    let both = [one.verifier().to_string(), two.verifier().to_string()];
+    let few = "do not make the policy's quorum";
+    for (name, signatures, count, reason) in [
+        ("both", vec![cosign(&one), cosign(&two)], 2, ""),
+        ("one of one", vec![cosign(&one)], 1, ""),
+        ("one of two", vec![cosign(&one)], 2, few),
+        ("none", vec![], 1, few),
+        ("an unknown one", vec![cosign(&one), cosign(&unknown)], 2, few),
+        ("another key of the same name", vec![cosign(&one), cosign(&namesake)], 2, few),
+        ("one twice", vec![cosign(&one), cosign(&one)], 2, few),
+        ("a changed one", vec![cosign(&one), forged], 2, "signature of w.example/2 is not valid"),
+    ] {
+        let text = signatures.iter().fold(proof.to_string(), |text, one| text + &one.to_string());
+        scene.folder.write("one.tlog-proof", text.as_bytes());
+        let mut command = judged(&rule(&both, count));
+        if reason.is_empty() {
+            let said = succeed(&mut command);
+            assert!(said.contains("cosigned by w.example/1"), "{name}: {said}");
+        } else {
+            let said = fail(&mut command, 3);
+            assert!(said.contains(reason), "{name}: {said}");
+        }
+    }
+    // One witness under two names.
+    let key = one.verifier();
+    let renamed = VerifierKey::new("other.example/w", key.algorithm(), key.public_key()).unwrap();
+    let said = fail(&mut judged(&rule(&[key.to_string(), renamed.to_string()], 2)), 1);
+    assert!(said.contains("line 6: ") && said.contains("the same public key"), "{said}");
+    assert!(said.contains("hint: a witness counts once"), "{said}");
+    judged(&rule(&both, 2));
+    let mut explain = outlast();
+    explain.current_dir(scene.folder.temporary.path());
+    let said = succeed(explain.args(["verify", "--explain", "--policy", "inline.toml"]));
+    assert!(said.contains("cosigned by 2 of 2: w.example/1, w.example/2"), "{said}");
+    scene.folder.write("one.tlog-proof", good.as_bytes());
+}
+
 #[test]
 fn signatures_are_logged_and_proofs_verify_offline() {
     let mut scene = Scene::new("[artifact_log]\npublish = true", "dual");
@@ -174,6 +247,7 @@ fn signatures_are_logged_and_proofs_verify_offline() {
     std::fs::remove_file(scene.path("two.p7s")).unwrap();
     let said = fail(&mut scene.sign("two"), 1);
     assert!(said.contains("nothing is signed") && said.contains("two.tlog-proof"), "{said}");
+    std::fs::copy(scene.path("two.tlog-proof"), scene.path("two.old")).unwrap();
     succeed(scene.sign("two").arg("--force"));
     let said = fail(scene.sign("one").args(["--signature", "-"]), 2);
     assert!(said.contains("a proof needs a file"), "{said}");
@@ -210,6 +284,7 @@ fn signatures_are_logged_and_proofs_verify_offline() {
     let schema: Value = serde_json::from_slice(&std::fs::read(schema).unwrap()).unwrap();
     conforms(&schema, &schema, &said, "$").unwrap_or_else(|fault| panic!("{fault}\n{said:#}"));
     attacks(&scene);
+    attacks_on_witnesses(&scene);
     database_writer(&scene.folder);
 }
 

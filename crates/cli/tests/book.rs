@@ -26,6 +26,8 @@ const PAGES: &[&str] = &[
     "docs/guide/approvals.md",
     "docs/guide/git.md",
     "docs/guide/attestations.md",
+    "docs/guide/timestamps.md",
+    "docs/guide/evidence.md",
     "docs/guide/operations.md",
     "docs/guide/log.md",
 ];

@@ -88,6 +88,7 @@ mod ssh;
 mod steady;
 mod tls_certificates;
 mod tsa;
+mod tsa_revoked;
 mod witness;
 mod witnessed;
 mod workflow_steps;

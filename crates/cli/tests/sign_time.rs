@@ -137,6 +137,9 @@ fn a_signature_has_the_time_of_an_authority() {
     let stamps = signer["timestamps"].as_array().unwrap();
     assert_eq!(stamps.len(), 2, "{value:#}");
     assert_eq!(stamps.iter().filter(|one| one["counts"] == true).count(), 1, "{value:#}");
+    // The verifier's own time counts instead of all tokens.
+    let value = json(scene.verify(&scene.file).args(["--at", "now"]));
+    assert_eq!(value[0]["signers"][0]["time_source"], "verifier", "{value:#}");
     // Without a root for it, there is only the claim.
     let mut plain = outlast();
     plain.arg("verify").arg(&scene.file).arg("--trust").arg(&scene.dual.roots);
@@ -227,6 +230,15 @@ fn evidence_is_renewed_for_many_files_at_once() {
     crate::sign_policy::conforms_to_schema(&value);
     assert_eq!(value[0]["evidence"]["timestamps"].as_array().unwrap().len(), 3, "{value:#}");
     assert_eq!(value[0]["signers"][0]["time_source"], "evidence record");
+    // A file that was changed gets no new evidence.
+    let kept = std::fs::read(scene.path("release.bin.ers")).unwrap();
+    std::fs::write(&file, "changed").unwrap();
+    for more in [&[][..], &["--digest", "sha256"]] {
+        let text = fail(&mut one(more), 3);
+        assert!(text.contains("not for this file and this signature"), "{text}");
+    }
+    assert_eq!(std::fs::read(scene.path("release.bin.ers")).unwrap(), kept);
+    std::fs::write(&file, "release").unwrap();
     // What is due.
     let check = |days: &str| {
         let mut command = outlast();

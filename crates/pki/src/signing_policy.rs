@@ -10,6 +10,8 @@ pub mod algorithms;
 pub mod builtin;
 pub mod file;
 pub mod judge;
+pub mod log;
 pub mod names;
+mod reader;
 pub mod rule;
 pub mod words;

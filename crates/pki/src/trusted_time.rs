@@ -9,6 +9,7 @@
 //! A token that does not hold is reported, and otherwise as if it were not there.
 
 pub mod due;
+mod refusal;
 
 use const_oid::ObjectIdentifier;
 use outlast_crypto::digests::sha256;
@@ -16,7 +17,8 @@ use outlast_crypto::signatures::SignatureAlgorithm;
 
 use crate::certificate::Certificate;
 use crate::cms::verify::{
-    Authentic, CLOCK_SKEW_SECONDS, SignedMessage, Signer, Time, TimeSource, Verifier, VerifyError,
+    Authentic, CLOCK_SKEW_SECONDS, SignedMessage, Signer, Status, Time, TimeSource, Verifier,
+    VerifyError,
 };
 use crate::crl::Crl;
 use crate::evidence_record::EvidenceRecord;
@@ -27,6 +29,8 @@ use crate::templates::TIME_STAMPING;
 use crate::time::rfc3339;
 use crate::timestamp::{self, Imprint, TimestampError, Token};
 use crate::validate::{Revocation, SignatureTime};
+
+pub use refusal::{FAULTS, Fault, Refusal};
 
 /// A time-stamping authority that is trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,6 +89,8 @@ pub struct Stamp {
     pub algorithm: &'static SignatureAlgorithm,
     /// From the authority's certificate to the root; the certificate alone if it is trusted without one.
     pub chain: Vec<Certificate>,
+    /// Revocation of each certificate below the root; empty if it was not checked, or if there is no root.
+    pub statuses: Vec<Status>,
     /// Which of [`Trust::authorities`] it is by.
     authorities: Vec<usize>,
 }
@@ -99,7 +105,7 @@ pub struct Outcome {
     /// Whether it is a token of this signature that states a time in the future.
     pub is_future: bool,
     /// The token, or why it does not count.
-    pub result: Result<Stamp, String>,
+    pub result: Result<Stamp, Refusal>,
 }
 
 /// What an evidence record proves.
@@ -120,26 +126,10 @@ pub struct Timed<T> {
     pub proven: Option<Time>,
 }
 
-/// Why a token does not count for an authority.
-struct Fault {
-    /// Whether the token is simply not by it.
-    is_stranger: bool,
-    reason: String,
-}
-
-impl Fault {
-    /// Of a token by the authority.
-    fn known(reason: String) -> Self {
-        Self { is_stranger: false, reason }
-    }
-
-    fn of(error: &TimestampError) -> Self {
-        let is_stranger = matches!(
-            error,
-            TimestampError::Message(VerifyError::Path(PathError::UnknownIssuer { .. }))
-        );
-        Self { is_stranger, reason: error.to_string() }
-    }
+/// What makes a token hold.
+struct Held {
+    chain: Vec<Certificate>,
+    statuses: Vec<Status>,
 }
 
 /// The last moment at which a token could be relied on.
@@ -182,7 +172,7 @@ impl Trust<'_> {
             let token = match Token::parse(der) {
                 Ok(token) => token,
                 Err(error) => {
-                    let result = Err(error.to_string());
+                    let result = Err(Refusal::of(&error));
                     return Outcome { states: None, authority: None, is_future: false, result };
                 }
             };
@@ -206,25 +196,27 @@ impl Trust<'_> {
         &self,
         record: &EvidenceRecord,
         objects: &[Vec<Vec<u8>>],
-    ) -> Result<Evidence, String> {
-        let links = record.links(objects).map_err(|error| error.to_string())?;
+    ) -> Result<Evidence, Refusal> {
+        let links = record.links(objects).map_err(|error| Refusal::invalid(error.to_string()))?;
         let count = links.len();
         let mut until = Until::Now;
         let mut stamps = Vec::with_capacity(count);
         for (index, link) in links.iter().enumerate().rev() {
-            let failed =
-                |reason: String| format!("timestamp {} of {count} in it: {reason}", index + 1);
-            let token = Token::parse(&link.token).map_err(|error| failed(error.to_string()))?;
+            let failed = |Refusal { fault, reason }: Refusal| {
+                let number = index + 1;
+                Refusal::new(fault, format!("timestamp {number} of {count} in it: {reason}"))
+            };
+            let token = Token::parse(&link.token).map_err(|error| failed(Refusal::of(&error)))?;
             let imprints = link.imprints.iter().map(|value| Imprint::new(link.digest, value));
             let imprints = imprints.collect::<Result<Vec<_>, _>>();
-            let imprints = imprints.map_err(|error| failed(error.to_string()))?;
+            let imprints = imprints.map_err(|error| failed(Refusal::invalid(error.to_string())))?;
             let stamp = self.judge(&token, &imprints, until).map_err(failed)?;
             until = Until::Covered(stamp.at);
             stamps.push(stamp);
         }
         stamps.reverse();
         match stamps.is_empty() {
-            true => Err("it has no timestamp".to_owned()),
+            true => Err(Refusal::invalid("it has no timestamp")),
             false => Ok(Evidence { stamps }),
         }
     }
@@ -246,15 +238,16 @@ impl Trust<'_> {
         Some(Time { at: stamp.at, source: source.clone() })
     }
 
-    fn judge(&self, token: &Token, imprints: &[Imprint], until: Until) -> Result<Stamp, String> {
+    fn judge(&self, token: &Token, imprints: &[Imprint], until: Until) -> Result<Stamp, Refusal> {
         let fits = imprints.iter().find(|imprint| *imprint == token.imprint());
-        let imprint = fits.or(imprints.first()).ok_or("it is over nothing")?;
+        let imprint = fits.or(imprints.first());
+        let imprint = imprint.ok_or_else(|| Refusal::invalid("it is over nothing"))?;
         let signer =
-            token.authenticate(imprint, self.certificates).map_err(|error| error.to_string())?;
+            token.authenticate(imprint, self.certificates).map_err(|error| Refusal::of(&error))?;
         let mut found: Option<Stamp> = None;
-        let mut fault: Option<Fault> = None;
+        let mut refusal: Option<Refusal> = None;
         for (index, authority) in self.authorities.iter().enumerate() {
-            let chain = match authority {
+            let held = match authority {
                 Authority::Roots(roots) => self.by_roots(token, imprint, roots, until),
                 Authority::Certificate(pin) => {
                     let is_it = sha256(signer.certificate.der())[..] == pin[..];
@@ -265,35 +258,34 @@ impl Trust<'_> {
                     self.pinned(token, &signer, sha256(&spki)[..] == pin[..], until)
                 }
             };
-            let chain = chain.and_then(|chain| {
-                let at = self.relied_on(until);
-                (self.suits)(at, &chain).map_or(Ok(chain), |reason| Err(Fault::known(reason)))
-            });
-            match (chain, &mut found) {
+            let held =
+                held.and_then(|held| match (self.suits)(self.relied_on(until), &held.chain) {
+                    None => Ok(held),
+                    Some(reason) => Err(Refusal::new(Fault::Unsuited, reason)),
+                });
+            match (held, &mut found) {
                 (Ok(_), Some(stamp)) => stamp.authorities.push(index),
-                (Ok(chain), None) => {
-                    let verified = self.facts(token, signer.algorithm, chain, index);
+                (Ok(held), None) => {
+                    let verified = self.facts(token, signer.algorithm, held, index);
                     found = Some(verified);
                 }
                 // What is wrong with a trusted authority says more than that others do not know it.
-                (Err(new), _) if fault.as_ref().is_none_or(|old| old.is_stranger) => {
-                    fault = Some(new);
+                (Err(new), _) if refusal.as_ref().is_none_or(Refusal::is_by_stranger) => {
+                    refusal = Some(new);
                 }
                 (Err(_), _) => {}
             }
         }
-        found.ok_or_else(|| match fault {
-            Some(fault) => fault.reason,
-            None => "no time-stamping authority is trusted".to_owned(),
-        })
+        let nobody = || Refusal::new(Fault::Untrusted, "no time-stamping authority is trusted");
+        found.ok_or_else(|| refusal.unwrap_or_else(nobody))
     }
 
     fn facts(
         &self,
         token: &Token,
         algorithm: &'static SignatureAlgorithm,
-        chain: Vec<Certificate>,
-        authority: usize,
+        held: Held,
+        index: usize,
     ) -> Stamp {
         Stamp {
             at: latest_second(token.time_ms(), token.accuracy()),
@@ -301,8 +293,9 @@ impl Trust<'_> {
             serial: token.serial().to_vec(),
             policy: token.policy(),
             algorithm,
-            chain,
-            authorities: vec![authority],
+            chain: held.chain,
+            statuses: held.statuses,
+            authorities: vec![index],
         }
     }
 
@@ -320,7 +313,7 @@ impl Trust<'_> {
         imprint: &Imprint,
         roots: &[Vec<u8>],
         until: Until,
-    ) -> Result<Vec<Certificate>, Fault> {
+    ) -> Result<Held, Refusal> {
         let trust = |existed_at, revocation| timestamp::Trust {
             roots,
             certificates: self.certificates,
@@ -346,21 +339,25 @@ impl Trust<'_> {
             }
             (outcome, _) => outcome,
         };
-        outcome.map(|_| held.chain).map_err(|error| Fault::of(&error))
+        let found = outcome.map_err(|error| Refusal::of(&error))?;
+        Ok(Held { chain: held.chain, statuses: found.statuses })
     }
 
-    fn ended(&self, token: &Token, error: &TimestampError, until: Until) -> Fault {
-        let is_expired =
-            matches!(error, TimestampError::Message(VerifyError::Path(PathError::Expired { .. })));
+    fn ended(&self, token: &Token, error: &TimestampError, until: Until) -> Refusal {
+        let refusal = Refusal::of(error);
         match until {
-            Until::Now if is_expired => Fault::known(format!(
-                "{error}: what it says of {} was not renewed before",
-                rfc3339(token.time_ms().div_euclid(1000))
-            )),
-            Until::Covered(at) if is_expired => {
-                Fault::known(format!("{error}: it was renewed too late, at {}", rfc3339(at)))
-            }
-            _ => Fault::of(error),
+            Until::Now if refusal.fault == Fault::Ended => Refusal::new(
+                Fault::Ended,
+                format!(
+                    "{error}: what it says of {} was not renewed before",
+                    rfc3339(token.time_ms().div_euclid(1000))
+                ),
+            ),
+            Until::Covered(at) if refusal.fault == Fault::Ended => Refusal::new(
+                Fault::Ended,
+                format!("{error}: it was renewed too late, at {}", rfc3339(at)),
+            ),
+            _ => refusal,
         }
     }
 
@@ -371,46 +368,54 @@ impl Trust<'_> {
         signer: &Authentic,
         is_it: bool,
         until: Until,
-    ) -> Result<Vec<Certificate>, Fault> {
+    ) -> Result<Held, Refusal> {
         let certificate = &signer.certificate;
         if !is_it {
-            let reason = "its authority is none of those that are trusted".to_owned();
-            return Err(Fault { is_stranger: true, reason });
+            let reason = "its authority is none of those that are trusted";
+            return Err(Refusal::new(Fault::Untrusted, reason));
         }
-        self.alone(token, certificate, until).map_err(Fault::known)?;
-        Ok(vec![certificate.clone()])
+        self.alone(token, certificate, until)?;
+        Ok(Held { chain: vec![certificate.clone()], statuses: Vec::new() })
     }
 
-    fn alone(&self, token: &Token, certificate: &Certificate, until: Until) -> Result<(), String> {
+    fn alone(&self, token: &Token, certificate: &Certificate, until: Until) -> Result<(), Refusal> {
         if self.revocation == Revocation::Required {
-            return Err(
-                "the revocation of its authority cannot be known: no root is trusted for it".into(),
-            );
+            return Err(Refusal::new(
+                Fault::RevocationUnknown,
+                "the revocation of its authority cannot be known: no root is trusted for it",
+            ));
         }
-        check_leaf(certificate, TIME_STAMPING).map_err(|error| error.to_string())?;
+        check_leaf(certificate, TIME_STAMPING)
+            .map_err(|error| Refusal::invalid(error.to_string()))?;
         if !self.policies.is_empty() && !self.policies.contains(&token.policy()) {
-            return Err(TimestampError::Policy(token.policy()).to_string());
+            return Err(Refusal::of(&TimestampError::Policy(token.policy())));
         }
         let states = token.time_ms().div_euclid(1000);
         let (bound, until) = (until, self.relied_on(until));
         if states > self.now.saturating_add(CLOCK_SKEW_SECONDS) {
-            return Err(TimestampError::Future(rfc3339(states)).to_string());
+            return Err(Refusal::of(&TimestampError::Future(rfc3339(states))));
         }
         if states > until.saturating_add(CLOCK_SKEW_SECONDS) {
-            return Err(TimestampError::Late(rfc3339(states)).to_string());
+            return Err(Refusal::of(&TimestampError::Late(rfc3339(states))));
         }
         for at in [states, until] {
             if at < certificate.not_before() || at > certificate.not_after() {
-                return Err(format!(
-                    "the certificate \"{}\" is valid from {} to {}, not at {}",
-                    certificate.subject(),
-                    rfc3339(certificate.not_before()),
-                    rfc3339(certificate.not_after()),
-                    rfc3339(at)
+                let fault =
+                    if at > certificate.not_after() { Fault::Ended } else { Fault::Invalid };
+                return Err(Refusal::new(
+                    fault,
+                    format!(
+                        "the certificate \"{}\" is valid from {} to {}, not at {}",
+                        certificate.subject(),
+                        rfc3339(certificate.not_before()),
+                        rfc3339(certificate.not_after()),
+                        rfc3339(at)
+                    ),
                 ));
             }
         }
-        self.not_revoked(certificate, states, bound).map_err(|error| error.to_string())
+        self.not_revoked(certificate, states, bound)
+            .map_err(|error| Refusal::of(&TimestampError::Message(VerifyError::Path(error))))
     }
 
     /// Refuses a certificate without a root that was revoked, by the same rules as one with a root: see

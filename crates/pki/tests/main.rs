@@ -29,6 +29,7 @@ mod private_keys;
 mod requests;
 mod rule_dates;
 mod signing_policy;
+mod signing_policy_log;
 mod strict;
 mod timestamp;
 mod timestamp_attacks;

@@ -1,6 +1,7 @@
 //! Attacks on signing policies: a signer that a rule does not mean signs nothing for it, alone or with others.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
+use der::asn1::OctetString;
 use outlast_crypto::digests::Digest;
 use outlast_crypto::signatures::Message;
 use outlast_pki::cms::sign::{Request, Unsigned};
@@ -135,6 +136,24 @@ fn requirements_of_two_signers_do_not_add_up() {
         check(name, &both, &p7s, &["names neither its certificate", "no path from"]);
         both.rules[0].roots = world.roots[1..].to_vec();
         check(name, &both, &p7s, &[]);
+    }
+}
+
+/// Who does not count is ignored, but a signature that is wrong refuses the message.
+#[test]
+fn a_broken_signature_refuses_the_message() {
+    let world = world(&["ML_DSA_65", "ECC_NIST_P256"]);
+    let p7s = unbound(&world);
+    let policy = policy("algorithms = \"ml-dsa-65\"", &world.roots);
+    assert!(judged(&policy, &p7s, &context()).unwrap().is_accepted());
+    for index in 0..2 {
+        let mut all = signers(&p7s);
+        let mut bytes = all[index].signature.as_bytes().to_vec();
+        *bytes.last_mut().unwrap() ^= 1;
+        all[index].signature = OctetString::new(bytes).unwrap();
+        let outcome = judged(&policy, &with_signers(&p7s, all), &context());
+        let outcome = outcome.map(|verdict| verdict.is_accepted());
+        assert_eq!(outcome, Err(VerifyError::Signature), "{index}");
     }
 }
 

@@ -4,13 +4,13 @@
 use outlast_crypto::digests::Digest;
 use outlast_pki::ObjectIdentifier;
 use outlast_pki::cms::attach::with_tokens;
-use outlast_pki::cms::verify::{SignedMessage, Signer, TimeSource, Verifier, VerifyError};
+use outlast_pki::cms::verify::{SignedMessage, Signer, Status, TimeSource, Verifier, VerifyError};
 use outlast_pki::crl::{Crl, Reason};
 use outlast_pki::evidence_record::tree::Tree;
 use outlast_pki::evidence_record::{EvidenceError, EvidenceRecord};
 use outlast_pki::timestamp::{Imprint, Request, Response};
-use outlast_pki::trusted_time::{self, Authority, Evidence, Timed, Trust, due};
-use outlast_pki::validate::Revocation;
+use outlast_pki::trusted_time::{self, Authority, Evidence, Fault, Timed, Trust, due};
+use outlast_pki::validate::{Revocation, Standing};
 
 use crate::cms_dual::{World, world};
 use crate::cms_revocation::{DAY, crl};
@@ -95,7 +95,7 @@ impl<'a> Scene<'a> {
 
     pub fn evidence(&self, record: &EvidenceRecord, p7s: &[u8]) -> Result<Evidence, String> {
         let objects = objects(record, &[FILE, p7s]);
-        self.trust().evidence(record, &objects)
+        self.trust().evidence(record, &objects).map_err(|refusal| refusal.reason)
     }
 
     pub fn verify(
@@ -179,7 +179,7 @@ fn a_token_tells_the_time_for_as_long_as_it_holds() {
         assert_eq!(scene.time(&p7s, None), claim, "{reason}");
         let found = scene.verify(&p7s, None).unwrap();
         let why = found[0].tokens[0].result.as_ref().unwrap_err();
-        assert!(why.contains(reason), "{why}");
+        assert!(why.reason.contains(reason), "{why}");
         assert_eq!(found[0].tokens[0].authority.as_deref(), Some("CN=A"));
     }
     // The earliest token counts.
@@ -256,6 +256,19 @@ fn an_authority_that_was_revoked_keeps_its_tokens_unless_its_key_is_at_risk() {
         let claim = (SIGNED, TimeSource::Signer);
         assert_eq!(scene.time(&p7s, None), expected(alone, claim), "{code} {days}");
         let evidence = scene.evidence(&record, &p7s).unwrap();
+        // What is known of the authority is told with the timestamp.
+        let tokens = scene.verify(&p7s, None).unwrap().remove(0).tokens;
+        match &tokens[0].result {
+            Ok(stamp) => {
+                let is_later = |status: &Status| {
+                    matches!(status.standing, Standing::Known { later: Some(_), .. })
+                };
+                assert!(alone && stamp.statuses.iter().any(is_later), "{code} {days}");
+            }
+            Err(refusal) => {
+                assert!(!alone && refusal.fault == Fault::Revoked, "{code} {days}: {refusal}");
+            }
+        }
         let by_record = (renewed + ACCURACY, TimeSource::EvidenceRecord);
         let found = scene.time(&p7s, Some(&evidence));
         assert_eq!(found, expected(covered, by_record), "{code} {days}");

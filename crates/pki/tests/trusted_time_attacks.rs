@@ -4,7 +4,8 @@
 
 use std::sync::LazyLock;
 
-use der::asn1::{Any, OctetString};
+use cms::revocation::{RevocationInfoChoice, RevocationInfoChoices};
+use der::asn1::{Any, OctetString, SetOfVec};
 use der::{Decode, Encode, Sequence};
 use outlast_crypto::digests::Digest;
 use outlast_pki::cms::attach::with_tokens;
@@ -19,13 +20,18 @@ use outlast_pki::timestamp::Imprint;
 use outlast_pki::trusted_time::{Authority, Evidence};
 use outlast_testing::attack_page;
 use spki::AlgorithmIdentifierOwned;
+use x509_cert::crl::CertificateList;
+use x509_cert::ext::pkix::KeyUsages;
 
+use crate::authority::plan;
 use crate::cms_dual::{World, signers, with_signers, world};
 use crate::cms_revocation::{DAY, crl};
-use crate::common::{START, YEAR, issue};
+use crate::common::{Party, START, YEAR, issue};
 use crate::trusted_time::{ACCURACY, FILE, SIGNED, Scene, Stamper, new_record, rehash, renew};
 
 const NOW: i64 = SIGNED + 100 * DAY;
+
+const TRUSTED_TIME: &str = "validity = \"trusted-time\"";
 
 /// What all cases have seen: none may be judged otherwise for it.
 static SEEN: LazyLock<Seen> = LazyLock::new(Seen::default);
@@ -36,9 +42,13 @@ struct Attack<'a> {
     p7s: Vec<u8>,
     /// Keys of `[timestamp]` besides trust.
     keys: &'static str,
+    /// Keys of the rule besides files and trust.
+    rule: &'static str,
     stampers: Vec<&'a Stamper>,
     /// Reason and days between the signature and the revocation of the signer.
     revoked: Option<(u8, i64)>,
+    /// The same of the first stamper.
+    stamper_revoked: Option<(u8, i64)>,
     evidence: Option<Evidence>,
     /// Part of the reason; empty if it is accepted: a control.
     reason: &'static str,
@@ -47,12 +57,13 @@ struct Attack<'a> {
 impl Attack<'_> {
     fn run(&self, world: &World) -> Result<Verdict, String> {
         let text = format!(
-            "[timestamp]\ntrust = [{}]\n{}\n[[rule]]\nfiles = \"*\"\ntrust = \"r\"\ntimestamp = \"required\"\n",
+            "[timestamp]\ntrust = [{}]\n{}\n[[rule]]\nfiles = \"*\"\ntrust = \"r\"\n{}\n",
             (0..self.stampers.len())
                 .map(|index| format!("\"{index}\""))
                 .collect::<Vec<_>>()
                 .join(", "),
-            self.keys
+            self.keys,
+            self.rule
         );
         let mut policy = file::parse("test", &text).unwrap();
         for rule in &mut policy.rules {
@@ -60,14 +71,13 @@ impl Attack<'_> {
             let roots = self.stampers.iter().map(|stamper| Authority::Roots(stamper.roots()));
             rule.timestamps.authorities = roots.collect();
         }
-        let crls: Vec<_> = self
-            .revoked
-            .iter()
-            .map(|(code, days)| {
-                let revoked = (SIGNED + days * DAY, Reason::by_code(*code).unwrap());
-                crl(&world.authorities[0], NOW - DAY, Some(revoked))
-            })
-            .collect();
+        let revoked = |issuer: &Party, (code, days): (u8, i64)| {
+            let revoked = (SIGNED + days * DAY, Reason::by_code(code).unwrap());
+            crl(issuer, NOW - DAY, Some(revoked))
+        };
+        let of_signer = self.revoked.map(|one| revoked(&world.authorities[0], one));
+        let of_stamper = self.stamper_revoked.map(|one| revoked(&self.stampers[0].ca, one));
+        let crls: Vec<_> = of_signer.into_iter().chain(of_stamper).collect();
         let context = Context {
             now: NOW,
             as_of: NOW,
@@ -106,8 +116,10 @@ fn every_attack_on_timestamps_is_refused() {
         name,
         p7s,
         keys: "",
+        rule: "timestamp = \"required\"",
         stampers: vec![&one],
         revoked: None,
+        stamper_revoked: None,
         evidence: None,
         reason,
     };
@@ -142,6 +154,13 @@ fn every_attack_on_timestamps_is_refused() {
     let over_file = one.token(Imprint::of(digest, FILE), SIGNED);
     let mut changed = token_of(&good);
     *changed.last_mut().unwrap() ^= 1;
+    // A thief keeps what the authority's CA said before the theft.
+    let stale = crate::cms_dual::changed(&token_of(&good), |data| {
+        let stale = crl(&one.ca, SIGNED, None);
+        let stale = CertificateList::from_der(stale.der()).unwrap();
+        let only = SetOfVec::try_from(vec![RevocationInfoChoice::Crl(stale)]).unwrap();
+        data.crls = Some(RevocationInfoChoices(only));
+    });
     let record = {
         let record = new_record(&one, "sha512", &plain, SIGNED + 60);
         Scene::new(&world, &[&one], NOW).evidence(&record, &plain).unwrap()
@@ -152,6 +171,15 @@ fn every_attack_on_timestamps_is_refused() {
         attack("none", good.clone(), ""),
         Attack { evidence: Some(record.clone()), ..attack("a record", plain.clone(), "") },
         attack("no token", plain.clone(), none),
+        Attack { rule: TRUSTED_TIME, ..attack("a time by others", good.clone(), "") },
+        Attack {
+            rule: TRUSTED_TIME,
+            ..attack("a claim", plain.clone(), "the rule asks for a trusted time")
+        },
+        Attack {
+            rule: "validity = \"trusted-time\"\ntimestamp = \"off\"",
+            ..attack("a token that is ignored", good.clone(), "the rule asks for a trusted time")
+        },
         attack("the token is stripped", stripped, none),
         attack(
             "the token of another signature",
@@ -226,6 +254,27 @@ fn every_attack_on_timestamps_is_refused() {
             revoked: Some((4, -5)),
             ..attack("superseded before it", good.clone(), "revoked")
         },
+        Attack {
+            stamper_revoked: Some((4, 5)),
+            ..attack("the authority was superseded after it", good.clone(), "")
+        },
+        Attack {
+            stamper_revoked: Some((4, -5)),
+            ..attack("the authority was superseded before it", good.clone(), "it was revoked at")
+        },
+        Attack {
+            stamper_revoked: Some((1, 5)),
+            ..attack("the authority's key was stolen after it", good.clone(), "a thief of the key")
+        },
+        Attack {
+            stamper_revoked: Some((0, 5)),
+            ..attack("the authority was revoked without a reason", good, "a thief of the key")
+        },
+        attack("the token has an old CRL of its authority's CA", with(stale.clone()), ""),
+        Attack {
+            stamper_revoked: Some((1, 5)),
+            ..attack("and the key was stolen after it", with(stale), "a thief of the key")
+        },
     ];
     let count = table.len();
     let rows: Vec<_> = table.iter().map(|attack| (attack.name, attack.reason)).collect();
@@ -239,8 +288,35 @@ fn every_attack_on_timestamps_is_refused() {
         assert_eq!(said.is_empty(), attack.reason.is_empty(), "{}: {said}", attack.name);
         assert!(said.contains(attack.reason), "{}: {said}", attack.name);
     }
-    assert_eq!(count, 26);
+    assert_eq!(count, 35);
     attack_page::hold("Signatures with timestamps", &rows);
+}
+
+/// A time is no help if the signer's certificate did not exist then, whatever the signer claims.
+#[test]
+fn a_timestamp_before_the_signers_certificate_refuses() {
+    let root = plan("ML_DSA_44", "Late Root").ca(None).issue(None);
+    let leaf = plan("ML_DSA_44", "Late")
+        .usage(&[KeyUsages::DigitalSignature])
+        .purpose(&["1.3.6.1.5.5.7.3.3"])
+        .serial(0x12)
+        .valid(SIGNED + DAY, START + YEAR)
+        .issue(Some(&root));
+    let signer = Party { key: leaf.key, algorithm: leaf.algorithm, certificate: leaf.certificate };
+    let world = World {
+        roots: vec![root.der()],
+        subordinates: vec![root.der()],
+        signers: vec![signer],
+        authorities: Vec::new(),
+    };
+    let stamper = Stamper::new("ML_DSA_44", "A", 3);
+    let plain = world.sign(&["sha512"], SIGNED + 2 * DAY);
+    let scene = Scene::new(&world, &[&stamper], NOW);
+    assert_eq!(scene.time(&plain, None), (SIGNED + 2 * DAY, TimeSource::Signer));
+    let stamped = stamper.stamp(&plain, SIGNED + 2 * DAY);
+    assert_eq!(scene.time(&stamped, None), (SIGNED + 2 * DAY + ACCURACY, TimeSource::Timestamp));
+    let error = scene.verify(&stamper.stamp(&plain, SIGNED), None).unwrap_err();
+    assert!(error.to_string().contains("is not valid before"), "{error}");
 }
 
 /// The record's ASN.1, to change it.

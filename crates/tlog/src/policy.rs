@@ -9,7 +9,7 @@ use crate::proof_file::ProofFile;
 mod parse;
 mod text;
 
-pub use parse::{MAX_LINES, MAX_POLICY, PolicyError, Problem};
+pub use parse::{KeysError, MAX_LINES, MAX_POLICY, Part, PolicyError, Problem};
 pub use text::text;
 
 /// A policy.

@@ -12,10 +12,10 @@ use outlast_tlog::checkpoint::{Checkpoint, SignedCheckpoint};
 use outlast_tlog::hash;
 use outlast_tlog::key::{Algorithm, ED25519_COSIGNATURE, ED25519_LOG, ML_DSA_44};
 use outlast_tlog::note::NoteError;
-use outlast_tlog::policy::{Policy, Problem, Refused, verify_proof};
+use outlast_tlog::policy::{Part, Policy, Problem, Refused, verify_proof};
 use outlast_tlog::proof::ProofError;
 use outlast_tlog::proof_file::{ProofFile, ProofFileError};
-use outlast_tlog::{NoteSignature, Signer};
+use outlast_tlog::{KeyError, NoteSignature, Signer};
 use proptest::prelude::*;
 
 fn signer(name: &str, algorithm: &'static Algorithm) -> Signer {
@@ -244,6 +244,72 @@ fn a_policy_names_the_line_that_is_wrong() {
         policy.witnesses().map(|witness| witness.name.as_str()).collect::<Vec<_>>(),
         ["a", "b"]
     );
+}
+
+/// The same rules for keys without a file: `of_keys` refuses what a line would be refused for.
+#[test]
+fn keys_make_a_policy_of_some_of_the_witnesses() {
+    let log = WORLD.log.verifier().to_string();
+    let witnesses: Vec<_> =
+        WORLD.witnesses.iter().map(|witness| witness.verifier().to_string()).collect();
+    let only = std::slice::from_ref(&log);
+    let policy = |quorum| Policy::of_keys(only, &witnesses, quorum);
+    for set in 0..32_usize {
+        let cosigned: Vec<usize> = (0..5).filter(|witness| set >> witness & 1 == 1).collect();
+        for quorum in 0..=5 {
+            let proof = proof(cosigned.clone());
+            let verified = verify_proof(&policy(quorum).unwrap(), &proof, b"entry");
+            assert_eq!(verified.is_ok(), cosigned.len() >= quorum, "{cosigned:?} of {quorum}");
+        }
+    }
+    // A cosignature that is repeated, or by a witness that is not named, is none.
+    let line = proof([0]).checkpoint.note().signatures()[1].to_string();
+    let text = format!("{}{}", proof([0]), line.repeat(5));
+    let many = ProofFile::parse(text.as_bytes()).unwrap();
+    let counted = Refused::Quorum(vec!["X1.example".into()]);
+    assert_eq!(verify_proof(&policy(2).unwrap(), &many, b"entry"), Err(counted));
+    let few = Policy::of_keys(only, &witnesses[..2], 2).unwrap();
+    let counted = Refused::Quorum(vec!["X1.example".into()]);
+    assert_eq!(verify_proof(&few, &proof([0, 2, 3, 4]), b"entry"), Err(counted));
+    // What is refused.
+    let renamed = |vkey: &str, name: &str| {
+        let key: outlast_tlog::VerifierKey = vkey.parse().unwrap();
+        let same = outlast_tlog::VerifierKey::new(name, key.algorithm(), key.public_key());
+        same.unwrap().to_string()
+    };
+    let ed25519 = signer("example.com/log", &ED25519_LOG).verifier().to_string();
+    let namesake = signer("X1.example", &ML_DSA_44).verifier().to_string();
+    let first = witnesses[0].clone();
+    let one = |second: String| vec![first.clone(), second];
+    let twice = vec![log.clone(), log.clone()];
+    for (logs, witnesses, quorum, part, problem) in [
+        (vec!["x".into()], vec![], 0, Part::Log(0), Problem::Key(KeyError::Form)),
+        (twice, vec![], 0, Part::Log(1), Problem::DuplicateKey),
+        (vec![log.clone()], one(first.clone()), 1, Part::Witness(1), Problem::DuplicateKey),
+        (
+            vec![log.clone()],
+            one(renamed(&first, "other")),
+            1,
+            Part::Witness(1),
+            Problem::DuplicateKey,
+        ),
+        (vec![log.clone()], one(renamed(&log, "w")), 1, Part::Witness(1), Problem::DuplicateKey),
+        (vec![log.clone()], one(namesake), 1, Part::Witness(1), Problem::Name),
+        (vec![log.clone()], one(ed25519), 1, Part::Witness(1), Problem::Kind("witness", "Ed25519")),
+        (
+            vec![log.clone()],
+            one(format!("{log}\nquorum none")),
+            1,
+            Part::Witness(1),
+            Problem::Key(KeyError::Form),
+        ),
+        (vec![log.clone()], vec![first.clone()], 2, Part::Quorum, Problem::Threshold),
+        (vec![log.clone()], vec![], 1, Part::Quorum, Problem::Threshold),
+        (vec![log.clone(); 1025], vec![], 0, Part::Quorum, Problem::TooLong),
+    ] {
+        let error = Policy::of_keys(&logs, &witnesses, quorum).unwrap_err();
+        assert_eq!((error.part, error.problem), (part, problem));
+    }
 }
 
 #[test]

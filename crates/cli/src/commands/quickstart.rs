@@ -178,7 +178,8 @@ fn verify(
     let now = system_clock().div_euclid(1000);
     let check = |file: &Path, signature: &[u8], root: &[u8]| {
         let subject = Subject { signed: Signed::File(file), signature, record: None };
-        Verifier::plain(&[root.to_vec()], now).file(&subject, progress)
+        let outcome = Verifier::plain(&[root.to_vec()], now).file(&subject, progress);
+        outcome.map_err(|refused| refused.failure)
     };
     check(file, signature, root)?;
     report.step(

@@ -15,13 +15,14 @@ use clap::ValueHint;
 use indicatif::ProgressBar;
 use outlast_net::server::system_clock;
 use outlast_pki::cms::MAX_MESSAGE_LEN;
-use outlast_pki::cms::verify::{Time, TimeSource};
+use outlast_pki::cms::verify::{Signer, Time, TimeSource};
 use outlast_pki::signing_policy::words::explain;
+use outlast_pki::trusted_time::Timed;
 use serde_json::{Map, Value, json};
 
 use self::logged::Logs;
 use self::ruling::Ruling;
-use self::words::{describe, warn_of, worst};
+use self::words::{describe_timed, warn_of, worst};
 use crate::evidence::{Check, Evidence};
 use crate::failure::{Failure, PARTIAL, REFUSED};
 use crate::output::{self, Output};
@@ -29,7 +30,7 @@ use crate::renewing::record_path;
 use crate::signing::{jobs, signature_path};
 use crate::signing_policy::{self, Loaded};
 use crate::verifying::time::{self, Record};
-use crate::verifying::{Signed, Subject, Verifier, claimed_json};
+use crate::verifying::{Refused, Signed, Subject, Verifier, claimed_json};
 use crate::{files, sarif, shell, trust, values};
 
 /// Shown at the end of the help, and in the manual page.
@@ -110,7 +111,8 @@ pub(crate) struct Arguments {
     /// File with an OCSP response; may be repeated.
     #[arg(long, value_name = "FILE")]
     ocsp: Vec<PathBuf>,
-    /// Fetch OCSP responses and CRLs over http, from the URLs in the certificates.
+    /// Fetch OCSP responses and CRLs over http, from the URLs in the certificates of signers and of the time-stamping
+    /// authorities that are trusted.
     #[arg(long)]
     fetch: bool,
 }
@@ -316,7 +318,8 @@ impl Run<'_> {
             let record = self.record(&signature)?;
             let subject =
                 Subject { signed: Signed::File(path), signature: &bytes, record: record.as_ref() };
-            let found = self.verifier.judge(rule, self.as_of, &subject, &self.progress)?;
+            let found = self.verifier.judge(rule, self.as_of, &subject, &self.progress);
+            let found = found.map_err(|refused| self.refused(path, refused, entry))?;
             let record = self.about(found.record, entry)?;
             let verdict = &found.signers;
             let ruling = Ruling { path, loaded, rule, verdict, verifier: &self.verifier };
@@ -330,25 +333,30 @@ impl Run<'_> {
         let record = self.record(&signature)?;
         let subject =
             Subject { signed: Signed::File(path), signature: &bytes, record: record.as_ref() };
-        let found = self.verifier.file(&subject, &self.progress)?;
+        let found = self.verifier.file(&subject, &self.progress);
+        let found = found.map_err(|refused| self.refused(path, refused, entry))?;
         let record = self.about(found.record, entry)?;
-        let timed = found.signers;
-        let signers: Vec<_> = timed.iter().map(|one| one.signer.clone()).collect();
-        for one in &timed {
+        self.accept(verb, path, &found.signers, entry);
+        entry.text.push_str(&record);
+        self.logs.require(None, path, &bytes, entry)
+    }
+
+    /// What is known of signers that are accepted without a policy.
+    fn accept(&self, verb: &str, path: &Path, timed: &[Timed<Signer>], entry: &mut Entry) {
+        for one in timed {
             warn_of(path, &one.signer.certificate.subject().to_string(), &one.tokens);
         }
-        entry.text = describe(verb, path, &signers, &self.verifier) + &record;
-        let signers_json: Vec<_> = timed
-            .iter()
-            .map(|one| {
-                let mut value = self.verifier.signer_json(&one.signer);
-                value["timestamps"] = time::tokens_json(&one.tokens);
-                value
-            })
-            .collect();
-        entry.members.insert("revocation".into(), json!(worst(&signers)));
-        entry.members.insert("signers".into(), json!(signers_json));
-        self.logs.require(None, path, &bytes, entry)
+        entry.text = describe_timed(verb, path, timed, &self.verifier);
+        let signer = |one: &Timed<Signer>| {
+            let mut value = self.verifier.signer_json(&one.signer);
+            value["timestamps"] = time::tokens_json(&one.tokens, &self.verifier);
+            value
+        };
+        let signers: Vec<_> = timed.iter().map(signer).collect();
+        entry
+            .members
+            .insert("revocation".into(), json!(worst(timed.iter().map(|one| &one.signer))));
+        entry.members.insert("signers".into(), json!(signers));
     }
 
     /// The evidence record of a signature: the one that is named, or the one beside it, if it is there.
@@ -362,8 +370,23 @@ impl Run<'_> {
     /// Says what an evidence record proves. A bad one proves nothing, and is refused if it was named.
     fn about(&self, outcome: Option<time::Outcome>, entry: &mut Entry) -> Result<String, Failure> {
         let Some(outcome) = outcome else { return Ok(String::new()) };
-        entry.members.insert("evidence".into(), outcome.json());
-        outcome.text(self.arguments.evidence.is_some())
+        entry.members.insert("evidence".into(), outcome.json(&self.verifier));
+        outcome.text(self.arguments.evidence.is_some(), &self.verifier)
+    }
+
+    /// The refusal of a message. What is known of its time is told beside its signers' claims.
+    fn refused(&self, path: &Path, refused: Refused, entry: &mut Entry) -> Failure {
+        let signers = entry.members.get_mut("signers").and_then(Value::as_array_mut);
+        for (signer, tokens) in signers.into_iter().flatten().zip(&refused.tokens) {
+            let subject = signer["subject"].as_str().unwrap_or_default().to_owned();
+            warn_of(path, &subject, tokens);
+            signer["timestamps"] = time::tokens_json(tokens, &self.verifier);
+        }
+        if let Some(record) = refused.record {
+            entry.members.insert("evidence".into(), record.json(&self.verifier));
+            record.warn();
+        }
+        refused.failure
     }
 }
 

@@ -155,6 +155,21 @@ impl Party {
 
     /// A CRL that revokes these serial numbers, valid from `now` for a day.
     pub fn crl(&self, number: u64, revoked: &[&[u8]], now: i64) -> Vec<u8> {
+        let entries = revoked.iter().map(|serial| crl::Entry {
+            serial: *serial,
+            revoked_at: now - 120,
+            reason: UNSPECIFIED,
+        });
+        self.crl_of(number, entries, now)
+    }
+
+    /// A CRL with these entries, valid from `now` for a day.
+    pub fn crl_of<'s>(
+        &self,
+        number: u64,
+        entries: impl IntoIterator<Item = crl::Entry<&'s [u8]>>,
+        now: i64,
+    ) -> Vec<u8> {
         let content = crl::Content {
             issuer: self.certificate.subject().clone(),
             issuer_key_id: self.certificate.subject_key_identifier().unwrap(),
@@ -164,11 +179,6 @@ impl Party {
             distribution_points: Vec::new(),
             scope: crl::Scope::All,
         };
-        let entries = revoked.iter().map(|serial| crl::Entry {
-            serial: *serial,
-            revoked_at: now - 120,
-            reason: UNSPECIFIED,
-        });
         let unsigned = content.prepare(self.algorithm(), entries).unwrap();
         let to_be_signed = Message::Raw(&unsigned.to_be_signed);
         let signature = self.key.sign(self.algorithm(), to_be_signed).unwrap();

@@ -1,14 +1,18 @@
-//! A time-stamping authority over plain HTTP, whose keys the test has. The path says how it answers.
+//! A time-stamping authority over plain HTTP, whose keys the test has. The path says how it answers. The same server says
+//! what its CAs have revoked.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use outlast_crypto::digests::Digest;
 use outlast_crypto::random;
 use outlast_crypto::signatures::Message;
 use outlast_net::server::system_clock;
+use outlast_pki::crl::{self, Reason};
+use outlast_pki::extensions::{authority_information_access, crl_distribution_points};
+use outlast_pki::ocsp;
 use outlast_pki::timestamp::{
     self, Accuracy, Failure, Grant, Imprint, Nonce, RESPONSE_MEDIA_TYPE, Request, Response,
 };
@@ -18,6 +22,14 @@ use super::pki::{New, Party, issue};
 /// Days for which the certificates are valid.
 const DAYS: i64 = 20 * 365;
 
+/// Who says whether the authority is revoked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Says {
+    Nobody,
+    Crl,
+    Ocsp,
+}
+
 /// An authority below a root of its own.
 pub struct Authority {
     pub root: Party,
@@ -25,19 +37,58 @@ pub struct Authority {
     tsa: Party,
     /// A code signer, which must not stamp.
     other: Party,
+    /// When and why the authority was revoked.
+    revoked: Mutex<Option<(i64, &'static Reason)>>,
 }
 
 impl Authority {
-    pub fn new(spec: &str, name: &str) -> Self {
+    /// Its certificates name these places below `url`: `/root.crl`, and `/ca.crl` or `/ocsp`.
+    fn new(spec: &str, name: &str, url: &str, says: Says) -> Self {
         let now = system_clock().div_euclid(1000);
+        let crl = |path: &str| crl_distribution_points(&[&format!("{url}{path}")]).unwrap();
+        let (above, own) = match says {
+            Says::Nobody => (Vec::new(), Vec::new()),
+            Says::Crl => (vec![crl("/root.crl")], vec![crl("/ca.crl")]),
+            Says::Ocsp => {
+                let ocsp = authority_information_access(&[&format!("{url}/ocsp")], &[]);
+                (vec![crl("/root.crl")], vec![ocsp.unwrap()])
+            }
+        };
         let below = |template: &str, name: &str, issuer: Option<&Party>| {
-            issue(spec, New { days: DAYS, ..New::of(template, name, now) }, issuer)
+            let authority = match template {
+                "SubordinateCACertificate_PathLen0" => above.clone(),
+                "TimeStampingCertificate" => own.clone(),
+                _ => Vec::new(),
+            };
+            issue(spec, New { days: DAYS, authority, ..New::of(template, name, now) }, issuer)
         };
         let root = below("RootCACertificate", &format!("{name} Root"), None);
         let ca = below("SubordinateCACertificate_PathLen0", name, Some(&root));
         let tsa = below("TimeStampingCertificate", &format!("{name} TSA"), Some(&ca));
         let other = below("CodeSigningCertificate", "Other", Some(&ca));
-        Self { root, ca, tsa, other }
+        Self { root, ca, tsa, other, revoked: Mutex::default() }
+    }
+
+    /// What the CAs say about revocation, if the path asks for that.
+    fn revocation(&self, path: &str) -> Option<Vec<u8>> {
+        let now = system_clock().div_euclid(1000);
+        let revoked = *self.revoked.lock().unwrap();
+        let tsa = &self.tsa.certificate;
+        match path {
+            "/root.crl" => Some(self.root.crl(1, &[], now)),
+            "/ca.crl" => {
+                let entry =
+                    |(revoked_at, reason)| crl::Entry { serial: tsa.serial(), revoked_at, reason };
+                Some(self.ca.crl_of(1, revoked.map(entry), now))
+            }
+            "/ocsp" => {
+                let status = revoked.map_or(ocsp::Status::Good, |(at, reason)| {
+                    ocsp::Status::Revoked { at, reason }
+                });
+                Some(self.ca.ocsp(tsa, status, now))
+            }
+            _ => None,
+        }
     }
 
     /// A response, as the path wants it.
@@ -92,9 +143,14 @@ pub struct Tsa {
 
 impl Tsa {
     pub fn new(spec: &str, name: &str) -> Self {
-        let authority = Arc::new(Authority::new(spec, name));
+        Self::revocable(spec, name, Says::Nobody)
+    }
+
+    pub fn revocable(spec: &str, name: &str, says: Says) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
+        let url = format!("http://127.0.0.1:{port}");
+        let authority = Arc::new(Authority::new(spec, name, &url, says));
         let requests = Arc::new(AtomicUsize::new(0));
         let (shared, count) = (authority.clone(), requests.clone());
         std::thread::spawn(move || {
@@ -108,6 +164,11 @@ impl Tsa {
 
     pub fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    /// Its CA revokes its certificate as of a time in seconds since 1970, by the code of the reason (RFC 5280).
+    pub fn revoke(&self, at: i64, code: u8) {
+        *self.authority.revoked.lock().unwrap() = Some((at, Reason::by_code(code).unwrap()));
     }
 
     /// How many requests were answered.
@@ -139,7 +200,10 @@ fn serve(mut stream: TcpStream, authority: &Authority, count: &AtomicUsize) {
     let path = first.split(' ').nth(1).unwrap();
     let (status, answer) = match path {
         "/busy" => ("503 busy", Vec::new()),
-        path => ("200 OK", authority.respond(path, &body)),
+        path => {
+            let answer = authority.revocation(path);
+            ("200 OK", answer.unwrap_or_else(|| authority.respond(path, &body)))
+        }
     };
     let head = format!(
         "HTTP/1.1 {status}\r\ncontent-type: {RESPONSE_MEDIA_TYPE}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",

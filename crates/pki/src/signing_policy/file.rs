@@ -4,28 +4,32 @@ use const_oid::ObjectIdentifier;
 use toml::{Table, Value};
 
 use super::algorithms::{AnyOf, vocabulary};
+use super::log;
 use super::names::{NamePattern, SubjectPattern};
+use super::reader::{self, Reader, Step, short};
 use super::rule::{NEEDS, Phase, Policy, Rule, Scope, Timestamps, VALIDITIES, Validity};
 use crate::in_toto::{self, Attested};
 use crate::pattern::Pattern;
 use crate::templates::CODE_SIGNING;
-use crate::time::from_rfc3339;
 use crate::trusted_time::Authority;
 use crate::validate::Revocation;
+
+pub use super::reader::{FileError, MAX_VALUES};
 
 /// Longest policy, in bytes.
 pub const MAX_LEN: usize = 1 << 20;
 /// Most rules.
 pub const MAX_RULES: usize = 256;
-/// Most values of one key.
-pub const MAX_VALUES: usize = 256;
 /// Most time-stamping authorities that a policy can ask for together.
 pub const MAX_AUTHORITIES: usize = 8;
 /// Most signers that a rule can ask for together.
 pub const MAX_TOGETHER: usize = 4;
 
+const RULE: &str = "rule";
+const TIMESTAMP: &str = "timestamp";
+
 /// Keys of a policy.
-const KEYS: &[&str] = &["rule", "timestamp"];
+const KEYS: &[&str] = &[RULE, TIMESTAMP];
 
 /// Keys of `[timestamp]`.
 const TIMESTAMP_KEYS: &[&str] =
@@ -67,93 +71,55 @@ const PURPOSES: &[(&str, ObjectIdentifier)] = &[
     ("document-signing", ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.36")),
 ];
 
-/// Why a policy cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct FileError {
-    /// What is wrong, and where.
-    pub message: String,
-    /// A word that is unknown.
-    pub unknown: Option<String>,
-    /// The words that are possible in its place.
-    pub possible: Vec<&'static str>,
-    /// What to do, if it is something else than to correct a word.
-    pub hint: Option<String>,
-}
-
-impl FileError {
-    fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), unknown: None, possible: Vec::new(), hint: None }
-    }
-
-    fn unknown(message: String, word: &str, possible: Vec<&'static str>) -> Self {
-        Self { unknown: Some(word.to_owned()), possible, ..Self::new(message) }
-    }
-
-    fn hint(mut self, hint: &str) -> Self {
-        self.hint = Some(hint.to_owned());
-        self
-    }
-}
-
-/// Parses a policy; `name` is for people.
+/// Parses a policy; `name` is for people. Errors name the line.
 pub fn parse(name: &str, text: &str) -> Result<Policy, FileError> {
+    read(name, text).map_err(|error| error.in_text(text))
+}
+
+fn read(name: &str, text: &str) -> Result<Policy, FileError> {
     if text.len() > MAX_LEN {
         return Err(FileError::new(format!("it is longer than {MAX_LEN} bytes")));
     }
     let table: Table = text
         .parse()
         .map_err(|error: toml::de::Error| FileError::new(error.to_string().trim_end()))?;
-    known(&table, KEYS, "a policy")?;
+    Reader::of(&table).known(KEYS)?;
     let no_rule = || {
         FileError::new("there is no rule in it").hint(
             "each rule is a table [[rule]] with files, and with trust, certificates or public_keys",
         )
     };
-    let rules = match table.get("rule") {
+    let rules = match table.get(RULE) {
         Some(Value::Array(rules)) if !rules.is_empty() => rules,
         _ => return Err(no_rule()),
     };
     if rules.len() > MAX_RULES {
         return Err(FileError::new(format!("it has more than {MAX_RULES} rules")));
     }
-    let timestamps = timestamps(table.get("timestamp"))?;
+    let timestamps = timestamps(&table)?;
     let mut out: Vec<Rule> = Vec::new();
     for (index, value) in rules.iter().enumerate() {
         let table = value.as_table().ok_or_else(no_rule)?;
         let mut rule = rule(index, table)?;
         rule.timestamps.clone_from(&timestamps);
         if out.iter().any(|known| known.name == rule.name) {
-            return Err(FileError::new(format!("two rules have the name \"{}\"", rule.name)));
+            let message = format!("two rules have the name \"{}\"", rule.name);
+            return Err(FileError::new(message).at(of_rule(index)));
         }
         out.push(rule);
     }
     Ok(Policy { name: name.to_owned(), rules: out })
 }
 
-fn known(table: &Table, keys: &[&'static str], what: &str) -> Result<(), FileError> {
-    match table.keys().find(|key| !keys.contains(&key.as_str())) {
-        Some(key) => {
-            Err(FileError::unknown(format!("{what} has no key {key}"), key, keys.to_vec()))
-        }
-        None => Ok(()),
-    }
-}
-
-/// A table that is being read; its name is for errors.
-struct Reader<'a> {
-    table: &'a Table,
-    name: String,
-}
-
 /// `[timestamp]`: whose timestamps count, for all rules.
-fn timestamps(value: Option<&Value>) -> Result<Timestamps, FileError> {
-    let Some(value) = value else { return Ok(Timestamps::default()) };
-    let name = "[timestamp]";
-    let table =
-        value.as_table().ok_or_else(|| FileError::new("timestamp is a table [timestamp]"))?;
-    known(table, TIMESTAMP_KEYS, name)?;
-    let reader = Reader { table, name: name.to_owned() };
+fn timestamps(policy: &Table) -> Result<Timestamps, FileError> {
+    let Some(value) = policy.get(TIMESTAMP) else { return Ok(Timestamps::default()) };
+    let at = vec![Step::Key(TIMESTAMP.to_owned())];
+    let Some(table) = value.as_table() else {
+        return Err(FileError::new("timestamp is a table [timestamp]").at(at));
+    };
+    let reader = Reader { table, name: "[timestamp]".to_owned(), at };
+    reader.known(TIMESTAMP_KEYS)?;
     let trust = reader.texts("trust")?;
     let certificates =
         reader.parsed("certificates", sha256)?.into_iter().map(Authority::Certificate);
@@ -162,14 +128,7 @@ fn timestamps(value: Option<&Value>) -> Result<Timestamps, FileError> {
     let policy =
         |text: &str| ObjectIdentifier::new(text).map_err(|_| "it is not an OID".to_owned());
     let named = trust.len() + authorities.len();
-    let least = match table.get("least") {
-        None => 1,
-        Some(value) => value
-            .as_integer()
-            .and_then(|count| usize::try_from(count).ok())
-            .filter(|count| (1..=MAX_AUTHORITIES).contains(count))
-            .ok_or_else(|| reader.wrong("least", "it is a number from 1 to 8"))?,
-    };
+    let least = reader.number("least", MAX_AUTHORITIES)?.unwrap_or(1);
     if least > named.max(1) {
         return Err(reader
             .wrong("least", &format!("{least} authorities are needed, and {named} are named"))
@@ -185,14 +144,22 @@ fn timestamps(value: Option<&Value>) -> Result<Timestamps, FileError> {
     })
 }
 
+/// The steps to a rule.
+fn of_rule(index: usize) -> Vec<Step> {
+    vec![Step::Key(RULE.to_owned()), Step::Element(index)]
+}
+
 fn rule(index: usize, table: &Table) -> Result<Rule, FileError> {
     let name = match table.get("name") {
         None => format!("rule {}", index + 1),
         Some(Value::String(text)) if !text.is_empty() && text.len() <= 128 => text.clone(),
-        Some(_) => return Err(FileError::new("the name of a rule is a text of 1 to 128 bytes")),
+        Some(_) => {
+            let error = FileError::new("the name of a rule is a text of 1 to 128 bytes");
+            return Err(error.at(of_rule(index)));
+        }
     };
-    let reader = Reader { table, name: format!("rule \"{name}\"") };
-    known(table, RULE_KEYS, &reader.name)?;
+    let reader = Reader { table, name: format!("rule \"{name}\""), at: of_rule(index) };
+    reader.known(RULE_KEYS)?;
     let files = reader.parsed("files", Pattern::parse)?;
     if files.is_empty() {
         return Err(reader
@@ -220,7 +187,7 @@ fn rule(index: usize, table: &Table) -> Result<Rule, FileError> {
         validity: reader.word("validity", VALIDITIES)?.unwrap_or(Validity::SigningTime),
         timestamp: reader.word("timestamp", NEEDS)?.unwrap_or_default(),
         timestamps: Timestamps::default(),
-        log: reader.file("log")?,
+        log: log::read(&reader)?,
         not_before: reader.date("not_before", "T00:00:00Z")?,
         until: reader.date("until", "T23:59:59Z")?,
         name,
@@ -245,56 +212,6 @@ fn rule(index: usize, table: &Table) -> Result<Rule, FileError> {
 }
 
 impl Reader<'_> {
-    fn wrong(&self, key: &str, reason: &str) -> FileError {
-        FileError::new(format!("{}: {key}: {reason}", self.name))
-    }
-
-    /// A text or a list of texts.
-    fn texts(&self, key: &str) -> Result<Vec<String>, FileError> {
-        let wrong = || self.wrong(key, "it is a text, or a list of 1 to 256 texts");
-        match self.table.get(key) {
-            None => Ok(Vec::new()),
-            Some(value) => texts(value).ok_or_else(wrong),
-        }
-    }
-
-    fn parsed<T>(
-        &self,
-        key: &str,
-        parse: impl Fn(&str) -> Result<T, String>,
-    ) -> Result<Vec<T>, FileError> {
-        let one = |text: &String| {
-            parse(text).map_err(|reason| self.wrong(key, &format!("\"{}\": {reason}", short(text))))
-        };
-        self.texts(key)?.iter().map(one).collect()
-    }
-
-    /// The name of one file.
-    fn file(&self, key: &str) -> Result<Option<String>, FileError> {
-        match self.table.get(key) {
-            None => Ok(None),
-            Some(Value::String(name)) if !name.is_empty() => Ok(Some(name.clone())),
-            Some(_) => Err(self.wrong(key, "it is the name of a file")),
-        }
-    }
-
-    fn word<T: Copy>(
-        &self,
-        key: &str,
-        words: &[(&'static str, T)],
-    ) -> Result<Option<T>, FileError> {
-        let Some(value) = self.table.get(key) else { return Ok(None) };
-        let text = value.as_str().ok_or_else(|| self.wrong(key, "it is a text"))?;
-        match words.iter().find(|(word, _)| *word == text) {
-            Some((_, meaning)) => Ok(Some(*meaning)),
-            None => {
-                let message = self.wrong(key, &format!("\"{}\" is not known", short(text))).message;
-                let words = words.iter().map(|(word, _)| *word).collect();
-                Err(FileError::unknown(message, text, words))
-            }
-        }
-    }
-
     /// A rule with `predicate_type` is for attestations, every other one for signatures.
     fn scope(&self) -> Result<Scope, FileError> {
         let known = |text: &str| in_toto::predicate_type(text).map(|_| text.to_owned());
@@ -327,7 +244,7 @@ impl Reader<'_> {
     }
 
     fn terms(&self, key: &str, value: &Value) -> Result<AnyOf, FileError> {
-        let list = texts(value).ok_or_else(|| {
+        let list = reader::texts(value).ok_or_else(|| {
             self.wrong(
                 key,
                 "it is a text, a list of texts, or { all_of = [...] } of 1 to 4 of these",
@@ -336,7 +253,7 @@ impl Reader<'_> {
         AnyOf::parse(list.iter().map(String::as_str)).map_err(|term| {
             let reason = format!("\"{}\" is no algorithm", short(&term));
             let name = term.trim().trim_end_matches(" or better").to_owned();
-            FileError::unknown(self.wrong(key, &reason).message, &name, vocabulary().collect())
+            self.wrong(key, &reason).unknown(&name, vocabulary().collect())
         })
     }
 
@@ -349,7 +266,7 @@ impl Reader<'_> {
         let Some(Value::Table(table)) = self.table.get(key) else {
             return Ok(vec![self.one_of(key)?.unwrap_or_else(AnyOf::any)]);
         };
-        known(table, &["all_of"], &format!("{}: {key}", self.name))?;
+        self.below(key, table).known(&["all_of"])?;
         match table.get("all_of") {
             Some(Value::Array(list)) if (1..=MAX_TOGETHER).contains(&list.len()) => {
                 list.iter().map(|value| self.terms(key, value)).collect()
@@ -357,33 +274,6 @@ impl Reader<'_> {
             _ => Err(self.wrong(key, "all_of is a list of 1 to 4 terms")),
         }
     }
-
-    /// A date, of which `whole` is the second that counts, or a time with its offset; as TOML's own type or as text.
-    fn date(&self, key: &str, whole: &str) -> Result<Option<i64>, FileError> {
-        let text = match self.table.get(key) {
-            None => return Ok(None),
-            Some(Value::Datetime(date)) => date.to_string(),
-            Some(Value::String(text)) => text.clone(),
-            Some(_) => String::new(),
-        };
-        let text = if text.len() == 10 { text + whole } else { text };
-        let wrong = || {
-            self.wrong(
-                key,
-                "it is neither a date such as 2026-12-31 nor a time such as 2026-12-31T12:00:00Z",
-            )
-        };
-        from_rfc3339(&text).map(Some).ok_or_else(wrong)
-    }
-}
-
-fn texts(value: &Value) -> Option<Vec<String>> {
-    let list = match value {
-        Value::String(text) => return Some(vec![text.clone()]),
-        Value::Array(list) if (1..=MAX_VALUES).contains(&list.len()) => list,
-        _ => return None,
-    };
-    list.iter().map(|value| value.as_str().map(str::to_owned)).collect()
 }
 
 /// `sha256:` and 64 hexadecimal digits, which may have colons between them.
@@ -403,15 +293,11 @@ fn sha256(text: &str) -> Result<Vec<u8>, String> {
     Ok(digits.chunks(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect())
 }
 
-/// The beginning of a text, for messages.
-fn short(text: &str) -> String {
-    text.chars().take(64).flat_map(char::escape_debug).collect()
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test may fail")]
 mod tests {
     use super::*;
+    use crate::signing_policy::log::Log;
 
     #[test]
     fn a_rule_has_all_of_its_keys() {
@@ -430,7 +316,7 @@ mod tests {
         assert_eq!((one.name.as_str(), two.name.as_str()), ("releases", "rule 2"));
         assert_eq!(one.certificates, [vec![0xab; 32]]);
         assert_eq!(one.public_keys, one.certificates);
-        assert_eq!((one.log.as_deref(), two.log.as_deref()), (Some("log.policy"), None));
+        assert_eq!((&one.log, &two.log), (&Some(Log::File("log.policy".into())), &None));
         assert_eq!((one.not_before, one.until), (Some(1_767_225_600), Some(1_798_761_599)));
         assert_eq!(one.phases[0].all_of.len(), 2);
         assert_eq!(one.phases[0].all_of[1].to_string(), "ml-dsa-65, or ml-dsa-87");

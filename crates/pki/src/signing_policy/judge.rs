@@ -59,6 +59,8 @@ pub struct Judged {
     pub warnings: Vec<String>,
     /// All timestamps of its signature; none if the rule ignores them.
     pub tokens: Vec<Outcome>,
+    /// Why there are not enough timestamps, if the rule asks for them; it is one of `against`, too.
+    pub lacks_timestamps: Option<String>,
     /// For which of the phase's requirements.
     serves: Vec<usize>,
 }
@@ -219,10 +221,9 @@ impl Rule {
         context: &Context<'_>,
     ) -> Judged {
         let Timed { signer, tokens, proven } = timed;
-        let mut against = Vec::new();
-        if self.timestamp == Need::Required && proven.is_none() {
-            against.push(self.no_timestamp(&tokens, context));
-        }
+        let lacks_timestamps = (self.timestamp == Need::Required && proven.is_none())
+            .then(|| self.no_timestamp(&tokens, context));
+        let mut against: Vec<_> = lacks_timestamps.clone().into_iter().collect();
         let certificate = &signer.certificate;
         if self.has_pins() && !self.is_pinned(certificate) {
             against.push("the rule names neither its certificate nor its public key".to_owned());
@@ -292,13 +293,13 @@ impl Rule {
         if self.is_alone() {
             warnings.extend(verified.as_ref().and_then(unknown_revocation));
         }
-        Judged { signer, verified, against, warnings, tokens, serves }
+        Judged { signer, verified, against, warnings, tokens, lacks_timestamps, serves }
     }
 
     /// Why there are not enough timestamps.
     fn no_timestamp(&self, tokens: &[Outcome], context: &Context<'_>) -> String {
-        let reasons: Vec<_> =
-            tokens.iter().filter_map(|token| token.result.as_ref().err().cloned()).collect();
+        let refusals = tokens.iter().filter_map(|token| token.result.as_ref().err());
+        let reasons: Vec<_> = refusals.map(|refusal| refusal.reason.clone()).collect();
         let least = self.timestamps.least.max(1);
         let count = tokens.len() + usize::from(context.evidence.is_some());
         match (count, reasons.as_slice()) {

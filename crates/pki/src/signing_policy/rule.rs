@@ -3,6 +3,7 @@
 use const_oid::ObjectIdentifier;
 
 use super::algorithms::AnyOf;
+use super::log::Log;
 use super::names::{FileName, NamePattern, SubjectPattern};
 use crate::in_toto::Attested;
 use crate::pattern::Pattern;
@@ -136,9 +137,9 @@ pub struct Rule {
     pub timestamp: Need,
     /// Whose.
     pub timestamps: Timestamps,
-    /// File with the log that must have the signature, and with the witnesses that must have cosigned the log (C2SP
-    /// tlog-policy), as the policy names it. The caller verifies the proof.
-    pub log: Option<String>,
+    /// The log that must have the signature, with the witnesses that must have cosigned the log. The caller verifies the
+    /// proof.
+    pub log: Option<Log>,
     /// First second in which a signature may have been made, since 1970.
     pub not_before: Option<i64>,
     /// Last second.

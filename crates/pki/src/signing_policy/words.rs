@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use super::log::Log;
 use super::rule::{Need, Phase, Policy, Rule, Scope, Timestamps, Validity};
 use crate::path::purpose_name;
 use crate::pattern::Pattern;
@@ -77,11 +78,7 @@ fn lines(rule: &Rule) -> Vec<String> {
         .to_owned(),
     );
     out.extend(timestamps(rule));
-    if let Some(log) = &rule.log {
-        out.push(format!(
-            "a proof shows that the signature is in the log of {log}, with its witnesses"
-        ));
-    }
+    out.extend(rule.log.as_ref().map(log));
     out.push(match (rule.not_before, rule.until) {
         (None, None) => "without an end".to_owned(),
         (Some(first), None) => format!("for signatures from {} on", rfc3339(first)),
@@ -131,6 +128,25 @@ fn timestamps(rule: &Rule) -> Vec<String> {
         );
     }
     out
+}
+
+fn log(log: &Log) -> String {
+    let proof = "a proof shows that the signature is in the log";
+    match log {
+        Log::File(name) => format!("{proof} of {name}, with its witnesses"),
+        Log::Inline { policy, witnesses } => {
+            let logs = listed(policy.logs().iter().map(|log| log.key.name()));
+            let names: Vec<_> = policy.witnesses().map(|witness| witness.name.as_str()).collect();
+            match witnesses {
+                0 => format!("{proof} {logs}; no witness is asked for"),
+                count => format!(
+                    "{proof} {logs}, cosigned by {count} of {}: {}",
+                    names.len(),
+                    names.join(", ")
+                ),
+            }
+        }
+    }
 }
 
 fn trust(rule: &Rule) -> String {

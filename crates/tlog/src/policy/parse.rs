@@ -60,7 +60,61 @@ pub enum Problem {
     Quorum,
 }
 
+/// Which part of [`Policy::of_keys`] is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The log with this index.
+    Log(usize),
+    /// The witness with this index.
+    Witness(usize),
+    /// The number of witnesses.
+    Quorum,
+}
+
+/// Why keys make no policy.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}")]
+pub struct KeysError {
+    /// The part.
+    pub part: Part,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
 impl Policy {
+    /// The policy of these logs, one of which must have signed, and these witnesses, `quorum` of which must have
+    /// cosigned; with 0 none of them need have. All are verifier keys (`name+id+key`), and a witness is named as its key
+    /// is. Keys are refused as in the lines of a policy.
+    pub fn of_keys(
+        logs: &[String],
+        witnesses: &[String],
+        quorum: usize,
+    ) -> Result<Self, KeysError> {
+        let mut reader = Reader::default();
+        let wrong = |part| move |problem| KeysError { part, problem };
+        if logs.len().saturating_add(witnesses.len()) > MAX_LINES {
+            return Err(KeysError { part: Part::Quorum, problem: Problem::TooLong });
+        }
+        for (index, vkey) in logs.iter().enumerate() {
+            reader.log(&[vkey.as_bytes()]).map_err(wrong(Part::Log(index)))?;
+        }
+        for (index, vkey) in witnesses.iter().enumerate() {
+            let wrong = wrong(Part::Witness(index));
+            let key: VerifierKey = vkey.parse().map_err(|error: KeyError| wrong(error.into()))?;
+            let words = [key.name().as_bytes(), vkey.as_bytes()];
+            reader.witness(&words).map_err(wrong)?;
+        }
+        let members: Vec<_> = (0..reader.members.len()).collect();
+        if quorum > members.len() {
+            return Err(KeysError { part: Part::Quorum, problem: Problem::Threshold });
+        }
+        reader.quorum = Some((quorum > 0).then_some(members.len()));
+        let kind = MemberKind::Group { threshold: quorum, members };
+        // No key has an empty name.
+        reader.members.push(Member { name: Vec::new(), kind });
+        reader.finish().map_err(wrong(Part::Quorum))
+    }
+
     /// Parses a policy.
     pub fn parse(bytes: &[u8]) -> Result<Self, PolicyError> {
         if bytes.len() > MAX_POLICY {

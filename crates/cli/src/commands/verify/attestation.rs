@@ -10,7 +10,6 @@ use outlast_pki::signing_policy::rule::Scope;
 use serde_json::json;
 
 use super::ruling::Ruling;
-use super::words::{describe, worst};
 use super::{Entry, Run};
 use crate::failure::{Failure, REFUSED};
 use crate::verifying::Bare;
@@ -72,11 +71,8 @@ impl Run<'_> {
         let what = "attestations, images and JWS";
         let Some(loaded) = self.policy else {
             self.logs.refuse(None, path, what)?;
-            let signers = self.verifier.bare(path, bare)?;
-            entry.text = describe(verb, path, &signers, &self.verifier);
-            let all: Vec<_> = signers.iter().map(|one| self.verifier.signer_json(one)).collect();
-            entry.members.insert("revocation".into(), json!(worst(&signers)));
-            entry.members.insert("signers".into(), json!(all));
+            let timed = self.verifier.bare(path, bare)?;
+            self.accept(verb, path, &timed, entry);
             return Ok(());
         };
         let folder = self.arguments.recursive.as_deref();

@@ -10,7 +10,7 @@ use super::words::{describe, warn_of, worst};
 use crate::failure::{Failure, REFUSED};
 use crate::output;
 use crate::signing_policy::Loaded;
-use crate::verifying::Verifier;
+use crate::verifying::{Verifier, time};
 
 /// The verdict about a file.
 pub(in crate::commands) struct Ruling<'a> {
@@ -54,6 +54,7 @@ impl Ruling<'_> {
             };
             let line = describe(verb, self.path, std::slice::from_ref(signer), self.verifier);
             text.push_str(&format!("{}; rule \"{}\"\n", line.trim_end(), self.rule.name));
+            text.push_str(&time::tokens_text(self.path, &one.tokens, self.verifier));
             for warning in &one.warnings {
                 output::warning(&format!("{path}: {warning}"));
             }

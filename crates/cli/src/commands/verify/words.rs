@@ -4,16 +4,33 @@ use std::path::Path;
 
 use outlast_pki::cms::verify::{Signer, TimeSource};
 use outlast_pki::time::rfc3339;
-use outlast_pki::trusted_time::Outcome;
+use outlast_pki::trusted_time::{Outcome, Timed};
 
 use crate::output;
-use crate::verifying::{NOT_CHECKED, Verifier, summary};
+use crate::verifying::{Holder, NOT_CHECKED, Verifier, summary, time};
 
 /// What is known about the revocation of all signers: the least that is known of one.
-pub(in crate::commands) fn worst(signers: &[Signer]) -> &'static str {
+pub(in crate::commands) fn worst<'a>(
+    signers: impl IntoIterator<Item = &'a Signer>,
+) -> &'static str {
     let order = [NOT_CHECKED, "unknown", "revoked later"];
-    let found: Vec<_> = signers.iter().map(summary).collect();
+    let found: Vec<_> = signers.into_iter().map(|signer| summary(&signer.statuses)).collect();
     order.into_iter().find(|one| found.contains(one)).unwrap_or("good")
+}
+
+/// What is known of the signers of a verified file and their timestamps.
+pub(super) fn describe_timed(
+    verb: &str,
+    path: &Path,
+    timed: &[Timed<Signer>],
+    verifier: &Verifier,
+) -> String {
+    let mut text = String::new();
+    for one in timed {
+        text.push_str(&describe(verb, path, std::slice::from_ref(&one.signer), verifier));
+        text.push_str(&time::tokens_text(path, &one.tokens, verifier));
+    }
+    text
 }
 
 /// One line for each signer of a verified file. Warns of certificates that have expired since.
@@ -31,7 +48,7 @@ pub(in crate::commands) fn describe(
             signer.algorithm,
             signer.certificate.subject(),
             when(signer),
-            verifier.revocation_text(signer),
+            verifier.revocation_text(&signer.statuses, Holder::Signature),
         ));
         if signer.certificate.not_after() < verifier.now && !signer.time.source.is_trusted() {
             output::warning(&format!(
