@@ -22,6 +22,7 @@ mod agent;
 mod agent_roles;
 mod agent_service;
 mod approvals;
+mod approvals_dual;
 mod artifact_log;
 mod attest;
 mod audit;
