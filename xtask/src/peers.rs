@@ -46,6 +46,7 @@ const OTHERS: &[&str] = &[
     "pqmagic",
     "aws-agent",
     "cosign",
+    "registry",
     "ssh-java",
 ];
 

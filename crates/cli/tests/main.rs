@@ -60,6 +60,7 @@ mod pki_peers;
 mod policy;
 mod principal;
 mod proxy;
+mod registry;
 mod revocation;
 mod revocation_objects;
 mod roles_anywhere;
