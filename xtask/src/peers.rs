@@ -47,6 +47,7 @@ const OTHERS: &[&str] = &[
     "aws-agent",
     "cosign",
     "registry",
+    "openssl4",
     "ssh-java",
 ];
 
