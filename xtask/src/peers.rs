@@ -46,6 +46,8 @@ const OTHERS: &[&str] = &[
     "pqmagic",
     "aws-agent",
     "cosign",
+    "registry",
+    "openssl4",
     "ssh-java",
 ];
 

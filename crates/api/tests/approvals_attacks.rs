@@ -3,6 +3,7 @@
 
 use crate::approvals_support::{ECDSA, Scene, file, refused, rule, user_arn};
 use crate::common::{self, ACCOUNT, HOST, Who, allow, b64, policy, says, text, with};
+use crate::rolesanywhere_support;
 use http::{HeaderMap, Method};
 use outlast_api::service::{Request, Route, Step};
 use outlast_api::wire::sigv4::{Credentials, Target, sign};
@@ -348,4 +349,45 @@ fn a_role_of_the_same_name_is_another() {
     role(&scene, "one");
     let session = scene.fixture.session(&scene.bob, &one, &[]);
     refused(scene.approve(&session, &made), "not an approver");
+}
+
+/// Sessions that begin with certificates are only their role: two certificates are no two approvers, and none approves what
+/// another one has asked for.
+#[test]
+fn certificates_of_one_role_are_one_approver() {
+    let world = rolesanywhere_support::Scene::new();
+    let fixture = &world.fixture;
+    let key = fixture.key_of("ECC_NIST_P256", "SIGN_VERIFY");
+    let own = allow(&["outlast:*", "kms:Sign"]);
+    let [rita, alice] =
+        ["rita", "alice"].map(|name| fixture.user(ACCOUNT, name, std::slice::from_ref(&own)));
+    let of = rule(2, &[world.role.clone(), user_arn("alice")]);
+    fixture.outlast("PutSigningApprovalRule", &json!({ "KeyId": key, "Rule": of })).unwrap();
+    let [one, two] = ["CN=one", "CN=two"].map(|subject| {
+        let leaf = world.root.issue("ECC_NIST_P256", rolesanywhere_support::workload(subject));
+        rolesanywhere_support::who(&world.session(&leaf).unwrap())
+    });
+    let ask = |who: &Who, contents: &[u8]| {
+        let body = json!({ "KeyId": key, "Files": [file("a", contents, ECDSA)] });
+        fixture.outlast_as(who, "RequestSigningApproval", &body).unwrap()
+    };
+    let approve = |who: &Who, made: &Value| {
+        let body =
+            json!({ "RequestId": made["RequestId"], "RequestDigest": made["RequestDigest"] });
+        fixture.outlast_as(who, "ApproveSigning", &body)
+    };
+    let sign = |who: &Who, contents: &[u8]| {
+        let body = json!({ "KeyId": key, "Message": b64(contents), "SigningAlgorithm": ECDSA });
+        fixture.kms_as(who, "Sign", body)
+    };
+    let made = ask(&rita, b"text");
+    approve(&one, &made).unwrap();
+    assert_eq!(common::code(approve(&two, &made)), "AlreadyExistsException");
+    refused(sign(&rita, b"text"), "1 approvals");
+    approve(&alice, &made).unwrap();
+    sign(&rita, b"text").unwrap();
+    let made = ask(&one, b"own");
+    refused(approve(&two, &made), "the same person");
+    approve(&alice, &made).unwrap();
+    refused(sign(&one, b"own"), "1 approvals");
 }

@@ -3,10 +3,11 @@
 
 use crate::approvals_support::{ECDSA, Scene, file, refused, rule, user_arn};
 use crate::common::{self, ACCOUNT, Fixture, Who, allow, b64, text, with};
+use outlast_crypto::digests::Digest;
 use outlast_domain::arn::Scope;
 use outlast_domain::identity::{self, PolicyCache, action, authorize};
 use outlast_domain::kms;
-use outlast_domain::kms::approval::{self, NewApproval};
+use outlast_domain::kms::approval::{self, NewApproval, NewFile, Wanted};
 use outlast_domain::policy::ConditionKeys;
 use serde_json::{Value, json};
 
@@ -254,7 +255,19 @@ fn a_permit_for_one_opens_no_other() {
     let p = permit!(DeleteSigningApprovalRule, &approval::approval_arn(&key));
     misused(approval::change_rule(&mut work, key.clone(), &caller, None, none(), p, &wrong));
     let p = permit!(RequestSigningApproval, &of_key);
-    misused(approval::request_approval(&mut work, &key, &caller, Vec::new(), none(), p));
+    let wanted = vec![Wanted { key: &key, files: Vec::new(), permit: p }];
+    misused(approval::request_approval(&mut work, wanted, &caller, none()));
+    // Of two keys each needs its own.
+    let right = permit!(RequestSigningApproval, &approval::approval_arn(&key));
+    let new = |message: &[u8]| NewFile {
+        name: "two".into(),
+        digest_algorithm: "sha512".into(),
+        digest: Digest::by_name("sha512").unwrap().digest(message),
+        algorithm: ECDSA.into(),
+        message: message.to_vec(),
+    };
+    let wanted = [&key, &other].map(|key| Wanted { key, files: vec![new(b"two")], permit: right });
+    misused(approval::request_approval(&mut work, wanted.into(), &caller, none()));
     misused(approval::rule_of(&key, permit!(GetSigningApprovalRule, &of_key)));
     let new = NewApproval { digest: text(&made["RequestDigest"]), signed: None };
     let p = permit!(ApproveSigning, &of_request);

@@ -40,6 +40,7 @@ mod acme_limits;
 mod answers;
 mod approvals;
 mod approvals_attacks;
+mod approvals_dual;
 mod approvals_paths;
 mod arns;
 mod artifact_log;

@@ -1,6 +1,7 @@
 //! OCI image layouts on disk (OCI image specification 1.1, `image-layout.md`): reading blobs by their digests, and adding an
 //! artifact that refers to an image.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use indicatif::ProgressBar;
@@ -98,10 +99,7 @@ impl Layout {
                 "an OCI image layout is a folder with index.json and blobs: skopeo copy docker://NAME oci:DIR:TAG",
             )
         };
-        let bytes = files::read(&path, MAX_MANIFEST).map_err(|failure| {
-            failure.hint("an OCI image layout is a folder with index.json and blobs")
-        })?;
-        let index = strict_json::parse(&bytes).map_err(|error| no_layout(&error))?;
+        let index = read_index(&folder)?;
         let entries = entries(&index).ok_or_else(|| no_layout(&"it lists no manifests"))?;
         let is_meant = |entry: &&Value| match tag {
             Some(tag) if tag.contains(':') => {
@@ -201,13 +199,25 @@ impl Layout {
     pub(crate) fn signatures(&self) -> Result<Vec<(String, Descriptor)>, Failure> {
         let mut out = Vec::new();
         for entry in entries(&self.index).unwrap_or_default() {
-            if entry.get("artifactType").and_then(Value::as_str) != Some(SIGNATURE) {
+            // Programs that copy artifacts may leave the type out of the index; the manifest has it, too.
+            let kind = entry.get("artifactType").and_then(Value::as_str);
+            let Some(descriptor) = Descriptor::parse(entry) else { continue };
+            if kind != Some(SIGNATURE) && !(kind.is_none() && descriptor.media_type == MANIFEST) {
                 continue;
             }
-            let Some(descriptor) = Descriptor::parse(entry) else { continue };
             let path = self.blob(&descriptor);
-            let bytes = self.read(&descriptor, MAX_MANIFEST)?;
-            let value = strict_json::parse(&bytes).map_err(|error| Failure::file(&path, &error))?;
+            let read = self.read(&descriptor, MAX_MANIFEST).and_then(|bytes| {
+                strict_json::parse(&bytes).map_err(|error| Failure::file(&path, &error))
+            });
+            let value = match (read, kind) {
+                (Ok(value), _) => value,
+                // Another image, which may be incomplete here.
+                (Err(_), None) => continue,
+                (Err(failure), Some(_)) => return Err(failure),
+            };
+            if value.get("artifactType").and_then(Value::as_str) != Some(SIGNATURE) {
+                continue;
+            }
             let subject = value.get("subject").and_then(Descriptor::parse);
             if subject.as_ref().map(Descriptor::name) != Some(self.image.name()) {
                 continue;
@@ -231,7 +241,8 @@ impl Layout {
     }
 
     /// Adds a signature as an artifact that refers to the image (OCI 1.1, `subject`); returns its digest. The index is
-    /// replaced last, so that an interrupted run leaves no entry without its blobs.
+    /// replaced last, so that an interrupted run leaves no entry without its blobs. Runs at the same time take turns, and each
+    /// keeps the entries of the others.
     pub(crate) fn add(&mut self, signature: &[u8]) -> Result<String, Failure> {
         let empty = b"{}";
         let config = Descriptor::of(EMPTY, empty);
@@ -254,15 +265,38 @@ impl Layout {
         }
         let mut entry = descriptor.json();
         entry["artifactType"] = json!(SIGNATURE);
-        let list = self.index.get_mut("manifests").and_then(Value::as_array_mut);
-        let list = list.ok_or_else(|| Failure::new("the index lists no manifests"))?;
-        list.push(entry);
+        // Kernels lock folders, too; the file itself is replaced.
+        let held = File::open(&self.folder).and_then(|held| held.lock().map(|()| held));
+        let _held = held.map_err(|error| files::io_failure(&self.folder, &error))?;
+        self.index = read_index(&self.folder)?;
+        let full = |reason: &str| {
+            Failure::file(&self.folder.join("index.json"), &reason)
+                .hint("remove what is no longer needed from the layout, and sign again")
+        };
+        if self.signatures().is_ok_and(|found| found.len() >= MAX_SIGNATURES) {
+            return Err(full(&format!("the image has {MAX_SIGNATURES} signatures already")));
+        }
+        if entries(&self.index).is_none_or(|list| list.len() >= MAX_ENTRIES) {
+            return Err(full("it has no room for another entry"));
+        }
+        if let Some(list) = self.index.get_mut("manifests").and_then(Value::as_array_mut) {
+            list.push(entry);
+        }
         if self.index.get("mediaType").is_none() {
             self.index["mediaType"] = json!(INDEX);
         }
         files::write(&self.folder.join("index.json"), self.index.to_string().as_bytes(), 0o644)?;
         Ok(descriptor.name())
     }
+}
+
+fn read_index(folder: &Path) -> Result<Value, Failure> {
+    let path = folder.join("index.json");
+    let hint = "an OCI image layout is a folder with index.json and blobs";
+    let bytes = files::read(&path, MAX_MANIFEST).map_err(|failure| failure.hint(hint))?;
+    strict_json::parse(&bytes).map_err(|error| {
+        Failure::file(&path, &error).hint(format!("{hint}: skopeo copy docker://NAME oci:DIR:TAG"))
+    })
 }
 
 fn entries(index: &Value) -> Option<&[Value]> {

@@ -327,6 +327,19 @@ impl Signers {
         Ok(Self { identities: classical, ..self.clone() })
     }
 
+    /// The same keys, each with the digest that `of` names for it by its ARN.
+    pub(crate) fn with_digests(
+        &self,
+        of: impl Fn(&str) -> Option<&'static Digest>,
+    ) -> Result<Self, Failure> {
+        let mut signers = self.clone();
+        for identity in &mut signers.identities {
+            let wanted = of(&identity.key_arn);
+            (identity.algorithm, identity.digest) = choose(&identity.key_spec, wanted)?;
+        }
+        Ok(signers)
+    }
+
     /// The digests of files that are needed, each once.
     pub(crate) fn digests(&self) -> Vec<&'static Digest> {
         let mut rows: Vec<&'static Digest> = Vec::new();

@@ -7,39 +7,41 @@ use serde_json::{Value, json};
 
 use crate::common::{Folder, Server, fail, outlast, succeed};
 
-struct Scene {
-    folder: Folder,
-    server: Server,
+/// A server, and users who ask and approve.
+pub struct Scene {
+    pub folder: Folder,
+    pub server: Server,
 }
 
 impl Scene {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let folder = Folder::new();
         let server = folder.serve();
         Self { folder, server }
     }
 
     /// The administrator's command.
-    fn admin(&self, arguments: &[&str]) -> Command {
+    pub fn admin(&self, arguments: &[&str]) -> Command {
         self.folder.client_at(&self.server, arguments)
     }
 
     /// A user who may do everything, as far as policies go.
-    fn user(&self, name: &str) -> Value {
+    pub fn user(&self, name: &str) -> Value {
         let mut command = outlast();
         command.args(["principal", "create", name, "--admin", "--output", "json", "--data"]);
         serde_json::from_str(&succeed(command.arg(&self.folder.data))).unwrap()
     }
 
     /// The command of a user.
-    fn by(&self, user: &Value, arguments: &[&str]) -> Command {
+    pub fn by(&self, user: &Value, arguments: &[&str]) -> Command {
         let mut command = self.admin(arguments);
         command.env("AWS_ACCESS_KEY_ID", user["access_key_id"].as_str().unwrap());
         command.env("AWS_SECRET_ACCESS_KEY", user["secret_access_key"].as_str().unwrap());
         command
     }
 
-    fn asked(&self, user: &Value, files: &[&str]) -> String {
+    /// The id of a request of this user for signatures by `alias/release`.
+    pub fn asked(&self, user: &Value, files: &[&str]) -> String {
         let words = [&["sign", "request"][..], files, &["--key", "alias/release"]].concat();
         let text = succeed(self.by(user, &words).args(["--output", "json"]));
         let value: Value = serde_json::from_str(&text).unwrap();
@@ -52,7 +54,8 @@ impl Scene {
     }
 }
 
-fn arn(name: &str) -> String {
+/// The ARN of a user.
+pub fn arn(name: &str) -> String {
     format!("arn:aws:iam::123456789012:user/{name}")
 }
 

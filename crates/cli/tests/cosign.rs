@@ -1,10 +1,23 @@
 //! Sigstore's cosign with keys of our KMS, and its attestations and ours.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
+use std::path::Path;
+use std::process::Command;
+
 use serde_json::Value;
 
 use crate::common::peers::peer;
 use crate::common::{Folder, fail, outlast, succeed};
+
+/// cosign in the test's folder, with the access key of the administrator.
+pub fn cosign(folder: &Folder, place: &Path, arguments: &[&str]) -> Command {
+    let profile = folder.client(&[]);
+    let mut command = outlast_testing::program::command(place.join("bin/cosign").to_str().unwrap());
+    command.envs(profile.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.env("AWS_CA_BUNDLE", folder.data.join("client/ca.pem"));
+    command.env("HOME", folder.temporary.path()).args(arguments);
+    folder.here(command)
+}
 
 #[test]
 fn cosign_signs_with_kms_and_verifies_what_we_attest() {
@@ -12,15 +25,7 @@ fn cosign_signs_with_kms_and_verifies_what_we_attest() {
     let folder = Folder::new();
     let server = folder.serve();
     let client = |arguments: &[&str]| folder.client_at(&server, arguments);
-    let cosign = |arguments: &[&str]| {
-        let profile = folder.client(&[]);
-        let mut command =
-            outlast_testing::program::command(place.join("bin/cosign").to_str().unwrap());
-        command.envs(profile.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        command.env("AWS_CA_BUNDLE", folder.data.join("client/ca.pem"));
-        command.env("HOME", folder.temporary.path()).args(arguments);
-        folder.here(command)
-    };
+    let cosign = |arguments: &[&str]| cosign(&folder, &place, arguments);
     succeed(&mut client(&[
         "sign",
         "setup",

@@ -173,6 +173,8 @@ fn git_signs_and_verifies_commits_and_tags() {
     assert_eq!(scene.verdict(&two), "E never");
     let text = scene.verify_commit(&two, false);
     assert!(text.contains("[GNUPG:] ERRSIG ") && text.contains("no path from"), "{text}");
+    // A right signature of somebody who is not trusted is not called good.
+    assert!(!text.contains("GOODSIG") && !text.contains("TRUST_FULLY"), "{text}");
     succeed(&mut scene.git(&["config", "outlast.trust", &foreign]));
     assert_eq!(scene.verdict(&two), "G fully CN=foreign");
     // Git's own rule: nothing is merged without a signature that is trusted.
@@ -220,6 +222,8 @@ fn a_policy_says_who_may_tag() {
     succeed(&mut scene.git(&["tag", "-m", "by a developer", "v1.0"]));
     let text = fail(&mut scene.git(&["verify-tag", "v1.0"]), 1);
     assert!(text.contains("\"CN=developer\" does not count: its subject"), "{text}");
+    let text = fail(&mut scene.git(&["verify-tag", "--raw", "v1.0"]), 1);
+    assert!(text.contains("ERRSIG ") && !text.contains("GOODSIG"), "{text}");
     succeed(&mut scene.git(&["tag", "-u", "alias/release", "-m", "by the release", "v1.1"]));
     let output = run(&mut scene.git(&["verify-tag", "--raw", "v1.1"]));
     let text = stderr(&output);

@@ -1,8 +1,10 @@
 //! `outlast sign --oci` and `outlast verify --oci`: images in layouts on disk.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use outlast_crypto::digests::sha256;
 use serde_json::{Value, json};
@@ -177,4 +179,79 @@ fn images_are_signed_by_their_manifest_and_checked_to_the_last_blob() {
     }
     let text = fail(&mut client(&["sign", "--oci", "nothing", "--key", "alias/ci"]), 1);
     assert!(text.contains("an OCI image layout is a folder"), "{text}");
+}
+
+fn blobs(layout: &Path) -> usize {
+    let names = std::fs::read_dir(layout.join("blobs/sha256")).unwrap();
+    // Not those that are being written.
+    names.filter(|name| name.as_ref().unwrap().file_name().len() == 64).count()
+}
+
+#[test]
+fn signatures_that_are_made_at_the_same_time_are_all_kept() {
+    let folder = Folder::new();
+    let server = folder.serve();
+    let setup = ["sign", "setup", "--name", "ci", "--algorithm", "ecdsa-p256", "--create-ca"];
+    succeed(&mut folder.client_at(&server, &setup));
+    let layout = folder.path("app");
+    image(&layout, "v1", b"layer 1");
+    let sign = || {
+        let mut command =
+            folder.client_at(&server, &["sign", "--oci", "app:v1", "--key", "alias/ci"]);
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let ends = |child: std::process::Child| {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+    };
+    let entries = || index(&layout)["manifests"].as_array().unwrap().len();
+
+    // As long as somebody else changes the index, its entry waits. The blobs are there already.
+    let held = File::open(&layout).unwrap();
+    held.lock().unwrap();
+    let mut one = sign();
+    let end = Instant::now() + Duration::from_secs(60);
+    while blobs(&layout) < 6 {
+        assert!(Instant::now() < end, "the blobs are not written");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(one.try_wait().unwrap().is_none() && entries() == 1);
+    image(&layout, "v2", b"layer 2");
+    held.unlock().unwrap();
+    ends(one);
+    assert_eq!(entries(), 3);
+
+    let many: Vec<_> = (0..6).map(|_| sign()).collect();
+    many.into_iter().for_each(ends);
+    assert_eq!(entries(), 9);
+    let verify = |reference: &str| {
+        let mut command = outlast();
+        command.args(["verify", "--oci", reference, "--trust", "ci-root.pem"]);
+        folder.here(command)
+    };
+    let said = succeed(&mut verify("app:v1"));
+    assert!(said.contains("verified app:v1: "), "{said}");
+    fail(&mut verify("app:v2"), 3);
+
+    // Some programs copy artifacts without the type in the index.
+    let mut plain = index(&layout);
+    for entry in plain["manifests"].as_array_mut().unwrap() {
+        entry.as_object_mut().unwrap().remove("artifactType");
+    }
+    std::fs::write(layout.join("index.json"), plain.to_string()).unwrap();
+    succeed(&mut verify("app:v1"));
+    fail(&mut verify("app:v2"), 3);
+
+    // No more signatures than verifiers read.
+    let list = plain["manifests"].as_array_mut().unwrap();
+    let last = list.last().unwrap().clone();
+    list.extend(std::iter::repeat_n(last, 64 - 7));
+    std::fs::write(layout.join("index.json"), plain.to_string()).unwrap();
+    succeed(&mut verify("app:v1"));
+    let sign = ["sign", "--oci", "app:v1", "--key", "alias/ci"];
+    let text = fail(&mut folder.client_at(&server, &sign), 1);
+    assert!(text.contains("has 64 signatures already") && text.contains("hint: "), "{text}");
+    assert_eq!(index(&layout), plain);
 }

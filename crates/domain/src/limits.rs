@@ -54,6 +54,8 @@ pub const MAX_SESSION_SECONDS: std::ops::RangeInclusive<i64> = 3600..=43_200;
 pub const MIN_SESSION_SECONDS: i64 = 900;
 /// How long a request for signatures can be approved and used by default, in minutes. Ours.
 pub const SIGNING_APPROVAL_MINUTES: i64 = 1440;
+/// Keys that one request for signatures can name. Ours.
+pub const SIGNING_REQUEST_KEYS: usize = 4;
 /// How long a request for signatures is kept after it has ended, in milliseconds. Ours.
 pub const SIGNING_REQUEST_KEPT_MS: i64 = 7 * 86_400_000;
 /// Parsed certificates of authorities that are kept in memory. Ours.

@@ -274,6 +274,9 @@ pub struct ApproveSigningResponse {
     pub approvers_required: i64,
     /// `CountType`.
     pub approvals_counted: i64,
+    /// `SigningRequestKeyList`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other_keys: Option<Vec<SigningRequestKey>>,
 }
 
 /// Request of [`DeleteSigningApprovalRule`].
@@ -558,6 +561,9 @@ pub struct RequestSigningApprovalResponse {
     pub expires_at: Timestamp,
     /// `CountType`.
     pub approvers_required: i64,
+    /// `SigningRequestKeyList`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other_keys: Option<Vec<SigningRequestKey>>,
 }
 
 /// Request of [`SignSshCertificate`].
@@ -627,6 +633,9 @@ pub struct SigningApproval {
     pub approved_at: Timestamp,
     /// `BooleanType`.
     pub counts: bool,
+    /// `KeyIdList`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counts_for: Option<Vec<String>>,
     /// `SigningAlgorithmType`: 1 to 64 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signing_algorithm: Option<String>,
@@ -688,6 +697,9 @@ pub struct SigningFile {
     pub digest_algorithm: String,
     /// `BlobOfDigest`: 20 to 64 bytes.
     pub digest: Blob,
+    /// `KeyIdType`: 1 to 2048 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_id: Option<String>,
     /// `SigningAlgorithmType`: 1 to 64 characters.
     pub signing_algorithm: String,
     /// `BlobOfMessage`: 1 to 4096 bytes.
@@ -724,6 +736,9 @@ pub struct SigningRequest {
     pub rule: Option<SigningApprovalRule>,
     /// `CountType`.
     pub approvals_counted: i64,
+    /// `SigningRequestKeyList`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other_keys: Option<Vec<SigningRequestKey>>,
     /// `SigningRequestFileList`.
     pub files: Vec<SigningRequestFile>,
     /// `SigningApprovalRule`.
@@ -748,6 +763,9 @@ pub struct SigningRequestFile {
     pub digest_algorithm: String,
     /// `BlobOfDigest`: 20 to 64 bytes.
     pub digest: Blob,
+    /// `KeyIdType`: 1 to 2048 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_id: Option<String>,
     /// `SigningAlgorithmType`: 1 to 64 characters.
     pub signing_algorithm: String,
     /// `BlobOfMessage`: 1 to 4096 bytes.
@@ -755,6 +773,22 @@ pub struct SigningRequestFile {
     /// `DateType`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signed_at: Option<Timestamp>,
+}
+
+/// `SigningRequestKey`, which AWS does not have.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+pub struct SigningRequestKey {
+    /// `KeyIdType`: 1 to 2048 characters.
+    pub key_id: String,
+    /// `CountType`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approvers_required: Option<i64>,
+    /// `CountType`.
+    pub approvals_counted: i64,
+    /// `SigningApprovalRule`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<SigningApprovalRule>,
 }
 
 /// `SigningRequestSummary`, which AWS does not have.
@@ -781,6 +815,9 @@ pub struct SigningRequestSummary {
     pub approvers_required: Option<i64>,
     /// `CountType`.
     pub approvals_counted: i64,
+    /// `SigningRequestKeyList`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other_keys: Option<Vec<SigningRequestKey>>,
     /// `CountType`.
     pub file_count: i64,
     /// `BooleanType`.

@@ -1,17 +1,19 @@
 //! Structures of Outlast's own operations.
 
+use std::collections::BTreeSet;
+
 use outlast_domain::arn::Scope;
 use outlast_domain::identity::action::Action;
 use outlast_domain::kms::Key;
 use outlast_domain::kms::approval::{
-    Approval, Changed, NewApprover, NewFile, NewRule, Request, Rule, State, Subject, Verdict,
+    Approval, Changed, KeyVerdict, NewApprover, NewFile, NewRule, Request, Rule, Subject, Verdict,
     request_arn,
 };
 use serde_json::{Value, json};
 
 pub use crate::aws::outlast::{
     SigningApproval, SigningApprovalRule, SigningApprover, SigningDenial, SigningFile,
-    SigningRequest, SigningRequestFile, SigningRequestSummary,
+    SigningRequest, SigningRequestFile, SigningRequestKey, SigningRequestSummary,
 };
 use crate::call::Call;
 use crate::model::kms::find_key;
@@ -76,6 +78,29 @@ fn some(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
+/// The keys of a request but its first, if there are several. `in_full` shows their rules, too.
+pub fn other_keys(verdict: &Verdict, in_full: bool) -> Option<Vec<SigningRequestKey>> {
+    let other = |one: &KeyVerdict| SigningRequestKey {
+        key_id: one.key.clone(),
+        approvers_required: one.rule.as_ref().map(|rule| count(rule.required)),
+        approvals_counted: count(one.counted()),
+        rule: one.rule.as_ref().filter(|_| in_full).map(Into::into),
+    };
+    let others: Vec<_> = verdict.keys.iter().skip(1).map(other).collect();
+    (!others.is_empty()).then_some(others)
+}
+
+/// How many approvals the rule of a request's first key asks for.
+pub fn required(verdict: &Verdict) -> Option<i64> {
+    let rule = verdict.keys.first()?.rule.as_ref()?;
+    Some(count(rule.required))
+}
+
+/// How many count by that rule.
+pub fn counted(verdict: &Verdict) -> i64 {
+    count(verdict.keys.first().map_or(0, KeyVerdict::counted))
+}
+
 /// A request as GetSigningRequest shows it.
 pub fn shown(scope: &Scope, request: &Request, verdict: &Verdict) -> SigningRequest {
     let (files, new_rule, removes_rule) = match &request.subject {
@@ -86,18 +111,25 @@ pub fn shown(scope: &Scope, request: &Request, verdict: &Verdict) -> SigningRequ
         name: file.name.clone(),
         digest_algorithm: file.digest_algorithm.clone(),
         digest: Blob(file.digest.clone()),
+        key_id: file.key.clone(),
         signing_algorithm: file.algorithm.clone(),
         message: Blob(file.message.clone()),
         signed_at: file.signed_ms.map(Timestamp::from_ms),
     });
-    let approval = |(approval, counts): (&Approval, &bool)| SigningApproval {
-        principal_arn: approval.principal.clone(),
-        approved_at: Timestamp::from_ms(approval.at_ms),
-        counts: *counts,
-        signing_algorithm: approval.signed.as_ref().map(|signed| signed.algorithm.clone()),
-        signature: approval.signed.as_ref().map(|signed| blob(&signed.signature)),
-        public_key: approval.signed.as_ref().map(|signed| blob(&signed.public_key)),
+    let approval = |(index, approval): (usize, &Approval)| {
+        let keys = verdict.keys.iter().filter(|one| one.counts.get(index) == Some(&true));
+        let keys: Vec<_> = keys.map(|one| one.key.clone()).collect();
+        SigningApproval {
+            principal_arn: approval.principal.clone(),
+            approved_at: Timestamp::from_ms(approval.at_ms),
+            counts: !keys.is_empty(),
+            counts_for: (verdict.keys.len() > 1).then_some(keys),
+            signing_algorithm: approval.signed.as_ref().map(|signed| signed.algorithm.clone()),
+            signature: approval.signed.as_ref().map(|signed| blob(&signed.signature)),
+            public_key: approval.signed.as_ref().map(|signed| blob(&signed.public_key)),
+        }
     };
+    let rule = verdict.keys.first().and_then(|first| first.rule.as_ref());
     SigningRequest {
         request_id: request.id.clone(),
         request_arn: request_arn(scope, &request.id),
@@ -109,12 +141,13 @@ pub fn shown(scope: &Scope, request: &Request, verdict: &Verdict) -> SigningRequ
         expires_at: Timestamp::from_ms(request.expires_ms),
         ends_at: Timestamp::from_ms(verdict.ends_ms),
         status: verdict.state.name().to_owned(),
-        rule: verdict.rule.as_ref().map(Into::into),
-        approvals_counted: count(verdict.counted()),
+        rule: rule.map(Into::into),
+        approvals_counted: counted(verdict),
+        other_keys: other_keys(verdict, true),
         files: files.collect(),
         new_rule: new_rule.map(Into::into),
         removes_rule,
-        approvals: request.approvals.iter().zip(&verdict.counts).map(approval).collect(),
+        approvals: request.approvals.iter().enumerate().map(approval).collect(),
         denial: request.denial.as_ref().map(|denial| SigningDenial {
             principal_arn: denial.principal.clone(),
             denied_at: Timestamp::from_ms(denial.at_ms),
@@ -126,6 +159,10 @@ pub fn shown(scope: &Scope, request: &Request, verdict: &Verdict) -> SigningRequ
 /// A request as ListSigningRequests shows it.
 pub fn summary(request: &Request, verdict: &Verdict) -> SigningRequestSummary {
     let files = match &request.subject {
+        // Of several keys each signs the same files.
+        Subject::Files(files) if verdict.keys.len() > 1 => {
+            files.iter().map(|file| file.name.as_str()).collect::<BTreeSet<_>>().len()
+        }
         Subject::Files(files) => files.len(),
         Subject::Rule { .. } => 0,
     };
@@ -137,8 +174,9 @@ pub fn summary(request: &Request, verdict: &Verdict) -> SigningRequestSummary {
         created_at: Timestamp::from_ms(request.created_ms),
         ends_at: Timestamp::from_ms(verdict.ends_ms),
         status: verdict.state.name().to_owned(),
-        approvers_required: verdict.rule.as_ref().map(|rule| count(rule.required)),
-        approvals_counted: count(verdict.counted()),
+        approvers_required: required(verdict),
+        approvals_counted: counted(verdict),
+        other_keys: other_keys(verdict, false),
         file_count: count(files),
         changes_rule: matches!(request.subject, Subject::Rule { .. }),
     }
@@ -189,10 +227,16 @@ pub fn note_request(call: &mut Call<'_>, scope: &Scope, request: &Request) -> St
 }
 
 /// Notes the state that a decision has left a request in, for the audit record.
-pub fn note_state(call: &mut Call<'_>, key: &str, state: State, counted: usize) {
-    call.notes.resource(key.to_owned(), "AWS::KMS::Key");
-    call.notes.response("status", state.name());
-    call.notes.response("approvalsCounted", count(counted));
+pub fn note_state(call: &mut Call<'_>, verdict: &Verdict) {
+    for one in &verdict.keys {
+        call.notes.resource(one.key.clone(), "AWS::KMS::Key");
+    }
+    call.notes.response("status", verdict.state.name());
+    call.notes.response("approvalsCounted", counted(verdict));
+    if let Some(others) = other_keys(verdict, false) {
+        let shown = |one: &SigningRequestKey| json!({ "keyId": one.key_id, "approvalsCounted": one.approvals_counted });
+        call.notes.response("otherKeys", others.iter().map(shown).collect::<Vec<_>>());
+    }
 }
 
 /// Finds a key of the caller's own account by any of its names: approvals do not work across accounts.
@@ -215,12 +259,16 @@ pub fn own_key<A: Action>(call: &mut Call<'_>, _: A, name: &str) -> Result<Key, 
 /// Notes the files of a request for the audit record.
 pub fn note_files(call: &mut Call<'_>, files: &[SigningFile]) {
     let shown = |file: &SigningFile| {
-        json!({
+        let mut value = json!({
             "name": file.name,
             "digestAlgorithm": file.digest_algorithm,
             "digest": hex::encode(&file.digest.0),
             "signingAlgorithm": file.signing_algorithm,
-        })
+        });
+        if let Some(key) = &file.key_id {
+            value["keyId"] = json!(key);
+        }
+        value
     };
     let files: Vec<Value> = files.iter().map(shown).collect();
     call.notes.parameter("files", files);

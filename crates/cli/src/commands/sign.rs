@@ -2,6 +2,7 @@
 //! `sign renew` add evidence of the time. Its other subcommands are for keys that sign only what was approved.
 
 mod approve;
+mod finish;
 mod jws;
 mod oci;
 mod renew;
@@ -154,7 +155,7 @@ enum Command {
     /// Deny a request, or withdraw your own.
     Deny(approve::DenyArguments),
     /// Make the signatures of an approved request.
-    Finish(request::FinishArguments),
+    Finish(Box<finish::FinishArguments>),
     /// Say who must approve what a key signs.
     Rule(rule::Arguments),
 }
@@ -170,7 +171,7 @@ impl Command {
             Self::Show(arguments) => approve::show(arguments, output),
             Self::Approve(arguments) => approve::approve(arguments, output),
             Self::Deny(arguments) => approve::deny(arguments, output),
-            Self::Finish(arguments) => request::finish(arguments, output),
+            Self::Finish(arguments) => finish::finish(arguments, output),
             Self::Rule(arguments) => rule::run(arguments, output),
         }
     }
@@ -261,7 +262,9 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         let waiting = Arc::new(Waiting::default());
         let outcomes =
             sign_all(arguments, &jobs, makers, endpoint, early, &waiting, &progress).await?;
-        cosigned(arguments, waiting).await;
+        if let Some(waiting) = Arc::into_inner(waiting) {
+            cosigned(&arguments.connection, arguments.log_wait, waiting).await;
+        }
         Ok::<_, Failure>(outcomes)
     });
     progress.finish_and_clear();
@@ -280,11 +283,10 @@ fn certificates(path: &Path) -> Result<Vec<Vec<u8>>, Failure> {
 }
 
 /// Waits for the cosignatures of proofs. Without them the proofs are there, and can be replaced later.
-async fn cosigned(arguments: &Arguments, waiting: Arc<Waiting>) {
-    let Some(waiting) = Arc::into_inner(waiting) else { return };
+async fn cosigned(connection: &Connection, seconds: u64, waiting: Waiting) {
     let complete = async {
-        let mut endpoint = Endpoint::new(arguments.connection.settings()?, &Policy::default())?;
-        waiting.complete(&mut endpoint, Duration::from_secs(arguments.log_wait)).await
+        let mut endpoint = Endpoint::new(connection.settings()?, &Policy::default())?;
+        waiting.complete(&mut endpoint, Duration::from_secs(seconds)).await
     };
     match complete.await {
         Ok(left) => {

@@ -3,7 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use outlast_api::aws::outlast::{SigningApprovalRule, SigningRequest, SigningRequestFile};
+use outlast_api::aws::outlast::{
+    SigningApprovalRule, SigningRequest, SigningRequestFile, SigningRequestKey,
+};
 use outlast_api::ops::outlast::get_signing_request;
 use outlast_crypto::digests::Digest;
 use outlast_domain::kms::approval::{Approver, Rule, StatedFile, Statement};
@@ -25,6 +27,7 @@ pub(crate) async fn read(endpoint: &mut Endpoint, id: &str) -> Result<SigningReq
 /// # Errors
 /// If a message does not stand for its file, or the server's digest is another one.
 pub(crate) fn digest(request: &SigningRequest) -> Result<String, Failure> {
+    check_lines(request)?;
     let lines: Vec<String> = match (&request.new_rule, request.removes_rule) {
         (Some(rule), _) => vec![Statement::rule(Some(&stated_rule(rule)))],
         (None, true) => vec![Statement::rule(None)],
@@ -32,6 +35,7 @@ pub(crate) fn digest(request: &SigningRequest) -> Result<String, Failure> {
             for file in &request.files {
                 check(file)?;
             }
+            check_together(request)?;
             request.files.iter().map(|file| Statement::file(stated(file))).collect()
         }
     };
@@ -53,11 +57,43 @@ pub(crate) fn digest(request: &SigningRequest) -> Result<String, Failure> {
     Ok(digest)
 }
 
+/// Checks what is shown as it is: with a control character it could look like something else on a terminal.
+fn check_lines(request: &SigningRequest) -> Result<(), Failure> {
+    let others = request.other_keys.iter().flatten();
+    let rules = request.rule.iter().chain(&request.new_rule);
+    let rules = rules.chain(others.clone().filter_map(|other| other.rule.as_ref()));
+    let approvers = rules.flat_map(|rule| &rule.approvers).map(|one| &one.principal_arn);
+    let files = request.files.iter().flat_map(|file| {
+        [Some(&file.digest_algorithm), Some(&file.signing_algorithm), file.key_id.as_ref()]
+    });
+    let approvals = request.approvals.iter().map(|one| &one.principal_arn);
+    let denial = request.denial.iter().map(|one| &one.principal_arn);
+    let all = [&request.request_id, &request.request_arn, &request.key_id, &request.requester_arn]
+        .into_iter()
+        .chain([&request.status])
+        .chain(others.map(|other| &other.key_id))
+        .chain(approvers)
+        .chain(files.flatten())
+        .chain(approvals)
+        .chain(denial);
+    for text in all {
+        if text.chars().any(char::is_control) {
+            return Err(Failure::new(format!(
+                "the server's request has control characters: {:?}",
+                printable(text)
+            ))
+            .hint("do not approve it; tell the operator of the server"));
+        }
+    }
+    Ok(())
+}
+
 fn stated(file: &SigningRequestFile) -> StatedFile<'_> {
     StatedFile {
         name: &file.name,
         digest_algorithm: &file.digest_algorithm,
         digest: &file.digest.0,
+        key: file.key_id.as_deref(),
         algorithm: &file.signing_algorithm,
         message: &file.message.0,
     }
@@ -95,13 +131,69 @@ fn check(file: &SigningRequestFile) -> Result<(), Failure> {
     if is_right { Ok(()) } else { Err(wrong()) }
 }
 
+/// Checks that each key signs the same files: what is shown for one file must not be for two.
+fn check_together(request: &SigningRequest) -> Result<(), Failure> {
+    let keys = keys(request);
+    if keys.len() < 2 {
+        return Ok(());
+    }
+    let wrong = |name: &str, why: &str| {
+        Err(Failure::new(format!("the request's keys do not sign the same files: {name:?} {why}"))
+            .hint("do not approve it; deny it: outlast sign deny"))
+    };
+    for file in &request.files {
+        let same = || request.files.iter().filter(|one| one.name == file.name);
+        if keys.iter().any(|key| !same().any(|one| signed_by(request, one) == *key)) {
+            return wrong(&file.name, "is not there for each key");
+        }
+        let differs = |one: &SigningRequestFile| {
+            one.digest_algorithm == file.digest_algorithm && one.digest.0 != file.digest.0
+        };
+        if same().any(differs) {
+            return wrong(&file.name, "has two digests");
+        }
+    }
+    Ok(())
+}
+
+/// ARNs of the keys, the first one first.
+pub(crate) fn keys(request: &SigningRequest) -> Vec<&str> {
+    let mut all = vec![request.key_id.as_str()];
+    for file in &request.files {
+        let key = signed_by(request, file);
+        if !all.contains(&key) {
+            all.push(key);
+        }
+    }
+    all
+}
+
+/// ARN of the key that is to sign a file.
+pub(crate) fn signed_by<'a>(request: &'a SigningRequest, file: &'a SigningRequestFile) -> &'a str {
+    file.key_id.as_deref().unwrap_or(&request.key_id)
+}
+
+/// What a request is to sign for each file: the file's name with its entries, in their order.
+pub(crate) fn by_name(request: &SigningRequest) -> Vec<(&str, Vec<&SigningRequestFile>)> {
+    let mut out: Vec<(&str, Vec<&SigningRequestFile>)> = Vec::new();
+    for file in &request.files {
+        match out.iter_mut().find(|(name, _)| *name == file.name) {
+            Some((_, entries)) => entries.push(file),
+            None => out.push((&file.name, vec![file])),
+        }
+    }
+    out
+}
+
 /// The request for people: who asks, the key, what for, and every file with its digest.
 pub(crate) fn text(request: &SigningRequest) -> String {
     let time = |ms: i64| rfc3339(ms.div_euclid(1000));
+    let keys = keys(request);
+    let others = request.other_keys.as_deref().unwrap_or_default();
     let mut out = format!(
         "request:  {}\nkey:      {}\nasked by: {}\nasked at: {}\nends at:  {}\n",
         request.request_id,
-        request.key_id,
+        keys.join(", together with\n          "),
         request.requester_arn,
         time(request.created_at.ms),
         time(request.ends_at.ms),
@@ -110,8 +202,12 @@ pub(crate) fn text(request: &SigningRequest) -> String {
         out.push_str(&format!("reason:   {}\n", printable(reason)));
     }
     for file in &request.files {
+        let by = match &keys[..] {
+            [_] => String::new(),
+            _ => format!(" by {}{}", signed_by(request, file), company(file)),
+        };
         out.push_str(&format!(
-            "file:     {}\n          {} {}\n          {}{}\n",
+            "file:     {}\n          {} {}\n          {}{by}{}\n",
             printable(&file.name),
             file.digest_algorithm,
             hex::encode(&file.digest.0),
@@ -132,9 +228,19 @@ pub(crate) fn text(request: &SigningRequest) -> String {
     if let Some(rule) = &request.rule {
         out.push_str(&format!("rule:     {}\n", rule_text(rule)));
     }
+    for other in others {
+        let rule = other.rule.as_ref().map_or_else(|| "none".to_owned(), rule_text);
+        out.push_str(&format!("rule:     of {}: {rule}\n", other.key_id));
+    }
     for approval in &request.approvals {
         let at = time(approval.approved_at.ms);
-        let counts = if approval.counts { "" } else { ", does not count" };
+        let counts = match (&approval.counts_for, approval.counts) {
+            (_, false) => ", does not count".to_owned(),
+            (Some(some), true) if some.len() < keys.len() => {
+                format!(", counts for {}", some.join(", "))
+            }
+            (_, true) => String::new(),
+        };
         let signed = if approval.signature.is_some() { ", signed" } else { "" };
         out.push_str(&format!("approved: {} at {at}{signed}{counts}\n", approval.principal_arn));
     }
@@ -155,10 +261,41 @@ pub(crate) fn text(request: &SigningRequest) -> String {
 pub(crate) fn status(request: &SigningRequest) -> String {
     let required = request.rule.as_ref().map(|rule| rule.approvers_required);
     match (request.status.as_str(), required) {
-        ("PENDING", Some(required)) => {
-            format!("PENDING, {} of {required} approvals", request.approvals_counted)
-        }
+        ("PENDING", Some(required)) => format!(
+            "PENDING, {} of {required} approvals{}",
+            request.approvals_counted,
+            of_others(request.other_keys.as_deref())
+        ),
         (status, _) => status.to_owned(),
+    }
+}
+
+/// The approvals by the rules of the other keys, if there are some.
+pub(crate) fn of_others(others: Option<&[SigningRequestKey]>) -> String {
+    let one = |key: &SigningRequestKey| {
+        let required = key.approvers_required.map_or_else(|| "-".into(), |count| count.to_string());
+        format!(", {} of {required} for {}", key.approvals_counted, key.key_id)
+    };
+    others.unwrap_or_default().iter().map(one).collect()
+}
+
+/// The same for programs.
+pub(crate) fn others_value(others: Option<&[SigningRequestKey]>) -> Value {
+    let one = |key: &SigningRequestKey| {
+        json!({
+            "key": key.key_id,
+            "approvals_required": key.approvers_required,
+            "approvals_counted": key.approvals_counted,
+        })
+    };
+    others.unwrap_or_default().iter().map(one).collect()
+}
+
+/// Whether a signature of a request for several keys belongs to the others, or stands alone.
+fn company(file: &SigningRequestFile) -> &'static str {
+    match SignedAttributes::parse(&file.message.0) {
+        Ok(signed) if signed.is_joint => ", together",
+        _ => ", alone",
     }
 }
 
@@ -194,6 +331,7 @@ pub(crate) fn value(request: &SigningRequest) -> Value {
                 "name": file.name,
                 "digest_algorithm": file.digest_algorithm,
                 "digest": hex::encode(&file.digest.0),
+                "key": signed_by(request, file),
                 "signing_algorithm": file.signing_algorithm,
                 "signed": file.signed_at.is_some(),
             })
@@ -202,7 +340,7 @@ pub(crate) fn value(request: &SigningRequest) -> Value {
     let approvals: Vec<_> = request
         .approvals
         .iter()
-        .map(|one| json!({ "principal": one.principal_arn, "counts": one.counts }))
+        .map(|one| json!({ "principal": one.principal_arn, "counts": one.counts, "counts_for": one.counts_for }))
         .collect();
     json!({
         "id": request.request_id,
@@ -214,6 +352,7 @@ pub(crate) fn value(request: &SigningRequest) -> Value {
         "status": request.status,
         "approvals_required": request.rule.as_ref().map(|rule| rule.approvers_required),
         "approvals_counted": request.approvals_counted,
+        "other_keys": others_value(request.other_keys.as_deref()),
         "approvals": approvals,
         "files": files,
         "changes_rule": request.new_rule.is_some() || request.removes_rule,
@@ -236,5 +375,102 @@ pub(crate) fn target(name: &str, folder: Option<&Path>) -> PathBuf {
     match (folder, file.file_name()) {
         (Some(folder), Some(name)) => super::signature_path(&folder.join(name)),
         _ => super::signature_path(file),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine;
+    use outlast_crypto::digests;
+
+    use super::*;
+
+    /// A request for two keys, as a server shows it.
+    fn shown() -> Value {
+        let b64 = |bytes: &[u8]| base64::engine::general_purpose::STANDARD.encode(bytes);
+        let file = |digest: &str, algorithm: &str| {
+            let sum = Digest::by_name(digest).map(|row| row.digest(b"content"));
+            json!({
+                "Name": "app", "DigestAlgorithm": digest, "Digest": b64(&sum.unwrap_or_default()),
+                "SigningAlgorithm": algorithm, "Message": b64(b"content"),
+            })
+        };
+        let mut second = file("sha384", "ECDSA_SHA_384");
+        second["KeyId"] = json!("arn:second");
+        let text = "outlast signing request, version 1\nrequest arn:request\nkey arn:first\nrequester arn:rita\n\
+                    expires 2000\nreason \"why\"\n";
+        let line = |digest: &str, algorithm: &str, more: &str| {
+            let sum = Digest::by_name(digest).map(|row| row.digest(b"content"));
+            let message = hex::encode(digests::sha256(b"content"));
+            let sum = hex::encode(sum.unwrap_or_default());
+            format!("sign {algorithm} sha256:{message} as \"app\" {digest}:{sum}{more}\n")
+        };
+        let text = format!(
+            "{text}{}{}",
+            line("sha512", "ML_DSA_SHAKE_256", ""),
+            line("sha384", "ECDSA_SHA_384", " with arn:second")
+        );
+        json!({
+            "RequestId": "id", "RequestArn": "arn:request", "KeyId": "arn:first",
+            "RequestDigest": hex::encode(digests::sha256(text.as_bytes())),
+            "RequesterArn": "arn:rita", "Reason": "why", "CreatedAt": 1000, "ExpiresAt": 2000,
+            "EndsAt": 2000, "Status": "PENDING", "ApprovalsCounted": 0, "Approvals": [],
+            "Files": [file("sha512", "ML_DSA_SHAKE_256"), second], "RemovesRule": false,
+        })
+    }
+
+    fn judged(value: Value) -> Result<String, Failure> {
+        digest(&serde_json::from_value(value).expect("a request"))
+    }
+
+    /// Each part of what an approver sees, changed by a server that wants an approval of something else.
+    #[test]
+    fn a_server_that_shows_something_else_gets_no_approval() {
+        assert!(judged(shown()).is_ok_and(|digest| digest == shown()["RequestDigest"]));
+        let other = json!("YW5vdGhlcg==");
+        for (member, value) in [
+            ("/RequestArn", json!("arn:other")),
+            ("/KeyId", json!("arn:other")),
+            ("/RequesterArn", json!("arn:other")),
+            ("/Reason", json!("other")),
+            ("/Reason", json!("why\"\nkey arn:other")),
+            ("/ExpiresAt", json!(3000)),
+            ("/RemovesRule", json!(true)),
+            ("/Files/0/Name", json!("other")),
+            ("/Files/0/Digest", other.clone()),
+            ("/Files/0/Message", other.clone()),
+            ("/Files/0/DigestAlgorithm", json!("sha3-512")),
+            ("/Files/0/SigningAlgorithm", json!("ECDSA_SHA_512")),
+            ("/Files/1/Message", other),
+            ("/Files/1/KeyId", json!("arn:other")),
+            ("/Files/1/KeyId", Value::Null),
+            ("/Files/1/SigningAlgorithm", json!("ECDSA_SHA_384\u{1b}[2J")),
+            ("/Files", json!([])),
+            ("/RequestId", json!("id\u{1b}[A")),
+            ("/Status", json!("PENDING\nrule: none")),
+        ] {
+            let mut changed = shown();
+            if let Some(place) = changed.pointer_mut(member) {
+                *place = value.clone();
+            }
+            assert_ne!(changed, shown(), "{member}");
+            assert!(judged(changed).is_err(), "{member} {value}");
+        }
+        let mut swapped = shown();
+        if let Some(files) = swapped["Files"].as_array_mut() {
+            files.reverse();
+        }
+        assert!(judged(swapped).is_err());
+    }
+
+    #[test]
+    fn what_others_have_written_moves_nothing_on_a_terminal() {
+        let mut request = shown();
+        request["Reason"] = json!("\u{1b}[2Jnothing\r\nstatus:   APPROVED");
+        request["Files"][0]["Name"] = json!("app\u{9b}1A");
+        let request = serde_json::from_value(request).expect("a request");
+        let shown = text(&request);
+        let is_control = |c: char| c.is_control() && c != '\n';
+        assert!(!shown.contains(is_control) && !shown.contains("\nstatus:   APPROVED"), "{shown}");
     }
 }

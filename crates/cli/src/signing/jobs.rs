@@ -59,7 +59,7 @@ pub(crate) struct Wanted<'a> {
 impl Wanted<'_> {
     fn job(&self, file: PathBuf, target: PathBuf) -> Job {
         let classical = self.classical_copy.then(|| classical_path(&target));
-        let proof = self.log.then(|| proof_path(&unsigned(&target)));
+        let proof = self.log.then(|| proof_of(&target));
         Job { file, target, classical, proof }
     }
 
@@ -131,10 +131,15 @@ pub(crate) fn check_name(path: &Path) -> Result<(), Failure> {
 }
 
 /// Path of the classical signature next to `FILE.p7s`: `FILE.classical.p7s`.
-fn classical_path(target: &Path) -> PathBuf {
+pub(crate) fn classical_path(target: &Path) -> PathBuf {
     let mut name = unsigned(target).into_os_string();
     name.push(".classical.p7s");
     PathBuf::from(name)
+}
+
+/// Path of the proof next to `FILE.p7s`: `FILE.tlog-proof`.
+pub(crate) fn proof_of(target: &Path) -> PathBuf {
+    proof_path(&unsigned(target))
 }
 
 /// The path of a signature without `.p7s`.

@@ -9,6 +9,7 @@ use outlast_crypto::digests::Digest;
 use x509_cert::attr::{Attribute, Attributes};
 use x509_cert::time::Time as X509Time;
 
+use super::multiple::MULTIPLE_SIGNATURES;
 use super::{
     AlgorithmProtection, CMS_ALGORITHM_PROTECTION, CONTENT_TYPE, ID_DATA, MESSAGE_DIGEST,
     SIGNING_TIME,
@@ -24,6 +25,9 @@ pub struct SignedAttributes {
     pub digest: Option<&'static Digest>,
     /// Claimed time of signing, seconds since 1970.
     pub signing_time: Option<i64>,
+    /// Whether they name other signatures of the same message (RFC 5752), without which verifiers that know the attribute
+    /// refuse this one.
+    pub is_joint: bool,
 }
 
 /// Why bytes are not the attributes of one file.
@@ -75,6 +79,7 @@ impl SignedAttributes {
             message_digest: octets.as_bytes().to_vec(),
             digest,
             signing_time: time.map(|time| unix_time(&time)),
+            is_joint: attributes.iter().any(|attribute| attribute.oid == MULTIPLE_SIGNATURES),
         })
     }
 }

@@ -16,7 +16,7 @@ use super::ess::EssCertIdV2;
 use super::message::SignerInfo;
 
 /// `id-aa-multipleSignatures`
-const MULTIPLE_SIGNATURES: ObjectIdentifier =
+pub(super) const MULTIPLE_SIGNATURES: ObjectIdentifier =
     ObjectIdentifier::new_unwrap("1.2.840.113549.1.9.16.2.51");
 
 /// What is wrong with the attribute of a signer.

@@ -49,6 +49,7 @@ pub static APPROVE_SIGNING_RESPONSE: Shape = Shape::structure(
         Member::required("Status", &SIGNING_REQUEST_STATUS),
         Member::required("ApproversRequired", &COUNT_TYPE),
         Member::required("ApprovalsCounted", &COUNT_TYPE),
+        Member::optional("OtherKeys", &SIGNING_REQUEST_KEY_LIST),
     ],
 );
 
@@ -184,6 +185,9 @@ pub static GET_SIGNING_REQUEST_RESPONSE: Shape =
 /// `HexDigestType`
 pub static HEX_DIGEST_TYPE: Shape =
     Shape::string().min(64).max(64).pattern(&HEX_DIGEST_TYPE_PATTERN);
+
+/// `KeyIdList`
+pub static KEY_ID_LIST: Shape = Shape::list(&KEY_ID_TYPE);
 
 /// `KeyIdType`
 pub static KEY_ID_TYPE: Shape = Shape::string().min(1).max(2048);
@@ -329,6 +333,7 @@ pub static REQUEST_SIGNING_APPROVAL_RESPONSE: Shape = Shape::structure(
         Member::required("KeyId", &KEY_ID_TYPE),
         Member::required("ExpiresAt", &DATE_TYPE),
         Member::required("ApproversRequired", &COUNT_TYPE),
+        Member::optional("OtherKeys", &SIGNING_REQUEST_KEY_LIST),
     ],
 );
 
@@ -382,6 +387,7 @@ pub static SIGNING_APPROVAL: Shape = Shape::structure(
         Member::required("PrincipalArn", &ARN_TYPE),
         Member::required("ApprovedAt", &DATE_TYPE),
         Member::required("Counts", &BOOLEAN_TYPE),
+        Member::optional("CountsFor", &KEY_ID_LIST),
         Member::optional("SigningAlgorithm", &SIGNING_ALGORITHM_TYPE),
         Member::optional("Signature", &BLOB_OF_SIGNATURE),
         Member::optional("PublicKey", &BLOB_OF_PUBLIC_KEY),
@@ -431,6 +437,7 @@ pub static SIGNING_FILE: Shape = Shape::structure(
         Member::required("Name", &FILE_NAME_TYPE),
         Member::required("DigestAlgorithm", &DIGEST_ALGORITHM_TYPE),
         Member::required("Digest", &BLOB_OF_DIGEST),
+        Member::optional("KeyId", &KEY_ID_TYPE),
         Member::required("SigningAlgorithm", &SIGNING_ALGORITHM_TYPE),
         Member::required("Message", &BLOB_OF_MESSAGE),
     ],
@@ -455,6 +462,7 @@ pub static SIGNING_REQUEST: Shape = Shape::structure(
         Member::required("Status", &SIGNING_REQUEST_STATUS),
         Member::optional("Rule", &SIGNING_APPROVAL_RULE),
         Member::required("ApprovalsCounted", &COUNT_TYPE),
+        Member::optional("OtherKeys", &SIGNING_REQUEST_KEY_LIST),
         Member::required("Files", &SIGNING_REQUEST_FILE_LIST),
         Member::optional("NewRule", &SIGNING_APPROVAL_RULE),
         Member::required("RemovesRule", &BOOLEAN_TYPE),
@@ -470,6 +478,7 @@ pub static SIGNING_REQUEST_FILE: Shape = Shape::structure(
         Member::required("Name", &FILE_NAME_TYPE),
         Member::required("DigestAlgorithm", &DIGEST_ALGORITHM_TYPE),
         Member::required("Digest", &BLOB_OF_DIGEST),
+        Member::optional("KeyId", &KEY_ID_TYPE),
         Member::required("SigningAlgorithm", &SIGNING_ALGORITHM_TYPE),
         Member::required("Message", &BLOB_OF_MESSAGE),
         Member::optional("SignedAt", &DATE_TYPE),
@@ -478,6 +487,20 @@ pub static SIGNING_REQUEST_FILE: Shape = Shape::structure(
 
 /// `SigningRequestFileList`
 pub static SIGNING_REQUEST_FILE_LIST: Shape = Shape::list(&SIGNING_REQUEST_FILE);
+
+/// `SigningRequestKey`
+pub static SIGNING_REQUEST_KEY: Shape = Shape::structure(
+    "SigningRequestKey",
+    &[
+        Member::required("KeyId", &KEY_ID_TYPE),
+        Member::optional("ApproversRequired", &COUNT_TYPE),
+        Member::required("ApprovalsCounted", &COUNT_TYPE),
+        Member::optional("Rule", &SIGNING_APPROVAL_RULE),
+    ],
+);
+
+/// `SigningRequestKeyList`
+pub static SIGNING_REQUEST_KEY_LIST: Shape = Shape::list(&SIGNING_REQUEST_KEY);
 
 /// `SigningRequestStatus`
 pub static SIGNING_REQUEST_STATUS: Shape =
@@ -496,6 +519,7 @@ pub static SIGNING_REQUEST_SUMMARY: Shape = Shape::structure(
         Member::required("Status", &SIGNING_REQUEST_STATUS),
         Member::optional("ApproversRequired", &COUNT_TYPE),
         Member::required("ApprovalsCounted", &COUNT_TYPE),
+        Member::optional("OtherKeys", &SIGNING_REQUEST_KEY_LIST),
         Member::required("FileCount", &COUNT_TYPE),
         Member::required("ChangesRule", &BOOLEAN_TYPE),
     ],

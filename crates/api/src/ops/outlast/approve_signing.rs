@@ -7,7 +7,7 @@ pub use crate::aws::outlast::{
     ApproveSigning, ApproveSigningRequest as Input, ApproveSigningResponse as Output,
 };
 use crate::call::{Call, Run};
-use crate::model::outlast::{SIGNING_REQUEST, count, note_state};
+use crate::model::outlast::{SIGNING_REQUEST, counted, note_state, other_keys, required};
 use crate::wire::{ApiError, validate};
 
 impl Run for ApproveSigning {
@@ -36,12 +36,13 @@ impl Run for ApproveSigning {
         let request =
             approval::approve(work, &scope, &input.request_id, access.caller, new, &allowed)?;
         let verdict = approval::judge(&mut call.work, &scope, &request)?;
-        note_state(call, &request.key, verdict.state, verdict.counted());
+        note_state(call, &verdict);
         Ok(Output {
             request_id: request.id,
             status: verdict.state.name().to_owned(),
-            approvers_required: count(verdict.rule.as_ref().map_or(0, |rule| rule.required)),
-            approvals_counted: count(verdict.counted()),
+            approvers_required: required(&verdict).unwrap_or_default(),
+            approvals_counted: counted(&verdict),
+            other_keys: other_keys(&verdict, false),
         })
     }
 }

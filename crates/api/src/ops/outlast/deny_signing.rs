@@ -28,7 +28,7 @@ impl Run for DenySigning {
         let request =
             approval::deny(work, &scope, &input.request_id, access.caller, reason, &allowed)?;
         let verdict = approval::judge(&mut call.work, &scope, &request)?;
-        note_state(call, &request.key, verdict.state, verdict.counted());
+        note_state(call, &verdict);
         Ok(Output { request_id: request.id, status: verdict.state.name().to_owned() })
     }
 }

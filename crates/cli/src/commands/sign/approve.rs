@@ -3,7 +3,7 @@
 use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use outlast_api::aws::outlast::SigningRequest;
+use outlast_api::aws::outlast::{SigningRequest, SigningRequestFile};
 use outlast_api::ops::outlast::{approve_signing, deny_signing};
 use outlast_api::wire::Blob;
 use outlast_crypto::digests::Digest;
@@ -91,14 +91,18 @@ pub(crate) fn approve(arguments: &ApproveArguments, output: Output) -> Result<()
         }
     })?;
     let text = format!(
-        "approved {}: {} of {} approvals\n",
-        done.request_id, done.approvals_counted, done.approvers_required
+        "approved {}: {} of {} approvals{}\n",
+        done.request_id,
+        done.approvals_counted,
+        done.approvers_required,
+        approval::of_others(done.other_keys.as_deref())
     );
     let value = json!({
         "id": done.request_id,
         "status": done.status,
         "approvals_counted": done.approvals_counted,
         "approvals_required": done.approvers_required,
+        "other_keys": approval::others_value(done.other_keys.as_deref()),
     });
     output.result(&text, &value);
     Ok(())
@@ -114,27 +118,42 @@ fn compare(request: &SigningRequest, own: &[PathBuf]) -> Result<(), Failure> {
             rows.push(row);
         }
     }
+    let has_several = approval::keys(request).len() > 1;
     let mut compared = vec![false; request.files.len()];
     for path in own {
         let progress = output::byte_bar(0);
         let digests = tokio::task::block_in_place(|| digest::file(path, &rows, &progress))?;
         progress.finish_and_clear();
-        let mut is_found = false;
-        for (file, compared) in request.files.iter().zip(&mut compared) {
-            let same = rows
-                .iter()
+        let is_same = |file: &SigningRequestFile| {
+            rows.iter()
                 .zip(&digests)
-                .any(|(row, digest)| row.name == file.digest_algorithm && *digest == file.digest.0);
-            if same {
-                (is_found, *compared) = (true, true);
-            }
-        }
-        if !is_found {
+                .any(|(row, digest)| row.name == file.digest_algorithm && *digest == file.digest.0)
+        };
+        let same: Vec<_> = request.files.iter().map(is_same).collect();
+        if !same.contains(&true) {
             return Err(not_in(path));
         }
+        for (file, is_same) in request.files.iter().zip(&same) {
+            // Of one file the keys may sign different digests: all of them must be those of this file.
+            let mut others = request.files.iter().zip(&same);
+            if others.any(|(other, is)| has_several && other.name == file.name && is != is_same) {
+                return Err(Failure::file(
+                    path,
+                    &format!(
+                        "only some of the digests of {:?} are its own",
+                        approval::printable(&file.name)
+                    ),
+                )
+                .hint("do not approve it: the keys would sign different files"));
+            }
+        }
+        for (compared, same) in compared.iter_mut().zip(same) {
+            *compared |= same;
+        }
     }
+    let mut named = std::collections::BTreeSet::new();
     for (file, compared) in request.files.iter().zip(compared) {
-        if !compared && !own.is_empty() {
+        if !compared && !own.is_empty() && named.insert(&file.name) {
             let name = approval::printable(&file.name);
             output::warning(&format!("{name} was not compared with a file of yours"));
         }

@@ -1,12 +1,9 @@
-//! `outlast sign request`, `requests` and `finish`: asks for approval of signatures, and makes them.
+//! `outlast sign request` and `requests`: asks for approval of signatures. [`super::finish`] makes them.
 
 use std::path::{Path, PathBuf};
 
-use outlast_api::aws::outlast::{SigningFile, SigningRequest, SigningRequestFile};
-use outlast_api::ops::outlast::{
-    delete_signing_approval_rule, list_signing_requests, put_signing_approval_rule,
-    request_signing_approval,
-};
+use outlast_api::aws::outlast::{SigningFile, SigningRequestKey};
+use outlast_api::ops::outlast::{list_signing_requests, request_signing_approval};
 use outlast_api::wire::Blob;
 use outlast_crypto::digests::Digest;
 use outlast_net::policy::Policy;
@@ -16,57 +13,41 @@ use serde_json::{Value, json};
 
 use super::{certificates, digest_row};
 use crate::digest;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{CallError, Endpoint};
 use crate::evidence::{Check, Evidence};
 use crate::failure::{Failure, USAGE};
-use crate::files;
 use crate::output::{self, Output};
 use crate::profile::Connection;
 use crate::signing::approval::{self, printable};
 use crate::signing::check::before_signing;
 use crate::signing::{Signers, SigningIdentity};
 
-/// Files of one request.
+/// Messages of one request.
 const MAX_FILES: usize = 50;
 
 /// Arguments of `sign request`.
 #[derive(clap::Args)]
 pub(crate) struct RequestArguments {
-    /// Files to sign, of any size; at most 50.
+    /// Files to sign, of any size; at most 50, with two keys 25.
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// KMS key: alias/NAME, key id or ARN.
-    #[arg(long)]
-    key: String,
+    /// KMS key: alias/NAME, key id or ARN. Given twice, both sign, in one message, and the rules of both must be satisfied.
+    #[arg(long, required = true)]
+    key: Vec<String>,
     /// What it is for: the approvers read it.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// PEM file with the signer's certificate and the CAs above it [default: from the key's tag
-    /// outlast:certificate-arn].
+    /// PEM file with the signer's certificate and the CAs above it; one for each --key [default: from the key's
+    /// tag outlast:certificate-arn].
     #[arg(long)]
-    certificate: Option<PathBuf>,
+    certificate: Vec<PathBuf>,
     /// Digest of the files: sha512, shake256 or another that suits the key [default: sha512].
     #[arg(long, value_parser = digest_row, value_hint = clap::ValueHint::Other)]
     digest: Option<&'static Digest>,
-    #[command(flatten)]
-    connection: Connection,
-}
-
-/// Arguments of `sign finish`.
-#[derive(clap::Args)]
-pub(crate) struct FinishArguments {
-    /// Id of the request.
-    id: String,
-    /// PEM file with the signer's certificate and the CAs above it [default: from the key's tag
-    /// outlast:certificate-arn].
+    /// Ask also for FILE.classical.p7s, by the classical keys alone, for verifiers that refuse a message with an algorithm
+    /// that they do not know.
     #[arg(long)]
-    certificate: Option<PathBuf>,
-    /// Folder for the signatures, made if it is missing [default: next to the files].
-    #[arg(long)]
-    output_dir: Option<PathBuf>,
-    /// Replace signatures that exist already.
-    #[arg(long)]
-    force: bool,
+    classical_copy: bool,
     #[command(flatten)]
     connection: Connection,
 }
@@ -83,39 +64,46 @@ pub(crate) struct RequestsArguments {
 
 /// Asks for approval.
 pub(crate) fn request(arguments: &RequestArguments, output: Output) -> Result<(), Failure> {
-    if arguments.files.len() > MAX_FILES {
-        let count = arguments.files.len();
-        return Err(Failure::new(format!("{count} files are too many for one request"))
-            .hint(format!("ask for at most {MAX_FILES} files at a time"))
-            .code(USAGE));
-    }
-    let given = arguments.certificate.as_deref().map(certificates).transpose()?;
+    let given = arguments.certificate.iter().map(|path| certificates(path));
+    let given = given.collect::<Result<Vec<_>, _>>()?;
     let runtime = crate::runtime::runtime()?;
     let made = runtime.block_on(async {
         let mut endpoint = Endpoint::new(arguments.connection.settings()?, &Policy::default())?;
-        let signers = one_signer(&mut endpoint, &arguments.key, given, arguments.digest).await?;
-        let identity = sole(&signers)?;
-        check_certificate(identity).await?;
+        let signers =
+            Signers::resolve(&mut endpoint, &arguments.key, given, arguments.digest).await?;
+        let classical = arguments.classical_copy.then(|| signers.classical()).transpose()?;
+        let all: Vec<_> = std::iter::once(&signers).chain(&classical).collect();
+        let most = MAX_FILES / all.iter().map(|one| one.identities().len()).sum::<usize>().max(1);
+        if arguments.files.len() > most {
+            let count = arguments.files.len();
+            return Err(Failure::new(format!("{count} files are too many for one request"))
+                .hint(format!("ask for at most {most} files at a time"))
+                .code(USAGE));
+        }
+        for identity in signers.identities() {
+            check_certificate(identity).await?;
+        }
         let now = system_clock().div_euclid(1000);
-        let mut files = Vec::with_capacity(arguments.files.len());
+        let mut files = Vec::new();
         for path in &arguments.files {
-            files.push(described(&signers, identity, path, now)?);
+            files.extend(described(&all, path, now)?);
         }
         let input = request_signing_approval::Input {
-            key_id: identity.key_arn().to_owned(),
+            key_id: first_key(&all).to_owned(),
             files,
             reason: arguments.reason.clone(),
         };
         let called = endpoint.call::<request_signing_approval::RequestSigningApproval>(&input);
-        called.await.map_err(Failure::from)
+        called.await.map_err(explained)
     })?;
     let ends = rfc3339(made.expires_at.ms.div_euclid(1000));
     let text = format!(
-        "request: {}\ndigest:  {}\nneeds {} approvals before {ends}\n\
+        "request: {}\ndigest:  {}\nneeds {} approvals{} before {ends}\n\
          approve: outlast sign approve {}\nfinish:  outlast sign finish {}\n",
         made.request_id,
         made.request_digest,
         made.approvers_required,
+        also(made.other_keys.as_deref()),
         made.request_id,
         made.request_id
     );
@@ -124,59 +112,70 @@ pub(crate) fn request(arguments: &RequestArguments, output: Output) -> Result<()
         "digest": made.request_digest,
         "key": made.key_id,
         "approvals_required": made.approvers_required,
+        "other_keys": approval::others_value(made.other_keys.as_deref()),
         "ends": ends,
     });
     output.result(&text, &value);
     Ok(())
 }
 
-/// A file with its digest, and the attributes that are to be signed.
-fn described(
-    signers: &Signers,
-    identity: &SigningIdentity,
-    path: &Path,
-    now: i64,
-) -> Result<SigningFile, Failure> {
-    let row = identity.digest();
+/// What the other keys need, if there are some.
+fn also(others: Option<&[SigningRequestKey]>) -> String {
+    let one = |key: &SigningRequestKey| {
+        format!(", {} for {}", key.approvers_required.unwrap_or_default(), key.key_id)
+    };
+    others.unwrap_or_default().iter().map(one).collect()
+}
+
+/// A failed request, with advice: keys that sign together all need a rule.
+fn explained(error: CallError) -> Failure {
+    let has_no_rule = match &error {
+        CallError::Service(error) => error.message.contains("has no rule of approvals"),
+        _ => false,
+    };
+    let failure = Failure::from(error);
+    if has_no_rule {
+        return failure
+            .hint("give it one: outlast sign rule put; of keys that sign together, each");
+    }
+    failure
+}
+
+fn first_key<'a>(all: &[&'a Signers]) -> &'a str {
+    let first = all.first().and_then(|signers| signers.identities().first());
+    first.map(SigningIdentity::key_arn).unwrap_or_default()
+}
+
+/// A file with its digests, and the attributes that each key is to sign. `all` are the signers of each message.
+fn described(all: &[&Signers], path: &Path, now: i64) -> Result<Vec<SigningFile>, Failure> {
+    let rows = all.first().map(|signers| signers.digests()).unwrap_or_default();
     let progress = output::byte_bar(0);
-    let digests = tokio::task::block_in_place(|| digest::file(path, &[row], &progress))?;
+    let digests = tokio::task::block_in_place(|| digest::file(path, &rows, &progress))?;
     progress.finish_and_clear();
     let name = path.to_str().ok_or_else(|| Failure::file(path, &"its name is not UTF-8"))?;
-    let mut unsigned = signers.unsigned(&[row], &digests, now)?;
-    let (Some(message), Some(digest)) = (unsigned.to_be_signed.pop(), digests.into_iter().next())
-    else {
-        return Err(Failure::new("there is nothing to sign"));
-    };
-    Ok(SigningFile {
-        name: name.to_owned(),
-        digest_algorithm: row.name.to_owned(),
-        digest: Blob(digest),
-        signing_algorithm: identity.algorithm().kms_name.to_owned(),
-        message: Blob(message),
-    })
-}
-
-async fn one_signer(
-    endpoint: &mut Endpoint,
-    key: &str,
-    given: Option<Vec<Vec<u8>>>,
-    digest: Option<&'static Digest>,
-) -> Result<Signers, Failure> {
-    let given = given.into_iter().collect();
-    Signers::resolve(endpoint, &[key.to_owned()], given, digest).await
-}
-
-fn sole(signers: &Signers) -> Result<&SigningIdentity, Failure> {
-    match signers.identities() {
-        [identity] => Ok(identity),
-        _ => Err(Failure::new(
-            "the key has a second one: signatures by two keys cannot be approved",
-        )
-        .hint("name a key without the tag outlast:second-key-arn, or ask for each key by itself")),
+    let first = first_key(all);
+    let mut out = Vec::new();
+    for signers in all {
+        let unsigned = signers.unsigned(&rows, &digests, now)?;
+        for (identity, message) in signers.identities().iter().zip(unsigned.to_be_signed) {
+            let row = identity.digest();
+            let at = rows.iter().position(|one| one.oid == row.oid);
+            let digest = at.and_then(|at| digests.get(at)).cloned();
+            out.push(SigningFile {
+                name: name.to_owned(),
+                digest_algorithm: row.name.to_owned(),
+                digest: Blob(digest.ok_or_else(|| Failure::new("there is nothing to sign"))?),
+                key_id: (identity.key_arn() != first).then(|| identity.key_arn().to_owned()),
+                signing_algorithm: identity.algorithm().kms_name.to_owned(),
+                message: Blob(message),
+            });
+        }
     }
+    Ok(out)
 }
 
-async fn check_certificate(identity: &SigningIdentity) -> Result<(), Failure> {
+/// Checks the certificate of a key before anything is asked of it.
+pub(super) async fn check_certificate(identity: &SigningIdentity) -> Result<(), Failure> {
     let now = system_clock().div_euclid(1000);
     before_signing(identity, Check::IfAvailable, &mut Evidence::default(), now).await
 }
@@ -211,10 +210,11 @@ pub(crate) fn requests(arguments: &RequestsArguments, output: Output) -> Result<
         let required = one.approvers_required.map_or_else(|| "-".into(), |count| count.to_string());
         let reason = one.reason.as_deref().map(printable).unwrap_or_default();
         text.push_str(&format!(
-            "{} {} {} of {required}, {what}, by {}, until {} {reason}\n",
+            "{} {} {} of {required}{}, {what}, by {}, until {} {reason}\n",
             one.request_id,
             one.status,
             one.approvals_counted,
+            approval::of_others(one.other_keys.as_deref()),
             one.requester_arn,
             rfc3339(one.ends_at.ms.div_euclid(1000)),
         ));
@@ -234,6 +234,7 @@ pub(crate) fn requests(arguments: &RequestsArguments, output: Output) -> Result<
                 "ends": rfc3339(one.ends_at.ms.div_euclid(1000)),
                 "approvals_required": one.approvers_required,
                 "approvals_counted": one.approvals_counted,
+                "other_keys": approval::others_value(one.other_keys.as_deref()),
                 "files": one.file_count,
                 "changes_rule": one.changes_rule,
             })
@@ -241,155 +242,4 @@ pub(crate) fn requests(arguments: &RequestsArguments, output: Output) -> Result<
         .collect();
     output.result(&text, &value);
     Ok(())
-}
-
-/// Makes the signatures, or the change of the rule, that a request has asked for.
-pub(crate) fn finish(arguments: &FinishArguments, output: Output) -> Result<(), Failure> {
-    let given = arguments.certificate.as_deref().map(certificates).transpose()?;
-    let runtime = crate::runtime::runtime()?;
-    let (text, value) = runtime.block_on(async {
-        let mut endpoint = Endpoint::new(arguments.connection.settings()?, &Policy::default())?;
-        let request = approval::read(&mut endpoint, &arguments.id).await?;
-        let id = &request.request_id;
-        match request.status.as_str() {
-            "APPROVED" | "FINISHED" => {}
-            "PENDING" => {
-                return Err(Failure::new(format!(
-                    "the request {id} is {}",
-                    approval::status(&request)
-                ))
-                .hint(format!("its approvers approve it with: outlast sign approve {id}")));
-            }
-            _ => {
-                return Err(Failure::new(format!("the request {id} is {}", request.status))
-                    .hint("ask again: outlast sign request"));
-            }
-        }
-        if request.new_rule.is_some() || request.removes_rule {
-            return change_rule(&mut endpoint, &request).await;
-        }
-        sign_all(arguments, &mut endpoint, given, &request).await
-    })?;
-    output.result(&text, &value);
-    Ok(())
-}
-
-async fn change_rule(
-    endpoint: &mut Endpoint,
-    request: &SigningRequest,
-) -> Result<(String, Value), Failure> {
-    let key_id = request.key_id.clone();
-    if request.status == "FINISHED" {
-        return Err(Failure::new(format!("the request {} is finished", request.request_id)));
-    }
-    let status = match request.new_rule.clone() {
-        Some(rule) => {
-            let input = put_signing_approval_rule::Input { key_id, rule, reason: None };
-            let put = endpoint.call::<put_signing_approval_rule::PutSigningApprovalRule>(&input);
-            put.await.map_err(Failure::from)?.status
-        }
-        None => {
-            let input = delete_signing_approval_rule::Input { key_id, reason: None };
-            let called =
-                endpoint.call::<delete_signing_approval_rule::DeleteSigningApprovalRule>(&input);
-            called.await.map_err(Failure::from)?.status
-        }
-    };
-    if status != "APPLIED" {
-        return Err(Failure::new(
-            "the rule is not changed: another request was made for the change",
-        )
-        .hint("the principal who has made the approved request finishes it"));
-    }
-    let text = format!("changed the rule of {}\n", request.key_id);
-    Ok((text, json!({ "key": request.key_id, "outcome": "rule-changed" })))
-}
-
-async fn sign_all(
-    arguments: &FinishArguments,
-    endpoint: &mut Endpoint,
-    given: Option<Vec<Vec<u8>>>,
-    request: &SigningRequest,
-) -> Result<(String, Value), Failure> {
-    let folder = arguments.output_dir.as_deref();
-    let targets: Vec<_> =
-        request.files.iter().map(|file| approval::target(&file.name, folder)).collect();
-    // All of it is checked before an approval is used up.
-    for (file, target) in request.files.iter().zip(&targets) {
-        check_file(file)?;
-        if file.signed_at.is_some() && !files::exists(target)? {
-            return Err(Failure::file(
-                target,
-                &"it is missing, and the approvals were used for it",
-            )
-            .hint("ask again: outlast sign request"));
-        }
-        if file.signed_at.is_none() && !arguments.force && files::exists(target)? {
-            return Err(files::exists_already(target));
-        }
-    }
-    if let Some(folder) = folder {
-        std::fs::create_dir_all(folder).map_err(|error| files::io_failure(folder, &error))?;
-    }
-    let (mut text, mut list) = (String::new(), Vec::new());
-    for (file, target) in request.files.iter().zip(&targets) {
-        let outcome = if file.signed_at.is_some() { "signed-before" } else { "signed" };
-        if file.signed_at.is_none() {
-            let signature = sign_one(endpoint, given.clone(), request, file).await?;
-            let write = if arguments.force { files::write } else { files::write_absent };
-            write(target, &signature, 0o644)?;
-        }
-        text.push_str(&format!(
-            "{} {}: {}\n",
-            outcome.replace('-', " "),
-            printable(&file.name),
-            target.display()
-        ));
-        list.push(
-            json!({ "file": file.name, "outcome": outcome, "signature": files::json_path(target) }),
-        );
-    }
-    Ok((text, json!(list)))
-}
-
-/// A file that is there must still be the one that was approved.
-fn check_file(file: &SigningRequestFile) -> Result<(), Failure> {
-    let path = Path::new(&file.name);
-    if !files::exists(path)? {
-        return Ok(());
-    }
-    let row = Digest::by_name(&file.digest_algorithm)
-        .ok_or_else(|| Failure::new(format!("{} is not known", file.digest_algorithm)))?;
-    let progress = output::byte_bar(0);
-    let digests = tokio::task::block_in_place(|| digest::file(path, &[row], &progress))?;
-    progress.finish_and_clear();
-    if digests.first() == Some(&file.digest.0) {
-        return Ok(());
-    }
-    Err(Failure::file(path, &"it is not the file that was approved")
-        .hint("restore it, or ask for approval of the new one: outlast sign request"))
-}
-
-async fn sign_one(
-    endpoint: &mut Endpoint,
-    given: Option<Vec<Vec<u8>>>,
-    request: &SigningRequest,
-    file: &SigningRequestFile,
-) -> Result<Vec<u8>, Failure> {
-    let row = Digest::by_name(&file.digest_algorithm);
-    let signers = one_signer(endpoint, &request.key_id, given, row).await?;
-    let identity = sole(&signers)?;
-    check_certificate(identity).await?;
-    let differs = || {
-        Failure::new(format!("{:?} was not requested by this program's rules", file.name))
-            .hint("call Sign with the request's Message, or ask again: outlast sign request")
-    };
-    let time = approval::signing_time(file).ok_or_else(differs)?;
-    let digests = [file.digest.0.clone()];
-    let unsigned = signers.unsigned(&[identity.digest()], &digests, time)?;
-    if unsigned.to_be_signed.first() != Some(&file.message.0) {
-        return Err(differs());
-    }
-    let signature = identity.sign(endpoint, file.message.0.clone()).await?;
-    Ok(unsigned.assemble(&[signature])?)
 }

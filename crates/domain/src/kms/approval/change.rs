@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use outlast_crypto::keys::KeyUsage;
 use outlast_pki::public_key::Kind;
 
-use super::request::{Request, State, Subject, approval_arn, create, find_by, judge_with};
+use super::request::{Request, State, Subject, approval_arn, create, find_by, judge};
 use super::rule::{Approver, Rule, change_id};
 use crate::arn::Arn;
 use crate::identity::unique::{Unresolved, resolve_one};
@@ -75,7 +75,7 @@ pub fn change_rule(
     let id = change_id(new.as_ref());
     let known = find_by(work, &key, caller.principal.principal_id(), &id)?;
     if let Some(mut known) = known {
-        match judge_with(work, Some(present), &known)?.state {
+        match judge(work, key.scope(), &known)?.state {
             State::Pending => return Ok(Changed::Asked(Box::new(known))),
             State::Approved => {
                 let done_ms = Some(work.now_ms());
@@ -87,7 +87,7 @@ pub fn change_rule(
         }
     }
     let subject = Subject::Rule { rule: new, done_ms: None };
-    let made = create(work, &key, caller, subject, reason)?;
+    let made = create(work, &[&key], caller, subject, reason)?;
     Ok(Changed::Asked(Box::new(made)))
 }
 

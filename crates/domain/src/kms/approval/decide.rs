@@ -2,7 +2,9 @@
 
 use outlast_crypto::signatures::{Message, SIGNATURES};
 
-use super::request::{Approval, Denial, Request, Signed, State, find, ids_of, judge, request_arn};
+use super::request::{
+    Approval, Denial, KeyVerdict, Request, Signed, State, find, ids_of, judge, request_arn,
+};
 use super::rule::Approver;
 use super::statement::approval_message;
 use crate::arn::Scope;
@@ -37,32 +39,40 @@ pub fn approve(
     let mut request = find(work, scope, id)?;
     let verdict = judge(work, scope, &request)?;
     let ids = ids_of(caller);
-    let approver = verdict
-        .rule
-        .as_ref()
-        .and_then(|rule| rule.approver(ids.first().map_or("", String::as_str)));
-    let Some(approver) = approver else { return Err(not_an_approver(caller, &request)) };
+    let own = ids.first().map_or("", String::as_str);
+    if verdict.keys.iter().all(|one| one.approver(own).is_none()) {
+        return Err(not_an_approver(caller, &request));
+    }
     require_open(verdict.state, &request)?;
     if request.digest(scope) != new.digest {
         return Err(KmsError::IncorrectDigest);
     }
-    let before = request.approvals.iter().position(|one| one.ids.first() == ids.first());
-    if let Some(before) = before {
-        if verdict.counts.get(before) == Some(&true) {
-            return Err(KmsError::AlreadyExists(format!(
-                "{} has approved the request {id} already.",
-                approver.principal
-            )));
-        }
-        // For example one without the signature that a changed rule asks for.
-        request.approvals.remove(before);
+    // One that counts for no key, for example without the signature that a changed rule asks for, is replaced.
+    let mut index = 0..;
+    request.approvals.retain(|one| {
+        let at = index.next().unwrap_or_default();
+        one.ids.first() != ids.first() || verdict.keys.iter().any(|key| key.counts_at(at))
+    });
+    let verdict = judge(work, scope, &request)?;
+    let has_counted = |one: &KeyVerdict| {
+        let mut all = request.approvals.iter().zip(&one.counts);
+        all.any(|(approval, counts)| *counts && approval.ids.first() == ids.first())
+    };
+    // The rules of two keys may ask for signatures by different keys of the approver: then it takes two approvals.
+    let open: Vec<_> = verdict.keys.iter().filter(|one| !has_counted(one)).collect();
+    let approvers: Vec<_> = open.iter().filter_map(|one| one.approver(own)).collect();
+    if approvers.is_empty() {
+        return Err(KmsError::AlreadyExists(format!(
+            "{} has approved the request {id} already.",
+            caller.principal.arn()
+        )));
     }
-    let signed = check_signature(approver, scope, &request, new)?;
+    let signed = check_signature(&approvers, scope, &request, new)?;
     let at_ms = work.now_ms();
     request.approvals.push(Approval { principal: caller.principal.arn(), ids, at_ms, signed });
     // An approval that would never count is refused instead of being kept: the approver learns why.
     let after = judge(work, scope, &request)?;
-    if after.counts.last() != Some(&true) {
+    if !after.keys.iter().any(|one| one.counts.last() == Some(&true)) {
         return Err(KmsError::NotApproved(format!(
             "The approval of {} does not count: the same person has made the request or approved it already.",
             caller.principal.arn()
@@ -88,7 +98,7 @@ pub fn deny(
     let mut request = find(work, scope, id)?;
     let verdict = judge(work, scope, &request)?;
     let principal = caller.principal.principal_id();
-    let is_approver = verdict.rule.as_ref().is_some_and(|rule| rule.approver(principal).is_some());
+    let is_approver = verdict.keys.iter().any(|one| one.approver(principal).is_some());
     if !is_approver && !request.is_by(principal) {
         return Err(not_an_approver(caller, &request));
     }
@@ -117,35 +127,42 @@ fn require_open(state: State, request: &Request) -> Result<(), KmsError> {
     Err(KmsError::InvalidState(format!("The request {} {what}.", request.id)))
 }
 
-/// Verifies the approver's signature, if the rule names a key for the approver.
+/// Verifies the approver's signature, if a rule names a key for the approver. `approvers` are the entries of the rules that
+/// the approval is for.
 fn check_signature(
-    approver: &Approver,
+    approvers: &[&Approver],
     scope: &Scope,
     request: &Request,
     new: NewApproval<'_>,
 ) -> Result<Option<Signed>, KmsError> {
-    let (Some(key), Some((algorithm, signature))) = (&approver.public_key, new.signed) else {
-        return match (&approver.public_key, new.signed) {
-            (None, None) => Ok(None),
-            (None, Some(_)) => Err(KmsError::Validation(
+    let keys: Vec<_> = approvers.iter().filter_map(|one| one.public_key.as_ref()).collect();
+    let (algorithm, signature) = match (keys.is_empty(), new.signed) {
+        (true, None) => return Ok(None),
+        (true, Some(_)) => {
+            return Err(KmsError::Validation(
                 "The rule names no key for this approver: leave the signature out.".into(),
-            )),
-            _ => Err(KmsError::Validation(
+            ));
+        }
+        (false, None) => {
+            return Err(KmsError::Validation(
                 "The rule names a key for this approver: SigningAlgorithm and Signature are required.".into(),
-            )),
-        };
+            ));
+        }
+        (false, Some(signed)) => signed,
     };
-    let spki = hex::decode(key).map_err(|_| KmsError::InvalidSignature)?;
     let message = approval_message(&request_arn(scope, &request.id), new.digest);
-    let rows = SIGNATURES.iter().filter(|row| row.kms_name == algorithm);
-    // ML-DSA's parameter sets share a name; the key fits one of them.
-    let mut verified = rows.map(|row| row.verify(&spki, Message::Raw(&message), signature));
-    if !verified.any(|result| result.is_ok()) {
-        return Err(KmsError::InvalidSignature);
+    for key in keys {
+        let spki = hex::decode(key).map_err(|_| KmsError::InvalidSignature)?;
+        let rows = SIGNATURES.iter().filter(|row| row.kms_name == algorithm);
+        // ML-DSA's parameter sets share a name; the key fits one of them.
+        let mut verified = rows.map(|row| row.verify(&spki, Message::Raw(&message), signature));
+        if verified.any(|result| result.is_ok()) {
+            return Ok(Some(Signed {
+                algorithm: algorithm.to_owned(),
+                signature: hex::encode(signature),
+                public_key: key.clone(),
+            }));
+        }
     }
-    Ok(Some(Signed {
-        algorithm: algorithm.to_owned(),
-        signature: hex::encode(signature),
-        public_key: key.clone(),
-    }))
+    Err(KmsError::InvalidSignature)
 }

@@ -34,6 +34,9 @@ pub struct File {
     /// Its digest.
     #[serde(with = "in_hex")]
     pub digest: Vec<u8>,
+    /// ARN of the key that signs it, if that is not the request's first key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
     /// KMS `SigningAlgorithm`.
     pub algorithm: String,
     /// The bytes to be signed.
@@ -53,9 +56,15 @@ impl File {
             name: &self.name,
             digest_algorithm: &self.digest_algorithm,
             digest: &self.digest,
+            key: self.key.as_deref(),
             algorithm: &self.algorithm,
             message: &self.message,
         }
+    }
+
+    /// ARN of the key that signs it; `first` is the request's first key.
+    pub(super) fn signed_by<'a>(&'a self, first: &'a str) -> &'a str {
+        self.key.as_deref().unwrap_or(first)
     }
 
     /// Checks that the message stands for the file: approvers see the file's digest, and must not approve anything else.
@@ -95,8 +104,38 @@ impl File {
             }
             Err(NotAttributes::Invalid(why)) => return wrong(why),
         }
-        Ok(Self { name, digest_algorithm, digest, algorithm, message, id, signed_ms: None })
+        let (key, signed_ms) = (None, None);
+        Ok(Self { name, digest_algorithm, digest, key, algorithm, message, id, signed_ms })
     }
+}
+
+/// Checks that all keys of a request sign the same files: approvers see each file once, with what each key is to sign for it.
+/// `keys` are their ARNs with their files.
+pub(super) fn check_together(keys: &[(String, Vec<File>)]) -> Result<(), KmsError> {
+    if keys.len() < 2 {
+        return Ok(());
+    }
+    for file in keys.iter().flat_map(|(_, files)| files) {
+        for (key, files) in keys {
+            let mut same = files.iter().filter(|one| one.name == file.name).peekable();
+            if same.peek().is_none() {
+                return Err(KmsError::Validation(format!(
+                    "All keys of a request sign the same files: {:?} is missing for {key}.",
+                    file.name
+                )));
+            }
+            let differs = |one: &File| {
+                one.digest_algorithm == file.digest_algorithm && one.digest != file.digest
+            };
+            if same.any(differs) {
+                return Err(KmsError::Validation(format!(
+                    "All keys of a request sign the same files: {:?} has two digests of {}.",
+                    file.name, file.digest_algorithm
+                )));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn signing_algorithm(key: &Key, name: &str) -> Result<&'static SignatureAlgorithm, KmsError> {

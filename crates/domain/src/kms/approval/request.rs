@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::files::{File, NewFile};
-use super::rule::Rule;
+use super::files::{File, NewFile, check_together};
+use super::rule::{Approver, Rule};
 use super::statement::Statement;
 use crate::arn::Scope;
 use crate::identity::unique::unique_id;
@@ -21,7 +21,7 @@ use crate::{Fault, ids, limits};
 pub struct Request {
     /// A UUID.
     pub id: String,
-    /// ARN of the key.
+    /// ARN of the key; of several that sign the same files together, the first.
     pub key: String,
     /// ARN of the user or session that made it.
     pub requester: String,
@@ -105,7 +105,7 @@ pub enum State {
     Finished,
     /// Denied, or withdrawn.
     Denied,
-    /// Its time is over, or its key has no rule any more.
+    /// Its time is over, or one of its keys has no rule any more.
     Expired,
 }
 
@@ -122,23 +122,54 @@ impl State {
     }
 }
 
-/// A request as its key's present rule sees it.
+/// A request as the present rules of its keys see it.
 #[derive(Debug, Clone)]
 pub struct Verdict {
     /// The state.
     pub state: State,
     /// When it ends, milliseconds since 1970.
     pub ends_ms: i64,
+    /// What each key's rule makes of it, the request's first key first.
+    pub keys: Vec<KeyVerdict>,
+}
+
+/// A request as the present rule of one of its keys sees it.
+#[derive(Debug, Clone)]
+pub struct KeyVerdict {
+    /// ARN of the key.
+    pub key: String,
     /// For each approval, whether it counts.
     pub counts: Vec<bool>,
     /// The key's rule, if it has one.
     pub rule: Option<Rule>,
 }
 
-impl Verdict {
+impl KeyVerdict {
     /// Number of approvals that count.
     pub fn counted(&self) -> usize {
         self.counts.iter().filter(|counts| **counts).count()
+    }
+
+    /// Whether the approval at this index counts.
+    pub(super) fn counts_at(&self, index: usize) -> bool {
+        self.counts.get(index) == Some(&true)
+    }
+
+    /// The rule's entry for a principal.
+    pub(super) fn approver(&self, principal_id: &str) -> Option<&Approver> {
+        self.rule.as_ref()?.approver(principal_id)
+    }
+
+    fn is_satisfied(&self) -> bool {
+        self.rule.as_ref().is_some_and(|rule| self.counted() >= rule.required)
+    }
+}
+
+impl Verdict {
+    /// A key that too few approvals count for: this one, or else another.
+    pub(super) fn lacking(&self, key: &str) -> Option<&KeyVerdict> {
+        let lacking = || self.keys.iter().filter(|one| !one.is_satisfied());
+        lacking().find(|one| one.key == key).or_else(|| lacking().next())
     }
 }
 
@@ -178,14 +209,32 @@ impl Request {
         work.put(&request_record_key(scope, &self.id), self)
     }
 
+    /// ARNs of its keys, the first one first.
+    fn keys(&self) -> Vec<&str> {
+        let mut all = vec![self.key.as_str()];
+        if let Subject::Files(files) = &self.subject {
+            for key in files.iter().filter_map(|file| file.key.as_deref()) {
+                if !all.contains(&key) {
+                    all.push(key);
+                }
+            }
+        }
+        all
+    }
+
     /// Keys of the index entries of what it asks for.
     fn index_keys(&self, scope: &Scope) -> Vec<String> {
-        let key = self.key.rsplit('/').next().unwrap_or_default();
         let requester = self.requester_ids.first().map_or("", String::as_str);
-        let of = |id: &str| index_key(scope, key, requester, id);
+        let of = |key: &str, id: &str| {
+            index_key(scope, key.rsplit('/').next().unwrap_or_default(), requester, id)
+        };
         match &self.subject {
-            Subject::Files(files) => files.iter().map(|file| of(&file.id)).collect(),
-            Subject::Rule { rule, .. } => vec![of(&super::rule::change_id(rule.as_ref()))],
+            Subject::Files(files) => {
+                files.iter().map(|file| of(file.signed_by(&self.key), &file.id)).collect()
+            }
+            Subject::Rule { rule, .. } => {
+                vec![of(&self.key, &super::rule::change_id(rule.as_ref()))]
+            }
         }
     }
 }
@@ -213,36 +262,83 @@ pub fn approval_arn(key: &Key) -> String {
     key.scope().arn("outlast", &format!("key/{}", key.id()))
 }
 
-/// Asks the approvers of a key for signatures of these files.
-pub fn request_approval(
-    work: &mut Work<'_>,
-    key: &Key,
-    caller: &Caller,
-    files: Vec<NewFile>,
-    reason: String,
-    permit: &Permit<action::outlast::RequestSigningApproval>,
-) -> Result<Request, KmsError> {
-    permit.opens(&approval_arn(key))?;
-    key.require_enabled()?;
-    let files =
-        files.into_iter().map(|new| File::check(key, new)).collect::<Result<Vec<_>, _>>()?;
-    let mut seen = BTreeSet::new();
-    if !files.iter().all(|file| seen.insert(file.id.as_str())) {
-        return Err(KmsError::Validation("Two files of the request have the same message.".into()));
-    }
-    create(work, key, caller, Subject::Files(files), reason)
+/// What a key is asked to sign.
+pub struct Wanted<'a> {
+    /// The key.
+    pub key: &'a Key,
+    /// The files, with its messages.
+    pub files: Vec<NewFile>,
+    /// The caller may ask for its signatures.
+    pub permit: &'a Permit<action::outlast::RequestSigningApproval>,
 }
 
-/// Makes a request. What it asks for must not be part of another one that the same principal has made and that can still be
+/// Asks the approvers of a key for signatures of these files; or of several keys, whose signatures of the same files belong
+/// together. The rule of each key must be satisfied before any of them signs.
+///
+/// # Errors
+/// [`KmsError::Validation`] if a message does not stand for its file, or a file is not there for every key.
+pub fn request_approval(
+    work: &mut Work<'_>,
+    wanted: Vec<Wanted<'_>>,
+    caller: &Caller,
+    reason: String,
+) -> Result<Request, KmsError> {
+    if wanted.len() > limits::SIGNING_REQUEST_KEYS {
+        return Err(KmsError::Validation(format!(
+            "A request can name {} keys, and this one names {}.",
+            limits::SIGNING_REQUEST_KEYS,
+            wanted.len()
+        )));
+    }
+    let (mut keys, mut checked) = (Vec::new(), Vec::new());
+    let mut seen = BTreeSet::new();
+    for Wanted { key, files, permit } in wanted {
+        permit.opens(&approval_arn(key))?;
+        key.require_enabled()?;
+        let arn = key.arn();
+        if keys.first().is_some_and(|first: &&Key| first.scope() != key.scope()) {
+            return Err(KmsError::Validation(format!(
+                "{arn} is of another account or Region than the request's first key."
+            )));
+        }
+        if files.is_empty() {
+            return Err(KmsError::Validation(format!("{arn} is named, and is to sign nothing.")));
+        }
+        let files =
+            files.into_iter().map(|new| File::check(key, new)).collect::<Result<Vec<_>, _>>()?;
+        if !files.iter().all(|file| seen.insert((arn.clone(), file.id.clone()))) {
+            return Err(KmsError::Validation(
+                "Two files of the request have the same message.".into(),
+            ));
+        }
+        keys.push(key);
+        checked.push((arn, files));
+    }
+    check_together(&checked)?;
+    let mut all = Vec::new();
+    for (index, (arn, files)) in checked.into_iter().enumerate() {
+        let key = (index > 0).then_some(arn);
+        all.extend(files.into_iter().map(|file| File { key: key.clone(), ..file }));
+    }
+    create(work, &keys, caller, Subject::Files(all), reason)
+}
+
+/// Makes a request, of all these keys. What it asks for must not be part of another one that the same principal has made and that can still be
 /// used.
 pub(super) fn create(
     work: &mut Work<'_>,
-    key: &Key,
+    keys: &[&Key],
     caller: &Caller,
     subject: Subject,
     reason: String,
 ) -> Result<Request, KmsError> {
-    let rule = key.approval_rule().ok_or_else(|| no_rule(key))?;
+    let nothing = || KmsError::Validation("The request names no key.".into());
+    let key = *keys.first().ok_or_else(nothing)?;
+    let mut valid_minutes = i64::MAX;
+    for key in keys {
+        let rule = key.approval_rule().ok_or_else(|| no_rule(key))?;
+        valid_minutes = valid_minutes.min(rule.valid_minutes);
+    }
     let scope = key.scope();
     work.admit::<KmsError>(&quotas::SIGNING_REQUESTS, &[&scope.account, &scope.region])?;
     let now_ms = work.now_ms();
@@ -253,7 +349,7 @@ pub(super) fn create(
         requester_ids: ids_of(caller),
         reason,
         created_ms: now_ms,
-        expires_ms: now_ms + rule.valid_minutes * 60_000,
+        expires_ms: now_ms + valid_minutes * 60_000,
         subject,
         approvals: Vec::new(),
         denial: None,
@@ -262,7 +358,7 @@ pub(super) fn create(
         if let Some(asked) = work.get::<Asked>(&record_key)? {
             let known = work.get::<Request>(&request_record_key(scope, &asked.request))?;
             if let Some(known) = known
-                && is_open(judge_with(work, Some(rule), &known)?.state)
+                && is_open(judge(work, scope, &known)?.state)
             {
                 return Err(KmsError::AlreadyExists(format!(
                     "The request {} is for the same.",
@@ -340,45 +436,37 @@ pub fn requests(
     Ok(work.page(&request_record_key(scope, ""), after, limit)?)
 }
 
-/// What the present rule of the request's key makes of a request.
+/// What the present rules of the request's keys make of a request.
 pub fn judge(work: &mut Work<'_>, scope: &Scope, request: &Request) -> Result<Verdict, KmsError> {
-    let rule = match key::find(work, scope, &request.key) {
-        Ok(key) => key.approval_rule().cloned(),
-        Err(KmsError::NotFound(_)) => None,
-        Err(error) => return Err(error),
-    };
-    Ok(judge_with(work, rule.as_ref(), request)?)
-}
-
-pub(super) fn judge_with(
-    work: &mut Work<'_>,
-    rule: Option<&Rule>,
-    request: &Request,
-) -> Result<Verdict, Fault> {
-    let Some(rule) = rule else {
-        let counts = vec![false; request.approvals.len()];
-        let state = match &request.denial {
-            _ if request.is_finished() => State::Finished,
-            Some(_) => State::Denied,
-            None => State::Expired,
+    let mut keys = Vec::new();
+    let mut ends_ms = request.expires_ms;
+    for key in request.keys() {
+        let rule = match key::find(work, scope, key) {
+            Ok(key) => key.approval_rule().cloned(),
+            Err(KmsError::NotFound(_)) => None,
+            Err(error) => return Err(error),
         };
-        return Ok(Verdict { state, ends_ms: request.expires_ms, counts, rule: None });
-    };
-    let ends_ms = request.expires_ms.min(request.created_ms + rule.valid_minutes * 60_000);
-    let counts = counts(work, rule, request)?;
-    let counted = counts.iter().filter(|counts| **counts).count();
+        let counts = match &rule {
+            Some(rule) => {
+                ends_ms = ends_ms.min(request.created_ms + rule.valid_minutes * 60_000);
+                counts(work, rule, request)?
+            }
+            None => vec![false; request.approvals.len()],
+        };
+        keys.push(KeyVerdict { key: key.to_owned(), counts, rule });
+    }
     let state = if request.is_finished() {
         State::Finished
     } else if request.denial.is_some() {
         State::Denied
-    } else if work.now_ms() >= ends_ms {
+    } else if keys.iter().any(|key| key.rule.is_none()) || work.now_ms() >= ends_ms {
         State::Expired
-    } else if counted >= rule.required {
+    } else if keys.iter().all(KeyVerdict::is_satisfied) {
         State::Approved
     } else {
         State::Pending
     };
-    Ok(Verdict { state, ends_ms, counts, rule: Some(rule.clone()) })
+    Ok(Verdict { state, ends_ms, keys })
 }
 
 /// Which approvals count: of a present approver that still exists, with the signature that the rule asks for, and not of a

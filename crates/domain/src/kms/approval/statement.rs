@@ -11,7 +11,7 @@ use super::rule::Rule;
 pub struct Statement<'a> {
     /// ARN of the request.
     pub request: &'a str,
-    /// ARN of the key.
+    /// ARN of the key, of several the first.
     pub key: &'a str,
     /// ARN of the principal who made the request.
     pub requester: &'a str,
@@ -32,6 +32,8 @@ pub struct StatedFile<'a> {
     pub digest_algorithm: &'a str,
     /// Its digest.
     pub digest: &'a [u8],
+    /// ARN of the key that signs it, if that is not the one that the statement names.
+    pub key: Option<&'a str>,
     /// KMS `SigningAlgorithm`.
     pub algorithm: &'a str,
     /// The bytes to be signed.
@@ -43,8 +45,9 @@ impl Statement<'_> {
     pub fn file(file: StatedFile<'_>) -> String {
         // Quoted as JSON quotes it, so that it cannot contain a line.
         let name = serde_json::Value::from(file.name);
+        let key = file.key.map(|arn| format!(" with {arn}")).unwrap_or_default();
         format!(
-            "sign {} sha256:{} as {} {}:{}",
+            "sign {} sha256:{} as {} {}:{}{key}",
             file.algorithm,
             hex::encode(digests::sha256(file.message)),
             name,

@@ -3,14 +3,15 @@
 use outlast_crypto::signatures::{Message, SignatureAlgorithm};
 
 use super::files::message_id;
-use super::request::{State, Subject, find_by, judge_with};
+use super::request::{KeyVerdict, State, Subject, find_by, judge};
 use crate::identity::{Permit, action};
 use crate::kms::KmsError;
 use crate::kms::record::Key;
 use crate::work::Work;
 
 /// Lets a message be signed: if the key has a rule, the caller must have asked for this message, enough approvals must count,
-/// and the message must not have been signed for that request yet. Returns the id of the request.
+/// and the message must not have been signed for that request yet. Where several keys sign together, none signs before the approvals
+/// count for all. Returns the id of the request.
 pub(in crate::kms) fn take(
     work: &mut Work<'_>,
     key: &Key,
@@ -33,12 +34,14 @@ pub(in crate::kms) fn take(
     let Some(mut request) = find_by(work, key, holder, &id)? else {
         return refused("the caller has made no request for this message".into());
     };
-    let verdict = judge_with(work, Some(rule), &request)?;
+    let verdict = judge(work, key.scope(), &request)?;
     let now_ms = work.now_ms();
-    let (state, counted, name) = (verdict.state, verdict.counted(), request.id.clone());
-    let is_ours = request.key == key.arn() && request.is_by(holder);
+    let (arn, first, name) = (key.arn(), request.key.clone(), request.id.clone());
+    let is_ours = request.is_by(holder);
     let file = match &mut request.subject {
-        Subject::Files(files) if is_ours => files.iter_mut().find(|file| file.id == id),
+        Subject::Files(files) if is_ours => {
+            files.iter_mut().find(|file| file.id == id && file.signed_by(&first) == arn)
+        }
         _ => None,
     };
     let Some(file) = file else {
@@ -47,14 +50,23 @@ pub(in crate::kms) fn take(
     if file.signed_ms.is_some() {
         return refused(format!("the approvals of request {name} were used for it already"));
     }
-    match state {
+    match verdict.state {
         State::Approved => {}
         State::Denied => return refused(format!("request {name} was denied")),
         State::Expired | State::Finished => {
             return refused(format!("request {name} has ended"));
         }
         State::Pending => {
-            return refused(format!("{counted} approvals of request {name} count"));
+            // The own approvals first: the other keys do not matter as long as these are missing.
+            let lacking = verdict.lacking(&arn);
+            let counted = lacking.map_or(0, KeyVerdict::counted);
+            let of = match lacking {
+                Some(other) if other.key != arn => {
+                    format!(" for {}, which signs the same files", other.key)
+                }
+                _ => String::new(),
+            };
+            return refused(format!("{counted} approvals of request {name} count{of}"));
         }
     }
     file.signed_ms = Some(now_ms);
