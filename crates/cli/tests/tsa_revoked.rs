@@ -338,12 +338,10 @@ fn an_image_has_the_time_of_its_timestamp() {
     let layout = folder.path("app");
     crate::oci::image(&layout, "v1", b"layer");
     succeed(world.signer.sign().args(["--revocation", "off", "--oci"]).arg(&layout));
-    let blob = |digest: &Value| {
-        layout.join("blobs").join(digest.as_str().unwrap().replace(':', "/"))
-    };
-    let read = |path: &Path| -> Value {
-        serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
-    };
+    let blob =
+        |digest: &Value| layout.join("blobs").join(digest.as_str().unwrap().replace(':', "/"));
+    let read =
+        |path: &Path| -> Value { serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap() };
     let write = |descriptor: &mut Value, bytes: &[u8]| {
         let digest = json!(format!("sha256:{}", hex::encode(sha256(bytes))));
         std::fs::write(blob(&digest), bytes).unwrap();

@@ -369,15 +369,16 @@ async fn sign_all(
         for one in &taken {
             text.push_str(&format!("{}: {}\n", printable(name), one.text()));
         }
-        let mut value = json!({ "file": name, "outcome": outcome, "signature": paths.first() });
+        let first = paths.first().map(|path| files::json_path(path));
+        let mut value = json!({ "file": name, "outcome": outcome, "signature": first });
         if let Some(path) = paths.get(1) {
-            value["classical_signature"] = json!(path);
+            value["classical_signature"] = json!(files::json_path(path));
         }
         if !taken.is_empty() {
             value["timestamps"] = taken.iter().map(Taken::json).collect();
         }
         if let Some(path) = proof {
-            value["log_proof"] = json!(path);
+            value["log_proof"] = json!(files::json_path(&path));
         }
         list.push(value);
     }
