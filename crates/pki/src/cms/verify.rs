@@ -16,7 +16,7 @@ use spki::AlgorithmIdentifierOwned;
 use x509_cert::time::Time as X509Time;
 
 use super::embedded::Embedded;
-use super::limits::{self, MAX_ATTRIBUTES, MAX_SIGNERS, MAX_VALUES};
+use super::limits::{self, Excess, MAX_ATTRIBUTES, MAX_SIGNERS, MAX_VALUES};
 use super::message::{ContentInfo, SignedData, SignerIdentifier, SignerInfo, der_from_ber};
 use super::multiple::{self, Fault};
 use super::{
@@ -136,6 +136,16 @@ pub enum TimeSource {
     Timestamp,
     /// A time-stamping authority, in an evidence record (RFC 4998).
     EvidenceRecord,
+}
+
+impl From<Excess> for VerifyError {
+    fn from(excess: Excess) -> Self {
+        match excess {
+            Excess::NotDer(error) => Self::NotCms(error.to_string()),
+            Excess::Signers(count) => Self::Signers(count),
+            Excess::Attributes => Self::TooManyAttributes,
+        }
+    }
 }
 
 impl TimeSource {
