@@ -39,6 +39,8 @@ pub enum Reply {
     Provider(Result<ProviderReply, String>),
     /// What the test of a connection has learned, or why there is no connection.
     Connection(Result<ConnectionFacts, ConnectionFailure>),
+    /// Nobody was asked: there are too many other errands.
+    Busy,
 }
 
 /// Why there is no connection to the server of a connector.
@@ -72,10 +74,14 @@ impl<'a> Outside<'a> {
 
     /// The reply. A call that has none yet must end with the error: it is run again.
     pub(crate) fn ask(&mut self, errand: impl FnOnce() -> Errand) -> Result<&'a Reply, ApiError> {
-        self.reply.ok_or_else(|| {
-            self.need = Some(Need::Errand(errand()));
-            unavailable()
-        })
+        match self.reply {
+            Some(Reply::Busy) => Err(throttled()),
+            Some(reply) => Ok(reply),
+            None => {
+                self.need = Some(Need::Errand(errand()));
+                Err(unavailable())
+            }
+        }
     }
 
     /// The result of a test of this connector, which the permit allows. The same for a call that has none yet.
@@ -85,8 +91,10 @@ impl<'a> Outside<'a> {
         permit: &Permit<action::transfer::TestConnection>,
     ) -> Result<&'a Result<ConnectionFacts, ConnectionFailure>, ApiError> {
         permit.opens(&connector.arn()).map_err(TransferError::from)?;
-        if let Some(Reply::Connection(result)) = self.reply {
-            return Ok(result);
+        match self.reply {
+            Some(Reply::Connection(result)) => return Ok(result),
+            Some(Reply::Busy) => return Err(throttled()),
+            Some(Reply::Provider(_)) | None => {}
         }
         self.need = Some(Need::Connection(Box::new(connector.clone())));
         Err(unavailable())
@@ -99,6 +107,14 @@ impl<'a> Outside<'a> {
     pub(crate) fn need(&mut self) -> Option<Need> {
         self.need.take()
     }
+}
+
+/// The answer while too many others are asked. Every operation of AWS may answer so, and SDKs try again.
+fn throttled() -> ApiError {
+    ApiError::new(
+        "ThrottlingException",
+        "Rate exceeded: too many servers outside are being asked, for you or for all; try again",
+    )
 }
 
 /// The answer where nobody can ask.

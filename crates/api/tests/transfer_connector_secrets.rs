@@ -230,6 +230,21 @@ fn a_test_of_a_connection_reads_the_secret_first() {
     assert_eq!(fixture.events().last().unwrap()["eventName"], "TestConnection");
 }
 
+/// As for all calls that have to wait: clients try again by themselves.
+#[test]
+fn a_test_that_finds_no_room_is_throttled() {
+    let fixture = Fixture::new();
+    let id = fixture.connector(&connector_role(&fixture, "files"), json!({}));
+    step(&fixture, &id, Some(Reply::Busy), |step| {
+        let response = match step {
+            Step::Commit(prepared) => prepared.response,
+            Step::Respond(response) => response,
+            _ => panic!("it is not answered"),
+        };
+        assert_eq!((response.status, response.error), (400, Some("ThrottlingException")));
+    });
+}
+
 #[test]
 fn a_test_that_needs_no_connection_asks_nobody() {
     let fixture = Fixture::new();

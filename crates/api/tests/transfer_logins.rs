@@ -186,6 +186,14 @@ fn roles_and_session_policies_decide_together() {
         { "Effect": "Allow", "Action": "s3:*", "Resource": "arn:aws:s3:::files/home/${transfer:UserName}/*" },
     ]))
     .to_string();
+    // The user's own addresses: those of a session policy, beside what the role allows to all.
+    let from = |network: &str| {
+        let addresses = json!({ "IpAddress": { "aws:SourceIp": network } });
+        let all = policy(json!([
+            { "Effect": "Allow", "Action": "s3:*", "Resource": "*", "Condition": addresses },
+        ]));
+        json!({ "Policy": all.to_string() })
+    };
     let star = json!({ "HomeDirectory": "/files/home/*", "Policy": session });
     for (name, role, more) in [
         ("empty", &empty, json!({})),
@@ -194,6 +202,8 @@ fn roles_and_session_policies_decide_together() {
         ("alice", &wide, json!({ "Policy": session })),
         ("byname", &wide, json!({ "Policy": by_name })),
         ("guarded", &guarded, json!({})),
+        ("near", &wide, from("192.0.2.0/24")),
+        ("far", &wide, from("198.51.100.0/24")),
         ("star", &wide, star),
     ] {
         fixture.sftp_user(&server, name, role, more);
@@ -203,6 +213,11 @@ fn roles_and_session_policies_decide_together() {
         ("empty", Access::Get, "x", false),
         ("both", Access::Get, "x", false),
         ("wide", Access::Put, "/other/x", true),
+        ("near", Access::Put, "x", true),
+        ("near", Access::List, "", true),
+        ("far", Access::Get, "x", false),
+        ("far", Access::Put, "x", false),
+        ("far", Access::List, "", false),
         ("alice", Access::Get, "x", true),
         ("alice", Access::Put, "a/b/c", true),
         ("alice", Access::Delete, "x", true),

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use outlast_api::service::{Service, Sink};
+use outlast_ledger::Observe;
 use outlast_net::connectors::Connectors;
+use outlast_net::metrics::{ConnectorCounts, Metrics};
 use outlast_net::outbound::{Destinations, Outbound};
 use outlast_net::server::system_clock;
 use outlast_sftp::arrival::Inspector;
@@ -33,9 +35,14 @@ pub(crate) fn choose(said: settings::Connectors, uploads: &SftpUploads) -> Resul
 }
 
 impl Chosen {
-    /// What connects to servers outside.
-    pub(crate) fn outbound(&self) -> Arc<Outbound> {
-        Arc::new(Outbound::new(self.destinations.clone(), system_clock))
+    /// What connects to servers outside, and reports that.
+    pub(crate) fn outbound(
+        &self,
+        observer: Option<Arc<dyn Observe>>,
+        metrics: Option<&Metrics>,
+    ) -> Arc<Outbound> {
+        let counts = ConnectorCounts::new(metrics);
+        Arc::new(Outbound::new(self.destinations.clone(), system_clock, observer, counts))
     }
 
     /// What does the jobs. Must be called inside a tokio runtime.

@@ -253,10 +253,6 @@ impl Running {
             })
             .transpose()?;
         let sftp_address = sftp.as_ref().map(|(_, _, address)| *address);
-        let outbound = connectors.outbound();
-        let (service, folder) = (data.service.clone(), data.folder());
-        let connectors =
-            connectors.runner(service, outbound.clone(), &said_buckets, sink.clone(), folder)?;
         let validator = Validator::new(revocation.acme);
         let Tls { rules, shows, names, clients } = tls;
         let watch = reload::Watch::new(&shows, clients.as_ref());
@@ -282,6 +278,11 @@ impl Running {
         let counts = EventCounts::new(counts.map(|kept| kept.metrics.as_ref()));
         let observer: Option<Arc<dyn Observe>> =
             (!observers.is_empty()).then(|| Arc::new(Observers(observers)) as _);
+        let counted = metrics.as_ref().map(|kept| kept.metrics.as_ref());
+        let outbound = connectors.outbound(observer.clone(), counted);
+        let (service, folder) = (data.service.clone(), data.folder());
+        let connectors =
+            connectors.runner(service, outbound.clone(), &said_buckets, sink.clone(), folder)?;
         let settings = door::Settings {
             listener: "api".into(),
             rules,

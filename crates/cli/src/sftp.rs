@@ -115,9 +115,9 @@ fn listening(said: Sftp, uploads: &SftpUploads) -> Result<Option<Chosen>, Failur
     }
     if said.users.is_some() && said.trusted_user_ca_keys.is_some() {
         return Err(Failure::new(
-            "users of a file log in with the keys that the file has, and not with certificates",
+            "users of a file have certificate authorities of their own",
         )
-        .hint("leave --sftp-trusted-user-ca-keys out; --sftp-revoked-keys works with both")
+        .hint("leave --sftp-trusted-user-ca-keys out, and name authorities in the file; --sftp-revoked-keys works with both")
         .about("sftp.trusted_user_ca_keys"));
     }
     let mode = said.ssh_mode.map(|text| text.parse::<Mode>()).transpose().map_err(|error| {

@@ -3,6 +3,7 @@
 mod file;
 mod host_keys;
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use tokio::sync::watch;
 
 use crate::failure::Failure;
 use crate::files::{self, Stamp};
+use crate::tables::plural;
 
 /// Interval between checks whether the file, or one that it names, has changed.
 const FILES: Duration = Duration::from_secs(5);
@@ -36,6 +38,12 @@ impl Users {
     /// Reads and checks everything; makes the host keys if there are none.
     pub(crate) fn load(&self) -> Result<Roster, Failure> {
         let checked = file::read(&self.path)?;
+        if checked.users.iter().any(|user| user.password.is_some()) && is_open(&self.path) {
+            tracing::warn!(
+                file = %self.path.display(),
+                "other users of the machine can read hashes of passwords; to prevent that: chmod 600"
+            );
+        }
         let host_keys = match checked.host_keys {
             Some(keys) => keys,
             None => host_keys::kept(&self.keys)?,
@@ -91,13 +99,24 @@ impl Users {
     }
 }
 
+/// Whether others than its owner and group may read a file.
+fn is_open(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o004 != 0)
+}
+
 /// What the users of a file may do where: for people, and for programs.
 pub(crate) fn described(path: &Path) -> Result<(String, Value), Failure> {
     let checked = file::read(path)?;
     let (mut text, mut all) = (String::new(), Vec::new());
     for user in checked.users {
         let tree = &user.tree;
-        text.push_str(&format!("{} ({} keys)\n", user.name, user.keys.len()));
+        let mut proofs = vec![plural(user.keys.len() as u64, "key", "keys")];
+        proofs.extend(user.password.as_ref().map(|_| "a password".to_owned()));
+        if !user.authorities.is_empty() {
+            let many = user.authorities.len() as u64;
+            proofs.push(plural(many, "certificate authority", "certificate authorities"));
+        }
+        text.push_str(&format!("{} ({})\n", user.name, proofs.join(", ")));
         let networks =
             |list: &[ipnet::IpNet]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
         let (allow, deny) = (networks(&user.allow), networks(&user.deny));
@@ -142,7 +161,8 @@ pub(crate) fn described(path: &Path) -> Result<(String, Value), Failure> {
             text.push_str(&format!("  hidden: {}\n", tree.hidden.join(", ")));
         }
         all.push(json!({
-            "name": user.name, "keys": user.keys.len(), "allow": allow, "deny": deny, "expires": until,
+            "name": user.name, "keys": user.keys.len(), "password": user.password.is_some(),
+            "certificateAuthorities": user.authorities.len(), "allow": allow, "deny": deny, "expires": until,
             "sessions": user.sessions, "hidden": tree.hidden, "folders": folders,
         }));
     }

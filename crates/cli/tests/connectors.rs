@@ -23,7 +23,7 @@ use outlast_testing::sshd::Sshd;
 use outlast_testing::{eventually, until};
 use serde_json::{Value, json};
 
-use crate::common::{self, Folder, Server, Session, outlast, succeed};
+use crate::common::{self, Folder, Server, Session, outlast, run, succeed};
 
 const ROLE: &str = "arn:aws:iam::123456789012:role/connector";
 /// Permits what is served on this machine.
@@ -204,6 +204,51 @@ fn connectors_send_retrieve_list_move_and_delete() {
     let input = json!({ "ConnectorId": world.id, "DeletePath": to });
     call::<StartRemoteDelete>(&world.server, input);
     until("the file is gone", || !world.there("c.txt").exists());
+}
+
+/// Two partners, one of whom has no hybrids: the reports name that server, and what to ask its operator for.
+#[test]
+fn the_ledger_names_the_partner_who_has_no_hybrids() {
+    let Some(world) = World::start() else { return };
+    let [host, user] = [(); 2].map(|()| PrivateKey::generate(KeyKind::EcdsaP256).unwrap());
+    let place = world.folder.path("old");
+    fs::create_dir_all(&place).unwrap();
+    let text = host.to_openssh_pem("").unwrap();
+    let authorized = user.public_key().to_openssh_line();
+    let classical = "KexAlgorithms curve25519-sha256\n";
+    let old = Sshd::start_with(&place, text.expose(), &authorized, classical).unwrap();
+    let stored = json!({ "Name": "old", "SecretString": secret(&old.user, &user) });
+    let made = json!({
+        "Url": format!("sftp://localhost:{}", old.port), "AccessRole": ROLE,
+        "SftpConfig": {
+            "UserSecretId": call::<CreateSecret>(&world.server, stored).arn,
+            "TrustedHostKeys": [host.public_key().to_openssh_line()],
+        },
+    });
+    let id = call::<CreateConnector>(&world.server, made).connector_id;
+    for id in [&world.id, &id] {
+        let tested = call::<TestConnection>(&world.server, json!({ "ConnectorId": id }));
+        assert_eq!(tested.status, "OK", "{}", tested.status_message);
+    }
+    let report = |verb: &str| {
+        let mut command = outlast();
+        command.args(["--output", "json", "ledger", verb, "--listener", "connectors", "--data"]);
+        let output = run(command.arg(&world.folder.data));
+        serde_json::from_slice::<Value>(&output.stdout).ok()
+    };
+    let summary = eventually("both connections are written and have ended", || {
+        let summary = report("summary")?;
+        let has_ended = summary["unseen"]["open"] == 0;
+        (has_ended && summary["total"]["connections"] == 2).then_some(summary)
+    });
+    assert_eq!(summary["total"]["hybrid"], 1, "{summary}");
+    let laggards = report("laggards").unwrap();
+    let [laggard] = &laggards.as_array().unwrap()[..] else { panic!("{laggards}") };
+    assert_eq!(laggard["destinations"], json!([format!("localhost:{}", old.port)]));
+    let arn = format!("arn:aws:transfer:us-east-1:123456789012:connector/{id}");
+    assert_eq!(laggard["principal"], arn);
+    assert!(laggard["fingerprint"]["identification"].as_str().unwrap().contains("OpenSSH"));
+    assert!(laggard["hint"].as_str().unwrap().starts_with("ask its operator"), "{laggard}");
 }
 
 #[test]

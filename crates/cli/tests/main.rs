@@ -72,6 +72,7 @@ mod secrets_sdks;
 mod serve_echo;
 mod settings;
 mod sftp;
+mod sftp_logins;
 mod sftp_peers;
 mod sftp_server;
 mod sftp_signing;

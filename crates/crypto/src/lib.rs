@@ -8,8 +8,8 @@
 //!
 //! AWS-LC does the cryptography (through `aws-lc-rs` and rustls). Other crates supply what its safe interface lacks:
 //! `ml-dsa` external mu, `ml-kem` keys from seeds, `slh-dsa` SLH-DSA, `ed25519-dalek` Ed25519ph, `sha3` SHAKE,
-//! `argon2` keys from passphrases and `pkcs8` private keys encrypted with a passphrase. This crate implements no
-//! primitive.
+//! `argon2` keys from passphrases, `scrypt` and `phc` hashes of passwords and `pkcs8` private keys encrypted with a passphrase. This
+//! crate implements no primitive.
 
 pub mod aead;
 pub mod digests;
@@ -21,6 +21,7 @@ pub mod keys;
 pub mod ml_dsa_context;
 pub mod pace;
 pub mod passphrase;
+pub mod passwords;
 pub mod random;
 pub mod schemes;
 pub mod secret;

@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use outlast_crypto::schemes::{Kind, SCHEMES, Scheme};
 use outlast_negotiate::decide::{CertificateFacts, can_show};
-use outlast_negotiate::ssh::{SshNothingLeft, SshOffer, SshRefusal, SshRules, decide_ssh, served};
+use outlast_negotiate::ssh::{
+    SshChosen, SshNothingLeft, SshOffer, SshRefusal, SshRules, decide_ssh, decide_ssh_server,
+    served,
+};
 use outlast_negotiate::{Decision, Refusal, Rules, decide};
 use serde::Serialize;
 
@@ -178,7 +181,8 @@ pub struct DryRun {
 
 /// Replays. `certificates` are used at every TLS listener; without any, those in the listener's records, ML-DSA first,
 /// or ECDSA P-256 if there are none. SSH listeners are assumed to have a host key for each algorithm of the policy, and
-/// to read clients' lists before they send theirs.
+/// to read clients' lists before they send theirs. Servers that connectors have reached are replayed as if the connectors
+/// had the policy.
 pub fn dry_run(tally: &Tally, rules: &Rules, certificates: &[CertificateFacts]) -> DryRun {
     let mut shown: BTreeMap<&str, Vec<CertificateFacts>> = BTreeMap::new();
     let mut unknown = BTreeMap::new();
@@ -235,7 +239,7 @@ pub fn dry_run(tally: &Tally, rules: &Rules, certificates: &[CertificateFacts]) 
     for (client, offer) in rows_with_offers(tally) {
         let Counts { connections, failed, .. } = client.counts;
         let covered = match offer.map(|row| &row.offer) {
-            Some(Hello::Ssh(_)) => rules.policy.has_ssh(),
+            Some(Hello::Ssh(_) | Hello::SshServer(_)) => rules.policy.has_ssh(),
             Some(Hello::Tls(_)) | None => rules.policy.has_tls(),
         };
         if !covered {
@@ -250,7 +254,10 @@ pub fn dry_run(tally: &Tally, rules: &Rules, certificates: &[CertificateFacts]) 
                 of_tls(&client, decide(rules, offer, facts))
             }
             Some(Hello::Ssh(Some(offer))) if !offer.key_exchanges.is_empty() => {
-                of_ssh(&ssh_rules, offer)
+                of_ssh(&ssh_rules, offer, decide_ssh)
+            }
+            Some(Hello::SshServer(Some(offer))) if !offer.key_exchanges.is_empty() => {
+                of_ssh(&ssh_rules, offer, decide_ssh_server)
             }
             _ => {
                 out.not_replayed += connections;
@@ -278,7 +285,7 @@ fn ssh_listeners(tally: &Tally) -> BTreeSet<String> {
     let mut tls = BTreeSet::new();
     for (client, offer) in rows_with_offers(tally) {
         match offer.map(|row| &row.offer) {
-            Some(Hello::Ssh(_)) => ssh.insert(client.listener),
+            Some(Hello::Ssh(_) | Hello::SshServer(_)) => ssh.insert(client.listener),
             Some(Hello::Tls(_)) | None => tls.insert(client.listener),
         };
     }
@@ -312,7 +319,11 @@ fn of_tls(client: &ClientRow, decision: Decision) -> Outcome {
     }
 }
 
-fn of_ssh(rules: &Result<SshRules, SshNothingLeft>, offer: &SshOffer) -> Outcome {
+fn of_ssh(
+    rules: &Result<SshRules, SshNothingLeft>,
+    offer: &SshOffer,
+    decide: fn(&SshRules, &SshOffer) -> Result<SshChosen, SshRefusal>,
+) -> Outcome {
     let refused =
         |reason, explanation| (Future::Refused { reason: Reason::Ssh(reason), explanation }, false);
     let rules = match rules {
@@ -320,7 +331,7 @@ fn of_ssh(rules: &Result<SshRules, SshNothingLeft>, offer: &SshOffer) -> Outcome
         // Such a listener does not start.
         Err(nothing) => return refused(SshRefusal::KeyExchange, nothing.to_string()),
     };
-    match decide_ssh(rules, offer) {
+    match decide(rules, offer) {
         Ok(chosen) => {
             let future = Future::Served {
                 group: chosen.key_exchange,

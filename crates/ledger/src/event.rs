@@ -8,7 +8,7 @@ use std::sync::Arc;
 use outlast_negotiate::{Offer, Refusal};
 use serde::{Deserialize, Serialize};
 
-pub use self::ssh::{SshHandshake, SshOutcome, SshServed};
+pub use self::ssh::{Outgoing, SshHandshake, SshOutcome, SshServed};
 
 /// A handshake that has ended, successfully or not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,9 +79,9 @@ pub struct End {
     pub time_ms: i64,
     /// Who used it, as an ARN or another name; `None` if the client did not identify itself.
     pub principal: Option<String>,
-    /// Bytes from the client, including TLS or SSH.
+    /// Bytes from the peer, including TLS or SSH.
     pub received: u64,
-    /// Bytes to the client.
+    /// Bytes to the peer.
     pub sent: u64,
 }
 

@@ -1,6 +1,6 @@
-//! What SSH clients could do, and what their identification strings reveal of the software.
+//! What SSH clients and servers could do, and what their identification strings reveal of the software.
 //!
-//! An identification string is a claim, like everything that a client sends. Advice depends on it, verdicts do not.
+//! An identification string is a claim, like everything that a peer sends. Advice depends on it, verdicts do not.
 
 use outlast_crypto::ssh::{Algorithm, Kind};
 use outlast_negotiate::ssh::SshOffer;
@@ -11,7 +11,7 @@ use crate::known::Ability;
 /// Open Quantum Safe and of AWS before ML-KEM.
 const DRAFTS: [&str; 3] = ["sntrup4591761", "kyber", "frodo"];
 
-/// The best that a client with this offer could do.
+/// The best that a peer with this offer could do.
 pub fn ability(offer: &SshOffer) -> Ability {
     let served = |name: &str| {
         Algorithm::by_name(name)
@@ -216,6 +216,32 @@ pub fn hint(offer: &SshOffer) -> &'static str {
     }
 }
 
+/// Advice about servers: beginning of the software's name and version in the identification string, and what their operators
+/// should do.
+static SERVERS: &[(&str, &str)] = &[
+    (
+        "OpenSSH_",
+        "ask its operator for OpenSSH 9.9 or newer without KexAlgorithms in its sshd_config, which has mlkem768x25519-sha256",
+    ),
+    (
+        "AWS_SFTP_",
+        "ask its operator for a security policy of AWS Transfer Family with hybrids, such as TransferSecurityPolicy-2025-03",
+    ),
+    ("Outlast_", "ask its operator for a security policy with hybrids, such as 2026-11"),
+];
+
+/// What to do about a server that cannot do better.
+pub fn server_hint(offer: &SshOffer) -> &'static str {
+    if matches!(ability(offer), Ability::PostQuantum | Ability::Unreadable) {
+        return "";
+    }
+    let software = offer.software();
+    SERVERS.iter().find(|(prefix, _)| software.starts_with(prefix)).map_or(
+        "ask its operator for a server that has mlkem768x25519-sha256, such as OpenSSH 9.9",
+        |(_, advice)| advice,
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use outlast_negotiate::ssh::CROWD;
@@ -264,6 +290,25 @@ mod tests {
                 assert_eq!(super::hint(&without), row.configure, "{}", client.name);
             }
         }
+    }
+
+    #[test]
+    fn operators_of_servers_are_asked() {
+        let hint = |identification: &str, methods: &str| {
+            server_hint(&SshOffer::new(identification, [methods, "", "", "", "", "", "", ""]))
+        };
+        let classical = "curve25519-sha256";
+        for (software, expected) in [
+            ("OpenSSH_9.2p1 Debian-2", "sshd_config"),
+            ("AWS_SFTP_1.1", "TransferSecurityPolicy-2025-03"),
+            ("Outlast_0.1", "2026-11"),
+            ("mod_sftp", "OpenSSH 9.9"),
+        ] {
+            let hint = hint(&format!("SSH-2.0-{software}"), classical);
+            assert!(hint.contains(expected) && hint.starts_with("ask"), "{software}: {hint}");
+        }
+        assert_eq!(hint("SSH-2.0-OpenSSH_10.0", "mlkem768x25519-sha256"), "");
+        assert_eq!(hint("SSH-2.0-OpenSSH_9.2", ""), "");
     }
 
     #[test]

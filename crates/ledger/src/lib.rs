@@ -18,7 +18,8 @@ pub mod verdict;
 mod writer;
 
 pub use event::{
-    End, Handshake, Observe, Observers, Outcome, Served, SshHandshake, SshOutcome, SshServed,
+    End, Handshake, Observe, Observers, Outcome, Outgoing, Served, SshHandshake, SshOutcome,
+    SshServed,
 };
 pub use line::Line;
 pub use writer::{Ledger, Options};

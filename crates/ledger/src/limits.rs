@@ -10,6 +10,8 @@ pub const MAX_PROTOCOLS: usize = 16;
 pub const MAX_PROTOCOL: usize = 64;
 /// Bytes of a server name in a line: a DNS name has 253.
 pub const MAX_SNI: usize = 256;
+/// Bytes of a destination in a line: a host with a port.
+pub const MAX_DESTINATION: usize = MAX_SNI + 8;
 /// Bytes of a name-list of SSH in a line.
 pub const MAX_SSH_LIST: usize = outlast_negotiate::ssh::MAX_LIST;
 /// Bytes of a principal, a subject or a reason in a line.

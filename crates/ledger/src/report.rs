@@ -24,10 +24,10 @@ pub struct Fingerprint {
     pub shares: Vec<String>,
     /// The best that it could do.
     pub ability: Ability,
-    /// Identification string of an SSH client; empty if it sent none.
+    /// Identification string of an SSH peer; empty if it sent none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub identification: Option<String>,
-    /// HASSH of an SSH client.
+    /// HASSH of an SSH client, or of an SSH server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hassh: Option<String>,
 }
@@ -36,8 +36,9 @@ impl Fingerprint {
     fn of(row: Option<&OfferRow>) -> Self {
         let ability = row.map_or(Ability::Unreadable, |row| row.ability);
         let offer = match row.map(|row| &row.offer) {
-            Some(Hello::Ssh(offer)) => {
+            Some(hello @ (Hello::Ssh(offer) | Hello::SshServer(offer))) => {
                 let offer = offer.as_ref();
+                let is_server = matches!(hello, Hello::SshServer(_));
                 return Self {
                     ja4: None,
                     software: offer.and_then(known_ssh::software),
@@ -49,7 +50,11 @@ impl Fingerprint {
                     identification: Some(
                         offer.map(|offer| offer.identification.clone()).unwrap_or_default(),
                     ),
-                    hassh: offer.and_then(SshOffer::hassh),
+                    hassh: offer.and_then(if is_server {
+                        SshOffer::hassh_server
+                    } else {
+                        SshOffer::hassh
+                    }),
                 };
             }
             Some(Hello::Tls(offer)) => offer.as_ref(),
@@ -120,22 +125,31 @@ pub struct ClientRow {
     pub more_networks: bool,
     /// Server names that it asked for.
     pub server_names: Vec<String>,
+    /// Where it is, if it is a server that this program connected to: host and port.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub destinations: Vec<String>,
     /// Why it got a classical group although it offered a post-quantum one.
     pub causes: BTreeMap<Cause, u64>,
 }
 
 impl ClientRow {
     fn of(tally: &Tally, client: &Client) -> Self {
+        let offer = tally.offer_of(client);
+        let names = client.names.iter().cloned().collect();
+        let is_server = offer.is_some_and(|row| matches!(row.offer, Hello::SshServer(_)));
+        let (server_names, destinations) =
+            if is_server { (Vec::new(), names) } else { (names, Vec::new()) };
         Self {
             principal: client.who.clone(),
-            fingerprint: Fingerprint::of(tally.offer_of(client)),
+            fingerprint: Fingerprint::of(offer),
             listener: client.listener.clone(),
             verdict: client.counts.verdict().unwrap_or(Verdict::Failed),
             counts: client.counts.clone(),
             groups: client.groups.clone(),
             networks: client.networks.iter().cloned().collect(),
             more_networks: client.more_networks,
-            server_names: client.names.iter().cloned().collect(),
+            server_names,
+            destinations,
             causes: client.causes.clone(),
         }
     }
@@ -253,7 +267,8 @@ pub fn laggards(tally: &Tally) -> Vec<Laggard> {
 fn hint(row: &ClientRow, offer: Option<&OfferRow>) -> &'static str {
     match offer.map(|offer| &offer.offer) {
         Some(Hello::Ssh(Some(offer))) => known_ssh::hint(offer),
-        Some(Hello::Ssh(None)) => "",
+        Some(Hello::SshServer(Some(offer))) => known_ssh::server_hint(offer),
+        Some(Hello::Ssh(None) | Hello::SshServer(None)) => "",
         _ => known::hint(row.fingerprint.ability, offer.and_then(|offer| offer.software)),
     }
 }

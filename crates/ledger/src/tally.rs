@@ -10,7 +10,7 @@ use outlast_negotiate::Offer;
 use outlast_negotiate::ssh::SshOffer;
 use serde::Serialize;
 
-use crate::event::{End, Handshake, Outcome, SshHandshake, SshOutcome};
+use crate::event::{End, Handshake, Outcome, Outgoing, SshHandshake, SshOutcome};
 use crate::known::{self, Ability, Software};
 use crate::known_ssh;
 use crate::limits::{
@@ -123,24 +123,28 @@ impl Counts {
     }
 }
 
-/// What a client sent first, by protocol; `None` if it could not be read.
+/// What a peer sent first, by protocol; `None` if it could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Hello {
     /// A ClientHello of TLS.
     Tls(Option<Offer>),
-    /// Identification string and name-lists of SSH.
+    /// Identification string and name-lists of an SSH client.
     Ssh(Option<SshOffer>),
+    /// Those of an SSH server that this program connected to.
+    SshServer(Option<SshOffer>),
 }
 
 impl Hello {
     fn is_readable(&self) -> bool {
-        matches!(self, Self::Tls(Some(_)) | Self::Ssh(Some(_)))
+        matches!(self, Self::Tls(Some(_)) | Self::Ssh(Some(_)) | Self::SshServer(Some(_)))
     }
 
     fn ability(&self) -> Ability {
         match self {
             Self::Tls(offer) => offer.as_ref().map_or(Ability::Unreadable, known::ability),
-            Self::Ssh(offer) => offer.as_ref().map_or(Ability::Unreadable, known_ssh::ability),
+            Self::Ssh(offer) | Self::SshServer(offer) => {
+                offer.as_ref().map_or(Ability::Unreadable, known_ssh::ability)
+            }
         }
     }
 }
@@ -176,7 +180,7 @@ pub struct Client {
     pub networks: BTreeSet<String>,
     /// Whether there are more networks than are listed.
     pub more_networks: bool,
-    /// Server names that it asked for.
+    /// Server names that it asked for; of a server, the destinations.
     pub names: BTreeSet<String>,
     /// Why it got a classical group although it offered a post-quantum one.
     pub causes: BTreeMap<Cause, u64>,
@@ -363,7 +367,13 @@ impl Tally {
             _ => None,
         };
         let failed = matches!(handshake.outcome, SshOutcome::Failed(_));
-        let offer = Hello::Ssh(handshake.offer.map(canonical_ssh));
+        let offer = handshake.offer.map(canonical_ssh);
+        let (offer, destination, principal) = match handshake.outgoing {
+            Some(Outgoing { destination, principal }) => {
+                (Hello::SshServer(offer), Some(destination), Some(principal))
+            }
+            None => (Hello::Ssh(offer), None, None),
+        };
         let mut facts = Facts {
             offer: self.offer(offer, None, failed),
             listener: handshake.listener,
@@ -373,8 +383,8 @@ impl Tally {
             resumed: false,
             group: None,
             network: handshake.peer.map(|peer| network(peer.ip())),
-            name: None,
-            client: None,
+            name: destination,
+            client: principal,
             cause,
         };
         match handshake.outcome {
@@ -447,7 +457,7 @@ impl Tally {
         }
         let software = match &offer {
             Hello::Tls(offer) => offer.as_ref().and_then(known::software),
-            Hello::Ssh(_) => None,
+            Hello::Ssh(_) | Hello::SshServer(_) => None,
         };
         let row = OfferRow { ja4, ability: offer.ability(), software, offer: offer.clone() };
         self.offers.push(row);

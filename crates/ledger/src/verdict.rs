@@ -1,7 +1,7 @@
 //! Verdicts on connections.
 
 use outlast_crypto::groups::Group;
-use outlast_negotiate::ssh::{SshOffer, SshRules, decide_ssh, served};
+use outlast_negotiate::ssh::{SshOffer, SshRules, decide_ssh, decide_ssh_server, served};
 use outlast_negotiate::{Mode, Offer, Rules, SecurityPolicy};
 use serde::{Deserialize, Serialize};
 
@@ -157,7 +157,8 @@ impl Cause {
         }
         let policy = SecurityPolicy::by_name(&handshake.policy).ok();
         let rules = policy.and_then(|row| SshRules::new(row, Some(Mode::Prefer), served).ok());
-        let preferred = rules.and_then(|rules| decide_ssh(&rules, offer).ok());
+        let decide = if handshake.outgoing.is_some() { decide_ssh_server } else { decide_ssh };
+        let preferred = rules.and_then(|rules| decide(&rules, offer).ok());
         if !preferred.is_some_and(|chosen| chosen.post_quantum) {
             return Self::Policy;
         }

@@ -12,8 +12,10 @@ use outlast_ledger::line::LineError;
 use outlast_ledger::report::{laggards, summary};
 use outlast_ledger::tally::{Filter, Tally};
 use outlast_ledger::verdict::{Cause, Verdict};
-use outlast_ledger::{Line, SshHandshake, SshOutcome, SshServed, plot};
-use outlast_negotiate::ssh::{CROWD, SshOffer, SshRefusal, SshRules, decide_ssh};
+use outlast_ledger::{Line, Outgoing, SshHandshake, SshOutcome, SshServed, plot};
+use outlast_negotiate::ssh::{
+    CROWD, SshOffer, SshRefusal, SshRules, decide_ssh, decide_ssh_server,
+};
 use outlast_negotiate::{Mode, Rules, SecurityPolicy};
 use proptest::collection::vec;
 use proptest::option::of;
@@ -36,6 +38,7 @@ fn met(connection: u64, offer: SshOffer, policy: &str, mode: Mode) -> SshHandsha
         time_ms: NOW,
         listener: "sftp".into(),
         peer: Some("192.0.2.9:50000".parse().unwrap()),
+        outgoing: None,
         policy: policy.into(),
         mode: mode.name().into(),
         offer: Some(offer),
@@ -194,6 +197,122 @@ fn a_dry_run_replays_ssh_offers_under_the_ssh_part_of_a_policy() {
     assert!(["classical", "key-exchange"].contains(&reason.as_str().unwrap()), "{reason}");
 }
 
+/// A server that a connector has reached, with these methods.
+fn reached(connection: u64, software: &str, methods: &str, policy: &str) -> SshHandshake {
+    let gcm = "aes256-gcm@openssh.com";
+    // Different MACs, so that the fingerprint of a server differs from that of a client.
+    let lists =
+        [methods, "ssh-ed25519", gcm, gcm, "hmac-sha2-256", "hmac-sha2-512", "none", "none"];
+    let offer = SshOffer::new(&format!("SSH-2.0-{software}"), lists);
+    let row = SecurityPolicy::by_name(policy).unwrap();
+    let rules = SshRules::new(row, None, outlast_negotiate::ssh::served).unwrap();
+    let outcome = match decide_ssh_server(&rules, &offer) {
+        Ok(chosen) => SshOutcome::Served(SshServed::of(&chosen, false)),
+        Err(refusal) => SshOutcome::Refused(refusal),
+    };
+    SshHandshake {
+        listener: "connectors".into(),
+        outgoing: Some(Outgoing {
+            destination: format!("{}.example:22", software.to_lowercase()),
+            principal: format!("arn:aws:transfer:us-east-1:111111111111:connector/c-{connection}"),
+        }),
+        policy: policy.into(),
+        mode: rules.mode.name().into(),
+        offer: Some(offer),
+        outcome,
+        ..met(connection, client("OpenSSH 10.0"), "2026-11", Mode::Prefer)
+    }
+}
+
+/// Which partner's server holds up the others: with its name, and what to ask its operator for.
+#[test]
+fn servers_of_connectors_are_laggards_by_their_destination() {
+    let hybrid = "curve25519-sha256,mlkem768x25519-sha256";
+    let lines = vec![
+        open("p"),
+        line(reached(1, "OpenSSH_9.2", "curve25519-sha256", "2026-11")),
+        // Our order decides, whatever the server prefers.
+        line(reached(2, "OpenSSH_10.0", hybrid, "2026-11")),
+        line(reached(3, "AWS_SFTP_1.1", "curve25519-sha256", "2026-11-require-pq")),
+        // The same lists from a client are another row.
+        line(SshHandshake {
+            connection: 4,
+            listener: "sftp".into(),
+            outgoing: None,
+            ..reached(4, "OpenSSH_9.2", "curve25519-sha256", "2026-11")
+        }),
+        Line::End(end(1, Some("arn:aws:transfer:us-east-1:111111111111:connector/c-1"))),
+    ];
+    let tally = tally(lines.clone());
+    let verdict = |verdict| tally.total.verdicts.get(&verdict).copied().unwrap_or_default();
+    assert_eq!((verdict(Verdict::Hybrid), verdict(Verdict::Refused)), (1, 1));
+    assert_eq!((verdict(Verdict::NeverOffers), verdict(Verdict::Missed)), (2, 0));
+    let found = laggards(&tally);
+    let servers: Vec<_> = found.iter().filter(|one| !one.client.destinations.is_empty()).collect();
+    assert_eq!((found.len(), servers.len()), (3, 2), "{found:?}");
+    for (at, connector, hint) in [
+        ("openssh_9.2.example:22", "connector/c-1", "9.9"),
+        ("aws_sftp_1.1.example:22", "connector/c-3", "TransferSecurityPolicy-2025-03"),
+    ] {
+        let one = servers.iter().find(|one| one.client.destinations == [at]).unwrap();
+        assert!(one.hint.starts_with("ask its operator") && one.hint.contains(hint), "{one:?}");
+        assert!(one.client.principal.as_ref().unwrap().ends_with(connector), "{one:?}");
+        assert!(one.client.server_names.is_empty());
+        let server = &lines.iter().find_map(|line| match line {
+            Line::Ssh(one) if one.outgoing.as_ref().is_some_and(|to| to.destination == at) => {
+                one.offer.clone()
+            }
+            _ => None,
+        });
+        let server = server.as_ref().unwrap();
+        assert_eq!(one.client.fingerprint.hassh, server.hassh_server());
+        assert_ne!(server.hassh_server(), server.hassh());
+    }
+    let json = serde_json::to_value(&found).unwrap();
+    assert!(json.to_string().contains(r#""destinations":["openssh_9.2.example:22"]"#), "{json}");
+    // What another policy of the connectors would do: the refused one would be served.
+    let other = dry_run(&tally, &Rules::named("2026-11").unwrap(), &[]);
+    assert_eq!((other.mends, other.breaks, other.replayed), (1, 0, 4));
+    let strict = Rules { mode: Mode::Require, ..Rules::default() };
+    assert_eq!(dry_run(&tally, &strict, &[]).breaks, 2);
+    // And for other programs.
+    let mut exporter =
+        Exporter::new(Filter { listener: Some("connectors".into()), ..Filter::default() });
+    let mut records: Vec<_> = lines.into_iter().flat_map(|line| exporter.add(line)).collect();
+    records.extend(exporter.finish());
+    let named: Vec<_> =
+        records.iter().map(|record| record["serverName"].as_str().unwrap()).collect();
+    assert_eq!(records.len(), 3);
+    assert!(named.contains(&"aws_sftp_1.1.example:22"), "{named:?}");
+    assert!(
+        records.iter().all(|record| record["principal"].as_str().unwrap().contains("connector/"))
+    );
+}
+
+#[test]
+fn a_server_that_could_do_better_is_missed_with_its_cause() {
+    let hybrid = "mlkem768x25519-sha256,curve25519-sha256";
+    let cause = |policy: &str, mode: &str| {
+        let classical = reached(1, "x", "curve25519-sha256", "2026-11").outcome;
+        let one = reached(1, "OpenSSH_10.0", hybrid, policy);
+        let one = SshHandshake { outcome: classical, mode: mode.into(), ..one };
+        summary(&tally(vec![open("p"), line(one)])).clients[0].causes.keys().copied().next()
+    };
+    assert_eq!(cause("2026-11", "allow"), Some(Cause::Mode));
+    assert_eq!(cause("classical-2026-11", "prefer"), Some(Cause::Policy));
+    assert_eq!(cause("2026-11", "prefer"), Some(Cause::Defect));
+}
+
+#[test]
+fn half_a_destination_is_no_line() {
+    let mut out = Vec::new();
+    line(reached(1, "OpenSSH_10.0", "curve25519-sha256", "2026-11")).encode(&mut out);
+    let text = String::from_utf8(out).unwrap();
+    let cut = text.replacen("\"d\":\"openssh_10.0.example:22\",", "", 1);
+    assert!(cut.len() < text.len(), "{text}");
+    assert!(matches!(Line::parse(cut.as_bytes()), Err(LineError::Malformed(_))));
+}
+
 #[test]
 fn known_hosts_do_not_make_another_client() {
     let mut reordered = client("OpenSSH 10.0");
@@ -290,6 +409,7 @@ prop_compose! {
         time_ms: i64,
         listener in "[a-z]{1,10}",
         peer in of((any::<std::net::IpAddr>(), any::<u16>())),
+        outgoing in of(("[a-z.]{1,250}:[0-9]{1,5}", "arn:[a-z0-9:/-]{1,80}")),
         policy in "[a-z0-9-]{1,30}",
         mode in "[a-z]{1,8}",
         offer in of(any_offer()),
@@ -299,8 +419,9 @@ prop_compose! {
         micros: u64,
     ) -> SshHandshake {
         let peer = peer.map(std::net::SocketAddr::from);
+        let outgoing = outgoing.map(|(destination, principal)| Outgoing { destination, principal });
         SshHandshake {
-            connection, time_ms, listener, peer, policy, mode, offer, first_guess, blind, outcome, micros,
+            connection, time_ms, listener, peer, outgoing, policy, mode, offer, first_guess, blind, outcome, micros,
         }
     }
 }

@@ -5,6 +5,7 @@
 //! the connector's role; a retrieved file appears whole or not at all.
 
 mod files;
+mod lease;
 mod listing;
 mod local;
 mod remote;
@@ -13,24 +14,23 @@ mod tests;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use futures_util::future::join_all;
 use outlast_api::service::{Room, Service, Sink};
 use outlast_domain::Fault;
-use outlast_domain::limits::CONNECTOR_LEASE_MS;
 use outlast_domain::transfer::connector::{
     Endpoint, Failure, FileOutcome, FileTask, Finish, Job, Refused, Task,
 };
 use outlast_sftp::arrival::Inspector;
 use tokio::task::{JoinSet, spawn_blocking};
-use tokio::time::timeout_at;
 
 use crate::clock::Clock;
 use crate::limits;
 use crate::outbound::{Outbound, Remote};
 use crate::sftp::Buckets;
 use crate::sftp::home::{Home, Storage};
+use lease::Times;
 use local::Local;
 
 /// Does the jobs of a service's connectors.
@@ -218,35 +218,19 @@ impl Connectors {
 
     /// Renews the lease, which began after `since`; ends when it is lost, or soon may be.
     async fn keep(&self, job: &Arc<Job>, since: Instant) {
-        let lease = Duration::from_millis(CONNECTOR_LEASE_MS.unsigned_abs());
-        let kept = lease.saturating_sub(limits::CONNECTOR_MARGIN);
-        let mut renewed = since;
-        loop {
-            tokio::time::sleep(limits::CONNECTOR_RENEWAL).await;
+        let renew = || {
             let (service, clock, held) = (self.service.clone(), self.clock, job.clone());
-            // It holds from a time after this.
-            let now = Instant::now();
-            let renewing = blocking(move || service.connector_renew(&held, clock()));
-            // Ends before another server may begin, also if the store does not answer or this process was stopped for a while.
-            let error = match timeout_at((renewed + kept).into(), renewing).await {
-                Ok(Ok(true)) => {
-                    renewed = now;
-                    continue;
-                }
-                Ok(Ok(false)) => return,
-                Ok(Err(error)) => error,
-                Err(_) => "there was no answer in time".to_owned(),
-            };
+            blocking(move || service.connector_renew(&held, clock()))
+        };
+        let warn = |error: &str| {
             tracing::warn!(
                 connector = job.connector_arn,
                 job = job.id,
                 error,
                 "the lease of a connector's job cannot be renewed"
             );
-            if Instant::now() + limits::CONNECTOR_RENEWAL >= renewed + kept {
-                return;
-            }
-        }
+        };
+        Times::default().keep(since, renew, warn).await;
     }
 
     async fn work(&self, job: &Arc<Job>) -> Result<Finish, Stopped> {

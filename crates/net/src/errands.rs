@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use outlast_api::outside::{ConnectionFailure, Errand, Reply};
+use outlast_api::outside::{Errand, Reply};
 use tokio::sync::Semaphore;
 
 use crate::limits;
@@ -69,20 +69,13 @@ impl Errands {
         };
         let room = room.try_acquire();
         match errand {
-            Errand::Provider(_) if room.is_err() => {
-                Reply::Provider(Err("too many others are being asked; try again".to_owned()))
-            }
+            Errand::Provider(_) if room.is_err() => Reply::Busy,
             Errand::Connection(endpoint) => {
                 let test = room.ok().and_then(|room| {
                     let test = Test::begin(&self.tests, &endpoint.connector_arn)?;
                     Some((room, test))
                 });
-                let Some(_test) = test else {
-                    return Reply::Connection(Err(ConnectionFailure {
-                        message: "too many connections are being tested; try again".to_owned(),
-                        host_key: None,
-                    }));
-                };
+                let Some(_test) = test else { return Reply::Busy };
                 Reply::Connection(self.outbound.test(&endpoint).await)
             }
             Errand::Provider(question) => {
@@ -101,7 +94,13 @@ impl Errands {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+    use outlast_crypto::Secret;
+    use outlast_domain::transfer::connector::Endpoint;
+
     use super::*;
+    use crate::clock::system_clock;
+    use crate::metrics::ConnectorCounts;
+    use crate::outbound::Destinations;
 
     #[test]
     fn an_account_has_few_tests_at_a_time() {
@@ -113,5 +112,42 @@ mod tests {
         assert!(of("1").is_none() && of("2").is_some());
         drop(first);
         assert!(of("1").is_some() && all.lock().unwrap().is_empty());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn more_tests_than_an_account_has_are_not_begun() {
+        let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = silent.local_addr().unwrap().port();
+        let destinations = Destinations::parse(["127.0.0.1"]).unwrap();
+        let counts = ConnectorCounts::new(None);
+        let outbound = Outbound::new(destinations, system_clock, None, counts);
+        let errands = Arc::new(Errands::new(Arc::default(), Arc::new(outbound)));
+        let errand = |account: &str| {
+            Errand::Connection(Box::new(Endpoint {
+                connector_arn: format!("arn:aws:transfer:us-east-1:{account}:connector/c-1"),
+                host: "127.0.0.1".to_owned(),
+                port,
+                security_policy: "2026-11".to_owned(),
+                trusted_host_keys: Vec::new(),
+                user: "alice".to_owned(),
+                private_key: None,
+                password: Some(Secret::new(b"password".to_vec())),
+                max_connections: 1,
+            }))
+        };
+        let running: Vec<_> = (0..limits::MAX_TESTS_OF_ACCOUNT)
+            .map(|_| {
+                let (errands, errand) = (errands.clone(), errand("1"));
+                tokio::spawn(async move { errands.run(errand).await })
+            })
+            .collect();
+        outlast_testing::until("tests run", || {
+            errands.tests.lock().unwrap().get("1") == Some(&limits::MAX_TESTS_OF_ACCOUNT)
+        });
+        assert!(matches!(errands.run(errand("1")).await, Reply::Busy));
+        for one in running {
+            one.abort();
+        }
+        outlast_testing::until("tests end", || errands.tests.lock().unwrap().is_empty());
     }
 }

@@ -5,6 +5,7 @@
 //! that the operator chose, and their number is limited too ([`table`]).
 
 mod agent;
+mod connectors;
 mod events;
 pub mod otlp;
 pub mod scrape;
@@ -25,6 +26,7 @@ use outlast_ledger::{End, Handshake, Observe, Outcome, Served, SshHandshake};
 use outlast_negotiate::{Offer, Transport};
 
 pub use self::agent::AgentCounts;
+pub use self::connectors::ConnectorCounts;
 pub use self::events::EventCounts;
 pub(crate) use self::tally::{Action, Limit, Tally};
 

@@ -2,17 +2,21 @@
 //!
 //! [`Outbound::connect`] resolves the host once and connects to an address that [`Destinations`] permit, negotiates by the
 //! connector's security policy, checks the server's key, logs in and starts SFTP. A caller of the API does not
-//! learn whether a host has no address or none that is permitted; the log tells them apart.
+//! learn whether a host has no address or none that is permitted; the log tells them apart. Each connection is reported to the
+//! ledger and to the metrics, as those of listeners are, and so is each that was not made.
 
 mod destinations;
 mod link;
 mod login;
 mod remote;
+mod report;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use outlast_api::outside::ConnectionFailure;
 use outlast_domain::transfer::connector::{ConnectionFacts, Endpoint, Failure, FailureCode};
+use outlast_ledger::Observe;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
@@ -21,8 +25,10 @@ pub(crate) use remote::{Broken, Remote};
 
 use crate::clock::Clock;
 use crate::limits;
+use crate::metrics::ConnectorCounts;
 use link::Link;
-use login::{HostKeys, NoLogin};
+use login::{Cause, HostKeys, NoLogin};
+use report::Report;
 
 /// Without a difference, since names of the operator's network are nothing that callers may find out.
 const NO_DESTINATION: &str = "Unknown Host/Connection failed: the host has no address that connectors may connect to; the \
@@ -32,12 +38,31 @@ const NO_DESTINATION: &str = "Unknown Host/Connection failed: the host has no ad
 pub struct Outbound {
     destinations: Destinations,
     clock: Clock,
+    observer: Option<Arc<dyn Observe>>,
+    counts: ConnectorCounts,
+}
+
+/// A connection that is being made: it is counted whatever comes of it, also if nobody waits for it any more.
+struct Counted<'a> {
+    counts: &'a ConnectorCounts,
+    outcome: &'static str,
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.counts.add(self.outcome);
+    }
 }
 
 impl Outbound {
-    /// Connects to these destinations only.
-    pub fn new(destinations: Destinations, clock: Clock) -> Self {
-        Self { destinations, clock }
+    /// Connects to these destinations only. `observer` receives the reports of connections.
+    pub fn new(
+        destinations: Destinations,
+        clock: Clock,
+        observer: Option<Arc<dyn Observe>>,
+        counts: ConnectorCounts,
+    ) -> Self {
+        Self { destinations, clock, observer, counts }
     }
 
     /// Connects, logs in and starts SFTP.
@@ -49,19 +74,42 @@ impl Outbound {
     }
 
     async fn session(&self, endpoint: &Endpoint, keys: HostKeys) -> Result<Remote, NoLogin> {
-        let config = login::config(endpoint, keys)?;
-        let stream = self.stream(endpoint).await?;
-        let mut link = Link::new(config, stream, self.clock);
+        let mut counted = Counted { counts: &self.counts, outcome: "abandoned" };
+        let outcome = self.open(endpoint, keys).await;
+        counted.outcome = match &outcome {
+            Ok(_) => "session",
+            Err(error) => error.cause.name(),
+        };
+        outcome
+    }
+
+    async fn open(&self, endpoint: &Endpoint, keys: HostKeys) -> Result<Remote, NoLogin> {
+        let rules = login::rules(endpoint)?;
+        let config = login::config(endpoint, &rules, keys)?;
+        let mut report = Report::new(self.observer.clone(), self.clock, rules, endpoint);
+        let stream = match self.stream(endpoint).await {
+            Ok(stream) => stream,
+            Err(error) => {
+                report.failed(error.cause.reason());
+                return Err(error);
+            }
+        };
+        report.connected(stream.peer_addr().ok());
+        let mut link = Link::new(config, stream, self.clock, report);
         let login = async {
             let seen = login::authenticate(&mut link, endpoint).await?;
             Ok::<_, NoLogin>((login::start_sftp(&mut link).await?, seen))
         };
-        let (channel, host_key) = match timeout(limits::OUTBOUND_LOGIN, login).await {
-            Ok(outcome) => outcome?,
-            Err(_) => return Err(late("the server did not let the connector in in time")),
+        let login = match timeout(limits::OUTBOUND_LOGIN, login).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(late("the server did not let the connector in in time")),
         };
+        let (channel, host_key) = login.inspect_err(|error| {
+            link.report.failed(error.cause.reason());
+        })?;
         match timeout(limits::OUTBOUND_LOGIN, Remote::start(link, channel, host_key)).await {
-            Ok(started) => Ok(started?),
+            Ok(Ok(remote)) => Ok(remote),
+            Ok(Err(failure)) => Err(NoLogin::new(Cause::Sftp, failure)),
             Err(_) => Err(late("the server did not start SFTP in time")),
         }
     }
@@ -106,12 +154,12 @@ impl Outbound {
         let connecting = async {
             let found = lookup_host((host.as_str(), *port)).await.map_err(|error| {
                 tracing::info!(connector = endpoint.connector_arn, host, %error, "the host of a connector has no address");
-                unreachable(NO_DESTINATION)
+                nowhere()
             })?;
             let (permitted, refused): (Vec<SocketAddr>, Vec<SocketAddr>) =
                 found.partition(|address| self.destinations.permit(host, *port, address.ip()));
             if permitted.is_empty() && refused.is_empty() {
-                return Err(unreachable(NO_DESTINATION));
+                return Err(nowhere());
             }
             if permitted.is_empty() {
                 let addresses: Vec<_> = refused.iter().take(limits::MAX_ADDRESSES).collect();
@@ -122,7 +170,7 @@ impl Outbound {
                     ?addresses,
                     "a connector may not connect to its destination: see connectors.destinations in outlast.toml"
                 );
-                return Err(unreachable(NO_DESTINATION));
+                return Err(nowhere());
             }
             let mut last = None;
             for address in permitted.into_iter().take(limits::MAX_ADDRESSES) {
@@ -132,7 +180,9 @@ impl Outbound {
                 }
             }
             let why = last.map(|error| error.kind().to_string()).unwrap_or_default();
-            Err(unreachable(format!("Unknown Host/Connection failed: {why}")))
+            let text = format!("Unknown Host/Connection failed: {why}");
+            let failure = Failure::new(FailureCode::Connection, text);
+            Err(NoLogin::new(Cause::Unreachable, failure))
         };
         let stream = match timeout(limits::OUTBOUND_CONNECT, connecting).await {
             Ok(outcome) => outcome?,
@@ -144,10 +194,10 @@ impl Outbound {
     }
 }
 
-fn unreachable(message: impl Into<String>) -> NoLogin {
-    Failure::new(FailureCode::Connection, message).into()
+fn nowhere() -> NoLogin {
+    NoLogin::new(Cause::Destination, Failure::new(FailureCode::Connection, NO_DESTINATION))
 }
 
 fn late(message: &str) -> NoLogin {
-    Failure::new(FailureCode::Timeout, message).into()
+    NoLogin::new(Cause::Timeout, Failure::new(FailureCode::Timeout, message))
 }

@@ -15,7 +15,7 @@ mod journal;
 mod listener;
 mod login;
 mod quotas;
-mod report;
+pub(crate) mod report;
 pub mod roster;
 mod signing;
 mod startups;
@@ -50,6 +50,7 @@ use crate::peer::Peer;
 use crate::providers::Ask;
 use crate::server::{Activity, Clock};
 use crate::slots::{Number, Of, Slots};
+use crate::turns::Turns;
 use home::Storage;
 use listener::Listening;
 use quotas::Quotas;
@@ -90,6 +91,8 @@ pub struct Settings {
     pub login_grace: Duration,
     /// Time without a request after which a session ends.
     pub idle: Duration,
+    /// Time that sessions have to finish what they are doing when the server stops.
+    pub grace: Duration,
     /// Connections, at most.
     pub connections: usize,
     /// Connections of one peer, at most.
@@ -119,6 +122,7 @@ impl Settings {
             metrics: None,
             login_grace: limits::SFTP_LOGIN_GRACE,
             idle: limits::SFTP_IDLE,
+            grace: limits::GRACE,
             connections: limits::MAX_SFTP_CONNECTIONS,
             connections_by_peer: limits::MAX_SFTP_CONNECTIONS / limits::PEER_SHARE,
             sessions_by_user: limits::MAX_SFTP_SESSIONS_BY_USER,
@@ -135,6 +139,8 @@ pub struct SftpServer {
     storage: Storage,
     startups: Arc<Startups>,
     users: login::Users,
+    /// Turns of addresses whose passwords are compared.
+    passwords: Turns,
     /// Threads that operations may occupy.
     threads: Semaphore,
     quotas: Quotas,
@@ -159,6 +165,7 @@ impl SftpServer {
             storage,
             startups: Arc::new(Startups::new(begin, full)),
             users: login::Users::default(),
+            passwords: Turns::new(),
             threads: Semaphore::new(limits::SFTP_THREADS),
             quotas: Quotas::default(),
             signing: settings.signatures.clone().map(|folder| Arc::new(Signatures::new(folder))),
@@ -180,7 +187,7 @@ impl SftpServer {
         }
     }
 
-    /// Serves until `stop` is ready, then lets sessions finish what they are doing, for [`limits::GRACE`] at most.
+    /// Serves until `stop` is ready, then lets sessions finish what they are doing, for [`Settings::grace`] at most.
     pub async fn run(self: Arc<Self>, listener: TcpListener, stop: impl Future<Output = ()>) {
         let number = Number::of(self.settings.connections, Some(self.settings.connections_by_peer));
         let slots = Slots::new(Of::Requests, number, self.tally.clone());
@@ -215,7 +222,7 @@ impl SftpServer {
         drop(listener);
         let _ = stopping.send(true);
         let all = async { while connections.join_next().await.is_some() {} };
-        let _ = timeout(limits::GRACE, all).await;
+        let _ = timeout(self.settings.grace, all).await;
         // The process waits for threads that inspect or sign.
         if let Some(inspector) = &self.settings.inspector {
             inspector.stop();

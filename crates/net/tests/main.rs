@@ -39,5 +39,6 @@ mod quic;
 mod quic_clients;
 mod s3;
 mod second_hello;
+mod sftp_door;
 mod tickets;
 mod witness;

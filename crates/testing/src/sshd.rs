@@ -20,6 +20,16 @@ impl Sshd {
     /// Starts the peer `sshd`, if it is there, with its files in a folder: the private host key is the text of a file, the key
     /// that may log in a line.
     pub fn start(folder: &Path, host_key: &[u8], authorized: &str) -> Option<Self> {
+        Self::start_with(folder, host_key, authorized, "")
+    }
+
+    /// The same with further lines of `sshd_config`.
+    pub fn start_with(
+        folder: &Path,
+        host_key: &[u8],
+        authorized: &str,
+        more: &str,
+    ) -> Option<Self> {
         let peer = crate::peer("sshd")?;
         let place = |name: &str| folder.join(name);
         fs::write(place("host"), host_key).ok()?;
@@ -30,7 +40,7 @@ impl Sshd {
         let settings = format!(
             "ListenAddress 127.0.0.1:{port}\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\n\
              PermitRootLogin prohibit-password\nUsePAM no\nPidFile none\nPerSourcePenalties no\n\
-             Subsystem sftp internal-sftp\n",
+             Subsystem sftp internal-sftp\n{more}",
             place("host").display(),
             place("keys").display(),
         );

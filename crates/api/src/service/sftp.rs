@@ -29,7 +29,7 @@ use std::sync::{Arc, Mutex};
 
 use outlast_domain::Fault;
 use outlast_domain::arn::Scope;
-use outlast_domain::transfer::{self, Account, Answer, Login, Question, Refusal, Step};
+use outlast_domain::transfer::{self, Account, Answer, Certified, Login, Question, Refusal, Step};
 use outlast_store::driver::{Attempt, drive_and_wait};
 use outlast_store::{NewEvent, StoreError, Transaction};
 
@@ -262,7 +262,8 @@ impl Service {
         drive_and_wait(self.store.as_ref(), prepare, finish).unwrap_or(Decision::Failed)
     }
 
-    /// The transaction with the event `CONNECTED` of a user that a file names. The user is logged in when it is durable.
+    /// The transaction with the event `CONNECTED` of a user that a file names, who has proved a key, perhaps with a certificate, or
+    /// a password. The user is logged in when it is durable.
     ///
     /// # Errors
     /// If there are no random numbers for the event's id.
@@ -271,9 +272,10 @@ impl Service {
         session: &Session,
         home: &[u8],
         key: Option<&(String, &'static str)>,
+        certificate: Option<&Certified>,
         now_ms: i64,
     ) -> Result<Transaction, Fault> {
-        let proved = record::Proved { key, certificate: None };
+        let proved = record::Proved { key, certificate };
         let event = NewEvent::new(record::connected(session, home, &proved, now_ms)?);
         Ok(Transaction { events: vec![event], ..Transaction::default() })
     }

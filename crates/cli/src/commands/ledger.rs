@@ -63,7 +63,8 @@ pub(crate) struct Source {
     /// Only handshakes before this time.
     #[arg(long, value_name = "TIME", value_parser = time_or_age)]
     until: Option<i64>,
-    /// Only handshakes at this listener: api, or the proxy's name for it.
+    /// Only handshakes at this listener: api, sftp, or the proxy's name for it; connectors for the servers that SFTP connectors
+    /// connect to.
     #[arg(long)]
     listener: Option<String>,
 }
@@ -109,10 +110,12 @@ impl Columns {
         }
     }
 
-    /// The networks of a client; in a narrow table, the first one and the number of others.
+    /// The networks of a client, or host and port of a server; in a narrow table, the first one and the number of others.
     fn networks(&self, row: &ClientRow) -> String {
-        let more = if row.more_networks { " ..." } else { "" };
-        match row.networks.as_slice() {
+        let is_server = !row.destinations.is_empty();
+        let more = if row.more_networks && !is_server { " ..." } else { "" };
+        let all = if is_server { &row.destinations } else { &row.networks };
+        match all.as_slice() {
             [] => "-".to_owned(),
             [first, rest @ ..] if !self.wide && !rest.is_empty() => {
                 format!("{first} +{}{more}", rest.len())

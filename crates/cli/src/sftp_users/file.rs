@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use outlast_crypto::digests;
+use outlast_crypto::passwords::PasswordHash;
 use outlast_domain::arn::Scope;
 use outlast_domain::limits::MAX_HOME_MAPPINGS;
 use outlast_domain::transfer::{Home, Located, Mapping, Methods, ServedHostKey, ServerFacts};
@@ -69,6 +70,11 @@ struct UserSaid {
     keys: Vec<String>,
     #[serde(default)]
     key_files: Vec<PathBuf>,
+    password: Option<String>,
+    #[serde(default)]
+    certificate_authorities: Vec<String>,
+    #[serde(default)]
+    certificate_authority_files: Vec<PathBuf>,
     folder: Option<PathBuf>,
     bucket: Option<String>,
     #[serde(default)]
@@ -120,9 +126,17 @@ fn policy() -> String {
 fn parse(path: &Path) -> Result<Said, Failure> {
     let bytes = files::read(path, MAX_FILE)?;
     let text = String::from_utf8(bytes).map_err(|error| Failure::file(path, &error))?;
-    // The error has the line and its text.
     toml::from_str(&text).map_err(|error| {
-        Failure::file(path, &error.to_string().trim_end())
+        // The error has the line and its text, which may be a password.
+        let shown = error.to_string();
+        let shown = if shown.contains("password") {
+            let before = error.span().and_then(|span| text.get(..span.start));
+            let line = before.map_or(1, |before| before.lines().count().max(1));
+            format!("line {line}: {}", error.message())
+        } else {
+            shown
+        };
+        Failure::file(path, &shown.trim_end())
             .hint("the keys of the file are described in docs/guide/sftp.md")
     })
 }
@@ -131,7 +145,10 @@ fn parse(path: &Path) -> Result<Said, Failure> {
 pub(super) fn names(path: &Path) -> Vec<PathBuf> {
     let Ok(said) = parse(path) else { return Vec::new() };
     let beside = beside(path);
-    let keys = said.user.iter().flat_map(|user| &user.key_files);
+    let keys = said
+        .user
+        .iter()
+        .flat_map(|user| user.key_files.iter().chain(&user.certificate_authority_files));
     keys.chain(said.host_keys.iter().flatten()).map(|path| beside.join(path)).collect()
 }
 
@@ -309,7 +326,18 @@ impl UserSaid {
             return Err(Failure::new("name: it is not the name of a user")
                 .hint("3 to 100 letters, digits, and - _ . @ after the first character"));
         }
-        let keys = self.public_keys(beside)?;
+        let keys = public_keys("keys", &self.keys, &self.key_files, beside)?;
+        let (lines, files) = (&self.certificate_authorities, &self.certificate_authority_files);
+        let authorities = public_keys("certificate_authorities", lines, files, beside)?;
+        let password = self.password.as_deref().map(PasswordHash::parse).transpose();
+        let password = password.map_err(|error| {
+            Failure::new(format!("password: {error}"))
+                .hint("make a hash with outlast sftp password, and put it in quotation marks")
+        })?;
+        if keys.is_empty() && authorities.is_empty() && password.is_none() {
+            return Err(Failure::new("it has no way to log in")
+                .hint("give it keys, key_files, password or certificate_authorities"));
+        }
         let Some(home) = place(self.folder, self.bucket, &self.name, beside)? else {
             return Err(Failure::new("there is neither a folder nor a bucket")
                 .hint("folder = \"/srv/files/NAME\" or bucket = \"NAME/PATH\""));
@@ -349,7 +377,9 @@ impl UserSaid {
         }
         Ok(FileUser {
             name: self.name,
-            keys,
+            keys: keys.iter().map(|key| key.blob().to_vec()).collect(),
+            password,
+            authorities,
             allow: networks("allow", &self.allow)?,
             deny: networks("deny", &self.deny)?,
             until_ms: until_ms.transpose()?,
@@ -357,42 +387,44 @@ impl UserSaid {
             tree,
         })
     }
+}
 
-    fn public_keys(&self, beside: &Path) -> Result<Vec<Vec<u8>>, Failure> {
-        let mut keys: Vec<Vec<u8>> = Vec::new();
-        let mut add = |line: &str, from: &str| {
-            let key = PublicKey::from_openssh_line(line.trim()).map_err(|error| {
-                Failure::new(format!("{from}: {error}")).hint(
-                    "write public keys as ssh-keygen does: ssh-ed25519 AAAA... (without options)",
-                )
-            })?;
-            if !keys.iter().any(|known| known == key.blob()) {
-                keys.push(key.blob().to_vec());
-            }
-            Ok::<(), Failure>(())
-        };
-        for (number, line) in self.keys.iter().enumerate() {
-            add(line, &format!("keys, number {}", number + 1))?;
+/// The public keys of a member, and of files with a key in each line.
+fn public_keys(
+    name: &str,
+    lines: &[String],
+    paths: &[PathBuf],
+    beside: &Path,
+) -> Result<Vec<PublicKey>, Failure> {
+    let mut keys: Vec<PublicKey> = Vec::new();
+    let mut add = |line: &str, from: &str| {
+        let key = PublicKey::from_openssh_line(line.trim()).map_err(|error| {
+            Failure::new(format!("{from}: {error}"))
+                .hint("write public keys as ssh-keygen does: ssh-ed25519 AAAA... (without options)")
+        })?;
+        if !keys.contains(&key) {
+            keys.push(key);
         }
-        for path in &self.key_files {
-            let path = beside.join(path);
-            let bytes = files::read(&path, MAX_KEYS)?;
-            let text = String::from_utf8_lossy(&bytes).into_owned();
-            for (number, line) in text.lines().enumerate() {
-                if !line.trim().is_empty() && !line.trim_start().starts_with('#') {
-                    add(line, &format!("{}, line {}", path.display(), number + 1))?;
-                }
+        Ok::<(), Failure>(())
+    };
+    for (number, line) in lines.iter().enumerate() {
+        add(line, &format!("{name}, number {}", number + 1))?;
+    }
+    for path in paths {
+        let path = beside.join(path);
+        let bytes = files::read(&path, MAX_KEYS)?;
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        for (number, line) in text.lines().enumerate() {
+            if !line.trim().is_empty() && !line.trim_start().starts_with('#') {
+                add(line, &format!("{}, line {}", path.display(), number + 1))?;
             }
-        }
-        match keys.len() {
-            0 => Err(Failure::new("it has no public key")
-                .hint("give keys = [\"ssh-ed25519 AAAA...\"] or key_files = [\"NAME.pub\"]")),
-            many if many > MAX_USER_KEYS => {
-                Err(Failure::new(format!("it has {many} keys, and may have {MAX_USER_KEYS}")))
-            }
-            _ => Ok(keys),
         }
     }
+    if keys.len() > MAX_USER_KEYS {
+        let many = keys.len();
+        return Err(Failure::new(format!("{name}: {many} keys; {MAX_USER_KEYS} at most")));
+    }
+    Ok(keys)
 }
 
 impl FolderSaid {
@@ -429,7 +461,10 @@ impl ServerSaid {
     pub(super) fn roster(self, host_keys: Vec<ServedHostKey>, users: Vec<FileUser>) -> Roster {
         let Self { scope, name, policy, banner, welcome } = self;
         let prints: Vec<_> = host_keys.iter().map(|key| key.fingerprint.as_str()).collect();
-        let told = format!("{scope:?} {name:?} {policy:?} {banner:?} {welcome:?} {prints:?}");
+        let has_password = users.iter().any(|user| user.password.is_some());
+        let methods = if has_password { Methods::Either } else { Methods::PublicKey };
+        let told =
+            format!("{scope:?} {name:?} {policy:?} {banner:?} {welcome:?} {methods:?} {prints:?}");
         let facts = ServerFacts {
             arn: scope.arn("transfer", &format!("server/{name}")),
             scope,
@@ -438,12 +473,12 @@ impl ServerSaid {
             security_policy: policy,
             banner,
             welcome,
-            methods: Methods::PublicKey,
+            methods,
             ignores_set_stat: false,
             host_keys,
             version: digests::sha256(told.as_bytes()),
         };
         let users = users.into_iter().map(|user| (user.name.clone(), Arc::new(user))).collect();
-        Roster { facts: Arc::new(facts), users }
+        Roster::new(Arc::new(facts), users)
     }
 }

@@ -82,6 +82,9 @@ pub enum Refusal {
     /// The key is none of the user's.
     #[error("the key is none of the user's")]
     WrongKey,
+    /// The password is not the user's, or the user has none.
+    #[error("the password is not the user's")]
+    WrongPassword,
     /// The certificate does not count.
     #[error("{0}")]
     Certificate(String),

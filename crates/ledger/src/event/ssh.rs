@@ -1,4 +1,4 @@
-//! What SSH listeners report of connections.
+//! What SSH listeners report of connections, and who connects to SSH servers outside.
 
 use std::net::SocketAddr;
 
@@ -13,15 +13,17 @@ pub struct SshHandshake {
     pub connection: u64,
     /// When it ended, milliseconds since 1970.
     pub time_ms: i64,
-    /// Name of the listener: `sftp`.
+    /// Name of the listener: `sftp`; `connectors` for what this program connects to.
     pub listener: String,
-    /// The client's address, if known.
+    /// The peer's address, if known.
     pub peer: Option<SocketAddr>,
+    /// Where this program connected to, as a client; `None` at a listener, whose peers are the clients.
+    pub outgoing: Option<Outgoing>,
     /// The policy's name.
     pub policy: String,
     /// The mode's name.
     pub mode: String,
-    /// What the client offered. Its lists are empty if it sent no readable `SSH_MSG_KEXINIT`; `None` if not even an
+    /// What the peer offered. Its lists are empty if it sent no readable `SSH_MSG_KEXINIT`; `None` if not even an
     /// identification string.
     pub offer: Option<SshOffer>,
     /// Whether the client sent its share before it knew the server's list and, if so, whether it guessed the method.
@@ -33,6 +35,15 @@ pub struct SshHandshake {
     pub outcome: SshOutcome,
     /// From the first byte to the end, in microseconds.
     pub micros: u64,
+}
+
+/// A connection to a server outside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outgoing {
+    /// Host and port, as the connector has them: `sftp.partner.example:22`.
+    pub destination: String,
+    /// For whom: the ARN of a connector.
+    pub principal: String,
 }
 
 /// Outcome of an SSH handshake.

@@ -42,12 +42,20 @@ pub(super) fn record(
         SshOutcome::Failed(reason) => ("failed", Some(reason.clone()), None),
     };
     let offer = handshake.offer.as_ref();
+    let outgoing = handshake.outgoing.as_ref();
+    let hassh = if outgoing.is_some() { SshOffer::hassh_server } else { SshOffer::hassh };
+    // A connection that failed has no end.
+    let principal = end.and_then(|end| end.principal.as_ref());
+    let principal = principal.or(outgoing.map(|outgoing| &outgoing.principal));
     let value = |field: &str| match field {
         "time" => rfc3339(handshake.time_ms),
         "process" => json!(process),
         "connection" => json!(handshake.connection),
         "listener" => json!(handshake.listener),
         "address" => json!(handshake.peer.map(|peer| peer.to_string())),
+        "serverName" => json!(outgoing.map(|outgoing| &outgoing.destination)),
+        "principal" => json!(principal),
+        "hassh" => json!(offer.and_then(hassh)),
         "verdict" => json!(Verdict::of_ssh(handshake)),
         "outcome" => json!(outcome),
         "reason" => json!(reason),
@@ -87,7 +95,6 @@ fn of_offer(field: &str, offer: Option<&SshOffer>) -> Option<Value> {
     let offer = offer?;
     match field {
         "identification" => Some(json!(offer.identification)),
-        "hassh" => Some(json!(offer.hassh())),
         "offeredKeyExchanges" => Some(json!(offer.key_exchanges)),
         "offeredHostKeyAlgorithms" => Some(json!(offer.host_keys)),
         "offeredCiphersToServer" => Some(json!(offer.ciphers_to_server)),

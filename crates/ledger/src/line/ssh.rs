@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::error::LineError;
 use super::text::{Text, is_unset};
-use crate::event::{SshHandshake, SshOutcome, SshServed};
-use crate::limits::{MAX_NAME, MAX_SSH_LIST, MAX_TEXT};
+use crate::event::{Outgoing, SshHandshake, SshOutcome, SshServed};
+use crate::limits::{MAX_DESTINATION, MAX_NAME, MAX_SSH_LIST, MAX_TEXT};
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct RawSsh<'a> {
@@ -19,6 +19,10 @@ pub(super) struct RawSsh<'a> {
     l: Text<'a, MAX_NAME>,
     #[serde(skip_serializing_if = "Option::is_none")]
     a: Option<SocketAddr>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    d: Option<Text<'a, MAX_DESTINATION>>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    w: Option<Text<'a, MAX_TEXT>>,
     #[serde(borrow)]
     p: Text<'a, MAX_NAME>,
     #[serde(borrow)]
@@ -90,11 +94,14 @@ impl<'a> RawSsh<'a> {
             SshOutcome::Refused(refusal) => (None, Some(*refusal), None),
             SshOutcome::Failed(reason) => (None, None, Some(reason.into())),
         };
+        let outgoing = handshake.outgoing.as_ref();
         Self {
             c: handshake.connection,
             t: handshake.time_ms,
             l: (&handshake.listener).into(),
             a: handshake.peer,
+            d: outgoing.map(|outgoing| (&outgoing.destination).into()),
+            w: outgoing.map(|outgoing| (&outgoing.principal).into()),
             p: (&handshake.policy).into(),
             m: (&handshake.mode).into(),
             o: handshake.offer.as_ref().map(RawOffer::of),
@@ -114,11 +121,19 @@ impl<'a> RawSsh<'a> {
             (None, None, Some(reason)) => SshOutcome::Failed(reason.into()),
             _ => return Err(LineError::Malformed("there is not exactly one outcome".into())),
         };
+        let outgoing = match (self.d, self.w) {
+            (Some(destination), Some(principal)) => {
+                Some(Outgoing { destination: destination.into(), principal: principal.into() })
+            }
+            (None, None) => None,
+            _ => return Err(LineError::Malformed("half a destination".into())),
+        };
         Ok(SshHandshake {
             connection: self.c,
             time_ms: self.t,
             listener: self.l.into(),
             peer: self.a,
+            outgoing,
             policy: self.p.into(),
             mode: self.m.into(),
             offer: self.o.map(RawOffer::read),

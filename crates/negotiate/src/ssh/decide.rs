@@ -1,4 +1,4 @@
-//! What an SSH client gets under a policy: a function of policy, mode and offer only.
+//! What an SSH client gets under a policy, and what this program gets as a client: functions of policy, mode and offer only.
 //!
 //! An independent rule beside the transport: of each list the client's first name that the server's list has (RFC
 //! 4253, section 7.1). All methods here need a host key that signs, so that the methods do not restrict the host keys.
@@ -7,7 +7,7 @@ use outlast_crypto::ssh::{Algorithm, Kind};
 use serde::{Deserialize, Serialize};
 
 use super::offer::{SshOffer, row};
-use super::rules::{SshRules, server_lists};
+use super::rules::{SshLists, SshRules, server_lists};
 
 /// What a client gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -40,8 +40,8 @@ pub enum SshRefusal {
     /// No key exchange method in common.
     #[error("no key exchange method in common")]
     KeyExchange,
-    /// The client only has classical key exchange methods, and the policy requires post-quantum ones.
-    #[error("the client has no post-quantum key exchange method, and the policy requires one")]
+    /// The peer only has classical key exchange methods, and the policy requires post-quantum ones.
+    #[error("the peer has no post-quantum key exchange method, and the policy requires one")]
     Classical,
     /// No host key algorithm in common.
     #[error("no host key algorithm in common")]
@@ -52,8 +52,8 @@ pub enum SshRefusal {
     /// No MAC in common.
     #[error("no MAC in common")]
     Mac,
-    /// The client insists on compression, and none is served.
-    #[error("the client does not take uncompressed data")]
+    /// The peer insists on compression, and there is none here.
+    #[error("the peer does not take uncompressed data")]
     Compression,
 }
 
@@ -83,7 +83,20 @@ impl SshRefusal {
 
 /// Decides. The server has read the client's offer before it sends its own list, where that matters.
 pub fn decide_ssh(rules: &SshRules, offer: &SshOffer) -> Result<SshChosen, SshRefusal> {
-    let lists = server_lists(rules, Some(offer));
+    decide(server_lists(rules, Some(offer)), offer, first)
+}
+
+/// Decides about a server with this offer, whose client this program is: the policy's order decides.
+pub fn decide_ssh_server(rules: &SshRules, offer: &SshOffer) -> Result<SshChosen, SshRefusal> {
+    decide(rules.lists(), offer, first_of_ours)
+}
+
+/// `first` finds the client's first name that the server has, among the peer's names and ours.
+fn decide(
+    lists: &SshLists,
+    offer: &SshOffer,
+    first: impl Fn(&[String], &[&'static str]) -> Option<&'static str>,
+) -> Result<SshChosen, SshRefusal> {
     let Some(method) = first(&offer.key_exchanges, &lists.key_exchanges) else {
         let wants_more = lists
             .key_exchanges
@@ -112,6 +125,11 @@ pub fn decide_ssh(rules: &SshRules, offer: &SshOffer) -> Result<SshChosen, SshRe
     }
     let post_quantum = row(method, Kind::KeyExchange).is_some_and(|row| row.post_quantum);
     Ok(SshChosen { key_exchange: method, post_quantum, host_key, to_server, to_client })
+}
+
+/// Our first name that the server has.
+fn first_of_ours(server: &[String], ours: &[&'static str]) -> Option<&'static str> {
+    ours.iter().find(|name| server.iter().any(|served| served == *name)).copied()
 }
 
 /// The client's first name that the server has.

@@ -1,4 +1,4 @@
-//! What a client offers: its identification string and the name-lists of its first `SSH_MSG_KEXINIT`.
+//! What a peer offers: its identification string and the name-lists of its first `SSH_MSG_KEXINIT`.
 
 use md5::{Digest, Md5};
 use outlast_crypto::ssh::{Algorithm, Kind};
@@ -21,7 +21,7 @@ const STRICT: &str = "kex-strict-c-v00@openssh.com";
 /// Parts of the names of post-quantum methods, drafts included.
 const LATTICES: [&str; 4] = ["mlkem", "sntrup", "kyber", "frodo"];
 
-/// A client's offer, the preferred names first.
+/// The offer of a client or of a server, the preferred names first.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SshOffer {
     /// Identification string, `SSH-2.0-OpenSSH_10.0 Debian-7`, in printable US-ASCII.
@@ -125,15 +125,28 @@ impl SshOffer {
     ///
     /// Its definition is the MD5 of four lists. It identifies, and protects nothing.
     pub fn hassh(&self) -> Option<String> {
-        if self.cut || self.key_exchanges.is_empty() {
-            return None;
-        }
-        let lists = [
+        self.fingerprint([
             &self.key_exchanges,
             &self.ciphers_to_server,
             &self.macs_to_server,
             &self.compressions_to_server,
-        ];
+        ])
+    }
+
+    /// The same for the offer of a server (`hasshServer`): with the lists of what is sent to the client.
+    pub fn hassh_server(&self) -> Option<String> {
+        self.fingerprint([
+            &self.key_exchanges,
+            &self.ciphers_to_client,
+            &self.macs_to_client,
+            &self.compressions_to_client,
+        ])
+    }
+
+    fn fingerprint(&self, lists: [&Vec<String>; 4]) -> Option<String> {
+        if self.cut || self.key_exchanges.is_empty() {
+            return None;
+        }
         let text: Vec<_> = lists.iter().map(|list| list.join(",")).collect();
         Some(hex::encode(Md5::digest(text.join(";"))))
     }

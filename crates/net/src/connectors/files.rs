@@ -12,7 +12,6 @@ use tokio::sync::mpsc;
 
 use super::local::Local;
 use super::remote::{close, open, said};
-use crate::limits;
 use crate::outbound::{Broken, Remote};
 
 /// The result of a file, and whether the session is over.
@@ -220,8 +219,9 @@ async fn received(
         Err(Broken::Refused(_)) | Ok(_) => None,
         Err(broken) => return Err(broken.into()),
     };
-    if size.is_some_and(|size| size > limits::MAX_CONNECTOR_FILE) {
-        return Err(too_large());
+    let most = local.max_file;
+    if size.is_some_and(|size| size > most) {
+        return Err(too_large(most));
     }
     let mut file = local.write(to, name).await?;
     let mut download = Download::new(handle, size);
@@ -232,8 +232,9 @@ async fn received(
         }
         let (id, reply) = remote.reply().await?;
         if let Some((offset, data)) = download.take(id, reply).map_err(Broken::from)? {
-            if offset.saturating_add(data.len() as u64) > limits::MAX_CONNECTOR_FILE {
-                return Err(too_large());
+            // A server need not tell the size before.
+            if offset.saturating_add(data.len() as u64) > most {
+                return Err(too_large(most));
             }
             file.write(offset, data).await?;
         }
@@ -242,10 +243,10 @@ async fn received(
     Ok(bytes)
 }
 
-fn too_large() -> Wrong {
+fn too_large(most: u64) -> Wrong {
     let text = format!(
         "the file of the remote server has more than {} GiB, the most that a connector retrieves",
-        limits::MAX_CONNECTOR_FILE >> 30
+        most >> 30
     );
     Wrong::Otherwise(Failure::new(FailureCode::ReadFile, text))
 }

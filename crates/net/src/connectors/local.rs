@@ -20,6 +20,8 @@ type MakeRoom = Arc<dyn Fn(&RemotePath) -> Result<()> + Send + Sync>;
 pub(super) struct Local {
     volume: Arc<dyn Volume>,
     make_room: MakeRoom,
+    /// Bytes of a file that is retrieved, at most.
+    pub(super) max_file: u64,
 }
 
 impl Local {
@@ -32,7 +34,7 @@ impl Local {
     }
 
     pub(super) fn new(volume: Arc<dyn Volume>, make_room: MakeRoom) -> Self {
-        Self { volume, make_room }
+        Self { volume, make_room, max_file: limits::MAX_CONNECTOR_FILE }
     }
 
     /// Opens a file. Its pieces come in order; the last one is followed by the channel's end.

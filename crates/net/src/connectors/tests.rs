@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 mod openssh;
+mod reports;
 mod served;
 
 use std::fs;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 
 use outlast_crypto::Secret;
 use outlast_domain::transfer::connector::{Endpoint, FailureCode, Finish};
+use outlast_ledger::Observe;
 use outlast_sftp::local::{Folder, FolderOptions};
 use outlast_sftp::path::RemotePath;
 use outlast_sftp::volume::Volume;
@@ -19,6 +21,7 @@ use serde_json::{Value, json};
 use super::local::Local;
 use super::{files, listing, remote};
 use crate::limits;
+use crate::metrics::{ConnectorCounts, Metrics};
 use crate::outbound::{Destinations, Outbound};
 use crate::server::system_clock;
 use served::{Options, Served, Trick};
@@ -26,8 +29,17 @@ use served::{Options, Served, Trick};
 const PASSWORD: &str = "correct horse";
 
 fn outbound(destinations: &[&str]) -> Outbound {
+    watched(destinations, None, None)
+}
+
+/// The same, with those who are told of connections.
+fn watched(
+    destinations: &[&str],
+    observer: Option<Arc<dyn Observe>>,
+    metrics: Option<&Metrics>,
+) -> Outbound {
     let destinations = Destinations::parse(destinations.iter().copied()).unwrap();
-    Outbound::new(destinations, system_clock)
+    Outbound::new(destinations, system_clock, observer, ConnectorCounts::new(metrics))
 }
 
 fn loopback() -> Outbound {
@@ -360,6 +372,48 @@ async fn a_file_that_is_too_large_is_not_retrieved() {
     assert!(failure.message.contains("150 GiB"), "{failure}");
     assert_eq!(names(&here.path().join("bucket")), [""; 0]);
     session.end().await;
+}
+
+/// Nor is more written of a file whose size the server did not tell before.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_becomes_too_large_is_given_up() {
+    let served = Served::start(Options { trick: Trick::NoSizes, ..Options::default() }).await;
+    let here = tempfile::tempdir().unwrap();
+    fs::create_dir(here.path().join("bucket")).unwrap();
+    fs::write(served.folder().join("large"), content(1_000_001)).unwrap();
+    fs::write(served.folder().join("fits"), content(1_000_000)).unwrap();
+    let mut local = local(here.path());
+    local.max_file = 1_000_000;
+    let mut session = loopback().connect(&endpoint(served.port, &[served.key()])).await.unwrap();
+    let (got, is_over) = files::retrieve(&mut session, &local, "/large", "/bucket").await;
+    let failure = got.unwrap_err();
+    assert_eq!((failure.code, is_over), (FailureCode::ReadFile, false));
+    assert!(failure.message.contains("the most that a connector retrieves"), "{failure}");
+    let (got, _) = files::retrieve(&mut session, &local, "/fits", "/bucket").await;
+    assert_eq!(got, Ok(1_000_000));
+    outlast_testing::until("the file is forgotten", || {
+        names(&here.path().join("bucket")) == ["fits"]
+    });
+    session.end().await;
+}
+
+/// A server that is there, and does not answer: what it says otherwise is no answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_answers_no_request_is_given_up() {
+    let served = Served::start(Options { trick: Trick::Chatty, ..Options::default() }).await;
+    let here = tempfile::tempdir().unwrap();
+    fs::create_dir(here.path().join("bucket")).unwrap();
+    fs::write(served.folder().join("large"), content(9_000_000)).unwrap();
+    let mut session = loopback().connect(&endpoint(served.port, &[served.key()])).await.unwrap();
+    assert_eq!(session.patience, limits::OUTBOUND_IDLE);
+    session.patience = std::time::Duration::from_millis(300);
+    let local = local(here.path());
+    let retrieved = files::retrieve(&mut session, &local, "/large", "/bucket");
+    let soon = std::time::Duration::from_secs(10);
+    let (got, is_over) = tokio::time::timeout(soon, retrieved).await.expect("it is waited for");
+    let failure = got.unwrap_err();
+    assert_eq!((failure.code, is_over), (FailureCode::Timeout, true), "{failure}");
+    assert_eq!(names(&here.path().join("bucket")), [""; 0]);
 }
 
 /// A file that does not arrive whole does not appear, and the one before it stays.

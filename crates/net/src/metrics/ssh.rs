@@ -1,4 +1,4 @@
-//! Metrics of SSH listeners.
+//! Metrics of SSH connections: those of listeners, and those of connectors.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,14 +45,14 @@ static OPEN: Instrument<1> = Instrument {
 
 static RECEIVED: Instrument<1> = Instrument {
     name: "ssh_received",
-    help: "Bytes from SSH clients, counted when a connection ends",
+    help: "Bytes from SSH peers, counted when a connection ends",
     unit: Some("bytes"),
     labels: ["listener"],
 };
 
 static SENT: Instrument<1> = Instrument {
     name: "ssh_sent",
-    help: "Bytes to SSH clients, counted when a connection ends",
+    help: "Bytes to SSH peers, counted when a connection ends",
     unit: Some("bytes"),
     labels: ["listener"],
 };

@@ -163,6 +163,7 @@ fn the_documentation_names_what_there_is() {
     let events = EventCounts::new(Some(&metrics));
     events.delivered("a");
     events.waiting("a", 1);
+    ConnectorCounts::new(Some(&metrics)).add("session");
     metrics.handshake(&handshake(1, "a", served("X25519MLKEM768", "ecdsa-p256")));
     metrics.ssh_handshake(&ssh_tests::handshake(2, "sftp", ssh_tests::served()));
     metrics.request(Some("kms"), Some("Sign"), 200, Duration::ZERO);

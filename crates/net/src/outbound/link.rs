@@ -12,6 +12,8 @@ use tokio::time::{sleep_until, timeout};
 use crate::clock::Clock;
 use crate::limits;
 
+use super::report::Report;
+
 /// Why a connection ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Lost {
@@ -40,15 +42,21 @@ pub(super) struct Link {
     stream: TcpStream,
     clock: Clock,
     buffer: Box<[u8]>,
+    pub(super) report: Report,
     /// Whether the server takes nothing any more. What it said before can still be read.
     is_deaf: bool,
 }
 
 impl Link {
-    pub(super) fn new(config: Arc<ClientConfig>, stream: TcpStream, clock: Clock) -> Self {
+    pub(super) fn new(
+        config: Arc<ClientConfig>,
+        stream: TcpStream,
+        clock: Clock,
+        report: Report,
+    ) -> Self {
         let ssh = Client::new(config, clock().unsigned_abs());
         let buffer = vec![0; limits::SFTP_READ].into_boxed_slice();
-        Self { ssh, stream, clock, buffer, is_deaf: false }
+        Self { ssh, stream, clock, buffer, report, is_deaf: false }
     }
 
     /// What happens next. Nothing is lost if this is not awaited to its end.
@@ -105,6 +113,7 @@ impl Link {
         match self.stream.try_read(&mut self.buffer) {
             Ok(0) => Err(Lost::Closed),
             Ok(len) => {
+                self.report.received = self.report.received.saturating_add(len as u64);
                 let now_ms = (self.clock)().unsigned_abs();
                 self.ssh.receive(self.buffer.get(..len).unwrap_or_default(), now_ms);
                 Ok(true)
@@ -120,6 +129,7 @@ impl Link {
         while !self.ssh.outgoing().is_empty() && !self.is_deaf {
             match self.stream.try_write(self.ssh.outgoing()) {
                 Ok(len) => {
+                    self.report.sent = self.report.sent.saturating_add(len as u64);
                     self.ssh.sent(len);
                     any = true;
                 }

@@ -26,40 +26,116 @@ pub(super) enum HostKeys {
     Any,
 }
 
+/// Why there is no session, for metrics and ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// The connector's policy, secret or trusted keys cannot be used.
+    Connector,
+    /// The host has no address that connectors may connect to.
+    Destination,
+    /// Nobody takes the connection.
+    Unreachable,
+    /// There is no answer in time.
+    Timeout,
+    /// The server has no algorithm that the security policy allows.
+    Policy,
+    /// The server's key is not trusted.
+    HostKey,
+    /// The server refuses the login.
+    Login,
+    /// The server starts no SFTP.
+    Sftp,
+    /// The server, or the network, ended the connection.
+    Closed,
+}
+
+impl Cause {
+    /// All of them: name in metrics, and what the ledger says where no keys were exchanged.
+    pub(super) const ALL: [(Self, &'static str, &'static str); 9] = [
+        (
+            Self::Connector,
+            "connector",
+            "the connector's policy, secret or trusted keys cannot be used",
+        ),
+        (
+            Self::Destination,
+            "destination",
+            "the host has no address that connectors may connect to",
+        ),
+        (Self::Unreachable, "unreachable", "nobody takes the connection"),
+        (Self::Timeout, "timeout", "the server does not answer in time"),
+        (Self::Policy, "policy", "the server has no algorithm that the policy allows"),
+        (Self::HostKey, "host_key", "the server's host key is not trusted"),
+        (Self::Login, "login", "the server refused the login"),
+        (Self::Sftp, "sftp", "the server has no SFTP"),
+        (Self::Closed, "closed", "the connection ended before the keys were exchanged"),
+    ];
+
+    fn row(self) -> &'static (Self, &'static str, &'static str) {
+        // Each has a row; a test says so.
+        Self::ALL.iter().find(|(cause, ..)| *cause == self).unwrap_or(&Self::ALL[0])
+    }
+
+    /// Name in metrics.
+    pub(super) fn name(self) -> &'static str {
+        self.row().1
+    }
+
+    /// Reason in the ledger.
+    pub(super) fn reason(self) -> &'static str {
+        self.row().2
+    }
+}
+
 /// Why there is no session.
 pub(super) struct NoLogin {
     pub(super) failure: Failure,
+    pub(super) cause: Cause,
     /// The key of the server that is not trusted.
     pub(super) host_key: Option<String>,
     /// Whether the server has no key of the types that are trusted.
     pub(super) has_other_key: bool,
 }
 
-impl From<Failure> for NoLogin {
-    fn from(failure: Failure) -> Self {
-        Self { failure, host_key: None, has_other_key: false }
+impl NoLogin {
+    pub(super) fn new(cause: Cause, failure: Failure) -> Self {
+        Self { failure, cause, host_key: None, has_other_key: false }
     }
 }
 
 impl From<Lost> for NoLogin {
     fn from(lost: Lost) -> Self {
-        Failure::from(lost).into()
+        let cause = match &lost {
+            Lost::Silent => Cause::Timeout,
+            Lost::Closed | Lost::Said(_) => Cause::Closed,
+        };
+        Self::new(cause, lost.into())
     }
 }
 
-fn failed(message: impl Into<String>) -> NoLogin {
-    Failure::new(FailureCode::Connection, message).into()
+fn failed(cause: Cause, message: impl Into<String>) -> NoLogin {
+    NoLogin::new(cause, Failure::new(FailureCode::Connection, message))
 }
 
 fn refused() -> NoLogin {
-    failed("the server refused the login: check Username, PrivateKey and Password of the secret")
+    let advice =
+        "the server refused the login: check Username, PrivateKey and Password of the secret";
+    failed(Cause::Login, advice)
+}
+
+/// The rules by which a connector connects.
+pub(super) fn rules(endpoint: &Endpoint) -> Result<SshRules, NoLogin> {
+    let policy = SecurityPolicy::by_name(&endpoint.security_policy)
+        .map_err(|error| failed(Cause::Connector, error.to_string()))?;
+    SshRules::new(policy, None, served).map_err(|error| failed(Cause::Connector, error.to_string()))
 }
 
 /// What the connections of a connector may negotiate.
-pub(super) fn config(endpoint: &Endpoint, keys: HostKeys) -> Result<Arc<ClientConfig>, NoLogin> {
-    let policy = SecurityPolicy::by_name(&endpoint.security_policy)
-        .map_err(|error| failed(error.to_string()))?;
-    let rules = SshRules::new(policy, None, served).map_err(|error| failed(error.to_string()))?;
+pub(super) fn config(
+    endpoint: &Endpoint,
+    rules: &SshRules,
+    keys: HostKeys,
+) -> Result<Arc<ClientConfig>, NoLogin> {
     let lists = rules.lists();
     let mut algorithms =
         Algorithms::of(&lists.key_exchanges, &lists.ciphers, &lists.macs, &lists.host_keys);
@@ -70,10 +146,11 @@ pub(super) fn config(endpoint: &Endpoint, keys: HostKeys) -> Result<Arc<ClientCo
             trusted.iter().any(|key| key.key_type() == key_type)
         });
         if algorithms.host_keys.is_empty() {
-            return Err(failed(format!(
+            let text = format!(
                 "Invalid trusted host keys: the security policy {} allows none of their types",
-                policy.name
-            )));
+                rules.policy.name
+            );
+            return Err(failed(Cause::Connector, text));
         }
     }
     let limits = Limits { channels: 1, packet: limits::OUTBOUND_PACKET, ..Limits::default() };
@@ -84,7 +161,7 @@ fn trusted(endpoint: &Endpoint) -> Result<Vec<PublicKey>, NoLogin> {
     let keys = endpoint.trusted_host_keys.iter();
     keys.map(|line| PublicKey::from_openssh_line(line))
         .collect::<Result<_, _>>()
-        .map_err(|error| failed(format!("Invalid trusted host keys: {error}")))
+        .map_err(|error| failed(Cause::Connector, format!("Invalid trusted host keys: {error}")))
 }
 
 /// Exchanges keys, checks the server's, and logs in. Returns the server's key as a line.
@@ -95,6 +172,7 @@ pub(super) async fn authenticate(link: &mut Link, endpoint: &Endpoint) -> Result
     loop {
         match link.event().await? {
             ClientEvent::Negotiated(negotiation) => {
+                link.report.negotiated(&negotiation);
                 negotiated(endpoint, &negotiation, !trusted.is_empty())?;
             }
             ClientEvent::HostKey(shown) => {
@@ -108,10 +186,14 @@ pub(super) async fn authenticate(link: &mut Link, endpoint: &Endpoint) -> Result
                     } else {
                         "Invalid trusted host keys: the server has another host key"
                     };
-                    return Err(NoLogin { host_key: Some(host_key), ..failed(message) });
+                    let refused = failed(Cause::HostKey, message);
+                    return Err(NoLogin { host_key: Some(host_key), ..refused });
                 }
             }
-            ClientEvent::Ready => tries.next(link, endpoint, None)?,
+            ClientEvent::Ready => {
+                link.report.keyed();
+                tries.next(link, endpoint, None)?;
+            }
             ClientEvent::Refused { methods, .. } => tries.next(link, endpoint, Some(&methods))?,
             ClientEvent::Prompt(questions) => tries.respond(link, &questions)?,
             ClientEvent::Authenticated => return Ok(host_key),
@@ -142,10 +224,10 @@ fn negotiated(
             );
             Ok(())
         }
-        Err(NoCommon::HostKey) if has_trusted => Err(NoLogin {
-            has_other_key: true,
-            ..failed("Invalid trusted host keys: the server has no host key of their types")
-        }),
+        Err(NoCommon::HostKey) if has_trusted => {
+            let text = "Invalid trusted host keys: the server has no host key of their types";
+            Err(NoLogin { has_other_key: true, ..failed(Cause::HostKey, text) })
+        }
         Err(none) => {
             let what = match none {
                 NoCommon::KeyExchange => "key exchange method",
@@ -154,10 +236,11 @@ fn negotiated(
                 NoCommon::Mac => "MAC",
                 NoCommon::Compression => "compression method",
             };
-            Err(failed(format!(
+            let text = format!(
                 "the server has no {what} that the security policy {} allows",
                 endpoint.security_policy
-            )))
+            );
+            Err(failed(Cause::Policy, text))
         }
     }
 }
@@ -178,14 +261,14 @@ impl Tries {
             PrivateKey::from_pem(text).map(Arc::new).map_err(|error| error.to_string())
         });
         let key = key.transpose().map_err(|error| {
-            failed(format!("the PrivateKey of the secret cannot be read: {error}"))
+            let text = format!("the PrivateKey of the secret cannot be read: {error}");
+            failed(Cause::Connector, text)
         })?;
         let copy =
             || endpoint.password.as_ref().map(|password| Secret::new(password.expose().to_vec()));
         if key.is_none() && endpoint.password.is_none() {
-            return Err(failed(
-                "Private key not found: the secret has neither PrivateKey nor Password",
-            ));
+            let text = "Private key not found: the secret has neither PrivateKey nor Password";
+            return Err(failed(Cause::Connector, text));
         }
         Ok(Self { key, password: copy(), answer: copy(), asked: 0 })
     }
@@ -230,27 +313,51 @@ impl Tries {
                 link.ssh.respond(&[answer]);
                 Ok(())
             }
-            _ => Err(failed("the server asks for more than a password")),
+            _ => Err(failed(Cause::Login, "the server asks for more than a password")),
         }
     }
 }
 
 /// Opens the channel and starts SFTP in it.
 pub(super) async fn start_sftp(link: &mut Link) -> Result<ChannelId, NoLogin> {
-    let opened = link.ssh.open().ok_or_else(|| failed("the connection opens no channel"))?;
+    let opened =
+        link.ssh.open().ok_or_else(|| failed(Cause::Sftp, "the connection opens no channel"))?;
     loop {
         match link.event().await? {
             ClientEvent::Opened(channel) if channel == opened => {
                 link.ssh.request(channel, &Request::Subsystem("sftp".to_owned()));
             }
             ClientEvent::OpenFailed { .. } | ClientEvent::Closed(_) => {
-                return Err(failed("the server opens no channel"));
+                return Err(failed(Cause::Sftp, "the server opens no channel"));
             }
             ClientEvent::Answered { accepted: true, .. } => return Ok(opened),
             ClientEvent::Answered { accepted: false, .. } => {
-                return Err(failed("the server has no SFTP"));
+                return Err(failed(Cause::Sftp, "the server has no SFTP"));
             }
             _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cause_has_a_name_and_a_reason_of_its_own() {
+        for (cause, name, reason) in Cause::ALL {
+            assert_eq!((cause.name(), cause.reason()), (name, reason));
+            let same = |other: &&(Cause, &str, &str)| other.1 == name || other.2 == reason;
+            assert_eq!(Cause::ALL.iter().filter(same).count(), 1, "{name}");
+        }
+    }
+
+    #[test]
+    fn each_cause_is_documented() {
+        let documentation = include_str!("../../../../docs/metrics.md");
+        let names = Cause::ALL.map(|(_, name, _)| name);
+        for name in names.iter().chain(&["session", "abandoned"]) {
+            assert!(documentation.contains(&format!("`{name}`")), "{name}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! An SFTP session with a server outside.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::{Buf, Bytes};
 use outlast_domain::transfer::connector::{Failure, FailureCode};
@@ -58,6 +58,8 @@ pub(crate) struct Remote {
     host_key: String,
     /// Since when a reply is awaited.
     since: Option<Instant>,
+    /// Longest wait for a reply.
+    pub(crate) patience: Duration,
 }
 
 impl Remote {
@@ -68,7 +70,8 @@ impl Remote {
         host_key: String,
     ) -> Result<Self, Failure> {
         let (sftp, rest) = (Client::default(), Bytes::new());
-        let mut remote = Self { link, channel, sftp, rest, host_key, since: None };
+        let patience = limits::OUTBOUND_IDLE;
+        let mut remote = Self { link, channel, sftp, rest, host_key, since: None, patience };
         while !remote.sftp.is_ready() {
             if let Err(broken) = remote.turn().await {
                 return Err(match broken {
@@ -92,7 +95,7 @@ impl Remote {
     /// Other traffic of the server, such as messages to be ignored, does not count as an answer.
     pub(crate) async fn reply(&mut self) -> Result<(u32, Reply), Broken> {
         let since = *self.since.get_or_insert_with(Instant::now);
-        let deadline = since + limits::OUTBOUND_IDLE;
+        let deadline = since + self.patience;
         loop {
             if let Some(reply) = self.sftp.next_reply() {
                 self.since = None;

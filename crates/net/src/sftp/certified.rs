@@ -55,15 +55,51 @@ impl SftpServer {
                 _ => Ok(None),
             },
             Some(certificate) => {
-                let now_ms = u64::try_from(from.now_ms).unwrap_or_default();
-                let at = At { user: from.user, source: from.source, now_ms, signatures };
+                let at = At::of(from, signatures);
                 authorities.accept(certificate, &at).map(Some).map_err(refused)
             }
         }
     }
+
+    /// Decides whether a certificate counts for a user whom these authorities alone may certify.
+    pub(super) fn certified_by(
+        &self,
+        trusted: &[PublicKey],
+        signatures: &[&str],
+        certificate: &Certificate,
+        from: &Claimant<'_>,
+    ) -> Result<Certified, Refusal> {
+        let authorities = match &self.settings.authorities {
+            Some(read) => tokio::task::block_in_place(|| read()).map_err(Refusal::Certificate)?,
+            None => Arc::default(),
+        };
+        let accepted = authorities.accept_by(trusted, certificate, &At::of(from, signatures));
+        accepted.map_err(Refusal::Certificate)
+    }
+}
+
+/// A certificate that logged a user in.
+#[derive(Clone)]
+pub(super) struct Certificated {
+    pub(super) certificate: Certificate,
+    pub(super) shown: Certified,
+    pub(super) signatures: &'static [&'static str],
+    pub(super) at_ms: i64,
+}
+
+/// What logged a user of a file in.
+#[derive(Clone)]
+pub(super) enum Proof {
+    /// A key of the user's.
+    Key(Vec<u8>),
+    /// The password that the user had then.
+    Password,
+    /// A certificate of an authority of the user's.
+    Certificate(Box<Certificated>),
 }
 
 /// Who shows a key or certificate, from where, and when.
+#[derive(Clone, Copy)]
 pub(super) struct Claimant<'a> {
     pub(super) user: &'a str,
     pub(super) source: IpAddr,
@@ -78,10 +114,27 @@ struct At<'a> {
     signatures: &'a [&'a str],
 }
 
+impl<'a> At<'a> {
+    fn of(from: &Claimant<'a>, signatures: &'a [&'a str]) -> Self {
+        let now_ms = u64::try_from(from.now_ms).unwrap_or_default();
+        Self { user: from.user, source: from.source, now_ms, signatures }
+    }
+}
+
 impl Authorities {
     /// Checks all that a certificate says; the error is for the operator.
     fn accept(&self, certificate: &Certificate, at: &At<'_>) -> Result<Certified, String> {
-        if !self.trusted.contains(certificate.authority()) {
+        self.accept_by(&self.trusted, certificate, at)
+    }
+
+    /// The same where other authorities are trusted.
+    fn accept_by(
+        &self,
+        trusted: &[PublicKey],
+        certificate: &Certificate,
+        at: &At<'_>,
+    ) -> Result<Certified, String> {
+        if !trusted.contains(certificate.authority()) {
             let authority = certificate.authority().fingerprint();
             return Err(format!("the authority {authority} is not trusted"));
         }

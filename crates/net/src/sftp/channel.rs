@@ -137,3 +137,93 @@ impl Channel {
 
 /// What operations run with.
 pub(super) type View = Arc<outlast_sftp::view::View>;
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
+
+    use outlast_sftp::request::{Request, write_hello};
+    use outlast_ssh::{
+        AuthDecision, Client, ClientConfig, ClientEvent, Credential, HostKey, KeyKind, PrivateKey,
+        ServerConfig, ServerEvent,
+    };
+
+    use super::*;
+
+    /// A server with a client that has opened a channel.
+    fn opened() -> (Server, ChannelId) {
+        let key = Arc::new(PrivateKey::generate(KeyKind::Ed25519).unwrap());
+        let config = ServerConfig::new(vec![HostKey { key, certificate: None }]);
+        let mut server = Server::new(Arc::new(config), 0);
+        let mut client = Client::new(Arc::new(ClientConfig::default()), 0);
+        for _ in 0..100 {
+            while let Some(event) = client.poll() {
+                match event {
+                    ClientEvent::HostKey(_) => client.answer(true),
+                    ClientEvent::Ready => client.authenticate("alice", Credential::None),
+                    ClientEvent::Authenticated => drop(client.open()),
+                    ClientEvent::Disconnected(end) => panic!("{end:?}"),
+                    _ => {}
+                }
+            }
+            let sent = client.outgoing().to_vec();
+            client.sent(sent.len());
+            server.receive(&sent, 0);
+            while let Some(event) = server.poll() {
+                match event {
+                    ServerEvent::Authenticate(_) => server.answer(AuthDecision::Accept),
+                    ServerEvent::ChannelOpen(id) => {
+                        server.reply(true);
+                        return (server, id);
+                    }
+                    ServerEvent::Disconnected(end) => panic!("{end:?}"),
+                    _ => {}
+                }
+            }
+            let sent = server.outgoing().to_vec();
+            server.sent(sent.len());
+            client.receive(&sent, 0);
+        }
+        panic!("no channel was opened")
+    }
+
+    /// A channel starts as many operations as the connection has turns for, and no more than its own.
+    #[test]
+    fn operations_wait_for_turns_of_the_connection() {
+        let (mut server, id) = opened();
+        let mut channel = Channel::new(id);
+        assert!(channel.start() && !channel.start());
+        channel.receive(&write_hello(3));
+        for number in 0..50 {
+            let request = Request::Stat { path: Bytes::from(format!("/{number}")) };
+            channel.receive(&request.write(number));
+        }
+        let mut started = Vec::new();
+        let mut pump = |channel: &mut Channel, most: usize| {
+            let before = started.len();
+            channel.pump(&mut server, most, |operation| {
+                started.push(operation);
+                None
+            });
+            started.len() - before
+        };
+        assert_eq!(pump(&mut channel, 0), 0, "other channels have all turns");
+        assert_eq!(pump(&mut channel, 3), 3);
+        assert_eq!(pump(&mut channel, 0), 0);
+        assert_eq!(pump(&mut channel, 1), 1);
+        assert_eq!(pump(&mut channel, 1000), limits::MAX_SFTP_OPERATIONS - 4);
+        assert_eq!(pump(&mut channel, 1000), 0);
+        let view = View::new(outlast_sftp::view::View::new(|| 0));
+        for _ in 0..2 {
+            channel.complete(started.pop().unwrap().run(&view));
+        }
+        let mut more = 0;
+        channel.pump(&mut server, 1000, |_| {
+            more += 1;
+            None
+        });
+        assert_eq!(more, 2, "as many as have ended");
+        let all = limits::MAX_SFTP_CHANNELS * limits::MAX_SFTP_OPERATIONS;
+        assert!(limits::MAX_SFTP_OPERATIONS_OF_CONNECTION < all, "channels share turns");
+    }
+}

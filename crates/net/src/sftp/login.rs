@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use outlast_api::service::sftp::{Connection as Described, Decision, Session};
 use outlast_crypto::Secret;
-use outlast_domain::transfer::{Account, Certified, Located, Login, Refusal, ServerFacts};
+use outlast_domain::transfer::{Account, Located, Login, Refusal, ServerFacts};
 use outlast_sftp::path::RemotePath;
 use outlast_sftp::view::View;
 use outlast_ssh::{Attempt, AuthDecision, Certificate, KeyOffer, Method, Signed};
@@ -14,7 +14,7 @@ use outlast_store::driver::drive;
 use tokio::sync::Semaphore;
 
 use super::SftpServer;
-use super::certified::Claimant;
+use super::certified::{Certificated, Claimant, Proof};
 use super::home::Home;
 use super::journal::Target;
 use super::listener::Listening;
@@ -57,19 +57,10 @@ pub(super) struct User {
 /// By what a session is checked again while it lasts.
 #[derive(Clone)]
 pub(super) enum Renewal {
-    /// A user of a file with this key.
-    File { user: Arc<FileUser>, key: Vec<u8> },
+    /// A user of a file, with what the user has shown.
+    File { user: Arc<FileUser>, proof: Proof },
     /// A user of the API, with the key that was proven.
     Account { key: Option<Vec<u8>>, certified: Option<Box<Certificated>> },
-}
-
-/// A certificate that logged a user in.
-#[derive(Clone)]
-pub(super) struct Certificated {
-    certificate: Certificate,
-    shown: Certified,
-    signatures: &'static [&'static str],
-    at_ms: i64,
 }
 
 /// Sessions of each user, by the name that clients give.
@@ -122,18 +113,11 @@ impl Drop for Place {
 }
 
 /// What a client has shown.
-struct Shown {
-    user: String,
-    key: Option<Box<KeyOffer>>,
-    password: Option<Secret>,
+pub(super) struct Shown {
+    pub(super) user: String,
+    pub(super) key: Option<Box<KeyOffer>>,
+    pub(super) password: Option<Secret>,
     method: &'static str,
-}
-
-/// What a client shows of a key.
-pub(super) struct ShownKey {
-    pub(super) blob: Vec<u8>,
-    /// Whether its signature was verified.
-    pub(super) is_proven: bool,
 }
 
 /// A key that was proven in this connection, where a password is wanted, too.
@@ -187,14 +171,7 @@ impl SftpServer {
             return failed(Refusal::WrongKey);
         }
         if let Some(roster) = self.roster() {
-            if let Err(refusal) = self.keyed(&listening, &shown, peer.ip()) {
-                return failed(refusal);
-            }
-            let key = shown.key.as_ref().map(|offer| ShownKey {
-                blob: offer.key.blob().to_vec(),
-                is_proven: offer.signed == Signed::Valid,
-            });
-            let decided = self.file_login(&roster, &described, peer, &shown.user, key).await;
+            let decided = self.file_login(&roster, &listening, &described, peer, &shown).await;
             return decided.unwrap_or_else(failed);
         }
         let tries = shown.password.is_some()
@@ -276,18 +253,6 @@ impl SftpServer {
         Outcome::of(AuthDecision::Reject)
     }
 
-    /// Whether a user of a file may try this key: the file has keys, and no authorities.
-    fn keyed(&self, listening: &Listening, shown: &Shown, source: IpAddr) -> Result<(), Refusal> {
-        let Some(offer) = &shown.key else { return Ok(()) };
-        if offer.certificate.is_some() {
-            return Err(Refusal::Certificate(
-                "users of a file have keys, not certificates".to_owned(),
-            ));
-        }
-        let from = Claimant { user: &shown.user, source, now_ms: (self.clock)() };
-        self.certified(listening.signatures, Some(offer.key.blob()), None, &from).map(|_| ())
-    }
-
     /// Whether the user of a session could log in now as well; a certificate may have expired. It may read the store.
     pub(super) fn still_admits(
         &self,
@@ -298,12 +263,9 @@ impl SftpServer {
     ) -> Result<(), Refusal> {
         let now_ms = (self.clock)();
         match renewal {
-            Renewal::File { user, key } => {
-                self.still_certified(Some(key), None, &session.user, from)?;
-                match self.roster() {
-                    Some(roster) => roster.keeps(user, key, from, now_ms),
-                    None => Ok(()),
-                }
+            Renewal::File { user, proof } => {
+                let from = Claimant { user: &session.user, source: from, now_ms };
+                self.still_in_file(user, proof, &from)
             }
             Renewal::Account { key, certified } => {
                 self.still_certified(key.as_deref(), certified.as_deref(), &session.user, from)?;
@@ -325,16 +287,14 @@ impl SftpServer {
 
     /// Whether a key and its certificate still count. A session outlives the validity of its certificate, as with OpenSSH, and
     /// a moment in which the operator's files cannot be read.
-    fn still_certified(
+    pub(super) fn still_certified(
         &self,
         key: Option<&[u8]>,
         certified: Option<&Certificated>,
         user: &str,
         source: IpAddr,
     ) -> Result<(), Refusal> {
-        let Some(read) = &self.settings.authorities else { return Ok(()) };
-        if let Err(error) = read() {
-            tracing::warn!(error, "sessions go on, although their certificates cannot be checked");
+        if self.settings.authorities.is_none() || self.cannot_check() {
             return Ok(());
         }
         let now_ms = certified.map_or_else(|| (self.clock)(), |certified| certified.at_ms);
@@ -342,6 +302,15 @@ impl SftpServer {
         let signatures = certified.map_or(&[][..], |certified| certified.signatures);
         let certificate = certified.map(|certified| &certified.certificate);
         self.certified(signatures, key, certificate, &from).map(|_| ())
+    }
+
+    /// Whether nobody can say now what is revoked.
+    pub(super) fn cannot_check(&self) -> bool {
+        let Some(Err(error)) = self.settings.authorities.as_ref().map(|read| read()) else {
+            return false;
+        };
+        tracing::warn!(error, "sessions go on, although their certificates cannot be checked");
+        true
     }
 
     /// A user of the API, with the files of the user's home.

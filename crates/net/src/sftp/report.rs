@@ -98,6 +98,7 @@ impl Report {
             time_ms: system_clock(),
             listener: LISTENER.to_owned(),
             peer: Some(self.peer),
+            outgoing: None,
             policy: self.rules.policy.name.to_owned(),
             mode: self.rules.mode.name().to_owned(),
             offer: self.offer.take(),
@@ -126,7 +127,8 @@ impl Drop for Report {
     }
 }
 
-fn lists(lists: &Lists) -> [&str; 8] {
+/// The name-lists of a peer, in the order of the message.
+pub(crate) fn lists(lists: &Lists) -> [&str; 8] {
     [
         &lists.key_exchanges,
         &lists.host_keys,
@@ -139,7 +141,8 @@ fn lists(lists: &Lists) -> [&str; 8] {
     ]
 }
 
-fn served(chosen: &Chosen, strict: bool) -> SshServed {
+/// What was negotiated, as the ledger has it.
+pub(crate) fn served(chosen: &Chosen, strict: bool) -> SshServed {
     let Chosen { key_exchange, host_key, to_server, to_client } = chosen;
     SshServed {
         key_exchange: (*key_exchange).to_owned(),

@@ -9,11 +9,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use outlast_crypto::hmac;
+use outlast_crypto::passwords::PasswordHash;
+use outlast_crypto::{digests, hmac};
 use outlast_domain::transfer::{Refusal, ServerFacts};
 use outlast_sftp::path::RemotePath;
 use outlast_sftp::rights::Rights;
 use outlast_ssh::PublicKey;
+
+use super::certified::Proof;
 
 /// Who may log in at a listener, and what the listener shows of itself.
 pub struct Roster {
@@ -21,6 +24,8 @@ pub struct Roster {
     pub facts: Arc<ServerFacts>,
     /// Users by their names.
     pub users: BTreeMap<String, Arc<FileUser>>,
+    /// Hashes of all passwords, in the order of the users.
+    hashes: Vec<PasswordHash>,
 }
 
 /// A user of the file.
@@ -30,6 +35,10 @@ pub struct FileUser {
     pub name: String,
     /// Public keys, as SSH sends them.
     pub keys: Vec<Vec<u8>>,
+    /// Hash of the password, if the user has one.
+    pub password: Option<PasswordHash>,
+    /// Authorities whose certificates with the user's name log the user in.
+    pub authorities: Vec<PublicKey>,
     /// Networks that the user may come from; all if there are none.
     pub allow: Vec<IpNet>,
     /// Networks that the user may not come from, whatever `allow` says.
@@ -124,16 +133,27 @@ pub struct Limit {
 const DECOY: &[u8] = b"\0\0\0\x0bssh-ed25519\0\0\0\x20ssh-ed25519ssh-ed25519ssh-ed2551";
 
 impl Roster {
+    /// Users of a server.
+    #[must_use]
+    pub fn new(facts: Arc<ServerFacts>, users: BTreeMap<String, Arc<FileUser>>) -> Self {
+        let hashes = users.values().filter_map(|user| user.password.clone()).collect();
+        Self { facts, users, hashes }
+    }
+
+    /// The user of this name.
+    pub(super) fn named(&self, name: &str) -> Result<&Arc<FileUser>, Refusal> {
+        self.users.get(name).ok_or(Refusal::UnknownUser)
+    }
+
     /// The user who has a key, if the user may come from this address now. The order of the checks tells a peer nothing: only the
     /// operator learns the reason.
-    pub(super) fn find(
+    pub(super) fn with_key(
         &self,
         name: &str,
-        key: Option<&[u8]>,
+        offered: &[u8],
         from: IpAddr,
         now_ms: i64,
     ) -> Result<Arc<FileUser>, Refusal> {
-        let Some(offered) = key else { return Err(Refusal::Method) };
         let user = self.users.get(name);
         let decoy = [DECOY.to_vec()];
         let keys = user.map_or(&decoy[..], |user| &user.keys[..]);
@@ -149,15 +169,49 @@ impl Roster {
         Ok(user.clone())
     }
 
-    /// Whether a session that began with an earlier roster may go on: the user exists, has the key, and sees the same.
+    /// The hash that a password is compared with: the user's or, if there is no such user or the user has none, that of another
+    /// user, the same one each time. `None` if nobody has a password.
+    pub(super) fn hash(&self, name: &str) -> Option<PasswordHash> {
+        let [first, second, ..] = digests::sha256(name.as_bytes());
+        let at = usize::from(u16::from_be_bytes([first, second]));
+        let other = self.hashes.get(at.checked_rem(self.hashes.len())?)?;
+        let own = self.users.get(name).and_then(|user| user.password.as_ref());
+        Some(own.unwrap_or(other).clone())
+    }
+
+    /// The user of this name, if [`Roster::hash`] is the user's own and the password was found to be right.
+    pub(super) fn with_password(
+        &self,
+        name: &str,
+        is_right: bool,
+        from: IpAddr,
+        now_ms: i64,
+    ) -> Result<Arc<FileUser>, Refusal> {
+        let user = self.named(name)?;
+        if user.password.is_none() || !is_right {
+            return Err(Refusal::WrongPassword);
+        }
+        user.admits(from, now_ms)?;
+        Ok(user.clone())
+    }
+
+    /// Whether a session that began with an earlier roster may go on: the user exists, has the key or the same password, and sees the
+    /// same. Whether a certificate still counts is checked elsewhere.
     pub(super) fn keeps(
         &self,
         user: &FileUser,
-        key: &[u8],
+        proof: &Proof,
         from: IpAddr,
         now_ms: i64,
     ) -> Result<(), Refusal> {
-        let found = self.find(&user.name, Some(key), from, now_ms)?;
+        let found = match proof {
+            Proof::Key(key) => self.with_key(&user.name, key, from, now_ms)?,
+            Proof::Password if self.named(&user.name)?.password != user.password => {
+                return Err(Refusal::WrongPassword);
+            }
+            Proof::Password | Proof::Certificate(_) => self.named(&user.name)?.clone(),
+        };
+        found.admits(from, now_ms)?;
         if found.tree == user.tree {
             return Ok(());
         }
@@ -172,7 +226,7 @@ impl Roster {
 }
 
 impl FileUser {
-    fn admits(&self, from: IpAddr, now_ms: i64) -> Result<(), Refusal> {
+    pub(super) fn admits(&self, from: IpAddr, now_ms: i64) -> Result<(), Refusal> {
         let from = from.to_canonical();
         let is_in = |networks: &[IpNet]| networks.iter().any(|network| network.contains(&from));
         if is_in(&self.deny) || !(self.allow.is_empty() || is_in(&self.allow)) {
@@ -205,5 +259,116 @@ impl Tree {
         let closest = self.mounts.iter().filter_map(|mount| Some((mount, path.below(&mount.at)?)));
         let closest = closest.max_by_key(|(mount, _)| mount.at.as_bytes().len());
         closest.map(|(mount, inner)| mount.place.target(&inner)).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+    use outlast_crypto::Secret;
+    use outlast_domain::arn::Scope;
+    use outlast_domain::transfer::Methods;
+
+    use super::*;
+
+    fn user(name: &str, password: Option<&str>) -> FileUser {
+        let hash = |text: &str| {
+            let made = PasswordHash::make(&Secret::new(text.as_bytes().to_vec())).unwrap();
+            PasswordHash::parse(&made).unwrap()
+        };
+        FileUser {
+            name: name.to_owned(),
+            keys: vec![DECOY.to_vec()],
+            password: password.map(hash),
+            authorities: Vec::new(),
+            allow: Vec::new(),
+            deny: Vec::new(),
+            until_ms: None,
+            sessions: None,
+            tree: Tree {
+                mounts: Vec::new(),
+                rules: Vec::new(),
+                read_only: false,
+                hidden: Vec::new(),
+            },
+        }
+    }
+
+    fn roster(users: Vec<FileUser>) -> Roster {
+        let scope = Scope { account: "111111111111".to_owned(), region: "us-east-1".to_owned() };
+        let facts = ServerFacts {
+            arn: scope.arn("transfer", "server/sftp"),
+            scope,
+            id: "sftp".to_owned(),
+            is_online: true,
+            security_policy: "2026-11".to_owned(),
+            banner: None,
+            welcome: None,
+            methods: Methods::Either,
+            ignores_set_stat: false,
+            host_keys: Vec::new(),
+            version: [0; 32],
+        };
+        let users = users.into_iter().map(|user| (user.name.clone(), Arc::new(user))).collect();
+        Roster::new(Arc::new(facts), users)
+    }
+
+    const FROM: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    /// The work for a name that has no password is that for another one, the same each time, and no password is right for it.
+    #[test]
+    fn a_name_without_a_password_costs_what_a_wrong_one_does() {
+        let users = [("alice", Some("one")), ("bobby", Some("two")), ("keyed", None)];
+        let all = roster(users.map(|(name, password)| user(name, password)).to_vec());
+        let own = |name: &str| all.users[name].password.clone();
+        assert_eq!((all.hash("alice"), all.hash("bobby")), (own("alice"), own("bobby")));
+        let mut seen = Vec::new();
+        for number in 0..50 {
+            let name = format!("nobody{number}");
+            let hash = all.hash(&name).unwrap();
+            assert_eq!(Some(&hash), all.hash(&name).as_ref(), "a second try tells nothing");
+            seen.push(
+                [own("alice"), own("bobby")].iter().position(|one| *one == Some(hash.clone())),
+            );
+        }
+        assert!(seen.contains(&Some(0)) && seen.contains(&Some(1)) && !seen.contains(&None));
+        for name in ["keyed", "nobody"] {
+            assert!(all.hash(name).is_some());
+            // Whatever the comparison with the other hash says.
+            assert!(all.with_password(name, true, FROM, 0).is_err(), "{name}");
+        }
+        assert!(all.with_password("alice", true, FROM, 0).is_ok());
+        assert!(all.with_password("alice", false, FROM, 0).is_err());
+        assert!(roster(vec![user("keyed", None)]).hash("keyed").is_none());
+    }
+
+    #[test]
+    fn a_session_is_kept_by_what_began_it() {
+        let before = user("alice", Some("one"));
+        let changed = FileUser { password: user("alice", Some("one")).password, ..before.clone() };
+        let none = FileUser { password: None, ..before.clone() };
+        let keyless = FileUser { keys: Vec::new(), ..before.clone() };
+        let key = || Proof::Key(DECOY.to_vec());
+        for (now, proof, expected) in [
+            (&before, Proof::Password, true),
+            (&before, key(), true),
+            (&changed, Proof::Password, false),
+            (&changed, key(), true),
+            (&none, Proof::Password, false),
+            (&keyless, Proof::Password, true),
+            (&keyless, key(), false),
+        ] {
+            let kept = roster(vec![now.clone()]).keeps(&before, &proof, FROM, 0);
+            assert_eq!(kept.is_ok(), expected, "{now:?}");
+        }
+        let away = FileUser { deny: vec![FROM.into()], ..before.clone() };
+        let expired = FileUser { until_ms: Some(0), ..before.clone() };
+        for now in [away, expired] {
+            for proof in [Proof::Password, key()] {
+                assert!(roster(vec![now.clone()]).keeps(&before, &proof, FROM, 0).is_err());
+            }
+        }
+        assert!(roster(Vec::new()).keeps(&before, &Proof::Password, FROM, 0).is_err());
     }
 }

@@ -41,7 +41,7 @@ const CLIENTS: &[Column] = &[
     text("client"),
     wide(text("before")),
     whole("after"),
-    text("from"),
+    text("where"),
 ];
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {

@@ -23,7 +23,7 @@ const COLUMNS: &[Column] = &[
     text("client"),
     wide(whole("JA4 or HASSH")),
     text("best"),
-    whole("from"),
+    whole("where"),
     wide(whole("first seen")),
     whole("last seen"),
 ];

@@ -40,7 +40,7 @@ const CLIENTS: &[Column] = &[
     text("principal"),
     text("client"),
     wide(whole("JA4 or HASSH")),
-    whole("from"),
+    whole("where"),
     wide(whole("last seen")),
     wide(number("bytes")),
 ];

@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes};
+use outlast_sftp::attributes::Attributes;
 use outlast_sftp::limits::MAX_HANDLES;
 use outlast_sftp::local::{Folder, FolderOptions};
 use outlast_sftp::path::RemotePath;
@@ -17,8 +19,16 @@ use outlast_ssh::{
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
 
 use super::PASSWORD;
+
+/// Bytes of SFTP after which a server plays its trick.
+const ENOUGH: usize = 10_000;
+/// Time between the questions of a server that says nothing else.
+const CHATTER: Duration = Duration::from_millis(20);
+/// Type of the packet with a file's attributes.
+const ATTRS: u8 = 105;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Trick {
@@ -32,6 +42,10 @@ pub(super) enum Trick {
     Wrong,
     /// Sends bytes that are no packet.
     Garbage,
+    /// Answers nothing more, and asks all the time whether the client is still there.
+    Chatty,
+    /// Does not tell the sizes of files.
+    NoSizes,
     NoSubsystem,
 }
 
@@ -178,9 +192,14 @@ impl Connection {
             if self.pump() {
                 continue;
             }
-            match stream.read(&mut buffer).await {
-                Ok(length) if length > 0 => self.ssh.receive(&buffer[..length], 0),
-                _ => return,
+            let is_silent = self.options.trick == Trick::Chatty && self.moved > ENOUGH;
+            let wait = if is_silent { CHATTER } else { Duration::MAX };
+            match timeout(wait, stream.read(&mut buffer)).await {
+                Ok(Ok(length)) if length > 0 => self.ssh.receive(&buffer[..length], 0),
+                Ok(_) => return,
+                Err(_) => {
+                    self.ssh.keepalive();
+                }
             }
         }
     }
@@ -228,6 +247,9 @@ impl Connection {
     /// Moves data of SFTP; whether there was any.
     fn pump(&mut self) -> bool {
         let Some(channel) = self.channel else { return false };
+        if self.options.trick == Trick::Chatty && self.moved > ENOUGH {
+            return false;
+        }
         while let Some(operation) = self.sftp.next_operation() {
             self.sftp.complete(operation.run(&self.view));
         }
@@ -250,16 +272,17 @@ impl Connection {
 
     /// What is sent instead of a reply.
     fn tricked(&self, packet: Bytes) -> Bytes {
+        let id = |packet: &Bytes| u32::from_be_bytes(*packet[5..].first_chunk().unwrap());
+        if self.options.trick == Trick::NoSizes && packet[4] == ATTRS {
+            return Reply::Attributes(Attributes::default()).write(id(&packet)).into();
+        }
         // Greeting, limits, opening and attributes are as they should be.
-        if self.moved < 10_000 {
+        if self.moved < ENOUGH {
             return packet;
         }
         let reply = match self.options.trick {
             Trick::Unasked => Reply::ok().write(u32::MAX),
-            Trick::Wrong => {
-                let id = u32::from_be_bytes(*packet[5..].first_chunk().unwrap());
-                Reply::Handle(Bytes::from_static(b"h")).write(id)
-            }
+            Trick::Wrong => Reply::Handle(Bytes::from_static(b"h")).write(id(&packet)),
             Trick::Garbage => vec![0xff; 64],
             _ => return packet,
         };

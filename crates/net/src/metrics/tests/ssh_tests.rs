@@ -16,6 +16,7 @@ pub(super) fn handshake(connection: u64, listener: &str, outcome: SshOutcome) ->
         time_ms: 0,
         listener: listener.into(),
         peer: None,
+        outgoing: None,
         policy: "2026-11".into(),
         mode: "prefer".into(),
         offer: Some(SshOffer::new("SSH-2.0-x", lists)),
