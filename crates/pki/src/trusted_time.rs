@@ -17,8 +17,8 @@ use outlast_crypto::signatures::SignatureAlgorithm;
 
 use crate::certificate::Certificate;
 use crate::cms::verify::{
-    Authentic, CLOCK_SKEW_SECONDS, SignedMessage, Signer, Status, Time, TimeSource, Verifier,
-    VerifyError,
+    Authentic, CLOCK_SKEW_SECONDS, Evidence as Source, SignedMessage, Signer, Status, Time,
+    TimeSource, Verifier, VerifyError,
 };
 use crate::crl::Crl;
 use crate::evidence_record::EvidenceRecord;
@@ -28,7 +28,7 @@ use crate::seen::Seen;
 use crate::templates::TIME_STAMPING;
 use crate::time::rfc3339;
 use crate::timestamp::{self, Imprint, TimestampError, Token};
-use crate::validate::{Revocation, SignatureTime};
+use crate::validate::{Revocation, SignatureTime, Standing};
 
 pub use refusal::{FAULTS, Fault, Refusal};
 
@@ -374,11 +374,16 @@ impl Trust<'_> {
             let reason = "its authority is none of those that are trusted";
             return Err(Refusal::new(Fault::Untrusted, reason));
         }
-        self.alone(token, certificate, until)?;
-        Ok(Held { chain: vec![certificate.clone()], statuses: Vec::new() })
+        let statuses = self.alone(token, certificate, until)?;
+        Ok(Held { chain: vec![certificate.clone()], statuses })
     }
 
-    fn alone(&self, token: &Token, certificate: &Certificate, until: Until) -> Result<(), Refusal> {
+    fn alone(
+        &self,
+        token: &Token,
+        certificate: &Certificate,
+        until: Until,
+    ) -> Result<Vec<Status>, Refusal> {
         if self.revocation == Revocation::Required {
             return Err(Refusal::new(
                 Fault::RevocationUnknown,
@@ -414,8 +419,18 @@ impl Trust<'_> {
                 ));
             }
         }
-        self.not_revoked(certificate, states, bound)
-            .map_err(|error| Refusal::of(&TimestampError::Message(VerifyError::Path(error))))
+        let standing = self
+            .not_revoked(certificate, states, bound)
+            .map_err(|error| Refusal::of(&TimestampError::Message(error.into())))?;
+        let status = |standing| Status {
+            certificate: certificate.clone(),
+            evidence: match &standing {
+                Standing::Known { by, .. } => Some(Source::Given(*by)),
+                Standing::Exempt | Standing::Unknown(_) => None,
+            },
+            standing,
+        };
+        Ok(standing.map(status).into_iter().collect())
     }
 
     /// Refuses a certificate without a root that was revoked, by the same rules as one with a root: see
@@ -425,7 +440,7 @@ impl Trust<'_> {
         certificate: &Certificate,
         states: i64,
         until: Until,
-    ) -> Result<(), PathError> {
+    ) -> Result<Option<Standing>, PathError> {
         let roots = self.authorities.iter().flat_map(|authority| match authority {
             Authority::Roots(roots) => roots.as_slice(),
             Authority::Certificate(_) | Authority::PublicKey(_) => &[],
@@ -441,7 +456,7 @@ impl Trust<'_> {
                 ocsp: self.ocsp,
                 seen: self.seen,
             };
-            pinned_standing(certificate, &known, &check).map(|_| ())
+            pinned_standing(certificate, &known, &check)
         };
         match (check(states, false), until) {
             // What came after a later token does not matter.
