@@ -155,7 +155,7 @@ fn verifiers_say_of_each_kind_what_the_table_says() {
     assert!(wrong.is_empty(), "{wrong:?}");
 }
 
-/// The same for OpenSSL 4.0, which takes minutes to build and is no peer of every run.
+/// The same for OpenSSL 4.0, which comes from a suite of Debian that changes daily, and is no peer of every run.
 #[test]
 fn openssl_4_says_of_each_kind_what_the_table_says() {
     let Some(place) = peer("openssl4") else { return };
