@@ -102,6 +102,8 @@ fn a_message_must_stand_for_its_file() {
         (json!({ "Message": b64(b"\x31\x00") }), "ValidationException", "contentType"),
         (json!({ "Digest": b64(&[7; 32]) }), "ValidationException", "length"),
         (json!({ "Name": "a\nb" }), "ValidationException", "control character"),
+        (json!({ "Name": "a\u{202e}nib.b" }), "ValidationException", "invisible"),
+        (json!({ "Name": "a\u{200b}b" }), "ValidationException", "invisible"),
         (
             json!({ "SigningAlgorithm": "ML_DSA_SHAKE_256" }),
             "InvalidKeyUsageException",

@@ -1,6 +1,7 @@
 //! OCI image layouts on disk (OCI image specification 1.1, `image-layout.md`): reading blobs by their digests, and adding an
 //! artifact that refers to an image.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +23,8 @@ const MAX_MANIFEST: usize = 4 << 20;
 const MAX_ENTRIES: usize = 10_000;
 /// Most signatures of an image that are read.
 const MAX_SIGNATURES: usize = 64;
+/// Most blobs of an image, each of which is read once.
+const MAX_BLOBS: usize = 100_000;
 /// Indexes inside indexes.
 const MAX_DEPTH: usize = 4;
 
@@ -148,20 +151,31 @@ impl Layout {
 
     /// Checks every blob of the image: what its manifest names, and what the manifests of its index name.
     pub(crate) fn check(&self, progress: &ProgressBar) -> Result<(), Failure> {
-        self.check_manifest(&self.image, 0, progress)
+        self.check_manifest(&self.image, 0, &mut Checked::default(), progress)
     }
 
     fn check_manifest(
         &self,
         descriptor: &Descriptor,
         depth: usize,
+        checked: &mut Checked,
         progress: &ProgressBar,
     ) -> Result<(), Failure> {
         let path = self.blob(descriptor);
+        if !checked.is_new(descriptor, true, &path)? {
+            return Ok(());
+        }
         let wrong = |reason: &dyn std::fmt::Display| Failure::file(&path, reason).code(REFUSED);
         let bytes = self.read(descriptor, MAX_MANIFEST)?;
         let value = strict_json::parse(&bytes).map_err(|error| wrong(&error))?;
         let is_index = value.get("manifests").is_some();
+        if is_index && value.get("layers").is_some() {
+            return Err(wrong(&"it is a manifest and an index at once"));
+        }
+        let media_type = value.get("mediaType").and_then(Value::as_str);
+        if media_type.is_some_and(|own| own != descriptor.media_type) {
+            return Err(wrong(&"its media type is not that by which it is named"));
+        }
         let named: Vec<&Value> = if is_index {
             entries(&value).ok_or_else(|| wrong(&"it lists too many manifests"))?.iter().collect()
         } else {
@@ -174,9 +188,11 @@ impl Layout {
             let inner = Descriptor::parse(entry);
             let inner = inner.ok_or_else(|| wrong(&"one of its descriptors is not valid"))?;
             if !is_index {
-                self.check_blob(&inner, progress)?;
+                if checked.is_new(&inner, false, &path)? {
+                    self.check_blob(&inner, progress)?;
+                }
             } else if depth < MAX_DEPTH {
-                self.check_manifest(&inner, depth + 1, progress)?;
+                self.check_manifest(&inner, depth + 1, checked, progress)?;
             } else {
                 return Err(wrong(&"indexes are nested too deeply"));
             }
@@ -195,8 +211,12 @@ impl Layout {
         }
     }
 
-    /// The artifacts of the type [`SIGNATURE`] that refer to the image: each one's name, and its only layer.
-    pub(crate) fn signatures(&self) -> Result<Vec<(String, Descriptor)>, Failure> {
+    /// The artifacts of the type [`SIGNATURE`] that refer to the image: each one's name, and its only layer or what is wrong
+    /// with the artifact.
+    ///
+    /// # Errors
+    /// There are more than are read.
+    pub(crate) fn signatures(&self) -> Result<Vec<(String, Result<Descriptor, Failure>)>, Failure> {
         let mut out = Vec::new();
         for entry in entries(&self.index).unwrap_or_default() {
             // Programs that copy artifacts may leave the type out of the index; the manifest has it, too.
@@ -213,7 +233,11 @@ impl Layout {
                 (Ok(value), _) => value,
                 // Another image, which may be incomplete here.
                 (Err(_), None) => continue,
-                (Err(failure), Some(_)) => return Err(failure),
+                // Of whatever image: one that cannot be read must not hide those that can.
+                (Err(failure), Some(_)) => {
+                    out.push((descriptor.name(), Err(failure)));
+                    continue;
+                }
             };
             if value.get("artifactType").and_then(Value::as_str) != Some(SIGNATURE) {
                 continue;
@@ -231,11 +255,12 @@ impl Layout {
             let layer = layer.ok_or_else(|| {
                 Failure::file(&path, &"the signature's manifest has not one layer with a signature")
                     .code(REFUSED)
-            })?;
+            });
             out.push((descriptor.name(), layer));
-            if out.len() > MAX_SIGNATURES {
-                return Err(Failure::file(&path, &"the image has too many signatures"));
-            }
+        }
+        if out.len() > MAX_SIGNATURES {
+            let path = self.folder.join("index.json");
+            return Err(Failure::file(&path, &"the image has too many signatures"));
         }
         Ok(out)
     }
@@ -287,6 +312,27 @@ impl Layout {
         }
         files::write(&self.folder.join("index.json"), self.index.to_string().as_bytes(), 0o644)?;
         Ok(descriptor.name())
+    }
+}
+
+/// What was checked already: an index can name the same blob very often.
+#[derive(Default)]
+struct Checked(BTreeSet<(String, u64, bool)>);
+
+impl Checked {
+    /// Whether a blob is checked for the first time, as a manifest or as content.
+    fn is_new(
+        &mut self,
+        descriptor: &Descriptor,
+        is_manifest: bool,
+        named_by: &Path,
+    ) -> Result<bool, Failure> {
+        let is_new = self.0.insert((descriptor.name(), descriptor.size, is_manifest));
+        if self.0.len() > MAX_BLOBS {
+            let reason = format!("the image has more than {MAX_BLOBS} blobs");
+            return Err(Failure::file(named_by, &reason).code(REFUSED));
+        }
+        Ok(is_new)
     }
 }
 

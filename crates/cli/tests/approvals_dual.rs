@@ -222,3 +222,34 @@ fn half_a_signature_is_not_finished() {
     assert!(text.contains("used for a part of its signatures"), "{text}");
     assert!(!scene.folder.path("app.p7s").exists());
 }
+
+/// Nothing is signed, and no approval is used up, where the signatures could not be written.
+#[test]
+fn signatures_without_a_place_of_their_own_are_not_made() {
+    let dual = Dual::new();
+    let Dual { scene, rita, alice, bob } = &dual;
+    dual.rule("alias/release-classical", "bob");
+    for folder in ["a", "b"] {
+        std::fs::create_dir(scene.folder.path(folder)).unwrap();
+        scene.folder.write(&format!("{folder}/x"), folder.as_bytes());
+    }
+    let ask = ["sign", "request", "a/x", "b/x", "--key", "alias/release", "--output", "json"];
+    let made: Value = serde_json::from_str(&succeed(&mut scene.by(rita, &ask))).unwrap();
+    let id = made["id"].as_str().unwrap();
+    let approve = ["sign", "approve", id, "--yes", "--file", "a/x", "--file", "b/x"];
+    for approver in [alice, bob] {
+        succeed(&mut scene.by(approver, &approve));
+    }
+    for force in [&[][..], &["--force"]] {
+        let finish = ["sign", "finish", id, "--output-dir", "out"];
+        let text = fail(scene.by(rita, &finish).args(force), 1);
+        assert!(text.contains("two files of the request would be written here"), "{text}");
+    }
+    let [here, away] = ["a", "away"].map(|name| scene.folder.path(name));
+    std::fs::rename(&here, &away).unwrap();
+    let text = fail(&mut scene.by(rita, &["sign", "finish", id]), 1);
+    assert!(text.contains("the folder for the signature is missing"), "{text}");
+    std::fs::rename(&away, &here).unwrap();
+    succeed(&mut scene.by(rita, &["sign", "finish", id]));
+    assert!(["a/x.p7s", "b/x.p7s"].iter().all(|name| scene.folder.path(name).exists()));
+}

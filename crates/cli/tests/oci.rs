@@ -44,6 +44,15 @@ pub fn image(layout: &Path, tag: &str, content: &[u8]) -> String {
     entry["digest"].as_str().unwrap().to_owned()
 }
 
+const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+
+/// Makes a blob the only image of a layout, `v1`.
+fn tag(layout: &Path, mut entry: Value) {
+    entry["annotations"] = json!({ "org.opencontainers.image.ref.name": "v1" });
+    let index = json!({ "schemaVersion": 2, "manifests": [entry] });
+    std::fs::write(layout.join("index.json"), index.to_string()).unwrap();
+}
+
 fn index(layout: &Path) -> Value {
     match std::fs::read(layout.join("index.json")) {
         Ok(bytes) => serde_json::from_slice(&bytes).unwrap(),
@@ -169,6 +178,39 @@ fn images_are_signed_by_their_manifest_and_checked_to_the_last_blob() {
             },
             "occurs twice",
         ),
+        (
+            "both",
+            &|at| {
+                let value = json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": [], "layers": [] });
+                tag(at, put(at, INDEX, value.to_string().as_bytes()));
+            },
+            "a manifest and an index at once",
+        ),
+        (
+            "type",
+            &|at| tag(at, put(at, INDEX, &original)),
+            "media type is not that by which it is named",
+        ),
+        (
+            "bomb",
+            &|at| {
+                // Indexes inside indexes: 10,000 to the power of three layers.
+                let config = put(at, "application/vnd.oci.image.config.v1+json", b"{}");
+                let layers = vec![config.clone(); 10_000];
+                let inner = json!({ "schemaVersion": 2, "config": config, "layers": layers });
+                let mut entry = put(
+                    at,
+                    "application/vnd.oci.image.manifest.v1+json",
+                    inner.to_string().as_bytes(),
+                );
+                for _ in 0..2 {
+                    let outer = json!({ "schemaVersion": 2, "manifests": vec![entry; 10_000] });
+                    entry = put(at, INDEX, outer.to_string().as_bytes());
+                }
+                tag(at, entry);
+            },
+            "the image has no signature",
+        ),
     ] {
         let attacked = folder.path(what);
         copy(&layout, &attacked);
@@ -177,6 +219,15 @@ fn images_are_signed_by_their_manifest_and_checked_to_the_last_blob() {
         let text = stderr(&output);
         assert!(!output.status.success() && text.contains(reason), "{what}: {text}");
     }
+    // Somebody who may add artifacts can add broken ones: they hide none that is good.
+    copy(&layout, &folder.path("broken"));
+    let ci = index(&layout)["manifests"][3]["digest"].as_str().unwrap().to_owned();
+    std::fs::write(blob(&folder.path("broken"), &ci), b"x").unwrap();
+    let output = run(&mut verify("broken:v1", "release-root.pem"));
+    let text = stderr(&output);
+    assert!(output.status.success() && text.contains("warning: ignored sha256:"), "{text}");
+    let text = fail(&mut verify("broken:v1", "ci-root.pem"), 3);
+    assert!(text.contains("not the digest and size"), "{text}");
     let text = fail(&mut client(&["sign", "--oci", "nothing", "--key", "alias/ci"]), 1);
     assert!(text.contains("an OCI image layout is a folder"), "{text}");
 }

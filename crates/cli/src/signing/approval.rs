@@ -4,11 +4,11 @@
 use std::path::{Path, PathBuf};
 
 use outlast_api::aws::outlast::{
-    SigningApprovalRule, SigningRequest, SigningRequestFile, SigningRequestKey,
+    SigningApprovalRule, SigningApprover, SigningRequest, SigningRequestFile, SigningRequestKey,
 };
 use outlast_api::ops::outlast::get_signing_request;
-use outlast_crypto::digests::Digest;
-use outlast_domain::kms::approval::{Approver, Rule, StatedFile, Statement};
+use outlast_crypto::digests::{Digest, sha256};
+use outlast_domain::kms::approval::{Approver, Rule, StatedFile, Statement, is_deceptive};
 use outlast_pki::cms::attributes::{NotAttributes, SignedAttributes};
 use outlast_pki::time::rfc3339;
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ fn check_lines(request: &SigningRequest) -> Result<(), Failure> {
         .chain(approvals)
         .chain(denial);
     for text in all {
-        if text.chars().any(char::is_control) {
+        if text.chars().any(is_deceptive) {
             return Err(Failure::new(format!(
                 "the server's request has control characters: {:?}",
                 printable(text)
@@ -228,6 +228,11 @@ pub(crate) fn text(request: &SigningRequest) -> String {
     if let Some(rule) = &request.rule {
         out.push_str(&format!("rule:     {}\n", rule_text(rule)));
     }
+    if let (Some(old), Some(new)) = (&request.rule, &request.new_rule) {
+        for change in changes(old, new) {
+            out.push_str(&format!("change:   {change}\n"));
+        }
+    }
     for other in others {
         let rule = other.rule.as_ref().map_or_else(|| "none".to_owned(), rule_text);
         out.push_str(&format!("rule:     of {}: {rule}\n", other.key_id));
@@ -305,7 +310,7 @@ pub(crate) fn rule_text(rule: &SigningApprovalRule) -> String {
         .approvers
         .iter()
         .map(|one| match one.public_key {
-            Some(_) => format!("{} (signed)", one.principal_arn),
+            Some(_) => format!("{} (signed by the key {})", one.principal_arn, key_text(one)),
             None => one.principal_arn.clone(),
         })
         .collect();
@@ -319,6 +324,71 @@ pub(crate) fn rule_text(rule: &SigningApprovalRule) -> String {
         names.join(", "),
         rule.valid_for_minutes.unwrap_or_default()
     )
+}
+
+/// An approver's public key for people: the SHA-256 of its SubjectPublicKeyInfo in DER.
+fn key_text(approver: &SigningApprover) -> String {
+    let key = approver.public_key.as_ref();
+    key.map_or_else(|| "none".to_owned(), |key| format!("sha256:{}", hex::encode(sha256(&key.0))))
+}
+
+/// What a new rule changes, for people: two rules can look alike and differ in a key.
+fn changes(old: &SigningApprovalRule, new: &SigningApprovalRule) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut number = |what: &str, old: String, new: String| {
+        if old != new {
+            out.push(format!("{what}: {old} becomes {new}"));
+        }
+    };
+    number("approvals", old.approvers_required.to_string(), new.approvers_required.to_string());
+    let minutes =
+        |rule: &SigningApprovalRule| rule.valid_for_minutes.unwrap_or_default().to_string();
+    number("minutes", minutes(old), minutes(new));
+    let requester = |rule: &SigningApprovalRule| match rule.requester_may_approve {
+        Some(true) => "counts".to_owned(),
+        _ => "does not count".to_owned(),
+    };
+    number("the requester", requester(old), requester(new));
+    let find = |rule: &SigningApprovalRule, arn: &str| {
+        rule.approvers.iter().find(|one| one.principal_arn == arn).map(key_text)
+    };
+    for one in &new.approvers {
+        match find(old, &one.principal_arn) {
+            None => out.push(format!(
+                "{} becomes an approver, key: {}",
+                one.principal_arn,
+                key_text(one)
+            )),
+            Some(key) if key != key_text(one) => {
+                out.push(format!("{}, key: {key} becomes {}", one.principal_arn, key_text(one)));
+            }
+            Some(_) => {}
+        }
+    }
+    for one in &old.approvers {
+        if find(new, &one.principal_arn).is_none() {
+            out.push(format!("{} is no approver any more", one.principal_arn));
+        }
+    }
+    out
+}
+
+/// A rule for programs.
+fn rule_value(rule: &SigningApprovalRule) -> Value {
+    let approvers: Vec<_> = rule
+        .approvers
+        .iter()
+        .map(|one| {
+            let key = one.public_key.as_ref().map(|_| key_text(one));
+            json!({ "principal": one.principal_arn, "public_key": key })
+        })
+        .collect();
+    json!({
+        "approvals_required": rule.approvers_required,
+        "approvers": approvers,
+        "valid_for_minutes": rule.valid_for_minutes,
+        "requester_may_approve": rule.requester_may_approve,
+    })
 }
 
 /// A request for programs.
@@ -355,6 +425,8 @@ pub(crate) fn value(request: &SigningRequest) -> Value {
         "other_keys": others_value(request.other_keys.as_deref()),
         "approvals": approvals,
         "files": files,
+        "rule": request.rule.as_ref().map(rule_value),
+        "new_rule": request.new_rule.as_ref().map(rule_value),
         "changes_rule": request.new_rule.is_some() || request.removes_rule,
     })
 }
@@ -364,9 +436,9 @@ pub(crate) fn signing_time(file: &SigningRequestFile) -> Option<i64> {
     SignedAttributes::parse(&file.message.0).ok()?.signing_time
 }
 
-/// What others have written, without characters that a terminal would obey.
+/// What others have written, without characters that a terminal would obey, or that make a text look like another one.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    text.chars().map(|c| if is_deceptive(c) { '\u{fffd}' } else { c }).collect()
 }
 
 /// Where the signature of a file of a request goes.
@@ -472,5 +544,60 @@ mod tests {
         let shown = text(&request);
         let is_control = |c: char| c.is_control() && c != '\n';
         assert!(!shown.contains(is_control) && !shown.contains("\nstatus:   APPROVED"), "{shown}");
+    }
+
+    /// The same approvers with another key: nothing else shows whose signature would count.
+    #[test]
+    fn a_new_rule_shows_whose_keys_it_names() {
+        let b64 = |bytes: &[u8]| base64::engine::general_purpose::STANDARD.encode(bytes);
+        let rule = |key: &[u8], required: u8| {
+            json!({
+                "ApproversRequired": required, "ValidForMinutes": 60,
+                "Approvers": [
+                    { "PrincipalArn": "arn:alice", "PublicKey": b64(key) },
+                    { "PrincipalArn": "arn:bob" },
+                ],
+            })
+        };
+        let mut request = shown();
+        request["Files"] = json!([]);
+        request["Rule"] = rule(b"alice's", 2);
+        request["NewRule"] = rule(b"a thief's", 2);
+        let request: SigningRequest = serde_json::from_value(request).expect("a request");
+        let [own, other] = [&b"alice's"[..], b"a thief's"]
+            .map(|key| format!("sha256:{}", hex::encode(sha256(key))));
+        let shown = text(&request);
+        for words in [
+            format!("new rule: 2 of arn:alice (signed by the key {other}), arn:bob;"),
+            format!("rule:     2 of arn:alice (signed by the key {own}), arn:bob;"),
+            format!("change:   arn:alice, key: {own} becomes {other}\n"),
+        ] {
+            assert!(shown.contains(&words), "{words}: {shown}");
+        }
+        assert_eq!(shown.matches("change: ").count(), 1, "{shown}");
+        let value = value(&request);
+        assert_eq!(value["rule"]["approvers"][0]["public_key"], own.as_str());
+        assert_eq!(value["new_rule"]["approvers"][0]["public_key"], other.as_str());
+        assert_eq!(value["new_rule"]["approvers"][1]["public_key"], Value::Null);
+        let parsed = |value: Value| serde_json::from_value(value).expect("a rule");
+        let mut less = rule(b"alice's", 1);
+        less["Approvers"][1]["PrincipalArn"] = json!("arn:mallory");
+        assert_eq!(
+            changes(&parsed(rule(b"alice's", 2)), &parsed(less)),
+            [
+                "approvals: 2 becomes 1",
+                "arn:mallory becomes an approver, key: none",
+                "arn:bob is no approver any more",
+            ]
+        );
+    }
+
+    /// The name "app-\u{202e}fdp.exe" is shown as if it ended in ".pdf".
+    #[test]
+    fn what_others_have_written_looks_like_nothing_else() {
+        let mut request = shown();
+        request["Reason"] = json!("app-\u{202e}fdp.exe\u{200b}\u{2066}\u{feff}");
+        let request = serde_json::from_value(request).expect("a request");
+        assert!(text(&request).contains("app-\u{fffd}fdp.exe\u{fffd}\u{fffd}\u{fffd}\n"));
     }
 }

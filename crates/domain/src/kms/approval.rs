@@ -16,7 +16,7 @@ mod take;
 
 pub use change::{Changed, NewApprover, NewRule, change_rule};
 pub use decide::{NewApproval, approve, deny};
-pub use files::{File, NewFile};
+pub use files::{File, NewFile, is_deceptive};
 pub use request::{
     Approval, Denial, FORGET_ENDED, KeyVerdict, Request, State, Subject, Verdict, Wanted,
     approval_arn, judge, request_approval, request_arn, requests, rule_of, shown,

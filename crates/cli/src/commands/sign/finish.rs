@@ -3,6 +3,7 @@
 //! An approval is used up with the signature. So each signature is written at once; timestamps and the log's proof come after
 //! it, and the same command adds them later if they could not be had.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use outlast_api::aws::outlast::{SigningRequest, SigningRequestFile};
@@ -352,6 +353,7 @@ async fn sign_all(
         plan.check(arguments.force)?;
         plans.push(plan);
     }
+    check_places(&plans, arguments.output_dir.is_some())?;
     if let Some(folder) = &arguments.output_dir {
         std::fs::create_dir_all(folder).map_err(|error| files::io_failure(folder, &error))?;
     }
@@ -384,6 +386,30 @@ async fn sign_all(
     }
     cosigned(&arguments.connection, arguments.log_wait, finisher.waiting).await;
     Ok((text, json!(list)))
+}
+
+/// Checks that each file that will be written has a place of its own, in a folder that is there or will be made.
+fn check_places(plans: &[Plan<'_>], makes_folder: bool) -> Result<(), Failure> {
+    let mut places = BTreeSet::new();
+    for plan in plans {
+        let messages = plan.messages.iter().map(|message| &message.path);
+        for path in messages.chain(&plan.proof) {
+            if !places.insert(path) {
+                let reason = "two files of the request would be written here";
+                return Err(Failure::file(path, &reason).hint(
+                    "finish it without --output-dir, where each signature goes next to its file",
+                ));
+            }
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            if let Some(folder) = folder.filter(|folder| !makes_folder && !folder.is_dir()) {
+                return Err(Failure::file(folder, &"the folder for the signature is missing")
+                    .hint(
+                        "run it where the request was made, or name a folder: --output-dir DIR",
+                    ));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A file that is there must still be the one that was approved.

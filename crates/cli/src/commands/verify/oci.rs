@@ -24,7 +24,10 @@ impl Run<'_> {
         for (name, layer) in layout.signatures()? {
             // What another signature left must not stay.
             let mut own = Entry::default();
-            match self.image_signature(reference, &layout, &manifest, &layer, &mut own) {
+            let judged = layer.and_then(|layer| {
+                self.image_signature(reference, &layout, &manifest, &layer, &mut own)
+            });
+            match judged {
                 Ok(()) if !is_accepted => {
                     is_accepted = true;
                     *entry = own;

@@ -84,8 +84,8 @@ impl File {
         if digest.len() != row.output_len {
             return wrong("its digest has not the length of its algorithm");
         }
-        if name.chars().any(char::is_control) {
-            return wrong("its name contains a control character");
+        if name.chars().any(is_deceptive) {
+            return wrong("its name contains a control character, or one that is invisible");
         }
         match SignedAttributes::parse(&message) {
             Ok(signed) => {
@@ -107,6 +107,21 @@ impl File {
         let (key, signed_ms) = (None, None);
         Ok(Self { name, digest_algorithm, digest, key, algorithm, message, id, signed_ms })
     }
+}
+
+/// Whether a character makes a text look like another one: control characters, those that are invisible, and those that change
+/// the direction of writing (Unicode's UAX 9, section 2).
+pub fn is_deceptive(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{61c}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
 }
 
 /// Checks that all keys of a request sign the same files: approvers see each file once, with what each key is to sign for it.
