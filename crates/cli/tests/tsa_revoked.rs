@@ -213,12 +213,12 @@ fn an_archive_timestamp_keeps_what_a_stolen_key_had_stamped_before() {
     let mut renew = outlast();
     renew.args(["sign", "renew"]).arg(world.signer.folder.path("release.bin.p7s"));
     succeed(renew.args(["--timestamp", &world.by_ocsp.url("/tsa")]));
-    // The times of timestamps are rounded up to whole seconds.
+    // The times of timestamps are rounded up to whole seconds, and may be later by their accuracy.
     let renewed = now();
     let fetch = ["--fetch"];
     let verify = || world.verify("release.bin", &fetch);
     // Stolen after the archive timestamp, which proves that the first one existed before.
-    world.by_crl.revoke(renewed + 2, KEY_COMPROMISE);
+    world.by_crl.revoke(renewed + 5, KEY_COMPROMISE);
     let said = accepts(&mut verify(), STAMPED);
     assert!(said.contains("\"CN=PQ TSA\" was revoked after that"), "{said}");
     assert!(said.contains("timestamp release.bin.ers: ") && said.contains("not revoked as of"));
@@ -229,7 +229,7 @@ fn an_archive_timestamp_keeps_what_a_stolen_key_had_stamped_before() {
     assert!(said.contains("does not count: ") && said.contains("it was revoked at "), "{said}");
     accepts(&mut world.judged("release.bin", &fetch), RECORDED);
     // The archive's own authority: nothing is left that proves a time.
-    world.by_ocsp.revoke(renewed + 2, KEY_COMPROMISE);
+    world.by_ocsp.revoke(renewed + 5, KEY_COMPROMISE);
     let said = accepts(&mut verify(), CLAIM);
     assert!(said.contains("it proves nothing: timestamp 1 of 1 in it: "), "{said}");
     let results = world.sarif(&mut verify());
@@ -241,8 +241,8 @@ fn an_archive_timestamp_keeps_what_a_stolen_key_had_stamped_before() {
     fail(&mut world.judged("release.bin", &fetch), 3);
     fail(world.verify("release.bin", &fetch).args(["--evidence", "release.bin.ers"]), 3);
     // Superseded afterwards, both keep what they have stamped.
-    world.by_crl.revoke(renewed + 2, SUPERSEDED);
-    world.by_ocsp.revoke(renewed + 2, SUPERSEDED);
+    world.by_crl.revoke(renewed + 5, SUPERSEDED);
+    world.by_ocsp.revoke(renewed + 5, SUPERSEDED);
     accepts(&mut world.judged("release.bin", &fetch), STAMPED);
     let results = world.sarif(&mut verify());
     let expected = [
