@@ -453,7 +453,6 @@ pub(crate) fn target(name: &str, folder: Option<&Path>) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use base64::Engine;
-    use outlast_crypto::digests;
 
     use super::*;
 
@@ -473,7 +472,7 @@ mod tests {
                     expires 2000\nreason \"why\"\n";
         let line = |digest: &str, algorithm: &str, more: &str| {
             let sum = Digest::by_name(digest).map(|row| row.digest(b"content"));
-            let message = hex::encode(digests::sha256(b"content"));
+            let message = hex::encode(sha256(b"content"));
             let sum = hex::encode(sum.unwrap_or_default());
             format!("sign {algorithm} sha256:{message} as \"app\" {digest}:{sum}{more}\n")
         };
@@ -484,7 +483,7 @@ mod tests {
         );
         json!({
             "RequestId": "id", "RequestArn": "arn:request", "KeyId": "arn:first",
-            "RequestDigest": hex::encode(digests::sha256(text.as_bytes())),
+            "RequestDigest": hex::encode(sha256(text.as_bytes())),
             "RequesterArn": "arn:rita", "Reason": "why", "CreatedAt": 1000, "ExpiresAt": 2000,
             "EndsAt": 2000, "Status": "PENDING", "ApprovalsCounted": 0, "Approvals": [],
             "Files": [file("sha512", "ML_DSA_SHAKE_256"), second], "RemovesRule": false,
