@@ -16,7 +16,7 @@ use spki::AlgorithmIdentifierOwned;
 use x509_cert::time::Time as X509Time;
 
 use super::embedded::Embedded;
-use super::limits::{self, MAX_ATTRIBUTES, MAX_SIGNERS, MAX_VALUES};
+use super::limits::{self, Excess, MAX_ATTRIBUTES, MAX_SIGNERS, MAX_VALUES};
 use super::message::{ContentInfo, SignedData, SignerIdentifier, SignerInfo, der_from_ber};
 use super::multiple::{self, Fault};
 use super::{
@@ -290,7 +290,11 @@ impl SignedMessage {
         if outer.content_type != ID_SIGNED_DATA {
             return Err(VerifyError::NotSignedData(outer.content_type));
         }
-        limits::check(outer.content.to_ref())?;
+        limits::check(outer.content.to_ref()).map_err(|excess| match excess {
+            Excess::Signers(count) => VerifyError::Signers(count),
+            Excess::Attributes => VerifyError::TooManyAttributes,
+            Excess::Der(error) => not_cms(error),
+        })?;
         let data = outer.content.decode_as::<SignedData>().map_err(not_cms)?;
         let content = data
             .encap_content_info
