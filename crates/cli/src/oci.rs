@@ -41,6 +41,9 @@ pub(crate) struct Layout {
     pub(crate) image: Descriptor,
 }
 
+/// A signature's artifact: its name, and its only layer or what is wrong with it.
+pub(crate) type Artifact = (String, Result<Descriptor, Failure>);
+
 /// What names a blob.
 #[derive(Debug, Clone)]
 pub(crate) struct Descriptor {
@@ -216,7 +219,7 @@ impl Layout {
     ///
     /// # Errors
     /// There are more than are read.
-    pub(crate) fn signatures(&self) -> Result<Vec<(String, Result<Descriptor, Failure>)>, Failure> {
+    pub(crate) fn signatures(&self) -> Result<Vec<Artifact>, Failure> {
         let mut out = Vec::new();
         for entry in entries(&self.index).unwrap_or_default() {
             // Programs that copy artifacts may leave the type out of the index; the manifest has it, too.
