@@ -229,11 +229,10 @@ pub(crate) fn begin(folder: &Path) -> Result<(Build, PathBuf), Failure> {
         .map_err(|error| files::io_failure(parent, &error))?
         .join(folder.file_name().unwrap_or_default());
     // Built next to its final path and moved when complete, so that a crash leaves no half of it.
-    let build = tempfile::Builder::new()
-        .prefix(".outlast-init-")
-        .tempdir_in(parent)
-        .map_err(|error| files::io_failure(parent, &error))?;
-    let build = Build { _pending: Pending::new(build.path()), folder: build };
+    let (pending, build) =
+        Pending::create(|| tempfile::Builder::new().prefix(".outlast-init-").tempdir_in(parent))
+            .map_err(|error| files::io_failure(parent, &error))?;
+    let build = Build { folder: build, _pending: pending };
     files::make_private_folder(build.path())?;
     Ok((build, location))
 }

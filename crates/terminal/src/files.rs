@@ -5,6 +5,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
+use tempfile::NamedTempFile;
+
 use crate::failure::Failure;
 use crate::temporary::Pending;
 
@@ -32,14 +34,17 @@ fn put(path: &Path, bytes: &[u8], mode: u32, replace: bool) -> std::io::Result<(
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let mut temporary = tempfile::NamedTempFile::new_in(folder).map_err(nameless)?;
-    let _pending = Pending::new(temporary.path());
+    let (_pending, mut temporary) = temporary_in(folder)?;
     temporary.write_all(bytes)?;
     temporary.as_file().set_permissions(Permissions::from_mode(mode))?;
     temporary.as_file().sync_all()?;
     if replace { temporary.persist(path) } else { temporary.persist_noclobber(path) }
         .map_err(|error| error.error)?;
     File::open(folder)?.sync_all()
+}
+
+fn temporary_in(folder: &Path) -> std::io::Result<(Pending, NamedTempFile)> {
+    Pending::create(|| NamedTempFile::new_in(folder)).map_err(nameless)
 }
 
 /// The error without the name of the temporary file, which says nothing to anybody.
@@ -70,9 +75,7 @@ pub fn write_new<T>(
         _ => Path::new("."),
     };
     // Only the owner can read temporary files.
-    let mut temporary =
-        tempfile::NamedTempFile::new_in(folder).map_err(|error| failed(&nameless(error)))?;
-    let _pending = Pending::new(temporary.path());
+    let (_pending, mut temporary) = temporary_in(folder).map_err(|error| failed(&error))?;
     let result = fill(temporary.as_file_mut())?;
     temporary.as_file().sync_all().map_err(|error| failed(&error))?;
     temporary.persist_noclobber(path).map_err(|error| failed(&error.error))?;

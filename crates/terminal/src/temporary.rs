@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::{fs, thread};
+use std::{fs, io, thread};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -20,12 +20,19 @@ const ATTEMPTS: usize = 20;
 pub struct Pending(PathBuf);
 
 impl Pending {
-    /// Registers a file or folder that was just created.
-    pub fn new(path: &Path) -> Self {
+    /// Makes a file or folder and registers it, so that no signal comes between the two.
+    ///
+    /// Drop what was made before its registration: `let (_pending, made) = ...` does.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub fn create<T: AsRef<Path>>(make: impl FnOnce() -> io::Result<T>) -> io::Result<(Self, T)> {
+        let mut pending = PENDING.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = make()?;
         // Absolute, because the working folder may change.
-        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
-        PENDING.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone());
-        Self(path)
+        let path = std::path::absolute(&made).unwrap_or_else(|_| made.as_ref().to_path_buf());
+        pending.insert(path.clone());
+        Ok((Self(path), made))
     }
 }
 
@@ -67,19 +74,26 @@ mod tests {
     use std::time::Duration;
     use std::{env, fs, thread};
 
+    use tempfile::NamedTempFile;
+
     use super::{Pending, remove_when_interrupted};
     use crate::files;
 
     const CHILD: &str = "OUTLAST_TEST_INTERRUPTED";
 
-    /// The child process: a file that is never complete, and a folder with contents.
+    /// The child process: a file that is never complete, a folder with contents, and a file that the signal meets while
+    /// it is being made.
     fn never_completes(folder: &str) {
         remove_when_interrupted();
         let folder = PathBuf::from(folder);
-        let build = tempfile::tempdir_in(&folder).unwrap();
-        let _pending = Pending::new(build.path());
+        let (_pending, build) = Pending::create(|| tempfile::tempdir_in(&folder)).unwrap();
         fs::write(build.path().join("a"), "a").unwrap();
         let _ = files::write_new(&folder.join("out"), |_| -> Result<(), _> {
+            let _made = Pending::create(|| {
+                let made = NamedTempFile::new_in(&folder);
+                thread::sleep(Duration::from_secs(1));
+                made
+            });
             loop {
                 thread::sleep(Duration::from_secs(1));
             }
@@ -103,7 +117,7 @@ mod tests {
                 .stdout(Stdio::null())
                 .spawn()
                 .unwrap();
-            while count() < 2 {
+            while count() < 3 {
                 assert!(child.try_wait().unwrap().is_none(), "the child ended by itself");
                 thread::sleep(Duration::from_millis(10));
             }

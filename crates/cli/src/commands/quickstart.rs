@@ -188,9 +188,8 @@ fn verify(
          key usage"
             .into(),
     );
-    let tampered =
-        tempfile::NamedTempFile::new_in(out).map_err(|error| Failure::file(out, &error))?;
-    let _pending = Pending::new(tampered.path());
+    let (_pending, tampered) = Pending::create(|| tempfile::NamedTempFile::new_in(out))
+        .map_err(|error| Failure::file(out, &error))?;
     flip_a_byte(file, tampered.path())?;
     let mut forged = signature.to_vec();
     if let Some(last) = forged.last_mut() {

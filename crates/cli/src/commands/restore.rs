@@ -158,8 +158,7 @@ fn verify(
         Failure::new(format!("the temporary folder cannot be used: {error}"))
             .hint("name another one with TMPDIR")
     };
-    let build = tempfile::tempdir().map_err(failed)?;
-    let _pending = Pending::new(build.path());
+    let (_pending, build) = Pending::create(tempfile::tempdir).map_err(failed)?;
     let opened = StoreLocation::in_folder(build.path()).open()?;
     let store = opened.as_ref();
     let restored = input.restore(file, store, "reading the backup")?;
