@@ -35,7 +35,10 @@ fuzz_target!(|bytes: &[u8]| {
         if !session.wants_input() || session.receive(piece).is_err() {
             break;
         }
-        let running: Vec<_> = std::iter::from_fn(|| session.next_operation()).take(9).collect();
+        let mut running: Vec<_> = std::iter::from_fn(|| session.next_operation()).take(9).collect();
+        if let Some(after) = running.last().and_then(|first| session.next_after(first)) {
+            running.push(after);
+        }
         for operation in running.into_iter().rev() {
             let _ = (operation.kind(), operation.path(&view), operation.to(&view));
             let outcome = if operation.changes() {

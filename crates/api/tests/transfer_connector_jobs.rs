@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use outlast_api::service::{Room, Service};
 use outlast_crypto::Secret;
+use outlast_domain::identity::{Entry, Role};
 use outlast_domain::seal::{RootKey, SoftwareKek};
 use outlast_domain::transfer::Access;
 use outlast_domain::transfer::connector::{
@@ -25,7 +26,7 @@ use serde_json::{Value, json};
 use crate::common::{
     self, ACCESS_KEY, ACCOUNT, Fixture, NOW, REGION, SECRET, Shared, client, code, with,
 };
-use crate::transfer_support::{connector_role, key};
+use crate::transfer_support::{connector_role, key, trust};
 
 const LEASE: i64 = limits::CONNECTOR_LEASE_MS / 1000;
 const HOUR: i64 = 3600;
@@ -264,6 +265,37 @@ fn a_lost_lease_is_lost_and_the_job_goes_on_elsewhere() {
     assert_eq!(worked(&fixture, "FileSend").len(), 2);
 }
 
+/// As sessions of users do.
+#[test]
+fn a_job_is_not_kept_without_its_role() {
+    let fixture = Fixture::new();
+    let (role, other) = (connector_role(&fixture, "files"), connector_role(&fixture, "others"));
+    let id = fixture.connector(&role, json!({}));
+    fixture.send_files(&id, &["/files/a"]);
+    let renew = |job: &Job| fixture.service.connector_renew(job, now_ms(&fixture)).unwrap();
+    let job = one(&fixture);
+    for (effect, expected) in [("Allow", true), ("Deny", false), ("Allow", true)] {
+        let trust = trust(&json!({ "Effect": effect })).to_string();
+        fixture.directory(|work| {
+            Role::find(work, ACCOUNT, "files").unwrap().put_trust(work, &trust).unwrap();
+        });
+        assert_eq!(renew(&job), expected, "{effect}");
+    }
+    let change = json!({ "ConnectorId": id, "AccessRole": other });
+    fixture.transfer("UpdateConnector", change).unwrap();
+    assert!(!renew(&job), "it runs with the rights of the other one");
+    fixture.advance(LEASE);
+    let job = one(&fixture);
+    assert!(renew(&job));
+    fixture.directory(|work| Role::find(work, ACCOUNT, "others").unwrap().delete(work));
+    assert!(!renew(&job));
+    // The next holder gives it a result.
+    fixture.advance(LEASE);
+    let refused = fixture.service.connector_open(&one(&fixture), now_ms(&fixture)).err().unwrap();
+    let Refused::Failure(failure) = refused else { panic!("{refused}") };
+    assert_eq!(failure.code, FailureCode::AssumeRole);
+}
+
 #[test]
 fn what_may_have_been_done_is_not_done_again() {
     let fixture = Fixture::new();
@@ -499,6 +531,28 @@ fn a_deleted_connector_takes_its_jobs_along() {
         "{:?}",
         left.iter().map(|(record_key, _)| record_key).collect::<Vec<_>>()
     );
+}
+
+/// A job whose server has died, and which waits for the next one.
+#[test]
+fn a_deleted_connector_tells_of_a_job_that_was_interrupted() {
+    let fixture = Fixture::new();
+    let id = fixture.connector(&connector_role(&fixture, "files"), json!({}));
+    let of = json!({ "ConnectorId": id });
+    let delete = with(&of, json!({ "DeletePath": "/x" }));
+    fixture.transfer("StartRemoteDelete", delete).unwrap();
+    let job = one(&fixture);
+    fixture.send_files(&id, &["/files/never-begun"]);
+    fixture.advance(LEASE);
+    fixture.transfer("DeleteConnector", of).unwrap();
+    let told = worked(&fixture, "RemoteDelete");
+    let [told] = &told[..] else { panic!("{told:?}") };
+    let says = common::text(&told["additionalEventData"]["failure-message"]);
+    assert!(says.contains("deleted") && says.contains("may have been done"), "{says}");
+    assert_eq!(worked(&fixture, "FileSend").len(), 0);
+    assert!(!ended(&fixture, &job, Ok(Finish::Done)));
+    assert_eq!(due(&fixture), []);
+    assert_eq!(fixture.store.scan("transfer/connector", "", 10).unwrap().len(), 0);
 }
 
 #[test]

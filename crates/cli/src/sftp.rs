@@ -31,7 +31,7 @@ use crate::login_functions::LoginFunctions;
 use crate::settings::{self, Sftp, SftpUploads};
 use crate::sftp_authorities::Files;
 use crate::sftp_scan::{self, Scan};
-use crate::sftp_users::Users;
+use crate::sftp_users::{Stamps, Users};
 use crate::values;
 use crate::workflow_functions::WorkflowFunctions;
 
@@ -177,9 +177,10 @@ impl Chosen {
         let default = Settings::new(buckets, sink);
         let users = self.users.clone().map(|path| Users::new(path, data));
         let following = users.map(|users| {
-            let roster = users.load().map_err(|failure| failure.about("sftp.users"))?;
+            let begun = users.begin().map_err(|failure| failure.about("sftp.users"))?;
+            let (roster, stamps) = begun;
             let (sender, receiver) = watch::channel(Arc::new(roster));
-            Ok::<_, Failure>((receiver, Following { users, sender }))
+            Ok::<_, Failure>((receiver, Following { users, sender, stamps }))
         });
         let (users, following) = following.transpose()?.unzip();
         let inspector = self.scan.clone().map(|scan| scan as Arc<dyn Inspector>);
@@ -269,12 +270,14 @@ pub(crate) fn storage(
 pub(crate) struct Following {
     users: Users,
     sender: watch::Sender<Arc<Roster>>,
+    /// Of the files that were read.
+    stamps: Stamps,
 }
 
 impl Following {
     /// Reads the file again when it changes. Never ends.
     pub(crate) async fn run(self) {
-        self.users.follow(self.sender).await;
+        self.users.follow(self.sender, self.stamps).await;
     }
 }
 

@@ -21,6 +21,9 @@ use crate::tables::plural;
 /// Interval between checks whether the file, or one that it names, has changed.
 const FILES: Duration = Duration::from_secs(5);
 
+/// What tells whether the file, or one that it names, has changed.
+pub(crate) type Stamps = Vec<Option<Stamp>>;
+
 /// A file of users, and where the server keeps host keys that it makes.
 #[derive(Clone)]
 pub(crate) struct Users {
@@ -35,8 +38,15 @@ impl Users {
         Self { path, keys: data.join("sftp-host-keys") }
     }
 
+    /// Reads the users for the first time. The stamps are for [`Users::follow`].
+    pub(crate) fn begin(&self) -> Result<(Roster, Stamps), Failure> {
+        // Before the files: a change while they are read, or before they are followed, is noticed.
+        let stamps = self.stamps();
+        Ok((self.load()?, stamps))
+    }
+
     /// Reads and checks everything; makes the host keys if there are none.
-    pub(crate) fn load(&self) -> Result<Roster, Failure> {
+    fn load(&self) -> Result<Roster, Failure> {
         let checked = file::read(&self.path)?;
         if checked.users.iter().any(|user| user.password.is_some()) && is_open(&self.path) {
             tracing::warn!(
@@ -54,19 +64,38 @@ impl Users {
         Ok(roster)
     }
 
-    /// What tells whether something has changed.
-    fn stamps(&self) -> Vec<Option<Stamp>> {
+    fn stamps(&self) -> Stamps {
         let mut all = vec![files::stamp(&self.path)];
         all.extend(file::names(&self.path).iter().map(|path| files::stamp(path)));
         all
     }
 
-    /// Reads the users again when a file has changed, and at SIGHUP. A broken file changes nothing. Never ends.
-    pub(crate) async fn follow(self, users: watch::Sender<Arc<Roster>>) {
+    /// Reads the users again when a file has changed since `taken`, and at SIGHUP. A broken file changes nothing. Never ends.
+    pub(crate) async fn follow(self, users: watch::Sender<Arc<Roster>>, mut taken: Stamps) {
         let mut hang_up = signal(SignalKind::hangup()).ok();
-        let (mut taken, mut refused) = (self.stamps(), None);
+        let (mut asked, mut refused) = (false, None);
         loop {
-            let asked = tokio::select! {
+            let stamps = self.stamps();
+            if asked || stamps != taken {
+                match tokio::task::block_in_place(|| self.load()) {
+                    Ok(roster) => {
+                        let count = roster.users.len();
+                        tracing::info!(users = count, "the users of SFTP were read again");
+                        users.send_replace(Arc::new(roster));
+                        (taken, refused) = (stamps, None);
+                    }
+                    Err(failure) => {
+                        if asked || refused.as_ref() != Some(&stamps) {
+                            tracing::error!(
+                                error = failure.message(),
+                                "the users of SFTP cannot be used: the previous ones stay in use"
+                            );
+                        }
+                        refused = Some(stamps);
+                    }
+                }
+            }
+            asked = tokio::select! {
                 () = tokio::time::sleep(FILES) => false,
                 () = async {
                     match &mut hang_up {
@@ -75,26 +104,6 @@ impl Users {
                     }
                 } => true,
             };
-            let stamps = self.stamps();
-            if !asked && stamps == taken {
-                continue;
-            }
-            match tokio::task::block_in_place(|| self.load()) {
-                Ok(roster) => {
-                    tracing::info!(users = roster.users.len(), "the users of SFTP were read again");
-                    users.send_replace(Arc::new(roster));
-                    (taken, refused) = (stamps, None);
-                }
-                Err(failure) => {
-                    if asked || refused.as_ref() != Some(&stamps) {
-                        tracing::error!(
-                            error = failure.message(),
-                            "the users of SFTP cannot be used: the previous ones stay in use"
-                        );
-                    }
-                    refused = Some(stamps);
-                }
-            }
         }
     }
 }
@@ -177,4 +186,34 @@ fn quota_of(limit: Limit) -> String {
     let bytes = limit.bytes.map(|bytes| format!("{bytes} bytes"));
     let files = limit.files.map(|files| format!("{files} files"));
     [bytes, files].into_iter().flatten().collect::<Vec<_>>().join(" and ")
+}
+
+#[cfg(test)]
+mod tests {
+    use outlast_ssh::{KeyKind, PrivateKey};
+
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_change_between_the_start_and_the_first_check_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("sftp.toml");
+        let key = PrivateKey::generate(KeyKind::Ed25519).unwrap().public_key().to_openssh_line();
+        let write = |names: &[&str]| {
+            let user = |name: &&str| {
+                format!("[[user]]\nname = \"{name}\"\nkeys = [\"{key}\"]\nfolder = \".\"\n")
+            };
+            let users: String = names.iter().map(user).collect();
+            std::fs::write(&file, format!("account = \"123456789012\"\n{users}")).unwrap();
+        };
+        write(&["alice"]);
+        let users = Users::new(file.clone(), folder.path());
+        let (roster, stamps) = users.begin().unwrap();
+        write(&["alice", "bobby"]);
+        let (sender, mut receiver) = watch::channel(Arc::new(roster));
+        let following = tokio::spawn(users.follow(sender, stamps));
+        tokio::time::timeout(Duration::from_secs(60), receiver.changed()).await.unwrap().unwrap();
+        assert!(receiver.borrow().users.contains_key("bobby"));
+        following.abort();
+    }
 }

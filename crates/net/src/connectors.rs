@@ -28,8 +28,8 @@ use tokio::task::{JoinSet, spawn_blocking};
 use crate::clock::Clock;
 use crate::limits;
 use crate::outbound::{Outbound, Remote};
-use crate::sftp::Buckets;
 use crate::sftp::home::{Home, Storage};
+use crate::sftp::{Buckets, OfUser};
 use lease::Times;
 use local::Local;
 
@@ -249,7 +249,10 @@ impl Connectors {
                 Stopped::Lost
             }
         })?;
-        let home = Home::new(account, self.storage.clone(), self.clock);
+        // The connectors of one account leave memory to those of others.
+        let buckets = OfUser::new(self.storage.buckets.clone(), job.scope.account.as_str());
+        let storage = Storage { buckets: Arc::new(buckets), ..self.storage.clone() };
+        let home = Home::new(account, storage, self.clock);
         let local = Local::of(home, self.inspector.as_ref());
         let transfer = |files, way| self.transfer(job, &endpoint, &local, files, way);
         match &job.task {

@@ -250,6 +250,8 @@ pub const MAX_SFTP_CHANNELS: usize = 10;
 pub const MAX_SFTP_PACKET: u32 = 64 * 1024;
 /// Operations of a channel that run at the same time.
 pub const MAX_SFTP_OPERATIONS: usize = 8;
+/// Writes to one file that run one after the other without another thread's part; their replies come together.
+pub const SFTP_WRITES_TOGETHER: usize = 8;
 /// Operations of a connection that run at the same time, those of channels that were closed meanwhile included.
 pub const MAX_SFTP_OPERATIONS_OF_CONNECTION: usize = 32;
 /// Operations of a user that run at the same time, in all sessions: others wait for the user's own.
@@ -310,6 +312,8 @@ pub const S3_BLOCKS: usize = 4;
 pub const S3_AHEAD: usize = 2;
 /// Bytes of all open files of S3 in memory: without room an upload fails, and reading goes on without blocks.
 pub const S3_MEMORY: usize = 1 << 30;
+/// Those of them that the uploads of one user, or of an account's connectors, have in any case: eight can use all of it.
+pub const S3_MEMORY_OF_USER: usize = S3_MEMORY / 8;
 /// Bytes of an error of S3's, at most.
 pub const MAX_S3_ERROR: usize = 64 * 1024;
 

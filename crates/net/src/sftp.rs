@@ -38,6 +38,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+pub(crate) use bucket::OfUser;
 pub use bucket::S3Buckets;
 pub use certified::{Authorities, ReadAuthorities};
 pub use home::Buckets;
@@ -173,6 +174,12 @@ impl SftpServer {
             tally: Tally::new(settings.metrics.clone(), LISTENER),
             settings,
         }
+    }
+
+    /// Where the buckets of a user are. The uploads of one user leave memory to those of others.
+    fn storage_of(&self, user_arn: &str) -> Storage {
+        let buckets = Arc::new(OfUser::new(self.storage.buckets.clone(), user_arn));
+        Storage { buckets, ..self.storage.clone() }
     }
 
     /// How the uploads of a session are received.

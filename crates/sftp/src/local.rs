@@ -69,7 +69,22 @@ impl Folder {
     /// # Errors
     /// It cannot be opened, or the kernel is too old.
     pub fn open(path: &Path, options: FolderOptions) -> std::io::Result<Self> {
-        let root = openat(CWD, path, NAMES, Mode::empty())?;
+        Self::of(openat(CWD, path, NAMES, Mode::empty())?, options)
+    }
+
+    /// Opens a folder of the machine whose path has no symbolic links: one that somebody has put there meanwhile is not followed.
+    ///
+    /// # Errors
+    /// It cannot be opened, there is a link on its path, or the kernel is too old.
+    pub fn open_canonical(path: &Path, options: FolderOptions) -> std::io::Result<Self> {
+        match openat2(CWD, path, NAMES, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+            Ok(root) => Self::of(root, options),
+            Err(Errno::NOSYS) => Err(too_old()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn of(root: OwnedFd, options: FolderOptions) -> std::io::Result<Self> {
         let system = rustix::fs::stat("/")?;
         let own = fstat(&root)?;
         let by_proc = rustix::fs::stat(proc_path(&root));
@@ -83,9 +98,7 @@ impl Folder {
         };
         match folder.resolve(b".", NAMES, Mode::empty()) {
             Ok(_) => Ok(folder),
-            Err(Errno::NOSYS) => Err(std::io::Error::other(
-                "this kernel has no openat2: serving folders needs Linux 5.8 or later",
-            )),
+            Err(Errno::NOSYS) => Err(too_old()),
             Err(error) => Err(error.into()),
         }
     }
@@ -176,11 +189,30 @@ impl Folder {
         }
     }
 
-    /// The target of a new link, as it is stored: nothing that other programs on this machine could follow out.
+    /// How many folders an opened one is below the root. Its path does not say so: a link on it may lead up or down.
+    fn depth(&self, folder: &OwnedFd) -> Result<usize> {
+        let root = fstat(&self.root)?;
+        let mut folder = openat(folder, ".", NAMES, Mode::empty())?;
+        let mut depth = 0;
+        loop {
+            let here = fstat(&folder)?;
+            if is_same(&here, &root) {
+                return Ok(depth);
+            }
+            folder = openat(&folder, "..", NAMES, Mode::empty())?;
+            if is_same(&fstat(&folder)?, &here) {
+                return Err(Error::failure("the folder has been moved away"));
+            }
+            depth += 1;
+        }
+    }
+
+    /// The target of a new link, as it is stored: nothing that other programs on this machine could follow out of the root, from
+    /// the folder `parent`.
     fn kept_inside<'a>(
         &self,
         target: &'a [u8],
-        link: &RemotePath,
+        parent: &OwnedFd,
     ) -> Result<std::borrow::Cow<'a, [u8]>> {
         if target.is_empty() || target.contains(&0) {
             return Err(Error::failure("a link needs a target"));
@@ -192,7 +224,7 @@ impl Folder {
         if self.is_system_root {
             return Ok(target.into());
         }
-        let depth = link.components().count() - 1;
+        let mut depth = self.depth(parent)?;
         if target[0] == b'/' {
             // The same target from the link's folder: outside of SFTP an absolute one would name another file.
             let inside = RemotePath::parse(target, &RemotePath::root())?;
@@ -200,16 +232,22 @@ impl Folder {
             relative.extend_from_slice(inside.relative());
             return Ok(relative.into());
         }
-        let mut depth = depth;
+        let mut has_name = false;
         for name in target.split(|byte| *byte == b'/') {
             match name {
                 b"" | b"." => {}
+                // The name may be that of a link, now or later: what is above its target, the text does not say.
+                b".." if has_name => {
+                    return Err(Error::denied(
+                        "the link could lead out of the root folder: .. behind a name is refused",
+                    ));
+                }
                 b".." => {
                     depth = depth.checked_sub(1).ok_or_else(|| {
                         Error::denied("the link would lead out of the root folder")
                     })?;
                 }
-                _ => depth += 1,
+                _ => has_name = true,
             }
         }
         Ok(target.into())
@@ -314,8 +352,8 @@ impl Volume for Folder {
     }
 
     fn symlink(&self, target: &[u8], link: &RemotePath) -> Result<()> {
-        let target = self.kept_inside(target, link)?;
         let (parent, name) = self.parent(link)?;
+        let target = self.kept_inside(target, &parent)?;
         Ok(symlinkat(&*target, parent, name)?)
     }
 
@@ -411,6 +449,10 @@ fn not_regular() -> Error {
 /// Permissions of something new: those that the client asks for, without set-user-ID and its like. The process's umask applies.
 fn new_mode(asked: Option<u32>, default: u32) -> Mode {
     Mode::from_raw_mode(asked.map_or(default, kept_mode))
+}
+
+fn too_old() -> std::io::Error {
+    std::io::Error::other("this kernel has no openat2: serving folders needs Linux 5.8 or later")
 }
 
 fn is_same(one: &Stat, other: &Stat) -> bool {

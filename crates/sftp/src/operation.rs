@@ -332,6 +332,16 @@ impl Operation {
     /// Carries it out. It may block.
     #[must_use]
     pub fn run(self, view: &View) -> Outcome {
+        self.run_until(view, &|| false)
+    }
+
+    /// Carries it out, unless `is_over` says that the session has ended meanwhile: then it fails. A copy asks again between its pieces,
+    /// because it may last for hours.
+    #[must_use]
+    pub fn run_until(self, view: &View, is_over: &dyn Fn() -> bool) -> Outcome {
+        if is_over() {
+            return self.refuse(view, ended());
+        }
         let mut done = Done::default();
         if let (Request::Read { offset, length, .. }, Some(open)) = (&self.request, &self.open) {
             let read = |file: &dyn File, into: &mut [u8]| file.read_at(*offset, into);
@@ -340,7 +350,7 @@ impl Operation {
                 Err(error) => self.failed(view, done, error),
             };
         }
-        match self.reply(view, &mut done) {
+        match self.reply(view, &mut done, is_over) {
             Ok(reply) => {
                 let packet = reply.write(self.id);
                 self.outcome(view, done, packet, None)
@@ -421,7 +431,7 @@ impl Operation {
         Ok(packet)
     }
 
-    fn reply(&self, view: &View, done: &mut Done) -> Result<Reply> {
+    fn reply(&self, view: &View, done: &mut Done, is_over: &dyn Fn() -> bool) -> Result<Reply> {
         match &self.request {
             Request::Open { path, how, .. } => {
                 let path = view.path(path)?;
@@ -513,12 +523,12 @@ impl Operation {
             Request::Unknown { .. } => {
                 Err(Error::unsupported("this server does not know the request"))
             }
-            _ => self.change(view, done).map(|()| Reply::ok()),
+            _ => self.change(view, done, is_over).map(|()| Reply::ok()),
         }
     }
 
     /// Requests that change files and reply with a status only.
-    fn change(&self, view: &View, done: &mut Done) -> Result<()> {
+    fn change(&self, view: &View, done: &mut Done, is_over: &dyn Fn() -> bool) -> Result<()> {
         match &self.request {
             Request::SetStat { path, attributes } => {
                 view.set_attributes(&view.path(path)?, attributes, Follow::Yes)
@@ -556,7 +566,7 @@ impl Operation {
                 synced
             }
             Request::CopyData { offset, length, to_offset, .. } => {
-                self.copy(*offset, *length, *to_offset, done)
+                self.copy(*offset, *length, *to_offset, done, is_over)
             }
             // All others have been answered.
             _ => Err(Status::OpUnsupported.into()),
@@ -594,7 +604,14 @@ impl Operation {
     }
 
     /// Copies between two handles (draft-ietf-secsh-filexfer-extensions-00, section 7); a length of 0 is up to the end.
-    fn copy(&self, offset: u64, length: u64, to_offset: u64, done: &mut Done) -> Result<()> {
+    fn copy(
+        &self,
+        offset: u64,
+        length: u64,
+        to_offset: u64,
+        done: &mut Done,
+        is_over: &dyn Fn() -> bool,
+    ) -> Result<()> {
         let other = self.other.as_deref().ok_or_else(|| Error::failure("no such handle"))?;
         let open = self.handle()?;
         let ((from, how_from), (to, how_to)) = (open.file()?, other.file()?);
@@ -610,6 +627,10 @@ impl Operation {
         let mut left = if length == 0 { there } else { length.min(there) };
         let mut buffer = vec![0; COPY_BUFFER];
         while left > 0 {
+            if is_over() {
+                other.is_broken.store(true, Ordering::Relaxed);
+                return Err(ended());
+            }
             let most = usize::try_from(left).unwrap_or(COPY_BUFFER).min(COPY_BUFFER);
             let at = done.bytes_read;
             let past = || Error::failure("the range ends after the largest offset");
@@ -630,6 +651,10 @@ impl Operation {
         }
         Ok(())
     }
+}
+
+fn ended() -> Error {
+    Error::failure("the session has ended")
 }
 
 /// `expand-path@openssh.com`: `~` and `~/…` are below the home; other users' homes are not known here.

@@ -5,7 +5,8 @@
 //! 1. It gives what it reads to [`Session::receive`], as long as [`Session::wants_input`]. It may go on reading the
 //!    connection itself: what must stop is granting the client more window.
 //! 2. It takes operations with [`Session::next_operation`] after each `receive`, `complete` and `next_output`, runs them
-//!    on as many threads as it likes, and returns their outcomes with [`Session::complete`].
+//!    on as many threads as it likes, and returns their outcomes with [`Session::complete`]. Writes to one file may run one after the
+//!    other on one thread: [`Session::next_after`].
 //! 3. It sends what [`Session::next_output`] returns.
 //!
 //! No client can stop this from making progress or make it hold more than its limits: an operation starts only if there
@@ -58,6 +59,9 @@ impl std::fmt::Display for Violation {
 }
 
 impl std::error::Error for Violation {}
+
+/// Bytes of a packet from which on memory for all of it is reserved.
+const COMING: usize = 16 * 1024;
 
 /// A request that has not started.
 struct Waiting {
@@ -192,6 +196,10 @@ impl Session {
                 return self.fail(Violation::Length);
             }
             if self.input.len() < 4 + length {
+                // Growing by halves would copy a long packet once more. One that has only begun may never come.
+                if self.input.len() >= COMING {
+                    self.input.reserve(4 + length - self.input.len());
+                }
                 break;
             }
             let mut packet = self.input.split_to(4 + length).freeze();
@@ -240,25 +248,49 @@ impl Session {
         // What arrived while there was no room. A violation shows in `violation`, once what came before it is done.
         let _ = if self.violation.is_none() { self.parse() } else { Ok(()) };
         loop {
-            let mut passed = Lanes::default();
-            let mut found = None;
-            for (index, waiting) in self.waiting.iter().take(LOOKAHEAD).enumerate() {
-                let cost = reply_cost(&waiting.request);
-                let queued = self.output_bytes + self.reserved;
-                if queued > 0 && queued + cost > MAX_REPLY_BYTES {
-                    break;
-                }
-                if !self.lanes.conflicts(&waiting.lane) && !passed.conflicts(&waiting.lane) {
-                    found = Some((index, cost));
-                    break;
-                }
-                passed.enter(&waiting.lane);
+            let place = self.find(|waiting| !self.lanes.conflicts(&waiting.lane))?;
+            if let Some(operation) = self.begin(place) {
+                return Some(operation);
             }
-            let (index, cost) = found?;
-            let waiting = self.waiting.remove(index)?;
-            match self.start(waiting, cost) {
-                Ok(operation) => return Some(operation),
-                Err((id, error)) => self.send(Reply::Status(error).write(id)),
+        }
+    }
+
+    /// The next write to the same file as `first`, a write that has not run yet, if nothing in front of it stands in its way. Writes of
+    /// one file wait for each other anyway: the caller runs them on one thread, in this order.
+    pub fn next_after(&mut self, first: &Operation) -> Option<Operation> {
+        let Request::Write { handle: same, .. } = &first.request else { return None };
+        let place = self.find(|waiting| match &waiting.request {
+            Request::Write { handle, .. } => handle == same,
+            _ => false,
+        })?;
+        self.begin(place)
+    }
+
+    /// Finds a request that fits and need not wait for those in front of it: its place, and what its reply may have.
+    fn find(&self, fits: impl Fn(&Waiting) -> bool) -> Option<(usize, usize)> {
+        let mut passed = Lanes::default();
+        for (index, waiting) in self.waiting.iter().take(LOOKAHEAD).enumerate() {
+            let cost = reply_cost(&waiting.request);
+            let queued = self.output_bytes + self.reserved;
+            if queued > 0 && queued + cost > MAX_REPLY_BYTES {
+                return None;
+            }
+            if fits(waiting) && !passed.conflicts(&waiting.lane) {
+                return Some((index, cost));
+            }
+            passed.enter(&waiting.lane);
+        }
+        None
+    }
+
+    /// Takes a request out of the queue. One that cannot start is answered.
+    fn begin(&mut self, (index, cost): (usize, usize)) -> Option<Operation> {
+        let waiting = self.waiting.remove(index)?;
+        match self.start(waiting, cost) {
+            Ok(operation) => Some(operation),
+            Err((id, error)) => {
+                self.send(Reply::Status(error).write(id));
+                None
             }
         }
     }
@@ -327,11 +359,19 @@ impl Session {
         Some(packet)
     }
 
-    /// Ends the session: open files are dropped without a close. Returns what is known of them, for audit events.
-    /// Operations that still run end with their outcomes.
+    /// Forgets what waits, because the client is gone: requests that have not started, and replies. Operations that still run end
+    /// with their outcomes, and may open files until then.
+    pub fn abandon(&mut self) {
+        self.waiting = VecDeque::new();
+        self.input = BytesMut::new();
+        self.output = VecDeque::new();
+        self.output_bytes = 0;
+    }
+
+    /// Ends the session: open files are dropped without a close. Returns what is known of them, for audit events; what operations that
+    /// still run open, read and write is not among it.
     pub fn end(&mut self) -> Vec<Record> {
-        self.waiting.clear();
-        self.input.clear();
+        self.abandon();
         let handles = std::mem::take(&mut self.handles);
         handles.values().map(|open| open.abandoned()).collect()
     }

@@ -211,6 +211,13 @@ pub trait Volume: Send + Sync {
         true
     }
 
+    /// The same volume for one user, if its open files use up what all users share: the files of one user then leave some of
+    /// that to others.
+    fn of_user(&self, user: &str) -> Option<Arc<dyn Volume>> {
+        let _ = user;
+        None
+    }
+
     /// The same volume, which follows no symbolic link: what one folder of it allows then does not apply to
     /// another one that a link leads to.
     fn without_links(self: Arc<Self>) -> Arc<dyn Volume>;

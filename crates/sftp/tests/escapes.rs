@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use outlast_sftp::error::Status;
+use outlast_sftp::local::{Folder, FolderOptions};
 use outlast_sftp::reply::Reply;
 use outlast_sftp::request::Request;
 use outlast_sftp::volume::OpenHow;
@@ -165,6 +166,62 @@ fn clients_make_no_link_that_leads_out() {
     assert!(target.starts_with("../.."), "{target:?}");
     assert!(std::fs::read(home.join("a/b/link")).is_err());
     server.ok(&Request::Symlink { target: bytes("../../a/x"), link: bytes("/a/b/in") });
+}
+
+/// A path does not say how deep a folder is, and a target not where a name in it leads.
+#[test]
+fn clients_make_no_link_that_leads_out_over_another_one() {
+    let (_world, home, outside) = world();
+    std::fs::create_dir_all(home.join("a/b")).unwrap();
+    let mut server = Server::of(&home);
+    let link =
+        |target: &str, link: &str| Request::Symlink { target: bytes(target), link: bytes(link) };
+    server.ok(&link(".", "/here"));
+    server.ok(&link("../..", "/a/b/up"));
+    for (target, at) in [
+        ("here/../outside/canary", "/l"),
+        ("./a/../../outside/canary", "/l"),
+        ("../outside/canary", "/a/b/up/l"),
+        ("../../../outside/canary", "/a/b/up/l"),
+    ] {
+        let text = server.refused(&link(target, at), Status::PermissionDenied);
+        assert!(text.contains("lead out"), "{text}");
+    }
+    std::fs::write(home.join("a/b/in"), b"the inside").unwrap();
+    for (at, stored) in [("/a/b/up/m", "a/b/in"), ("/here/a/n", "../a/b/in")] {
+        server.ok(&link("/a/b/in", at));
+        let physical = home.join(at.trim_start_matches("/a/b/up/").trim_start_matches("/here/"));
+        assert_eq!(std::fs::read_link(&physical).unwrap(), Path::new(stored));
+        assert_eq!(std::fs::read(&physical).unwrap(), b"the inside");
+        assert_eq!(server.read(at), b"the inside");
+    }
+    unharmed(&outside);
+}
+
+#[test]
+fn a_link_cannot_take_the_place_of_the_folder() {
+    let (_world, home, outside) = world();
+    let mut server = Server::of(&home);
+    for target in ["x", "/x", ".."] {
+        let request = Request::Symlink { target: bytes(target), link: bytes("/") };
+        let text = server.refused(&request, Status::Failure);
+        assert!(text.contains("root folder"), "{text}");
+    }
+    unharmed(&outside);
+}
+
+#[test]
+fn a_canonical_path_has_no_links() {
+    let (world, home, outside) = world();
+    let (root, options) = (world.path().canonicalize().unwrap(), FolderOptions::default());
+    assert!(Folder::open_canonical(&root.join("home"), options).is_ok());
+    std::fs::create_dir(outside.join("d")).unwrap();
+    std::fs::rename(&home, root.join("moved")).unwrap();
+    symlink(&outside, &home).unwrap();
+    assert!(Folder::open(&root.join("home/d"), options).is_ok());
+    for path in ["home", "home/d"] {
+        assert!(Folder::open_canonical(&root.join(path), options).is_err(), "{path}");
+    }
 }
 
 #[test]

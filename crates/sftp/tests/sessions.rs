@@ -1,8 +1,12 @@
 //! Sessions: greeting, order, limits, and clients that do not read.
 
+use std::cell::Cell;
+
 use bytes::Bytes;
 use outlast_sftp::error::{Error, Status};
-use outlast_sftp::limits::{MAX_DATA, MAX_PACKET, MAX_REPLY_BYTES, MAX_REQUESTS, REPLY_OVERHEAD};
+use outlast_sftp::limits::{
+    COPY_BUFFER, MAX_DATA, MAX_PACKET, MAX_REPLY_BYTES, MAX_REQUESTS, REPLY_OVERHEAD,
+};
 use outlast_sftp::reply::Reply;
 use outlast_sftp::request::{Request, write_hello};
 use outlast_sftp::session::{Session, Violation};
@@ -206,6 +210,93 @@ fn one_handle_keeps_its_order_and_reads_run_together() {
     let Some(Reply::Data(data)) = server.replies.get(&5) else { panic!("{:?}", server.replies) };
     assert_eq!(&**data, b"x2345");
     assert_eq!(std::fs::read(home.path().join("b")).unwrap(), b"2");
+}
+
+#[test]
+fn writes_run_together_up_to_what_must_not_see_the_later_ones() {
+    let home = tempdir().unwrap();
+    for name in ["a", "b"] {
+        std::fs::write(home.path().join(name), b"").unwrap();
+    }
+    let mut server = Server::of(home.path());
+    let a = server.handle(&open("/a", OpenHow { read: true, write: true, ..OpenHow::default() }));
+    let b = server.handle(&open("/b", OpenHow { write: true, ..OpenHow::default() }));
+    for request in [
+        write(&a, 0, b"1"),
+        write(&b, 0, b"1"),
+        write(&a, 1, b"2"),
+        Request::Limits,
+        write(&a, 2, b"3"),
+        read(&a, 0, 3),
+        write(&a, 0, b"4"),
+        Request::Stat { path: bytes("/a") },
+        write(&a, 3, b"5"),
+        Request::Close { handle: a.clone() },
+        write(&a, 0, b"6"),
+    ] {
+        server.send(&request);
+    }
+    // All that starts, each with the writes that follow it; all of it runs at the end.
+    let started = |server: &mut Server| {
+        let mut all = Vec::new();
+        while let Some(first) = server.session.next_operation() {
+            let mut together = vec![first];
+            while let Some(next) = server.session.next_after(&together[0]) {
+                together.push(next);
+            }
+            all.push(together);
+        }
+        let kinds: Vec<_> = all.iter().map(|some| (some[0].kind(), some.len())).collect();
+        for operation in all.into_iter().flatten() {
+            server.session.complete(operation.run(&server.view));
+        }
+        kinds
+    };
+    assert_eq!(started(&mut server), [("write", 3), ("write", 1), ("limits", 1)]);
+    assert_eq!(std::fs::read(home.path().join("a")).unwrap(), b"123");
+    assert_eq!(started(&mut server), [("read", 1)]);
+    assert_eq!(started(&mut server), [("write", 1)]);
+    assert_eq!(started(&mut server), [("stat", 1)]);
+    assert_eq!(started(&mut server), [("write", 1)]);
+    assert_eq!(started(&mut server), [("close", 1)]);
+    server.pump();
+    assert_eq!(std::fs::read(home.path().join("a")).unwrap(), b"4235");
+    let Some(Reply::Data(data)) = server.replies.get(&7) else { panic!("{:?}", server.replies) };
+    assert_eq!(&**data, b"123");
+}
+
+/// What has not begun when the session is over fails, and a copy stops between two pieces.
+#[test]
+fn operations_end_with_the_session() {
+    let home = tempdir().unwrap();
+    std::fs::write(home.path().join("long"), vec![7_u8; 3 * COPY_BUFFER]).unwrap();
+    let mut server = Server::of(home.path());
+    let (from, to) = (server.open("/long"), server.create("/copy"));
+    server.send(&Request::CopyData { from, offset: 0, length: 0, to: to.clone(), to_offset: 0 });
+    let copy = server.session.next_operation().unwrap();
+    // Asked at the beginning, before the first piece, and before the second.
+    let asked = Cell::new(0);
+    let is_over = || {
+        asked.set(asked.get() + 1);
+        asked.get() > 2
+    };
+    let record = server.session.complete(copy.run_until(&server.view, &is_over));
+    assert_eq!((record.kind, record.status), ("copy-data", Status::Failure));
+    assert_eq!(record.bytes_written, COPY_BUFFER as u64);
+    assert_eq!(std::fs::read(home.path().join("copy")).unwrap(), vec![7_u8; COPY_BUFFER]);
+    for request in [
+        write(&to, 0, b"late"),
+        Request::MkDir { path: bytes("/d"), attributes: Default::default() },
+        Request::Remove { path: bytes("/long") },
+        Request::Close { handle: to.clone() },
+    ] {
+        server.send(&request);
+        let operation = server.session.next_operation().unwrap();
+        let record = server.session.complete(operation.run_until(&server.view, &|| true));
+        assert_eq!(record.status, Status::Failure, "{request:?}");
+    }
+    assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 2);
+    assert!(std::fs::read(home.path().join("copy")).unwrap().starts_with(&[7; 4]));
 }
 
 #[test]

@@ -251,6 +251,7 @@ fn quotas_are_kept() {
         // A failure uses nothing.
         server.ok(&Request::Remove { path: bytes("/l") });
         server.refused(&make("/e"), Failure);
+        server.refused(&Request::Symlink { target: bytes("x"), link: bytes("/") }, Failure);
         usage(30, 4);
         let hard_link = Request::HardLink { from: bytes("/new"), to: bytes("/g") };
         server.refused(&hard_link, OpUnsupported);

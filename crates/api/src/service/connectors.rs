@@ -186,12 +186,15 @@ impl Service {
     }
 
     /// Keeps the lease of a job for another [`outlast_domain::limits::CONNECTOR_LEASE_MS`]. `false` if it is lost: the job must
-    /// stop, because another server has it, its time is over or its connector was deleted.
+    /// stop, because another server has it, its time is over, its connector was deleted or has another access role, or the role
+    /// is gone or trusts the service no more.
     ///
     /// # Errors
     /// The store cannot be read or written.
     pub fn connector_renew(&self, job: &Job, now_ms: i64) -> Result<bool, Fault> {
-        self.connector_commit(now_ms, |work| Ok((connector::renew(work, job)?, Vec::new())))
+        self.connector_commit(now_ms, |work| {
+            Ok((connector::renew(work, self.policies(), job)?, Vec::new()))
+        })
     }
 
     /// What a job needs: where to connect to and as whom, and the rights of the access role on buckets. The secret was read as

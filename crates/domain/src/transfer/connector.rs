@@ -9,6 +9,7 @@ mod config;
 mod credentials;
 mod delete;
 mod endpoint;
+mod held;
 mod job;
 mod lease;
 mod record;

@@ -130,7 +130,13 @@ async fn sent(remote: &mut Remote, local: &Local, path: &str, to: Bytes) -> Resu
         match remote.call(&Request::FSync { handle: handle.clone() }).await {
             // It is offered, and yet some storages cannot.
             Err(Broken::Refused(error)) if error.status == Status::OpUnsupported => {}
-            other => drop(other?),
+            Err(broken) => {
+                if !matches!(broken, Broken::Session(_)) {
+                    let _ = close(remote, handle).await;
+                }
+                return Err(broken.into());
+            }
+            Ok(_) => {}
         }
     }
     // Servers that cannot tell the size are believed.

@@ -131,6 +131,10 @@ impl Writing {
                     }
                     Step::Finish => {
                         file.settle()?;
+                        // That may have taken long: somebody else may be at this file by now.
+                        if next.is_closed() {
+                            break;
+                        }
                         file.sync()?;
                         return file.close();
                     }
@@ -152,7 +156,7 @@ impl Writing {
         joined((&mut self.thread).await)
     }
 
-    /// Makes the file durable and visible.
+    /// Makes the file durable and visible. If this is dropped before the file is settled, it is forgotten.
     ///
     /// # Errors
     /// It is neither, or that is not certain.
@@ -181,7 +185,80 @@ fn joined<T>(ended: std::result::Result<Result<T>, tokio::task::JoinError>) -> R
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use outlast_sftp::attributes::Attributes;
+
     use super::*;
+
+    /// A file whose inspection goes on until it is told to end.
+    struct Inspected {
+        begun: std::sync::mpsc::Sender<()>,
+        end: Mutex<std::sync::mpsc::Receiver<()>>,
+        is_published: Arc<AtomicBool>,
+    }
+
+    impl File for Inspected {
+        fn read_at(&self, _: u64, _: &mut [u8]) -> Result<usize> {
+            Ok(0)
+        }
+
+        fn write_at(&self, _: u64, _: &[u8]) -> Result<()> {
+            Ok(())
+        }
+
+        fn attributes(&self) -> Result<Attributes> {
+            Ok(Attributes::default())
+        }
+
+        fn set_attributes(&self, _: &Attributes) -> Result<()> {
+            Ok(())
+        }
+
+        fn settle(&self) -> Result<()> {
+            self.begun.send(()).unwrap();
+            self.end.lock().unwrap().recv().unwrap();
+            Ok(())
+        }
+
+        fn sync(&self) -> Result<()> {
+            self.is_published.store(true, Ordering::SeqCst);
+            Ok(())
+        }
+
+        fn close(&self) -> Result<()> {
+            self.sync()
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_file_that_nobody_waits_for_does_not_appear() {
+        for is_abandoned in [false, true] {
+            let (begun, thread) = std::sync::mpsc::channel();
+            let (end, ends) = std::sync::mpsc::channel();
+            let is_published = Arc::new(AtomicBool::new(false));
+            let file =
+                Inspected { begun, end: Mutex::new(ends), is_published: is_published.clone() };
+            let finishing = tokio::spawn(Writing::of(Box::new(file)).finish());
+            let waiting = spawn_blocking(move || {
+                thread.recv().unwrap();
+                thread
+            });
+            let thread = waiting.await.unwrap();
+            if is_abandoned {
+                finishing.abort();
+                assert!(finishing.await.unwrap_err().is_cancelled());
+                end.send(()).unwrap();
+            } else {
+                end.send(()).unwrap();
+                finishing.await.unwrap().unwrap();
+            }
+            // The file is gone when the thread has ended.
+            assert!(spawn_blocking(move || thread.recv()).await.unwrap().is_err());
+            assert_eq!(is_published.load(Ordering::SeqCst), !is_abandoned);
+        }
+    }
 
     #[test]
     fn a_reserve_of_space_is_left() {

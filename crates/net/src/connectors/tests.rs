@@ -12,6 +12,7 @@ use std::sync::Arc;
 use outlast_crypto::Secret;
 use outlast_domain::transfer::connector::{Endpoint, FailureCode, Finish};
 use outlast_ledger::Observe;
+use outlast_sftp::limits::MAX_HANDLES;
 use outlast_sftp::local::{Folder, FolderOptions};
 use outlast_sftp::path::RemotePath;
 use outlast_sftp::volume::Volume;
@@ -394,6 +395,24 @@ async fn a_file_that_becomes_too_large_is_given_up() {
     outlast_testing::until("the file is forgotten", || {
         names(&here.path().join("bucket")) == ["fits"]
     });
+    session.end().await;
+}
+
+/// Nor does one that cannot be made durable stay open: the server has only so many handles.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_not_durable_is_closed() {
+    let served = Served::start(Options { trick: Trick::NoFsync, ..Options::default() }).await;
+    let here = tempfile::tempdir().unwrap();
+    fs::create_dir(here.path().join("bucket")).unwrap();
+    fs::write(here.path().join("bucket/a"), "content").unwrap();
+    let local = local(here.path());
+    let mut session = loopback().connect(&endpoint(served.port, &[served.key()])).await.unwrap();
+    for _ in 0..=MAX_HANDLES {
+        let (sent, is_over) = files::send(&mut session, &local, "/bucket/a", None).await;
+        let failure = sent.unwrap_err();
+        assert_eq!((failure.code, is_over), (FailureCode::WriteFile, false));
+        assert!(failure.message.contains("the disk is broken"), "{failure}");
+    }
     session.end().await;
 }
 

@@ -127,7 +127,11 @@ impl Report {
 
 impl Drop for Report {
     fn drop(&mut self) {
-        self.failed("the connection ended before the keys were exchanged");
+        self.failed(match self.begun {
+            Some(_) => "the connection ended before the keys were exchanged",
+            // Nobody waits any more for one that was never made.
+            None => "the attempt to connect was abandoned",
+        });
         let Some(observer) = self.observer.as_ref().filter(|_| self.is_open) else { return };
         observer.end(&End {
             connection: self.connection,

@@ -8,6 +8,7 @@ mod download;
 mod listing;
 mod memory;
 mod upload;
+mod user;
 
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ use tokio::runtime::Handle;
 use self::download::Download;
 use self::memory::Memory;
 use self::upload::Upload;
+pub(crate) use self::user::OfUser;
 use super::home::Buckets;
 use crate::limits;
 use crate::s3::objects::{Bucket, Head, part_range};
@@ -276,6 +278,11 @@ impl Volume for S3Volume {
 
     fn needs_folders(&self) -> bool {
         false
+    }
+
+    fn of_user(&self, user: &str) -> Option<Arc<dyn Volume>> {
+        let memory = self.0.memory.of_user(user);
+        Some(Arc::new(Self(Shared { memory, ..self.0.clone() })))
     }
 
     fn without_links(self: Arc<Self>) -> Arc<dyn Volume> {

@@ -21,12 +21,14 @@ pub(super) struct Channel {
     /// Whether the client sends no more.
     ended: bool,
     closing: bool,
+    /// Whether the client has closed it, too.
+    closed: bool,
 }
 
-/// The end of an operation of a channel.
+/// The end of operations of a channel that ran together.
 pub(super) struct Done {
     pub(super) channel: ChannelId,
-    pub(super) outcome: Outcome,
+    pub(super) outcomes: Vec<Outcome>,
 }
 
 impl Channel {
@@ -39,6 +41,7 @@ impl Channel {
             running: 0,
             ended: false,
             closing: false,
+            closed: false,
         }
     }
 
@@ -67,21 +70,38 @@ impl Channel {
         self.ended = true;
     }
 
-    /// Takes the end of an operation.
-    pub(super) fn complete(&mut self, outcome: Outcome) {
-        self.running -= 1;
+    /// The client has closed it. Operations that are running go on; nothing else starts.
+    pub(super) fn close(&mut self) {
+        (self.closing, self.closed) = (true, true);
+        self.rest = Bytes::new();
         if let Some(sftp) = &mut self.sftp {
-            sftp.complete(outcome);
+            sftp.abandon();
         }
     }
 
-    /// Starts operations, sends their replies, and grants the client as much window as there is room for. `run` returns the outcome of
-    /// an operation that it could carry out without waiting; up to `most` others may start.
+    /// Whether it is closed and nothing of it runs any more: only then is it known which files are open, and what was read and written.
+    pub(super) fn is_over(&self) -> bool {
+        self.closed && self.running == 0
+    }
+
+    /// Takes the end of operations that ran together.
+    pub(super) fn complete(&mut self, outcomes: Vec<Outcome>) {
+        self.running -= 1;
+        if let Some(sftp) = &mut self.sftp {
+            for outcome in outcomes {
+                sftp.complete(outcome);
+            }
+        }
+    }
+
+    /// Starts operations, sends their replies, and grants the client as much window as there is room for. `now` carries out an operation
+    /// if that needs no waiting. `start` starts others, those of one call together, up to `most` times.
     pub(super) fn pump(
         &mut self,
         ssh: &mut Server,
         most: usize,
-        mut run: impl FnMut(Operation) -> Option<Outcome>,
+        now: impl Fn(Operation) -> Result<Outcome, Box<Operation>>,
+        mut start: impl FnMut(Vec<Operation>),
     ) {
         if self.closing {
             return;
@@ -94,11 +114,20 @@ impl Channel {
         let most = limits::MAX_SFTP_OPERATIONS.min(self.running + most);
         while self.running < most {
             let Some(operation) = sftp.next_operation() else { break };
-            match run(operation) {
-                Some(outcome) => {
+            match now(operation) {
+                Ok(outcome) => {
                     sftp.complete(outcome);
                 }
-                None => self.running += 1,
+                Err(first) => {
+                    let mut together = vec![*first];
+                    while together.len() < limits::SFTP_WRITES_TOGETHER {
+                        let next = together.first().and_then(|first| sftp.next_after(first));
+                        let Some(next) = next else { break };
+                        together.push(next);
+                    }
+                    self.running += 1;
+                    start(together);
+                }
             }
         }
         loop {
@@ -142,7 +171,10 @@ pub(super) type View = Arc<outlast_sftp::view::View>;
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
+    use outlast_sftp::local::{Folder, FolderOptions};
+    use outlast_sftp::path::RemotePath;
     use outlast_sftp::request::{Request, write_hello};
+    use outlast_sftp::volume::OpenHow;
     use outlast_ssh::{
         AuthDecision, Client, ClientConfig, ClientEvent, Credential, HostKey, KeyKind, PrivateKey,
         ServerConfig, ServerEvent,
@@ -201,10 +233,8 @@ mod tests {
         let mut started = Vec::new();
         let mut pump = |channel: &mut Channel, most: usize| {
             let before = started.len();
-            channel.pump(&mut server, most, |operation| {
-                started.push(operation);
-                None
-            });
+            let later = |operation| Err(Box::new(operation));
+            channel.pump(&mut server, most, later, |operations| started.push(operations));
             started.len() - before
         };
         assert_eq!(pump(&mut channel, 0), 0, "other channels have all turns");
@@ -215,15 +245,59 @@ mod tests {
         assert_eq!(pump(&mut channel, 1000), 0);
         let view = View::new(outlast_sftp::view::View::new(|| 0));
         for _ in 0..2 {
-            channel.complete(started.pop().unwrap().run(&view));
+            let operations = started.pop().unwrap();
+            channel.complete(operations.into_iter().map(|one| one.run(&view)).collect());
         }
         let mut more = 0;
-        channel.pump(&mut server, 1000, |_| {
-            more += 1;
-            None
-        });
+        channel.pump(&mut server, 1000, |operation| Err(Box::new(operation)), |_| more += 1);
         assert_eq!(more, 2, "as many as have ended");
         let all = limits::MAX_SFTP_CHANNELS * limits::MAX_SFTP_OPERATIONS;
         assert!(limits::MAX_SFTP_OPERATIONS_OF_CONNECTION < all, "channels share turns");
+    }
+
+    /// A channel that is closed while something runs is over when that has ended: only then its files and their bytes are known.
+    #[test]
+    fn a_closed_channel_waits_for_what_is_running() {
+        let folder = tempfile::tempdir().unwrap();
+        let volume = Arc::new(Folder::open(folder.path(), FolderOptions::default()).unwrap());
+        let view = outlast_sftp::view::View::new(|| 0).mount(RemotePath::root(), volume);
+        let how = OpenHow { write: true, create: true, ..OpenHow::default() };
+        let (path, attributes) = (Bytes::from_static(b"/file"), Default::default());
+        let open = Request::Open { path, how, attributes };
+        // The first handle of a session.
+        let handle = Bytes::copy_from_slice(&0_u64.to_be_bytes());
+        let data = Bytes::from_static(b"12345");
+        let write = Request::Write { handle, offset: 0, data };
+        let late = Request::Remove { path: Bytes::from_static(b"/file") };
+        for (before, running, bytes) in [(Some(&open), &write, 5), (None, &open, 0)] {
+            let (mut server, id) = opened();
+            let mut channel = Channel::new(id);
+            assert!(channel.start());
+            channel.receive(&write_hello(3));
+            let mut starts = |channel: &mut Channel, request: &Request| {
+                channel.receive(&request.write(1));
+                let mut started: Vec<Operation> = Vec::new();
+                let later = |operation| Err(Box::new(operation));
+                channel.pump(&mut server, 100, later, |operations| started.extend(operations));
+                started
+            };
+            let run = |operations: Vec<Operation>| -> Vec<Outcome> {
+                operations.into_iter().map(|one| one.run(&view)).collect()
+            };
+            if let Some(before) = before {
+                let operations = starts(&mut channel, before);
+                channel.complete(run(operations));
+            }
+            let operations = starts(&mut channel, running);
+            assert_eq!(operations.len(), 1);
+            channel.close();
+            assert!(!channel.is_over());
+            assert!(starts(&mut channel, &late).is_empty(), "nothing starts after the close");
+            channel.complete(run(operations));
+            assert!(channel.is_over());
+            let records = channel.end();
+            let told: Vec<_> = records.iter().map(|one| (one.kind, one.bytes_written)).collect();
+            assert_eq!(told, [("abandon", bytes)]);
+        }
     }
 }

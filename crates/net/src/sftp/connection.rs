@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use outlast_api::service::sftp::Connection as Described;
@@ -12,7 +13,8 @@ use outlast_domain::transfer::Refusal;
 use outlast_sftp::operation::Operation;
 use outlast_sftp::view::View;
 use outlast_ssh::{
-    Attempt, AuthDecision, Chosen, Method, Negotiation, Reason, Request, Server, ServerEvent,
+    Attempt, AuthDecision, ChannelId, Chosen, Method, Negotiation, Reason, Request, Server,
+    ServerEvent,
 };
 use tokio::io::{Interest, Ready};
 use tokio::net::TcpStream;
@@ -32,7 +34,7 @@ use crate::limits;
 /// What a connection waits for besides its socket.
 enum Done {
     Login(Box<Outcome>),
-    Operation(channel::Done),
+    Operations(channel::Done),
     /// The event of an operation could not be recorded, so its reply must not be sent.
     Unrecorded(String),
     /// The user may not be here any more.
@@ -67,8 +69,10 @@ struct Connection {
     inside: Option<Inside>,
     failure: Option<Failure>,
     channels: Vec<Channel>,
-    /// Operations that are running, also of channels that are gone.
+    /// Operations that are running, also of channels that are closed.
     running: usize,
+    /// Whether the connection has ended: operations that have not begun are not carried out any more.
+    over: Arc<AtomicBool>,
     done: mpsc::UnboundedSender<Done>,
     /// When something of the user's was last done.
     used: Instant,
@@ -115,6 +119,7 @@ impl SftpServer {
             failure: None,
             channels: Vec::new(),
             running: 0,
+            over: Arc::default(),
             done,
             used: Instant::now(),
             asked_for_life: Instant::now(),
@@ -180,6 +185,7 @@ impl Connection {
                 }
             }
         }
+        self.over.store(true, Ordering::Relaxed);
         if timeout(limits::SFTP_FINISH, self.drain(&mut arrived)).await.is_err() {
             tracing::warn!("an SFTP connection ended before its files were closed");
         }
@@ -253,23 +259,24 @@ impl Connection {
             let id = channel.id();
             let (view, journal) = (inside.view.clone(), inside.journal.clone());
             let done = self.done.clone();
-            let (server, turns) = (&self.server, &inside.user.place.turns);
+            let (server, place, over) = (&self.server, &inside.user.place, &self.over);
             let running = &mut self.running;
             let most = limits::MAX_SFTP_OPERATIONS_OF_CONNECTION.saturating_sub(*running);
-            channel.pump(&mut self.ssh, most, |operation| {
-                let operation = match operation.try_now(&view) {
-                    Ok(outcome) => return Some(outcome),
-                    Err(operation) => *operation,
-                };
+            let now = |operation: Operation| operation.try_now(&inside.view);
+            channel.pump(&mut self.ssh, most, now, |operations| {
                 let (view, journal, done) = (view.clone(), journal.clone(), done.clone());
-                let (server, turns) = (server.clone(), turns.clone());
+                let (server, place, over) = (server.clone(), place.clone(), over.clone());
                 *running += 1;
                 tokio::spawn(async move {
-                    let turns = [&*turns, &server.threads];
-                    let ended = carried_out(turns, id, operation, view, journal).await;
+                    let turns = [&*place.turns, &server.threads];
+                    let ended = match carried_out(turns, operations, view, over).await {
+                        Ok(outcomes) => recorded(id, outcomes, &journal).await,
+                        Err(error) => Done::Unrecorded(error),
+                    };
+                    // The user's next session shares the turns as long as this one holds some.
+                    drop(place);
                     let _ = done.send(ended);
                 });
-                None
             });
         }
     }
@@ -296,15 +303,17 @@ impl Connection {
                 }
             }
             ServerEvent::Closed(channel) => {
-                if let Some(at) = self.channels.iter().position(|one| one.id() == channel) {
-                    let mut gone = self.channels.swap_remove(at);
-                    self.tell_abandoned(&mut gone);
+                if let Some(found) = self.channels.iter_mut().find(|one| one.id() == channel) {
+                    found.close();
                 }
+                self.forget(channel);
             }
             ServerEvent::Alive => {}
             ServerEvent::Disconnected(end) => {
                 tracing::debug!(peer = %self.peer, by_peer = end.by_peer, reason = ?end.reason, message = end.message, "an SFTP connection ended");
                 self.ended = true;
+                // What is sent last may take long.
+                self.over.store(true, Ordering::Relaxed);
             }
         }
     }
@@ -368,7 +377,7 @@ impl Connection {
         });
     }
 
-    fn request(&mut self, id: outlast_ssh::ChannelId, request: &Request) {
+    fn request(&mut self, id: ChannelId, request: &Request) {
         self.used = Instant::now();
         let channel = self.channels.iter_mut().find(|one| one.id() == id);
         match request {
@@ -391,12 +400,13 @@ impl Connection {
     fn take(&mut self, done: Done) {
         match done {
             Done::Login(outcome) => self.logged_in(*outcome),
-            Done::Operation(channel::Done { channel, outcome }) => {
+            Done::Operations(channel::Done { channel, outcomes }) => {
                 self.used = Instant::now();
                 self.running -= 1;
                 if let Some(found) = self.channels.iter_mut().find(|one| one.id() == channel) {
-                    found.complete(outcome);
+                    found.complete(outcomes);
                 }
+                self.forget(channel);
             }
             Done::Unrecorded(error) => {
                 self.running -= 1;
@@ -505,8 +515,15 @@ impl Connection {
         });
     }
 
-    fn tell_abandoned(&self, channel: &mut Channel) {
-        let records = channel.end();
+    /// Forgets a channel if it is over, and records which files it has left open. When the connection has ended, [`Self::finish`] does
+    /// that, so that these events come before that of the end.
+    fn forget(&mut self, channel: ChannelId) {
+        if self.over.load(Ordering::Relaxed) {
+            return;
+        }
+        let is_it = |one: &Channel| one.id() == channel && one.is_over();
+        let Some(at) = self.channels.iter().position(is_it) else { return };
+        let records = self.channels.swap_remove(at).end();
         let Some(inside) = self.inside.as_ref().filter(|_| !records.is_empty()) else { return };
         let journal = inside.journal.clone();
         tokio::spawn(async move {
@@ -596,28 +613,78 @@ async fn told(journal: &Journal, record: &outlast_sftp::operation::Record) {
     }
 }
 
-/// Runs an operation on a thread that may block, and makes its event durable.
+/// Runs operations one after the other on a thread that may block. Those that have not begun when the connection is over fail.
 async fn carried_out(
     [user, all]: [&Semaphore; 2],
-    channel: outlast_ssh::ChannelId,
-    operation: Operation,
+    operations: Vec<Operation>,
     view: channel::View,
-    journal: Journal,
-) -> Done {
-    let outcome = if operation.blocks() {
-        // Nobody closes them. A user's operations wait for each other before they wait with those of others.
-        let _turns = (user.acquire().await, all.acquire().await);
-        match tokio::task::spawn_blocking(move || operation.run(&view)).await {
-            Ok(outcome) => outcome,
-            Err(error) => return Done::Unrecorded(error.to_string()),
-        }
-    } else {
-        operation.run(&view)
+    over: Arc<AtomicBool>,
+) -> Result<Vec<outlast_sftp::operation::Outcome>, String> {
+    let blocks = operations.iter().any(Operation::blocks);
+    let run = move || {
+        let is_over = || over.load(Ordering::Relaxed);
+        operations.into_iter().map(|one| one.run_until(&view, &is_over)).collect()
     };
-    if is_told(&outcome.record)
-        && let Err(error) = journal.tell(&outcome.record).await
-    {
-        return Done::Unrecorded(error);
+    if !blocks {
+        return Ok(run());
     }
-    Done::Operation(channel::Done { channel, outcome })
+    // Nobody closes them. A user's operations wait for each other before they wait with those of others.
+    let _turns = (user.acquire().await, all.acquire().await);
+    tokio::task::spawn_blocking(run).await.map_err(|error| error.to_string())
+}
+
+/// Makes the events of operations durable.
+async fn recorded(
+    channel: ChannelId,
+    outcomes: Vec<outlast_sftp::operation::Outcome>,
+    journal: &Journal,
+) -> Done {
+    for outcome in outcomes.iter().filter(|outcome| is_told(&outcome.record)) {
+        if let Err(error) = journal.tell(&outcome.record).await {
+            return Done::Unrecorded(error);
+        }
+    }
+    Done::Operations(channel::Done { channel, outcomes })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may fail")]
+mod tests {
+    use bytes::Bytes;
+    use outlast_sftp::error::Status;
+    use outlast_sftp::local::{Folder, FolderOptions};
+    use outlast_sftp::path::RemotePath;
+    use outlast_sftp::request::{Request, write_hello};
+    use outlast_sftp::session::Session;
+
+    use super::*;
+
+    /// An operation that waits for its turn when the connection ends is not carried out.
+    #[tokio::test]
+    async fn operations_that_have_not_begun_end_with_the_connection() {
+        let folder = tempfile::tempdir().unwrap();
+        let volume = Arc::new(Folder::open(folder.path(), FolderOptions::default()).unwrap());
+        let view = Arc::new(View::new(|| 0).mount(RemotePath::root(), volume));
+        let mut session = Session::default();
+        session.receive(&write_hello(3)).unwrap();
+        for (over, status) in [(false, Status::Ok), (true, Status::Failure)] {
+            let path = Bytes::from(format!("/{over}"));
+            let request = Request::MkDir { path, attributes: Default::default() };
+            session.receive(&request.write(1)).unwrap();
+            let operation = session.next_operation().unwrap();
+            let (user, all) = (Semaphore::new(0), Semaphore::new(1));
+            let is_over = Arc::new(AtomicBool::new(false));
+            let ends = async {
+                is_over.store(over, Ordering::Relaxed);
+                user.add_permits(1);
+            };
+            let turns = [&user, &all];
+            let runs = carried_out(turns, vec![operation], view.clone(), is_over.clone());
+            let (outcomes, ()) = tokio::join!(runs, ends);
+            for outcome in outcomes.unwrap() {
+                assert_eq!(session.complete(outcome).status, status);
+            }
+            assert_eq!(folder.path().join(over.to_string()).exists(), !over);
+        }
+    }
 }

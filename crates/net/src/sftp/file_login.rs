@@ -58,10 +58,9 @@ impl SftpServer {
         // Before the event that says that the user is connected.
         let (server, opened, account) =
             (self.clone(), found.clone(), roster.facts.scope.account.clone());
-        let reception = self.reception(&session);
+        let (storage, reception) = (self.storage_of(&session.user_arn), self.reception(&session));
         let view = tokio::task::spawn_blocking(move || {
-            let (storage, quotas) = (&server.storage, &server.quotas);
-            tree::view(&opened.tree, &account, storage, quotas, &reception, seconds)
+            tree::view(&opened.tree, &account, &storage, &server.quotas, &reception, seconds)
         });
         let view = view.await.unwrap_or_else(|_| Err(outlast_sftp::error::Status::Failure.into()));
         let view = view.map_err(|error| Refusal::Unusable(error.to_string()))?;
@@ -91,7 +90,7 @@ impl SftpServer {
             target: Arc::new(move |path| target.tree.target(path)),
             renewal: Renewal::File { user: found, proof },
             session,
-            place,
+            place: Arc::new(place),
         }))
     }
 

@@ -248,16 +248,24 @@ impl Volume for Home {
         let (source, target) = (self.below_mapping(from)?, self.below_mapping(to)?);
         let bucket = self.bucket(&source)?;
         let (from, to) = (within(&source)?, within(&target)?);
-        let is_directory =
-            bucket.attributes(&from, Follow::No).is_ok_and(|found| found.is_folder());
+        let found = bucket.attributes(&from, Follow::No);
+        let is_directory = found.as_ref().is_ok_and(Attributes::is_folder);
         if !is_directory {
             self.may(Access::Get, &source, false)?;
         }
         self.may(Access::Delete, &source, is_directory)?;
         self.may(Access::Put, &target, is_directory)?;
+        if is_directory {
+            // What is in it would get the rights of another path, by anybody. AWS refuses it, too.
+            return Err(Error::unsupported(
+                "directories cannot be renamed: make the new one and move the files",
+            ));
+        }
         if source.bucket != target.bucket {
             return Err(Error::unsupported("the new name is in another bucket: copy and remove"));
         }
+        // A directory perhaps, if that cannot be read.
+        found?;
         bucket.rename(&from, &to, replace)
     }
 

@@ -50,8 +50,8 @@ pub(super) struct User {
     /// By what the session is checked again.
     pub(super) renewal: Renewal,
     pub(super) session: Arc<Session>,
-    /// Counts as a session of the user until it is dropped.
-    pub(super) place: Place,
+    /// Counts as a session of the user until it is dropped, by the operations of the session, too.
+    pub(super) place: Arc<Place>,
 }
 
 /// By what a session is checked again while it lasts.
@@ -321,7 +321,8 @@ impl SftpServer {
         renewal: Renewal,
         place: Place,
     ) -> User {
-        let home = Arc::new(Home::new(account.clone(), self.storage.clone(), self.clock));
+        let storage = self.storage_of(&account.user_arn);
+        let home = Arc::new(Home::new(account.clone(), storage, self.clock));
         let preparing = home.clone();
         // A failure is in the log, and the first request says so, too.
         let _ = tokio::task::spawn_blocking(move || preparing.prepare()).await;
@@ -339,7 +340,7 @@ impl SftpServer {
             }),
             renewal,
             session,
-            place,
+            place: Arc::new(place),
         }
     }
 

@@ -195,8 +195,8 @@ impl Roster {
         Ok(user.clone())
     }
 
-    /// Whether a session that began with an earlier roster may go on: the user exists, has the key or the same password, and sees the
-    /// same. Whether a certificate still counts is checked elsewhere.
+    /// Whether a session that began with an earlier roster may go on: the user exists, has the key, the same password or the
+    /// authority, and sees the same. What else a certificate says is checked elsewhere.
     pub(super) fn keeps(
         &self,
         user: &FileUser,
@@ -209,7 +209,18 @@ impl Roster {
             Proof::Password if self.named(&user.name)?.password != user.password => {
                 return Err(Refusal::WrongPassword);
             }
-            Proof::Password | Proof::Certificate(_) => self.named(&user.name)?.clone(),
+            Proof::Password => self.named(&user.name)?.clone(),
+            // Also while nobody can say what is revoked, and the certificate itself is not checked.
+            Proof::Certificate(certificated) => {
+                let found = self.named(&user.name)?.clone();
+                let authority = certificated.certificate.authority();
+                if !found.authorities.contains(authority) {
+                    let authority = authority.fingerprint();
+                    let text = format!("the authority {authority} is not trusted");
+                    return Err(Refusal::Certificate(text));
+                }
+                found
+            }
         };
         found.admits(from, now_ms)?;
         if found.tree == user.tree {
@@ -268,8 +279,10 @@ mod tests {
 
     use outlast_crypto::Secret;
     use outlast_domain::arn::Scope;
-    use outlast_domain::transfer::Methods;
+    use outlast_domain::transfer::{Certified, Methods};
+    use outlast_ssh::{Certificate, CertificateFields, CertificateKind, KeyKind, PrivateKey};
 
+    use super::super::certified::Certificated;
     use super::*;
 
     fn user(name: &str, password: Option<&str>) -> FileUser {
@@ -370,5 +383,44 @@ mod tests {
             }
         }
         assert!(roster(Vec::new()).keeps(&before, &Proof::Password, FROM, 0).is_err());
+    }
+
+    /// Whatever is known of what is revoked.
+    #[test]
+    fn a_certificates_session_ends_with_its_authority() {
+        let [key, authority, other] =
+            [(); 3].map(|()| PrivateKey::generate(KeyKind::Ed25519).unwrap());
+        let fields = CertificateFields {
+            serial: 1,
+            kind: CertificateKind::User,
+            key_id: "alice at work".to_owned(),
+            principals: vec!["alice".to_owned()],
+            valid_after_s: 0,
+            valid_before_s: u64::MAX,
+            critical_options: Vec::new(),
+            extensions: Vec::new(),
+        };
+        let certificate = Certificate::issue(key.public_key(), &fields, &authority).unwrap();
+        let shown = Certified {
+            key_id: fields.key_id.clone(),
+            serial: fields.serial,
+            authority: authority.public_key().fingerprint(),
+        };
+        let certificated = Certificated { certificate, shown, signatures: &[], at_ms: 0 };
+        let proof = Proof::Certificate(Box::new(certificated));
+        let with = |authorities: &[&PrivateKey]| {
+            let authorities = authorities.iter().map(|key| key.public_key().clone()).collect();
+            FileUser { authorities, ..user("alice", None) }
+        };
+        let before = with(&[&authority]);
+        for (now, expected) in [
+            (with(&[&authority]), true),
+            (with(&[&other, &authority]), true),
+            (with(&[&other]), false),
+            (with(&[]), false),
+        ] {
+            let kept = roster(vec![now]).keeps(&before, &proof, FROM, 0);
+            assert_eq!(kept.is_ok(), expected, "{kept:?}");
+        }
     }
 }

@@ -45,7 +45,8 @@ fn open(place: &Place, account: &str, storage: &Storage) -> Result<Arc<dyn Volum
     match place {
         Place::Folder(path) => {
             let options = FolderOptions { atomic_uploads: storage.atomic_uploads };
-            let folder = Folder::open(path, options).map_err(|error| {
+            // Users may have put a link there since the file was read, if it is in a folder of theirs.
+            let folder = Folder::open_canonical(path, options).map_err(|error| {
                 tracing::error!(folder = %path.display(), %error, "a folder of an SFTP user cannot be opened");
                 Error::failure("a folder of the home cannot be opened")
             })?;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::config::Connector;
 use super::credentials::Credentials;
 use super::endpoint::Endpoint;
+use super::held;
 use super::job::{Failure, FailureCode, Job};
-use super::run;
 use crate::Fault;
 use crate::arn::Arn;
 use crate::identity::session::{authorize_transfer, without_credentials};
@@ -49,7 +49,7 @@ pub fn session_of(
     policies: &PolicyCache,
     job: &Job,
 ) -> Result<Session, Refused> {
-    let connector = run::connector_of(work, job)?.ok_or(Refused::Lost)?;
+    let connector = held::connector_of(work, job)?.ok_or(Refused::Lost)?;
     assume(work, policies, connector, &job.id)
 }
 

@@ -8,8 +8,8 @@ use crate::transfer::TransferError;
 use crate::work::Work;
 
 /// Deletes a connector. Jobs that run have lost their lease with this, and stop at their next result: the reports, which are for
-/// the audit trail of the same transaction, say that they may have been done. Jobs that wait are never begun, and results are
-/// gone. Their records are swept later, since there may be many.
+/// the audit trail of the same transaction, say that they may have been done, as those of jobs do that were interrupted. Jobs
+/// that have not begun never are, and results are gone. Their records are swept later, since there may be many.
 pub fn delete_connector(
     work: &mut Work<'_>,
     connector: &Connector,

@@ -52,11 +52,6 @@ impl Leases {
         work.put(&record_key, self)
     }
 
-    /// Ids of the jobs.
-    pub(super) fn jobs(&self) -> Vec<String> {
-        self.0.keys().cloned().collect()
-    }
-
     /// Whether somebody has the job.
     pub(super) fn has(&self, job: &str) -> bool {
         self.0.contains_key(job)

@@ -1,10 +1,13 @@
 //! Jobs under way: taking one under a lease, keeping it, results and the end.
 
+use super::access::{self, Refused};
 use super::config::{self, Connector};
+use super::held::{Held, held};
 use super::job::{Failure, FailureCode, FileOutcome, Finish, Job};
 use super::lease::Leases;
 use super::record::{self, FileResult, JOBS, JobKey, JobRecord, TASKS, Unended, Used};
 use super::report::{self, Report};
+use crate::identity::PolicyCache;
 use crate::transfer::TransferError;
 use crate::work::{Due, Sweep, Work};
 use crate::{Fault, ids, limits};
@@ -12,6 +15,9 @@ use crate::{Fault, ids, limits};
 /// How often a job is begun: a server may end while it runs, and a file or a remote server that ends servers must not do so
 /// again and again.
 const ATTEMPTS: u32 = 5;
+
+/// Notes read in one step of the search for jobs of a connector that is deleted.
+const PAGE: usize = 100;
 
 /// Result of an attempt to take a job.
 #[derive(Debug)]
@@ -117,55 +123,20 @@ fn hopeless(job: &JobRecord, now_ms: i64) -> Option<Failure> {
     }
 }
 
-/// A job whose lease holds.
-struct Held {
-    key: JobKey,
-    leases: Leases,
-    connector: Connector,
-    job: JobRecord,
-}
-
-/// Finds what belongs to a job, if its lease holds.
-fn held(work: &mut Work<'_>, job: &Job) -> Result<Option<Held>, Fault> {
-    let key = JobKey {
-        scope: job.scope.clone(),
-        connector: job.connector_id.clone(),
-        id: job.id.clone(),
-    };
-    let leases = Leases::load(work, &key.scope, &key.connector)?;
-    if !leases.holds(&key.id, &job.lease) {
-        return Ok(None);
-    }
-    let connector = config::look_up(work, &key.scope, &key.connector)?;
-    let (Some(connector), Some(record)) = (connector, record::load(work, &key)?) else {
-        return Ok(None);
-    };
-    Ok(Some(Held { key, leases, connector, job: record }))
-}
-
-/// The connector of a job whose lease holds, and which is about to be done with the settings that the connector has now.
-pub(super) fn connector_of(work: &mut Work<'_>, job: &Job) -> Result<Option<Connector>, Fault> {
-    let Some(Held { key, connector, job: mut record, .. }) = held(work, job)? else {
-        return Ok(None);
-    };
-    let used = Some(Used::of(&connector));
-    if record.used != used {
-        record.used = used;
-        work.put(&key.job(), &record)?;
-    }
-    Ok(Some(connector))
-}
-
-/// What is told of the jobs of a connector that run while it is deleted.
+/// What is told of the jobs of a connector that have begun when it is deleted, whether or not somebody has a lease on them now:
+/// those whose server has died wait for the next one.
 pub(super) fn deleted(work: &mut Work<'_>, connector: &Connector) -> Result<Vec<Report>, Fault> {
     let failure = Failure::new(
         FailureCode::Internal,
         "The connector was deleted while this ran; it may have been done: look at the remote server",
     );
-    let scope = connector.scope();
+    // A job that somebody begins from now on makes the transaction fail, because it writes this record.
+    Leases::load(work, connector.scope(), connector.id())?;
     let mut reports = Vec::new();
-    for id in Leases::load(work, scope, connector.id())?.jobs() {
-        let key = JobKey { scope: scope.clone(), connector: connector.id().to_owned(), id };
+    for key in unended_of(work, connector)? {
+        if !has_begun(work, &key)? {
+            continue;
+        }
         match record::load(work, &key) {
             Ok(Some(job)) => {
                 reports.extend(end(work, &key, connector, job, &Err(failure.clone()))?);
@@ -180,15 +151,47 @@ pub(super) fn deleted(work: &mut Work<'_>, connector: &Connector) -> Result<Vec<
     Ok(reports)
 }
 
-/// Keeps the lease of a job. `false` if it is lost or the job has run for too long.
-pub fn renew(work: &mut Work<'_>, job: &Job) -> Result<bool, Fault> {
-    let Some(Held { key, mut leases, job: record, .. }) = held(work, job)? else {
+/// The jobs of a connector that have not ended.
+fn unended_of(work: &Work<'_>, connector: &Connector) -> Result<Vec<JobKey>, Fault> {
+    let scope = connector.scope();
+    let prefix = format!("{TASKS}{}/{}/{}/", scope.account, scope.region, connector.id());
+    let mut keys = Vec::new();
+    let mut after = Some(String::new());
+    while let Some(from) = after {
+        let due = work.due(&prefix, &from, PAGE, |_: &Unended, _| true)?;
+        after = due.next;
+        // Their keys say all that is needed.
+        let found = due.record_keys.iter().chain(&due.damaged);
+        keys.extend(found.filter_map(|record_key| JobKey::read(record_key, TASKS)));
+    }
+    Ok(keys)
+}
+
+/// Whether a job has begun; not if it cannot be read. It takes no part in conflict detection, because many may wait.
+fn has_begun(work: &Work<'_>, key: &JobKey) -> Result<bool, Fault> {
+    match work.scan::<JobRecord>(&key.job(), "", 1) {
+        Ok(found) => Ok(found.iter().any(|(_, job)| job.began_ms.is_some())),
+        Err(Fault::Damaged(_) | Fault::Forged(_)) => Ok(false),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// Keeps the lease of a job. `false` if it is lost, the job has run for too long, or it could not begin now with the access
+/// role that it has: the next holder begins it with the connector's role, or ends it.
+pub fn renew(work: &mut Work<'_>, policies: &PolicyCache, job: &Job) -> Result<bool, Fault> {
+    let Some(Held { key, mut leases, connector, job: record }) = held(work, job)? else {
         return Ok(false);
     };
     let now_ms = work.now_ms();
     let is_over = |began_ms: i64| began_ms.saturating_add(limits::CONNECTOR_JOB_MS) <= now_ms;
-    if record.began_ms.is_some_and(is_over) {
+    let is_other_role = |used: &Used| used.access_role != connector.access_role();
+    if record.began_ms.is_some_and(is_over) || record.used.as_ref().is_some_and(is_other_role) {
         return Ok(false);
+    }
+    match access::assume(work, policies, connector, &key.id) {
+        Ok(_) => {}
+        Err(Refused::Fault(fault)) => return Err(fault),
+        Err(Refused::Lost | Refused::Failure(_)) => return Ok(false),
     }
     leases.set(&key.id, &job.lease, job.connections, now_ms);
     leases.save(work, &key.scope, &key.connector)?;

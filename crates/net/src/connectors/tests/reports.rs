@@ -2,6 +2,7 @@
 
 use std::sync::Mutex;
 
+use futures_util::FutureExt;
 use outlast_ledger::report::laggards;
 use outlast_ledger::tally::{Filter, Tally};
 use outlast_ledger::verdict::Verdict;
@@ -198,4 +199,21 @@ async fn a_connection_that_nobody_waits_for_is_told_too() {
     let reason = "the connection ended before the keys were exchanged";
     assert_eq!((&one.outcome, ends.len()), (&SshOutcome::Failed(reason.to_owned()), 0));
     assert_eq!((one.offer.as_ref(), count(&metrics, "abandoned")), (None, 1));
+}
+
+/// Nor is one told as a connection that was never made.
+#[tokio::test]
+async fn an_attempt_that_nobody_waits_for_is_no_connection() {
+    let (told, metrics) = (Arc::new(Told::default()), Arc::new(Metrics::new()));
+    let outbound = watched(&["127.0.0.1"], Some(told.clone()), Some(&metrics));
+    // The socket cannot be ready before this thread waits.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let to = Endpoint { host: "127.0.0.1".to_owned(), ..endpoint(port, &[]) };
+    assert!(outbound.connect(&to).now_or_never().is_none());
+    let (handshakes, ends) = told.take();
+    let [one] = &handshakes[..] else { panic!("{handshakes:?}") };
+    let reason = "the attempt to connect was abandoned";
+    assert_eq!((&one.outcome, one.peer), (&SshOutcome::Failed(reason.to_owned()), None));
+    assert_eq!((ends.len(), count(&metrics, "abandoned")), (0, 1));
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use outlast_sftp::attributes::Attributes;
+use outlast_sftp::error::Error;
 use outlast_sftp::limits::MAX_HANDLES;
 use outlast_sftp::local::{Folder, FolderOptions};
 use outlast_sftp::path::RemotePath;
@@ -29,6 +30,8 @@ const ENOUGH: usize = 10_000;
 const CHATTER: Duration = Duration::from_millis(20);
 /// Type of the packet with a file's attributes.
 const ATTRS: u8 = 105;
+/// Name of the request that makes a file durable.
+const FSYNC: &[u8] = b"fsync@openssh.com";
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Trick {
@@ -46,6 +49,8 @@ pub(super) enum Trick {
     Chatty,
     /// Does not tell the sizes of files.
     NoSizes,
+    /// Makes no file durable.
+    NoFsync,
     NoSubsystem,
 }
 
@@ -131,6 +136,7 @@ impl Served {
                     rest: Bytes::new(),
                     moved: 0,
                     has_key: false,
+                    refuses_next: false,
                 };
                 tokio::spawn(connection.run(stream));
             }
@@ -175,6 +181,8 @@ struct Connection {
     /// Bytes of SFTP so far.
     moved: usize,
     has_key: bool,
+    /// Whether the next reply is a failure.
+    refuses_next: bool,
 }
 
 impl Connection {
@@ -229,6 +237,8 @@ impl Connection {
                 }
                 ServerEvent::Data { channel, bytes } => {
                     self.moved += bytes.len();
+                    self.refuses_next |= self.options.trick == Trick::NoFsync
+                        && bytes.windows(FSYNC.len()).any(|part| part == FSYNC);
                     self.ssh.consumed(channel, bytes.len());
                     if self.sftp.receive(&bytes).is_err() {
                         return false;
@@ -271,8 +281,11 @@ impl Connection {
     }
 
     /// What is sent instead of a reply.
-    fn tricked(&self, packet: Bytes) -> Bytes {
+    fn tricked(&mut self, packet: Bytes) -> Bytes {
         let id = |packet: &Bytes| u32::from_be_bytes(*packet[5..].first_chunk().unwrap());
+        if std::mem::take(&mut self.refuses_next) {
+            return Reply::Status(Error::failure("the disk is broken")).write(id(&packet)).into();
+        }
         if self.options.trick == Trick::NoSizes && packet[4] == ATTRS {
             return Reply::Attributes(Attributes::default()).write(id(&packet)).into();
         }

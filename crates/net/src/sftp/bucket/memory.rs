@@ -1,46 +1,138 @@
 //! Memory that all open files of S3 share.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use outlast_sftp::error::Error;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::limits;
 
 /// Bytes are counted in units of this size.
 const UNIT: usize = 64 * 1024;
+/// All units.
+const ALL: usize = limits::S3_MEMORY / UNIT;
+/// Those that one user has for uploads in any case.
+const OF_USER: usize = limits::S3_MEMORY_OF_USER / UNIT;
+
+/// Units that the uploads of each user hold.
+type Users = Arc<Mutex<HashMap<Arc<str>, usize>>>;
 
 #[derive(Clone)]
-pub(super) struct Memory(Arc<Semaphore>);
+pub(super) struct Memory {
+    all: Arc<Semaphore>,
+    users: Users,
+    /// Whose uploads it is for; nobody's in particular if there is none.
+    user: Option<Arc<str>>,
+}
 
 /// A share of it, given back when it is dropped.
 #[derive(Debug, Default)]
-pub(super) struct Share(Option<OwnedSemaphorePermit>);
+pub(super) struct Share {
+    held: Option<OwnedSemaphorePermit>,
+    /// Whose units they are.
+    user: Option<(Users, Arc<str>)>,
+}
+
+/// Why there is no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub(super) enum Full {
+    /// All of it is in use.
+    Server,
+    /// The user has as much as one user may.
+    User,
+}
 
 impl Default for Memory {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(limits::S3_MEMORY / UNIT)))
+        Self { all: Arc::new(Semaphore::new(ALL)), users: Users::default(), user: None }
     }
 }
 
 impl Memory {
-    /// Makes a share large enough for so many bytes; false if there is no room.
-    pub(super) fn grow(&self, share: &mut Share, bytes: usize) -> bool {
-        let held = share.0.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-        let Some(more) = bytes.div_ceil(UNIT).checked_sub(held).filter(|more| *more > 0) else {
-            return true;
-        };
-        let Ok(more) = u32::try_from(more) else { return false };
-        let Ok(permit) = self.0.clone().try_acquire_many_owned(more) else { return false };
-        match &mut share.0 {
-            Some(held) => held.merge(permit),
-            None => share.0 = Some(permit),
-        }
-        true
+    /// The same memory for the uploads of one user.
+    pub(super) fn of_user(&self, user: &str) -> Self {
+        Self { user: Some(user.into()), ..self.clone() }
     }
 
-    /// The same for what can do without: half of the memory is for uploads alone.
+    /// Makes a share large enough for so many bytes. The uploads of a user have [`limits::S3_MEMORY_OF_USER`]; they get more
+    /// while half of all memory stays free for others, because a single part of a very large file is larger.
+    pub(super) fn grow(&self, share: &mut Share, bytes: usize) -> Result<(), Full> {
+        let more = share.missing(bytes);
+        let Some(user) = self.user.as_ref().filter(|_| more > 0) else {
+            return self.add(share, more);
+        };
+        // It is held until the units are taken: two uploads of the user must not both get the last ones.
+        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        let after = users.get(user).copied().unwrap_or(0).saturating_add(more);
+        if after > OF_USER && self.all.available_permits().saturating_sub(more) * 2 < ALL {
+            return Err(Full::User);
+        }
+        self.add(share, more)?;
+        users.insert(user.clone(), after);
+        share.user = Some((self.users.clone(), user.clone()));
+        Ok(())
+    }
+
+    /// The same for what can do without; false if there is no room. Half of the memory is for uploads alone, and it is not
+    /// counted as the user's.
     pub(super) fn grow_spare(&self, share: &mut Share, bytes: usize) -> bool {
-        self.0.available_permits() * 2 > limits::S3_MEMORY / UNIT && self.grow(share, bytes)
+        let more = share.missing(bytes);
+        self.all.available_permits() * 2 > ALL && self.add(share, more).is_ok()
+    }
+
+    fn add(&self, share: &mut Share, more: usize) -> Result<(), Full> {
+        if more == 0 {
+            return Ok(());
+        }
+        let Ok(more) = u32::try_from(more) else { return Err(Full::Server) };
+        let taken = self.all.clone().try_acquire_many_owned(more);
+        let permit = taken.map_err(|_| Full::Server)?;
+        match &mut share.held {
+            Some(held) => held.merge(permit),
+            None => share.held = Some(permit),
+        }
+        Ok(())
+    }
+}
+
+impl Share {
+    fn units(&self) -> usize {
+        self.held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits)
+    }
+
+    /// Units that it lacks for so many bytes.
+    fn missing(&self, bytes: usize) -> usize {
+        bytes.div_ceil(UNIT).saturating_sub(self.units())
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let Some((users, user)) = self.user.take() else { return };
+        let units = self.units();
+        let mut users = users.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(held) = users.get_mut(&user) {
+            *held = held.saturating_sub(units);
+            if *held == 0 {
+                users.remove(&user);
+            }
+        }
+    }
+}
+
+impl From<Full> for Error {
+    fn from(full: Full) -> Self {
+        Self::failure(match full {
+            Full::Server => {
+                "the server holds too much of unfinished uploads; try again later".to_owned()
+            }
+            Full::User => format!(
+                "your unfinished uploads hold your share of the server's memory, {} MiB: finish some of them first",
+                limits::S3_MEMORY_OF_USER >> 20
+            ),
+        })
     }
 }
 
@@ -52,11 +144,46 @@ mod tests {
     fn shares_end_with_the_memory_and_come_back() {
         let memory = Memory::default();
         let (mut one, mut other) = (Share::default(), Share::default());
-        assert!(memory.grow(&mut one, 1) && memory.grow(&mut one, limits::S3_MEMORY - UNIT));
-        assert!(memory.grow(&mut other, UNIT) && memory.grow(&mut other, 1));
-        assert!(!memory.grow(&mut other, UNIT + 1));
+        assert_eq!(memory.grow(&mut one, 1), Ok(()));
+        assert_eq!(memory.grow(&mut one, limits::S3_MEMORY - UNIT), Ok(()));
+        assert_eq!(memory.grow(&mut other, UNIT), Ok(()));
+        assert_eq!(memory.grow(&mut other, 1), Ok(()));
+        assert_eq!(memory.grow(&mut other, UNIT + 1), Err(Full::Server));
         drop(one);
-        assert!(memory.grow(&mut other, limits::S3_MEMORY));
-        assert!(!memory.grow(&mut other, usize::MAX));
+        assert_eq!(memory.grow(&mut other, limits::S3_MEMORY), Ok(()));
+        assert_eq!(memory.grow(&mut other, usize::MAX), Err(Full::Server));
+    }
+
+    #[test]
+    fn one_user_leaves_memory_to_others() {
+        let memory = Memory::default();
+        let (greedy, other) = (memory.of_user("greedy"), memory.of_user("other"));
+        let mut shares: Vec<_> = (0..8).map(|_| Share::default()).collect();
+        let part = limits::S3_MEMORY_OF_USER / 2;
+        // Beyond the user's own as long as half of all stays free.
+        for share in &mut shares {
+            assert_eq!(greedy.grow(share, part), Ok(()));
+        }
+        let mut more = Share::default();
+        assert_eq!(greedy.grow(&mut more, 1), Err(Full::User));
+        // It counts for the user, whichever bucket it is and whichever session.
+        assert_eq!(memory.of_user("greedy").grow(&mut more, 1), Err(Full::User));
+        let mut others = Share::default();
+        assert_eq!(other.grow(&mut others, limits::S3_MEMORY_OF_USER), Ok(()));
+        assert_eq!(other.grow(&mut others, limits::S3_MEMORY_OF_USER + 1), Err(Full::User));
+        // What is given back can be taken again, up to the user's own while others hold the rest.
+        shares.truncate(1);
+        let mut rest = Share::default();
+        assert_eq!(memory.grow(&mut rest, limits::S3_MEMORY / 2), Ok(()));
+        assert_eq!(greedy.grow(&mut more, part), Ok(()));
+        assert_eq!(greedy.grow(&mut more, part + 1), Err(Full::User));
+        drop((shares, more, others));
+        assert!(memory.users.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn the_message_names_the_users_share() {
+        let told = Error::from(Full::User).text;
+        assert!(told.contains("your share of the server's memory, 128 MiB"), "{told}");
     }
 }

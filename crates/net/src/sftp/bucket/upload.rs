@@ -128,12 +128,23 @@ impl State {
         if !self.open.contains_key(&index) && self.open.len() >= limits::S3_OPEN_PARTS {
             self.send_first()?;
         }
-        let part = self.open.entry(index).or_insert_with(|| Part::new(range));
-        part.write(offset, bytes, &self.shared.memory)?;
-        if part.is_complete_to(range.end)
-            && let Some(part) = self.open.remove(&index)
-        {
-            self.send(index, part)?;
+        let mut part = self.open.remove(&index).unwrap_or_else(|| Part::new(range));
+        self.write_to(&mut part, offset, bytes)?;
+        if part.is_complete_to(range.end) {
+            return self.send(index, part);
+        }
+        self.open.insert(index, part);
+        Ok(())
+    }
+
+    /// Writes to a part. If there is no memory for it, it waits for parts of this upload that are on their way: they give
+    /// theirs back.
+    fn write_to(&mut self, part: &mut Part, offset: u64, bytes: &[u8]) -> Result<()> {
+        while let Some(full) = part.write(offset, bytes, &self.shared.memory)? {
+            if self.sending.is_empty() {
+                return Err(full.into());
+            }
+            self.await_first()?;
         }
         Ok(())
     }
@@ -156,14 +167,16 @@ impl State {
     }
 
     /// Takes from the existing object what is not written, up to `end`.
-    fn fill(&self, part: &mut Part, end: u64) -> Result<()> {
+    fn fill(&mut self, part: &mut Part, end: u64) -> Result<()> {
         for gap in part.gaps(end) {
             let base = self.base.as_ref().filter(|base| gap.end <= base.size).ok_or_else(hole)?;
+            let etag = base.etag.clone();
             let mut at = gap.start;
             while at < gap.end {
                 let next = (at + limits::S3_BLOCK).min(gap.end);
-                let bytes = self.shared.bucket.read(&self.key, &base.etag, at..next);
-                part.write(at, &self.shared.wait(bytes)?, &self.shared.memory)?;
+                let bytes =
+                    self.shared.wait(self.shared.bucket.read(&self.key, &etag, at..next))?;
+                self.write_to(part, at, &bytes)?;
                 at = next;
             }
         }

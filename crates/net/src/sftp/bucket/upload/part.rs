@@ -5,7 +5,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use outlast_sftp::error::{Error, Result};
 
-use super::super::memory::{Memory, Share};
+use super::super::memory::{Full, Memory, Share};
 use crate::limits;
 
 /// Least number of bytes that are reserved at a time.
@@ -29,8 +29,14 @@ impl Part {
         Self { begin: range.start, max, ..Self::default() }
     }
 
-    /// Writes bytes at an offset of the object, within the part.
-    pub(super) fn write(&mut self, offset: u64, bytes: &[u8], memory: &Memory) -> Result<()> {
+    /// Writes bytes at an offset of the object, within the part. Returns why there is no memory for them; then nothing is
+    /// written.
+    pub(super) fn write(
+        &mut self,
+        offset: u64,
+        bytes: &[u8],
+        memory: &Memory,
+    ) -> Result<Option<Full>> {
         let at = usize::try_from(offset.saturating_sub(self.begin)).unwrap_or(usize::MAX);
         let end = at.saturating_add(bytes.len());
         // What is missing takes memory, too.
@@ -41,10 +47,8 @@ impl Part {
         }
         if end > self.bytes.capacity() {
             let room = (2 * self.bytes.capacity()).max(STEP).min(self.max).max(end);
-            if !memory.grow(&mut self.share, room) {
-                return Err(Error::failure(
-                    "the server holds too much of unfinished uploads; try again later",
-                ));
+            if let Err(full) = memory.grow(&mut self.share, room) {
+                return Ok(Some(full));
             }
             self.bytes.reserve_exact(room - self.bytes.len());
         }
@@ -53,7 +57,7 @@ impl Part {
         }
         self.bytes[at..end].copy_from_slice(bytes);
         self.add(at..end);
-        Ok(())
+        Ok(None)
     }
 
     fn add(&mut self, mut range: Range<usize>) {
@@ -131,7 +135,8 @@ mod tests {
                 if at == end {
                     continue;
                 }
-                part.write(BEGIN + at as u64, &vec![byte; end - at], &memory).unwrap();
+                let full = part.write(BEGIN + at as u64, &vec![byte; end - at], &memory).unwrap();
+                prop_assert_eq!(full, None);
                 plain[at..end].fill(Some(byte));
                 let full = plain.iter().all(Option::is_some);
                 prop_assert_eq!(part.is_complete_to(BEGIN + MAX as u64), full);
@@ -148,5 +153,24 @@ mod tests {
             }
             prop_assert!(part.written.windows(2).all(|two| two[0].end < two[1].start));
         }
+    }
+
+    /// A byte at the end of a part takes the memory of all of it.
+    #[test]
+    fn a_user_whose_memory_is_used_up_begins_no_part() {
+        let range = 0..8 << 20;
+        let memory = Memory::default();
+        let (greedy, other) = (memory.of_user("greedy"), memory.of_user("other"));
+        let mut held = Share::default();
+        assert_eq!(greedy.grow(&mut held, limits::S3_MEMORY / 2), Ok(()));
+        let write = |part: &mut Part, memory| part.write(range.end - 1, b"x", memory).unwrap();
+        let mut part = Part::new(&range);
+        assert_eq!(write(&mut part, &greedy), Some(Full::User));
+        assert_eq!((part.bytes.capacity(), part.written.len()), (0, 0));
+        assert_eq!(write(&mut Part::new(&range), &other), None);
+        drop(held);
+        assert_eq!(write(&mut part, &greedy), None);
+        let gap = range.start..range.end - 1;
+        assert_eq!(part.gaps(range.end), vec![gap]);
     }
 }
