@@ -18,6 +18,7 @@ use outlast_pki::pem;
 use crate::failure::Failure;
 use crate::files;
 use crate::settings::Buckets;
+use crate::trust;
 
 type Allow = BTreeMap<String, BTreeSet<String>>;
 
@@ -86,7 +87,8 @@ fn endpoint(settings: &Buckets) -> Result<Option<s3::Settings>, Failure> {
     let roots = match &settings.ca_bundle {
         Some(path) => pem::read_certificates(&files::read(path, 4 << 20)?)
             .map_err(|error| Failure::file(path, &error))?,
-        None if endpoint.starts_with("https://") => return Err(missing("ca_bundle")),
+        None if endpoint.starts_with("https://") => trust::system_roots()
+            .map_err(|failure| failure.prefixed("[buckets] has no ca_bundle").about("buckets"))?,
         None => Vec::new(),
     };
     let connector = Connector::new(&Policy::default(), &roots)

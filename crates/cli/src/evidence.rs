@@ -9,7 +9,7 @@ use outlast_pki::certificate::Certificate;
 use outlast_pki::crl::Crl;
 use outlast_pki::describe;
 use outlast_pki::object::{self, Kind};
-use outlast_pki::ocsp::{self, OcspError, REQUEST_MEDIA_TYPE, Request, Response};
+use outlast_pki::ocsp::{self, OcspError, REQUEST_MEDIA_TYPE, Request, Response, Status};
 use outlast_pki::validate::Revocation;
 
 use crate::failure::Failure;
@@ -17,6 +17,9 @@ use crate::{objects, output};
 
 /// URLs of one certificate that are fetched, at most.
 const MAX_URLS: usize = 4;
+
+/// CRLs in one answer, at most.
+const MAX_CRLS: usize = 8;
 
 /// How many times a busy responder is asked.
 const MAX_ATTEMPTS: u32 = 5;
@@ -80,6 +83,8 @@ pub(crate) struct Evidence {
     pub(crate) sources: Vec<String>,
     /// What the run may still fetch.
     pub(crate) budget: Budget,
+    /// URLs that did not answer; they are asked once.
+    pub(crate) dead: BTreeSet<String>,
 }
 
 /// What a run may still fetch.
@@ -149,14 +154,20 @@ impl Evidence {
         Ok(())
     }
 
+    /// Keeps a CRL, once.
     fn add_crl(&mut self, crl: Crl, source: &str) {
-        self.crls.push(crl);
-        self.crl_sources.push(source.to_owned());
+        if !self.crls.iter().any(|known| known.der() == crl.der()) {
+            self.crls.push(crl);
+            self.crl_sources.push(source.to_owned());
+        }
     }
 
+    /// Keeps an OCSP response, once.
     fn add_ocsp(&mut self, response: Response, source: &str) {
-        self.ocsp.push(response);
-        self.ocsp_sources.push(source.to_owned());
+        if !self.ocsp.iter().any(|known| known.der() == response.der()) {
+            self.ocsp.push(response);
+            self.ocsp_sources.push(source.to_owned());
+        }
     }
 
     /// Asks the responders and distribution points that the certificates name. Warns of what cannot be fetched;
@@ -170,30 +181,40 @@ impl Evidence {
         now: i64,
     ) {
         let issuers: Vec<_> = intermediates.iter().chain(roots).collect();
-        let certificates: Vec<_> = std::iter::once(leaf).chain(intermediates).collect();
+        let certificates: Vec<_> = std::iter::once(leaf)
+            .chain(intermediates)
+            .map(|one| (one, issuers.iter().find(|issuer| one.signed_by(issuer)).copied()))
+            .collect();
         self.fetch(&certificates, &issuers, now).await;
     }
 
     /// The same for a chain that was verified, from its leaf to a root. `others` are certificates that may have signed CRLs,
-    /// too; nothing that they name is fetched.
+    /// too, if a CA of the chain has certified them; nothing that they name is fetched.
     pub(crate) async fn fetch_chain(
         &mut self,
         chain: &[Certificate],
         others: &[Certificate],
         now: i64,
     ) {
-        let certificates: Vec<_> = chain.iter().collect();
-        let issuers: Vec<_> = chain.iter().skip(1).chain(others).collect();
+        let certificates: Vec<_> = chain.iter().zip(chain.iter().skip(1).map(Some)).collect();
+        let above: Vec<_> = chain.iter().skip(1).collect();
+        let certified = others.iter().filter(|other| above.iter().any(|ca| other.signed_by(ca)));
+        let issuers: Vec<_> = above.iter().copied().chain(certified).collect();
         self.fetch(&certificates, &issuers, now).await;
     }
 
-    async fn fetch(&mut self, certificates: &[&Certificate], issuers: &[&Certificate], now: i64) {
-        let below_root = |found: &&Certificate| found.issuer() != found.subject();
+    /// Fetches what is to be known of each certificate, which its issuer has signed.
+    async fn fetch(
+        &mut self,
+        certificates: &[(&Certificate, Option<&Certificate>)],
+        issuers: &[&Certificate],
+        now: i64,
+    ) {
+        let below_root = |(found, _): &&(&Certificate, _)| found.issuer() != found.subject();
         let mut seen: BTreeSet<String> = self.sources.iter().cloned().collect();
-        for certificate in certificates.iter().copied().filter(below_root) {
+        for (certificate, issuer) in certificates.iter().filter(below_root) {
             let urls = describe::revocation_urls(certificate);
-            let issuer = issuers.iter().find(|issuer| certificate.signed_by(issuer));
-            let mut known = self.knows(certificate, issuer.copied(), now);
+            let mut known = self.knows(certificate, *issuer, now);
             if let Some(issuer) = issuer {
                 for url in urls.ocsp.iter().take(MAX_URLS) {
                     known = known || self.ask(url, certificate, issuer, now).await;
@@ -203,17 +224,19 @@ impl Evidence {
                 continue;
             }
             for url in urls.crl.iter().take(MAX_URLS).filter(|url| seen.insert((*url).clone())) {
-                if self.get(url, issuers).await {
+                if self.get(url, certificate, issuers).await {
                     break;
                 }
             }
         }
     }
 
-    /// Whether a current OCSP response about it is here already: several files may have the same signer.
+    /// Whether a current OCSP response about it is here already: several files may have the same signer. A responder that
+    /// does not know it leaves the question to others (RFC 6960, section 2.2).
     fn knows(&self, certificate: &Certificate, issuer: Option<&Certificate>, now: i64) -> bool {
         let Some(issuer) = issuer else { return false };
-        self.ocsp.iter().any(|read| read.verify(issuer, certificate, None, now).is_ok())
+        let says = |read: &Response| read.verify(issuer, certificate, None, now);
+        self.ocsp.iter().any(|read| says(read).is_ok_and(|said| said.status != Status::Unknown))
     }
 
     /// One OCSP request, by POST (RFC 6960, appendix A.1); returns whether the response can be used.
@@ -224,12 +247,19 @@ impl Evidence {
         issuer: &Certificate,
         now: i64,
     ) -> bool {
+        if self.dead.contains(url) {
+            return false;
+        }
         let request = Request::new(issuer, certificate, None).and_then(|request| request.to_der());
         let outcome = match request {
             Ok(body) => self.answer(url, body).await.and_then(|read| {
-                read.verify(issuer, certificate, None, now)
+                let said = read
+                    .verify(issuer, certificate, None, now)
                     .map_err(|error| format!("{url}: {error}"))?;
-                Ok(read)
+                match said.status {
+                    Status::Unknown => Err(format!("{url}: the responder does not know it")),
+                    Status::Good | Status::Revoked { .. } => Ok(read),
+                }
             }),
             Err(error) => Err(error.to_string()),
         };
@@ -254,6 +284,7 @@ impl Evidence {
             let asked = fetch::post(url, REQUEST_MEDIA_TYPE, body.clone());
             match Response::parse(&self.within_budget(url, asked).await?) {
                 Err(OcspError::Failure(ocsp::Failure::TryLater)) if attempts > 0 => {
+                    self.budget.spend(0, BUSY_PAUSE);
                     tokio::time::sleep(BUSY_PAUSE).await;
                 }
                 outcome => return outcome.map_err(|error| format!("{url}: {error}")),
@@ -276,19 +307,41 @@ impl Evidence {
             Err(_) => Err(format!("{url}: no answer in the time that is left for this run")),
         };
         self.budget.spend(outcome.as_ref().map_or(0, Vec::len), started.elapsed());
+        if outcome.is_err() {
+            self.dead.insert(url.to_owned());
+        }
         outcome
     }
 
-    /// CRLs, of which only those that one of the issuers has signed are kept: others would only cost time later.
-    async fn get(&mut self, url: &str, issuers: &[&Certificate]) -> bool {
+    /// CRLs, of which only those that one of the issuers has signed are kept: others would only cost time later. Returns
+    /// whether one is of the certificate's CA.
+    async fn get(
+        &mut self,
+        url: &str,
+        certificate: &Certificate,
+        issuers: &[&Certificate],
+    ) -> bool {
+        if self.dead.contains(url) {
+            return false;
+        }
         let outcome = self.within_budget(url, fetch::get(url)).await;
         let outcome = outcome.and_then(|bytes| {
             let objects = object::read(&bytes).map_err(|error| format!("{url}: {error}"))?;
-            for object in objects.iter().filter(|object| object.kind != Kind::Certificate) {
-                let crl = signed_crl(object.kind, object.der.expose(), issuers);
-                self.add_crl(crl.map_err(|reason| format!("{url}: {reason}"))?, url);
+            let crls = objects.iter().filter(|object| object.kind != Kind::Certificate);
+            if crls.clone().count() > MAX_CRLS {
+                return Err(format!("{url}: more than {MAX_CRLS} CRLs in one answer"));
             }
-            Ok(())
+            let mut is_about = false;
+            for object in crls {
+                let crl = signed_crl(object.kind, object.der.expose(), issuers);
+                let crl = crl.map_err(|reason| format!("{url}: {reason}"))?;
+                is_about |= crl.is_of(certificate.issuer());
+                self.add_crl(crl, url);
+            }
+            match is_about {
+                true => Ok(()),
+                false => Err(format!("{url}: no CRL of the CA that names it")),
+            }
         });
         match outcome {
             Ok(()) => {

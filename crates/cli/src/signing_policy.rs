@@ -110,8 +110,9 @@ impl Loaded {
         let name = file_name(file, name)?;
         self.policy.attestation_rule_for(&name, predicate_type).ok_or_else(|| {
             let reason = format!(
-                "no rule of {} is for attestations of type {predicate_type} about this file",
-                self.policy.name
+                "no rule of {} is for attestations of type {} about this file",
+                self.policy.name,
+                predicate_type.chars().take(200).collect::<String>()
             );
             Failure::file(file, &reason).code(REFUSED).hint(self.advice())
         })

@@ -103,7 +103,7 @@ impl Client {
                 authorities.extend(found.map_err(|error| Failure::file(path, &error))?);
             }
             match (trust::system_roots(), authorities.is_empty()) {
-                (Ok(found), _) => authorities.extend(usable(found)),
+                (Ok(found), _) => authorities.extend(found),
                 (Err(_), false) => {}
                 (Err(failure), true) => {
                     return Err(failure.hint("name the CAs of the authority: --timestamp-ca PEM"));
@@ -111,11 +111,7 @@ impl Client {
             }
         }
         for url in urls {
-            if !url.starts_with("http://") && !url.starts_with("https://") {
-                return Err(Failure::new(FetchError::AnyUrl(url.clone()).to_string())
-                    .hint("such as http://tsa.example/tsa")
-                    .code(USAGE));
-            }
+            check_url(url)?;
         }
         Ok(Self {
             urls: urls.to_vec(),
@@ -228,19 +224,34 @@ fn imprint_digest(claim: &Claim) -> Result<&'static Digest, Failure> {
         .ok_or_else(|| Failure::new("there is no digest for a timestamp"))
 }
 
+/// Refuses a URL at which no authority can be asked.
+pub(crate) fn check_url(url: &str) -> Result<(), Failure> {
+    if names_user(url) {
+        // The URL is not shown: it may contain a password.
+        return Err(Failure::new("the URL of a time-stamping authority has a user name")
+            .hint("leave out what is before the @: authorities are asked without a login")
+            .code(USAGE));
+    }
+    if !url.starts_with("http://") && !url.starts_with("https://") {
+        return Err(Failure::new(FetchError::AnyUrl(url.to_owned()).to_string())
+            .hint("such as http://tsa.example/tsa")
+            .code(USAGE));
+    }
+    Ok(())
+}
+
+/// Whether a user name, with or without a password, is before the host of a URL.
+fn names_user(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@'))
+}
+
 /// The bytes as a positive number without leading zeros.
 fn positive(mut bytes: [u8; NONCE_LEN]) -> [u8; NONCE_LEN] {
     if let Some(first) = bytes.first_mut() {
         *first = *first & 0x7f | 0x40;
     }
     bytes
-}
-
-/// Old CAs of a system that TLS does not take are left out.
-fn usable(roots: Vec<Vec<u8>>) -> impl Iterator<Item = Vec<u8>> {
-    roots
-        .into_iter()
-        .filter(|der| Connector::new(&Policy::default(), std::slice::from_ref(der)).is_ok())
 }
 
 fn unreachable_failure(error: &FetchError) -> Failure {

@@ -64,14 +64,16 @@ pub(crate) fn load(path: &Path) -> Result<Vec<Vec<u8>>, Failure> {
     Ok(out)
 }
 
-/// The CAs that this system trusts.
+/// The CAs that this system trusts. Old ones that TLS does not take are left out.
 pub(crate) fn system_roots() -> Result<Vec<Vec<u8>>, Failure> {
     let given = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
     let usual = SYSTEM_CAS.iter().map(PathBuf::from).find(|path| path.exists());
     let path = given.or(usual).ok_or_else(|| {
         Failure::new("the system's trusted CAs were not found").hint("name them in a PEM file")
     })?;
-    load(&path)
+    let mut roots = load(&path)?;
+    roots.retain(|der| Connector::new(&Policy::default(), std::slice::from_ref(der)).is_ok());
+    Ok(roots)
 }
 
 /// A connector that trusts the certificates of a PEM file.

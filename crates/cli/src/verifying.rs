@@ -1,5 +1,6 @@
 //! Verifies detached signatures of files, for the commands and the quickstart.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,9 +10,10 @@ use outlast_pki::certificate::Certificate;
 use outlast_pki::cms::verify::{
     self, Authentic, SignedMessage, Signer, Time, TimeSource, VerifyError,
 };
+use outlast_pki::crl::Revoked;
 use outlast_pki::path::PathError;
 use outlast_pki::seen::Seen;
-use outlast_pki::signing_policy::judge::{Context, Judged, Verdict};
+use outlast_pki::signing_policy::judge::{Context, Judged, Verdict, strictest};
 use outlast_pki::signing_policy::rule::{Need, Rule};
 use outlast_pki::time::rfc3339;
 use outlast_pki::trusted_time::{self, Authority, Timed, Trust};
@@ -325,10 +327,14 @@ impl Verifier {
         rule: Option<(&Rule, i64)>,
         record: Option<&Prepared<'_>>,
     ) -> Result<(), Failure> {
-        if !self.fetch {
+        let of_rule = rule.and_then(|(rule, _)| rule.revocation);
+        let revocation = strictest(of_rule, self.revocation.map(Check::rule));
+        if !self.fetch || revocation == Revocation::Off {
             return Ok(());
         }
-        let chains = self.chains(message, signers, rule, record);
+        let mut chains = self.chains(message, signers, rule, record);
+        // Of a certificate that is trusted by itself no CA is known that could revoke it.
+        chains.retain(|chain| chain.len() > 1);
         if chains.is_empty() {
             return Ok(());
         }
@@ -344,10 +350,13 @@ impl Verifier {
         for chain in &chains {
             runtime.block_on(self.evidence.fetch_chain(chain, &others, self.now));
         }
+        // A name that is still being resolved must not keep the verifier waiting.
+        runtime.shutdown_background();
         Ok(())
     }
 
-    /// The chains of the signers, and of the authorities whose timestamps would count but for revocation.
+    /// The chains of the signers at each time at which they may be judged, and of the authorities whose timestamps would count
+    /// but for revocation.
     fn chains(
         &self,
         message: &SignedMessage,
@@ -367,22 +376,43 @@ impl Verifier {
                 roots.extend(self.extra.iter().filter(may_issue).cloned());
             }
         }
-        let own = |signer| self.chain(message, signer, &roots, purpose);
-        let mut chains: Vec<_> = signers.iter().filter_map(own).collect();
-        match rule {
+        let stamps = match rule {
             None => {
                 let authorities = [Authority::Roots(self.timestamp_roots.clone())];
-                chains.extend(time::chains(signers, record, &self.trust(&authorities)));
+                time::stamps(signers, record, &self.trust(&authorities))
             }
-            Some((rule, _)) if rule.timestamp == Need::Off => {}
+            Some((rule, _)) if rule.timestamp == Need::Off => Vec::new(),
             Some((rule, as_of)) => {
                 let context = self.context(as_of);
                 let authorities = rule.authorities(&context);
                 let suits = |at, chain: &[Certificate]| rule.unsuited(at, chain);
-                let trust = rule.trust(&authorities, &suits, &context);
-                chains.extend(time::chains(signers, record, &trust));
+                time::stamps(signers, record, &rule.trust(&authorities, &suits, &context))
+            }
+        };
+        let of_record = stamps.last().map(Vec::as_slice).unwrap_or_default();
+        let mut chains: Vec<Vec<Certificate>> = Vec::new();
+        for (index, signer) in signers.iter().enumerate() {
+            let own = stamps.get(index).map(Vec::as_slice).unwrap_or_default();
+            let proven = own.iter().chain(of_record).map(|stamp| stamp.at);
+            let times: BTreeSet<i64> = proven
+                .chain(self.time.as_ref().map(|time| time.at))
+                .chain(rule.map(|(_, as_of)| as_of))
+                .chain(signer.signing_time)
+                .chain([self.now, signer.certificate.not_before()])
+                .collect();
+            for at in times {
+                let Some(found) = self.chain(message, signer, &roots, purpose, at) else {
+                    continue;
+                };
+                let same = |known: &Vec<Certificate>| {
+                    known.iter().map(Certificate::der).eq(found.iter().map(Certificate::der))
+                };
+                if !chains.iter().any(same) {
+                    chains.push(found);
+                }
             }
         }
+        chains.extend(time::chains(stamps));
         chains
     }
 
@@ -393,18 +423,16 @@ impl Verifier {
         signer: &Authentic,
         roots: &[Vec<u8>],
         purpose: Option<ObjectIdentifier>,
+        at: i64,
     ) -> Option<Vec<Certificate>> {
-        let times = [signer.signing_time, Some(self.now), Some(signer.certificate.not_before())];
-        times.into_iter().flatten().find_map(|at| {
-            let verifier = verify::Verifier {
-                roots,
-                purpose,
-                time: Some(Time { at, source: TimeSource::Verifier }),
-                revocation: Revocation::Off,
-                ..self.material()
-            };
-            message.trust(signer, &verifier).ok().map(|found| found.chain)
-        })
+        let verifier = verify::Verifier {
+            roots,
+            purpose,
+            time: Some(Time { at, source: TimeSource::Verifier }),
+            revocation: Revocation::Off,
+            ..self.material()
+        };
+        message.trust(signer, &verifier).ok().map(|found| found.chain)
     }
 
     /// One signer as JSON.
@@ -522,15 +550,24 @@ impl Verifier {
             Standing::Known { later: Some(revoked), .. } => Some((status, revoked)),
             _ => None,
         });
+        let later_text = |(status, revoked): (&verify::Status, &Revoked)| {
+            format!(
+                "\"{}\" was revoked after that, at {revoked}, by the {}",
+                status.certificate.subject(),
+                self.source(status, holder).unwrap_or_default()
+            )
+        };
         match summary(statuses) {
             NOT_CHECKED => "revocation not checked".to_owned(),
-            UNKNOWN => format!("revocation not known of {}", unknown.join(", ")),
+            UNKNOWN => {
+                let unknown = format!("revocation not known of {}", unknown.join(", "));
+                match later {
+                    Some(later) => format!("{}; {unknown}", later_text(later)),
+                    None => unknown,
+                }
+            }
             _ => match (later, known) {
-                (Some((status, revoked)), _) => format!(
-                    "\"{}\" was revoked after that, at {revoked}, by the {}",
-                    status.certificate.subject(),
-                    self.source(status, holder).unwrap_or_default()
-                ),
+                (Some(later), _) => later_text(later),
                 (None, Some((status, as_of))) => format!(
                     "not revoked as of {}, by the {}",
                     rfc3339(as_of),

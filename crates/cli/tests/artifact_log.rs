@@ -157,6 +157,13 @@ fn attacks(scene: &Scene) {
     // What makes no sense.
     let alone = [&TRUST[..], &["--log-proof", "one.tlog-proof"]].concat();
     fail(&mut scene.verify("one", &alone), 2);
+    scene.folder.write("bare.toml", rule.replace("log = \"log.policy\"\n", "").as_bytes());
+    let unasked = ["--policy", "bare.toml", "--log-proof", "one.tlog-proof"];
+    let said = fail(&mut scene.verify("one", &unasked), 2);
+    assert!(said.contains("its rule asks for no log"), "{said}");
+    succeed(&mut scene.verify("one", &unasked[..2]));
+    let asked = [&unasked[..], &LOG[2..]].concat();
+    succeed(&mut scene.verify("one", &asked));
     let said = fail(&mut scene.verify("one", &[&TRUST[..], &["--log-policy", "one"]].concat()), 1);
     assert!(said.contains("outlast log policy"), "{said}");
 }

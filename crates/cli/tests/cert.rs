@@ -520,6 +520,40 @@ fn verify_fetches_what_the_certificates_name() {
 }
 
 #[test]
+fn verify_fetches_nothing_of_what_no_root_vouches_for() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let requests = Arc::new(AtomicUsize::new(0));
+    let counted = requests.clone();
+    let port = serve(move |_, _| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        None
+    });
+    let url = |path: &str| format!("http://127.0.0.1:{port}{path}");
+    let world = World::with(vec![
+        crl_distribution_points(&[&url("/sub.crl")]).unwrap(),
+        authority_information_access(&[&url("/ocsp")], &[]).unwrap(),
+    ]);
+    // A root of the same name.
+    let other = issue("ML_DSA_44", New::of("RootCACertificate", "Root", now()), None);
+    world.write("other.pem", other.pem());
+    let cases: [(&str, &[&str]); 4] = [
+        ("other.pem", &[]),
+        ("root.pem", &["--purpose", "client"]),
+        ("root.pem", &["--name", "other.example.com"]),
+        ("root.pem", &["--purpose", "code"]),
+    ];
+    for (trust, more) in cases {
+        let mut command = world.cert(&["verify", "chain.pem", "--trust", trust]);
+        let text = fail(command.args(["--fetch", "--revocation", "required"]).args(more), 3);
+        assert!(!text.contains("revocation"), "{trust} {more:?}: {text}");
+        assert_eq!(requests.load(Ordering::SeqCst), 0, "{trust} {more:?}: {text}");
+    }
+    fail(&mut world.verify(&["--fetch", "--revocation", "required"]), 3);
+    assert!(requests.load(Ordering::SeqCst) > 0);
+}
+
+#[test]
 fn code_signing_has_the_rules_of_outlast_verify() {
     let world = World::new();
     let leaf =

@@ -147,4 +147,27 @@ fn no_signature_overwrites_another_one_of_its_command() {
         assert!(!scene.folder.path(name).exists(), "{name}");
     }
     succeed(scene.folder.here(scene.sign()).args(["a", "a.classical"]));
+    // Nor a file that is to be signed, by whatever name.
+    let input = "it is to be signed";
+    scene.folder.write("a.tlog-proof", b"a file");
+    sign(&["--force", "a", "a.p7s"], 1, input);
+    sign(&["--force", "./a.p7s", "a"], 1, input);
+    sign(&["--force", "one/../a.p7s", "a"], 1, input);
+    let whole = scene.folder.path("a.p7s").display().to_string();
+    sign(&["--force", "a", &whole], 1, input);
+    sign(&["--force", "a", "--signature", "./a"], 1, input);
+    scene.folder.write("a.jws", b"a file");
+    sign(&["--format", "jws", "--force", "a", "one/../a.jws"], 1, input);
+    sign(&["--force", "--log", "a", "a.tlog-proof"], 1, input);
+    assert_eq!(std::fs::read(scene.folder.path("a")).unwrap(), b"a");
+    for name in ["a.tlog-proof", "a.jws"] {
+        assert_eq!(std::fs::read(scene.folder.path(name)).unwrap(), b"a file");
+    }
+    // A name that would print as two lines.
+    scene.folder.write("x\nverified y", b"x");
+    sign(&["x\nverified y"], 1, "its name has control characters");
+    let mut verify = scene.folder.here(outlast());
+    verify.args(["verify", "x\nverified y", "--trust"]).arg(&scene.root);
+    let said = fail(&mut verify, 3);
+    assert!(!said.contains("\nverified y"), "{said}");
 }

@@ -80,6 +80,7 @@ mod sftp_users;
 mod shared;
 mod sign_before;
 mod sign_dual;
+mod sign_fetched;
 mod sign_formats;
 mod sign_matrix;
 mod sign_policy;

@@ -27,13 +27,13 @@ use outlast_store::testing::{PASSWORD, Postgres};
 use outlast_testing::{PATIENCE, until};
 
 /// A CA, its certificates, and a folder with all of them.
-struct World {
+pub struct World {
     folder: tempfile::TempDir,
     root: Party,
 }
 
 impl World {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = issue(
             "ECC_NIST_P256",
@@ -55,7 +55,7 @@ impl World {
         party
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
@@ -64,7 +64,7 @@ impl World {
     }
 
     /// `outlast proxy` in front of a server, with the default certificate.
-    fn proxy(&self, to: &str, more: &[&str]) -> Process {
+    pub fn proxy(&self, to: &str, more: &[&str]) -> Process {
         let mut command = outlast();
         command.args(["proxy", "--listen", "127.0.0.1:0", "--to", to, "--log", "info"]);
         command.arg("--tls-cert-file").arg(self.path("server.pem"));
@@ -91,9 +91,9 @@ fn now() -> i64 {
 }
 
 /// A process that listens; killed when dropped.
-struct Process {
+pub struct Process {
     child: Child,
-    port: u16,
+    pub port: u16,
     /// What it printed before its address.
     before: String,
     lines: std::io::Lines<BufReader<std::process::ChildStdout>>,

@@ -1,7 +1,7 @@
 //! Passwords and certificates of users of `sftp.toml`, with OpenSSH's client: who gets in, who does not, and whose session ends.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -10,7 +10,7 @@ use outlast_testing::until;
 use serde_json::Value;
 
 use crate::common::peers::peer;
-use crate::common::{Folder, Server, outlast, run, stderr, stdout, succeed};
+use crate::common::{self, Folder, Server, outlast, run, stderr, stdout, succeed};
 
 const PASSWORD: &str = "correct horse battery";
 
@@ -136,24 +136,12 @@ impl World {
 
     /// A session that stays, after its first reply.
     fn stays(&self, user: &str, shows: Shows<'_>) -> Child {
-        let mut child = self.command(user, shows).spawn().unwrap();
-        child.stdin.as_mut().unwrap().write_all(b"pwd\n").unwrap();
-        let mut line = String::new();
-        let mut lines = BufReader::new(child.stdout.as_mut().unwrap());
-        while !line.contains("working directory") {
-            line.clear();
-            assert!(lines.read_line(&mut line).unwrap() > 0, "the session has ended");
-        }
-        child
+        common::stays(self.command(user, shows))
     }
 
     /// Additional data of the audit events of this activity.
     fn events(&self, activity: &str) -> Vec<Value> {
-        let mut tail = outlast();
-        tail.args(["audit", "tail", "-n", "10000", "--output", "json", "--data"]);
-        let all = succeed(tail.arg(&self.folder.data));
-        let parsed = all.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let told = parsed.map(|event| event["additionalEventData"].clone());
+        let told = self.folder.sftp_events().into_iter();
         told.filter(|told| told["activity-type"] == activity).collect()
     }
 

@@ -1,7 +1,7 @@
 //! `sftp.toml` with OpenSSH's clients: who gets in, what each user can reach, quotas, scans of uploads, and running sessions.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -10,7 +10,7 @@ use outlast_testing::until;
 use serde_json::Value;
 
 use crate::common::peers::peer;
-use crate::common::{Folder, Server, outlast, run, stderr, stdout, succeed};
+use crate::common::{self, Folder, Server, outlast, run, stderr, stdout, succeed};
 
 /// A server whose users are in a file, and OpenSSH's programs.
 struct World {
@@ -111,26 +111,12 @@ impl World {
 
     /// A session that stays, after its first reply.
     fn stays(&self, user: &str) -> Child {
-        let mut child = self.command(user, user).spawn().unwrap();
-        child.stdin.as_mut().unwrap().write_all(b"pwd\n").unwrap();
-        let mut line = String::new();
-        let mut lines = BufReader::new(child.stdout.as_mut().unwrap());
-        while !line.contains("working directory") {
-            line.clear();
-            assert!(lines.read_line(&mut line).unwrap() > 0, "the session has ended");
-        }
-        child
+        common::stays(self.command(user, user))
     }
 
     /// Additional data of the audit events of SFTP, the oldest first.
     fn events(&self) -> Vec<Value> {
-        let mut tail = outlast();
-        tail.args(["audit", "tail", "-n", "10000", "--output", "json", "--data"])
-            .arg(&self.folder.data);
-        let all = succeed(&mut tail);
-        let parsed = all.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let told = parsed.map(|event| event["additionalEventData"].clone());
-        told.filter(|told| told["activity-type"].is_string()).collect()
+        self.folder.sftp_events()
     }
 }
 
@@ -210,6 +196,11 @@ fn users_of_a_file_reach_their_folders_and_nothing_else() {
     // It is closed before its attributes are set, which the user may not.
     world.works("drop", &["put x dropped"]);
     assert_eq!(std::fs::read(world.file("shared/dropped")).unwrap(), b"content");
+    // A link that takes the place of a folder after the file was read leads nowhere.
+    std::fs::rename(world.file("shared"), world.file("moved")).unwrap();
+    std::os::unix::fs::symlink("bob", world.file("shared")).unwrap();
+    world.fails("drop", &["put x linked"], "");
+    assert!(!world.file("bob/linked").exists());
     let events = world.events();
     let connected = events.iter().find(|event| event["activity-type"] == "CONNECTED").unwrap();
     assert_eq!(connected["resource-arn"], "arn:aws:transfer:us-east-1:123456789012:server/sftp");

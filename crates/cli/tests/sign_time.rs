@@ -104,6 +104,10 @@ fn a_signature_has_the_time_of_an_authority() {
     }
     let text = fail(&mut scene.sign(&["ftp://localhost/"]), 2);
     assert!(text.contains("begins with http:// or https://"), "{text}");
+    for url in ["http://user:tell-tale@localhost/tsa", "ftp://tell-tale@localhost"] {
+        let text = fail(scene.sign(&[url]).arg("--dry-run"), 2);
+        assert!(text.contains("has a user name") && !text.contains("tell-tale"), "{text}");
+    }
     let text = fail(&mut scene.sign(&["http://127.0.0.1:1/tsa"]), 1);
     assert!(text.contains("no timestamp: ") && text.contains("hint: "), "{text}");
 

@@ -215,11 +215,7 @@ impl Scene {
 
     /// Additional data of the audit events of SFTP.
     fn events(&self, kind: &str) -> Vec<Value> {
-        let mut tail = outlast();
-        tail.args(["audit", "tail", "-n", "10000", "--output", "json", "--data"]);
-        let all = succeed(tail.arg(&self.folder.data));
-        let parsed = all.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let told = parsed.map(|event| event["additionalEventData"].clone());
+        let told = self.folder.sftp_events().into_iter();
         told.filter(|told| told["activity-type"] == kind).collect()
     }
 }

@@ -253,14 +253,18 @@ fn an_archive_timestamp_keeps_what_a_stolen_key_had_stamped_before() {
 }
 
 /// A signer whose key the test has.
-struct Forged {
-    root: Party,
-    leaf: Party,
+pub struct Forged {
+    pub root: Party,
+    pub leaf: Party,
+    /// CA certificates that the message has, DER.
+    pub chain: Vec<Vec<u8>>,
+    /// The time that it claims.
+    pub signing_time: i64,
 }
 
 impl Forged {
     /// A signer whose certificate names a CRL at this URL.
-    fn new(url: &str) -> Self {
+    pub fn new(url: &str) -> Self {
         let days = 3650;
         let root = New { days, ..New::of("RootCACertificate", "Own Root", now()) };
         let root = issue("ECC_NIST_P256", root, None);
@@ -269,19 +273,19 @@ impl Forged {
             ..New::of("CodeSigningCertificate", "Own", now())
         };
         let leaf = issue("ECC_NIST_P256", leaf, Some(&root));
-        Self { root, leaf }
+        Self { root, leaf, chain: Vec::new(), signing_time: now() }
     }
 
-    fn sign(&self, content: &[u8]) -> Vec<u8> {
+    pub fn sign(&self, content: &[u8]) -> Vec<u8> {
         let algorithm = self.leaf.algorithm();
         let digest = Digest::by_name(algorithm.cms_digests[0]).unwrap();
         let unsigned = Unsigned::new(&[Request {
             message_digest: &digest.digest(content),
             digest,
             algorithm,
-            signing_time: now(),
+            signing_time: self.signing_time,
             signer: &self.leaf.certificate,
-            chain: &[],
+            chain: &self.chain,
         }])
         .unwrap();
         let message = Message::Raw(&unsigned.to_be_signed[0]);
@@ -328,6 +332,22 @@ fn only_what_leads_to_a_trusted_root_says_what_is_fetched() {
         assert!(said.contains("; revocation not checked"), "{said}");
         assert_eq!(server.requests(), requests, "{said}");
     }
+}
+
+/// RFC 6960, section 2.2: who does not know a certificate leaves the question to others.
+#[test]
+fn a_responder_that_does_not_know_leaves_the_question_to_the_crl() {
+    let world = World::new();
+    let unsure = Tsa::revocable("ECC_NIST_P256", "Unsure", Says::UnknownAndCrl);
+    world.signer.folder.write("tsa.pem", unsure.authority.root.pem().as_bytes());
+    let signed = world.sign("unsure.bin", &unsure);
+    let said = accepts(&mut world.verify("unsure.bin", &["--fetch"]), STAMPED);
+    assert!(said.contains("the responder does not know it"), "{said}");
+    let line = said.lines().find(|line| line.starts_with("timestamp ")).unwrap();
+    assert!(line.contains("not revoked as of ") && line.contains("by the CRL http://"), "{line}");
+    unsure.revoke(signed - 60, KEY_COMPROMISE);
+    let said = accepts(&mut world.verify("unsure.bin", &["--fetch"]), CLAIM);
+    assert!(said.contains("it was revoked at "), "{said}");
 }
 
 /// The timestamp is put into the signature of an image, as any software may do.

@@ -21,7 +21,7 @@ use outlast_testing::until;
 use serde_json::{Value, json};
 
 use crate::common::peers::peer;
-use crate::common::{Server, outlast, stderr, succeed};
+use crate::common::{Server, stderr};
 use crate::sftp::{World, openssh, random};
 
 const ACCOUNT: &str = "123456789012";
@@ -146,12 +146,11 @@ impl World {
 
     /// The names of the audit events of executions, the oldest first.
     fn told(&self) -> Vec<String> {
-        let mut tail = outlast();
-        tail.args(["audit", "tail", "-n", "10000", "--output", "json", "--data"]);
-        let all = succeed(tail.arg(&self.folder.data));
-        let parsed = all.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let of_executions = |event: &Value| event["additionalEventData"]["executionId"].is_string();
-        let names = parsed
+        let events = self.folder.events();
+        let of_executions =
+            |event: &&Value| event["additionalEventData"]["executionId"].is_string();
+        let names = events
+            .iter()
             .filter(of_executions)
             .map(|event| event["eventName"].as_str().unwrap().to_owned());
         names.collect()

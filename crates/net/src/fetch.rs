@@ -77,6 +77,7 @@ async fn fetch(
     tls: Option<&Connector>,
 ) -> Result<Vec<u8>, FetchError> {
     let mut url = url.to_owned();
+    let mut first = None;
     for _ in 0..=limits::MAX_FETCH_REDIRECTS {
         let wrong = || {
             let url = url.chars().take(200).collect();
@@ -85,6 +86,12 @@ async fn fetch(
         let uri: Uri = url.parse().map_err(|_| wrong())?;
         let origin = Origin::of(&uri).filter(|origin| !origin.is_tls || tls.is_some());
         let origin = origin.ok_or_else(wrong)?;
+        // Anybody on the way can answer plain HTTP, and would choose whom this machine talks to.
+        let host = first.get_or_insert_with(|| origin.host.clone());
+        if !origin.host.eq_ignore_ascii_case(host) {
+            let reason = format!("it leads to another server than {host}, which is not asked");
+            return Err(FetchError::Connection { url, reason });
+        }
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         let request = match &body {
             Some((content_type, bytes)) => origin

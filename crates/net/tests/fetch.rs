@@ -49,6 +49,8 @@ fn answer(head: &str, port: u16) -> Vec<u8> {
         }
         "/there" => to(format!("http://127.0.0.1:{port}/hello?x=1")),
         "/round" => to(format!("http://127.0.0.1:{port}/round")),
+        // The same server by another name, which could be any machine's.
+        "/elsewhere" => to(format!("http://localhost:{port}/hello?x=1")),
         "/secret" => to("file:///etc/passwd".into()),
         "/long" => {
             let mut bytes = b"HTTP/1.1 200 OK\r\n\r\n".to_vec();
@@ -76,6 +78,8 @@ async fn what_is_there_is_fetched_and_the_rest_told() {
         Err(FetchError::Status { status: 302, .. })
     ));
     assert!(matches!(get(&url("/round")).await, Err(FetchError::Connection { .. })));
+    let elsewhere = get(&url("/elsewhere")).await.unwrap_err().to_string();
+    assert!(elsewhere.contains("another server than 127.0.0.1"), "{elsewhere}");
     assert!(matches!(get(&url("/secret")).await, Err(FetchError::Url(_))));
     assert_eq!(get(&url("/long")).await, Err(FetchError::TooLong(url("/long"))));
     for broken in ["/cut", "/nonsense"] {

@@ -15,6 +15,13 @@ const MAX_SEEN: usize = 4096;
 pub struct Seen(RwLock<HashSet<[u8; 32]>>);
 
 impl Seen {
+    /// Whether the signature was found right before.
+    pub(crate) fn knows(seen: Option<&Self>, public_key: &[u8], object: &[u8]) -> bool {
+        let Some(Self(known)) = seen else { return false };
+        let digest = digest(public_key, object);
+        known.read().unwrap_or_else(PoisonError::into_inner).contains(&digest)
+    }
+
     /// Whether the key in the DER `SubjectPublicKeyInfo` signed the DER `object`. `verify` decides if it is not known.
     pub(crate) fn or_verify(
         seen: Option<&Self>,
@@ -53,10 +60,12 @@ mod tests {
         let seen = Seen::default();
         let asked = |key: &[u8], object: &[u8], valid: bool| {
             let mut verified = false;
+            let known = Seen::knows(Some(&seen), key, object);
             let answer = Seen::or_verify(Some(&seen), key, object, || {
                 verified = true;
                 valid
             });
+            assert_eq!(known, !verified);
             (answer, verified)
         };
         assert_eq!(asked(b"key", b"object", false), (false, true));

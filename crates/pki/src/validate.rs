@@ -36,8 +36,11 @@ pub use standing::{Judged, Proof, SignatureTime, Standing};
 /// Most CAs between the leaf and the trust anchor.
 pub const MAX_INTERMEDIATES: usize = 10;
 
-/// Most certificates, CRLs and OCSP responses of a kind in the input; trust anchors do not count.
+/// Most certificates in the input; trust anchors do not count.
 pub const MAX_OFFERED: usize = 512;
+
+/// Most CRLs in the input, and most OCSP responses. Those about other certificates are passed over by issuer or serial number.
+pub const MAX_EVIDENCE: usize = 4_096;
 
 /// Most signatures that one validation verifies, including those of CRLs and OCSP responses.
 pub const MAX_SIGNATURES: u32 = 100;
@@ -131,6 +134,18 @@ pub struct Material<'a> {
     pub ocsp: &'a [ocsp::Response],
     /// Signatures of certificates, CRLs and OCSP responses that need not be verified again.
     pub seen: Option<&'a Seen>,
+}
+
+impl Material<'_> {
+    fn check_counts(&self, leaf: &Certificate) -> Result<(), Refusal> {
+        let too_many = self.intermediates.len() > MAX_OFFERED
+            || self.crls.len() > MAX_EVIDENCE
+            || self.ocsp.len() > MAX_EVIDENCE;
+        match too_many {
+            true => Err(Refusal::new(leaf, Rule::Limit("too many objects were given"))),
+            false => Ok(()),
+        }
+    }
 }
 
 /// Checks the names of a certificate to be signed (DER of a `TBSCertificate`) against the name constraints of the CAs
@@ -267,9 +282,6 @@ pub fn validate<'a>(
     material: &Material<'a>,
     options: &Options<'_>,
 ) -> Result<Validated<'a>, Refusal> {
-    let most = [material.intermediates.len(), material.crls.len(), material.ocsp.len()];
-    if most.iter().any(|count| *count > MAX_OFFERED) {
-        return Err(Refusal::new(leaf, Rule::Limit("too many objects were given")));
-    }
+    material.check_counts(leaf)?;
     build::find(leaf, material, options, revocation::check)
 }

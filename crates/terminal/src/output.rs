@@ -43,15 +43,15 @@ pub fn try_line(text: &str) -> bool {
 
 /// Prints a line about how a command ended, `error: ...` or `found: ...`, and perhaps a `hint:` line.
 pub fn ended(label: &str, message: &str, hint: Option<&str>) {
-    error_line(&format!("{label}: {message}"));
+    error_line(&format!("{label}: {}", harmless(message)));
     if let Some(hint) = hint {
-        error_line(&format!("hint: {hint}"));
+        error_line(&format!("hint: {}", harmless(hint)));
     }
 }
 
 /// Prints something worth knowing that stops nothing.
 pub fn warning(message: &str) {
-    error_line(&format!("warning: {message}"));
+    error_line(&format!("warning: {}", harmless(message)));
 }
 
 /// Prints progress for people who watch; never a result.
@@ -62,6 +62,21 @@ pub fn notice(text: &str) {
 /// Prints a line to stderr, in one write so that lines of several processes do not mix.
 fn error_line(text: &str) {
     let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
+}
+
+/// A message without control characters, its lines after the first indented. Files and peers have written parts of some: they
+/// command no terminal, and no line of theirs looks like one of ours.
+fn harmless(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' => out.push_str("\n  "),
+            '\t' => out.push(' '),
+            _ if character.is_control() => out.extend(character.escape_default()),
+            _ => out.push(character),
+        }
+    }
+    out
 }
 
 /// A progress bar over `bytes`, shown only on a terminal.
@@ -108,4 +123,16 @@ pub fn data(bytes: &[u8]) -> bool {
 /// Why data was lost, if some was. A command asks once, when it has ended.
 pub fn lost() -> Option<&'static str> {
     LOST.get().map(String::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::harmless;
+
+    #[test]
+    fn messages_command_no_terminal_and_forge_no_line() {
+        let forged = "x\u{1b}[2K\rok\u{9b}1m\nverified app.bin";
+        assert_eq!(harmless(forged), "x\\u{1b}[2K\\rok\\u{9b}1m\n  verified app.bin");
+        assert_eq!(harmless("ä → \"b\""), "ä → \"b\"");
+    }
 }

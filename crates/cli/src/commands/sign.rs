@@ -1,6 +1,7 @@
 //! `outlast sign`: signs files with a KMS key. `outlast sign setup` makes the key and its certificate, `sign timestamp` and
 //! `sign renew` add evidence of the time. Its other subcommands are for keys that sign only what was approved.
 
+mod additions;
 mod approve;
 mod finish;
 mod jws;
@@ -14,7 +15,6 @@ mod timestamp;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use clap::ValueHint;
 use indicatif::ProgressBar;
@@ -25,18 +25,19 @@ use outlast_pki::pattern::Pattern;
 use outlast_pki::pem;
 use serde_json::json;
 
+use self::additions::Additions;
 use crate::artifact_log::{self, Waiting};
 use crate::digest;
 use crate::endpoint::Endpoint;
 use crate::evidence::{Check, Evidence};
 use crate::failure::{Failure, PARTIAL, USAGE};
+use crate::files;
 use crate::output::{self, Output};
 use crate::profile::Connection;
 use crate::signing::Signers;
 use crate::signing::check::before_signing;
 use crate::signing::jobs::{self, Job, Wanted};
-use crate::timestamping::{self, Client, Taken};
-use crate::{files, shell};
+use crate::timestamping::{Client, Taken};
 
 /// Files that are signed at the same time; each takes a few MiB and one connection.
 const MAX_PARALLEL: usize = 4;
@@ -94,25 +95,11 @@ pub(crate) struct Arguments {
     /// algorithm that they do not know.
     #[arg(long)]
     classical_copy: bool,
-    /// Enter each signature in the service's artifact log, and write the proof to FILE.tlog-proof. The log gets digests,
-    /// nothing of the file.
-    #[arg(long)]
-    log: bool,
-    /// Enter the file's name, too; who can read the log can read it.
-    #[arg(long, requires = "log")]
-    log_name: bool,
-    /// Seconds to wait for the log's witnesses, if it has some, so that the proofs have their cosignatures.
-    #[arg(long, requires = "log", value_name = "SECONDS", default_value_t = 60)]
-    log_wait: u64,
     /// Put the CRLs and OCSP responses into the signature, so that it can be verified later without the CA.
     #[arg(long)]
     embed_revocation: bool,
-    /// Put a timestamp of this time-stamping authority (RFC 3161), http:// or https://, into each signature; given several
-    /// times, one of each.
-    #[arg(long, value_name = "URL")]
-    timestamp: Vec<String>,
     #[command(flatten)]
-    timestamps: timestamping::Options,
+    additions: Additions,
     /// Replace signatures that exist already.
     #[arg(long)]
     force: bool,
@@ -205,7 +192,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         signature: arguments.signature.as_deref(),
         output_dir: arguments.output_dir.as_deref(),
         classical_copy: arguments.classical_copy,
-        log: arguments.log,
+        log: arguments.additions.log,
         force: arguments.force,
     }
     .jobs()?;
@@ -241,13 +228,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         if arguments.embed_revocation {
             signers.embed(evidence)?;
         }
-        let stamper = match arguments.timestamp.as_slice() {
-            [] => None,
-            urls => {
-                let ca_bundle = arguments.connection.reach()?.ca_bundle;
-                Some(Client::new(urls, &arguments.timestamps, Some(&ca_bundle))?)
-            }
-        };
+        let stamper = arguments.additions.stamper(&arguments.connection)?;
         if arguments.dry_run {
             signers.may_sign(&mut endpoint).await?;
             return Ok(jobs.iter().map(|job| readable(&job.file)).collect());
@@ -263,7 +244,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         let outcomes =
             sign_all(arguments, &jobs, makers, endpoint, early, &waiting, &progress).await?;
         if let Some(waiting) = Arc::into_inner(waiting) {
-            cosigned(&arguments.connection, arguments.log_wait, waiting).await;
+            arguments.additions.cosigned(&arguments.connection, waiting).await;
         }
         Ok::<_, Failure>(outcomes)
     });
@@ -280,29 +261,6 @@ fn certificates(path: &Path) -> Result<Vec<Vec<u8>>, Failure> {
         Failure::file(path, &error)
             .hint("--certificate takes the signer's certificate, first, and the CAs above it")
     })
-}
-
-/// Waits for the cosignatures of proofs. Without them the proofs are there, and can be replaced later.
-async fn cosigned(connection: &Connection, seconds: u64, waiting: Waiting) {
-    let complete = async {
-        let mut endpoint = Endpoint::new(connection.settings()?, &Policy::default())?;
-        waiting.complete(&mut endpoint, Duration::from_secs(seconds)).await
-    };
-    match complete.await {
-        Ok(left) => {
-            for path in left {
-                output::warning(&format!(
-                    "{}: too few witnesses have cosigned the log yet; get a proof with their signatures later: outlast log \
-                     proof {}",
-                    path.display(),
-                    shell::quoted(&path)
-                ));
-            }
-        }
-        Err(failure) => {
-            output::warning(&format!("the proofs have no cosignatures: {}", failure.message()));
-        }
-    }
 }
 
 /// Whether a file could be signed.
@@ -373,7 +331,7 @@ async fn sign_all(
     for mut endpoint in endpoints {
         let (jobs, next, makers, rows) = (jobs.clone(), next.clone(), makers.clone(), rows.clone());
         let (early, progress) = (early.clone(), progress.clone());
-        let (waiting, with_name) = (waiting.clone(), arguments.log_name);
+        let (waiting, with_name) = (waiting.clone(), arguments.additions.log_name);
         tasks.push(tokio::spawn(async move {
             let mut done = Vec::new();
             loop {
@@ -487,7 +445,7 @@ fn report(
                     text.push_str(&format!("{word} {}: {}\n", file.display(), path.display()));
                     value["classical_signature"] = json!(files::json_path(path));
                 }
-                for url in arguments.timestamp.iter().filter(|_| is_dry) {
+                for url in arguments.additions.timestamp.iter().filter(|_| is_dry) {
                     text.push_str(&format!("would ask {url} for a timestamp of each signer\n"));
                 }
                 for one in &taken {

@@ -16,6 +16,7 @@ use indicatif::ProgressBar;
 use outlast_net::server::system_clock;
 use outlast_pki::cms::MAX_MESSAGE_LEN;
 use outlast_pki::cms::verify::{Signer, Time, TimeSource};
+use outlast_pki::signing_policy::rule::Need;
 use outlast_pki::signing_policy::words::explain;
 use outlast_pki::trusted_time::Timed;
 use serde_json::{Map, Value, json};
@@ -24,7 +25,7 @@ use self::logged::Logs;
 use self::ruling::Ruling;
 use self::words::{describe_timed, warn_of, worst};
 use crate::evidence::{Check, Evidence};
-use crate::failure::{Failure, PARTIAL, REFUSED};
+use crate::failure::{Failure, PARTIAL, REFUSED, USAGE};
 use crate::output::{self, Output};
 use crate::renewing::record_path;
 use crate::signing::{jobs, signature_path};
@@ -157,7 +158,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         now,
         time: arguments.at.resolve(now),
         revocation: arguments.revocation,
-        fetch: arguments.fetch && arguments.revocation != Some(Check::Off),
+        fetch: arguments.fetch,
         evidence,
         seen: Arc::default(),
     };
@@ -313,6 +314,10 @@ impl Run<'_> {
             entry.members.insert("policy".into(), json!(loaded.policy.name));
             let rule = loaded.rule_for(path, name)?;
             entry.members.insert("rule".into(), json!(rule.name));
+            if rule.timestamp == Need::Off && self.arguments.evidence.is_some() {
+                let reason = "its rule has timestamp = \"off\", so that --evidence proves nothing";
+                return Err(Failure::file(path, &reason).hint("leave one of them out").code(USAGE));
+            }
             let bytes = read_signature(path, &signature, named.is_some())?;
             entry.members.insert("signers".into(), json!(claimed_json(&bytes)));
             let record = self.record(&signature)?;

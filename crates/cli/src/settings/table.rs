@@ -239,7 +239,7 @@ settings! {
         access_key_id: String;
         /// File with its secret access key [default: the value of OUTLAST_BUCKETS_SECRET_ACCESS_KEY].
         secret_access_key_file: PathBuf;
-        /// PEM file with the certificates to trust.
+        /// PEM file with the certificates to trust [default: those that the system trusts].
         ca_bundle: PathBuf;
         /// Whether to allow plain HTTP beyond this machine [default: {}].
         allow_plain: bool = false;

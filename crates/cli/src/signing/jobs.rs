@@ -1,7 +1,8 @@
 //! What `outlast sign` is to sign, and where the signatures go.
 
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use outlast_pki::pattern::Pattern;
 
@@ -122,9 +123,14 @@ impl Wanted<'_> {
     }
 }
 
-/// Refuses a name that no report could say exactly: another file may have the name that would be shown.
+/// Refuses a name that no report could say exactly: another file may have the name that would be shown, and a line end in a name
+/// would be the beginning of another line.
 pub(crate) fn check_name(path: &Path) -> Result<(), Failure> {
     match path.to_str() {
+        Some(name) if name.chars().any(char::is_control) => {
+            Err(Failure::new(format!("{name:?}: its name has control characters"))
+                .hint("rename it"))
+        }
         Some(_) => Ok(()),
         None => Err(Failure::file(path, &"its name is not UTF-8").hint("rename it")),
     }
@@ -157,33 +163,57 @@ fn beside(file: &Path, folder: Option<&Path>) -> PathBuf {
     }
 }
 
-/// Refuses jobs that would write the same file: signatures, classical copies and proofs.
+/// Refuses jobs that would write the same file, or one that is to be signed: signatures, classical copies and proofs.
 fn distinct(jobs: &[Job]) -> Result<(), Failure> {
-    // ./FILE is FILE.
-    let plain = |path: &Path| -> PathBuf {
-        path.components().filter(|part| *part != Component::CurDir).collect()
-    };
-    let mut written: Vec<(PathBuf, &Job)> = Vec::new();
+    let mut written: Vec<(&Path, &Path)> = Vec::new();
     for job in jobs {
         let target = Some(&job.target).filter(|_| !job.is_stdout());
         let all = [target, job.classical.as_ref(), job.proof.as_ref()];
-        written.extend(all.into_iter().flatten().map(|path| (plain(path), job)));
+        written.extend(all.into_iter().flatten().map(|path| (path.as_path(), job.file.as_path())));
     }
-    written.sort_by(|(a, _), (b, _)| a.cmp(b));
-    for ((path, first), (next, second)) in written.iter().zip(written.iter().skip(1)) {
-        if path != next {
+    let signed: Vec<_> = jobs.iter().map(|job| job.file.as_path()).collect();
+    check_places(&written, &signed)
+}
+
+/// Refuses to write the same file for two others, or one that is to be signed. `written` has each path with the file that it is
+/// for.
+pub(crate) fn check_places(written: &[(&Path, &Path)], signed: &[&Path]) -> Result<(), Failure> {
+    let signed: BTreeSet<PathBuf> = signed.iter().map(|path| place(path)).collect();
+    let mut written: Vec<_> =
+        written.iter().map(|(path, file)| (place(path), *path, *file)).collect();
+    if let Some((_, path, file)) = written.iter().find(|(place, ..)| signed.contains(place)) {
+        let reason =
+            format!("signing {} would overwrite it, and it is to be signed", file.display());
+        return Err(Failure::file(path, &reason).hint(
+            "sign it in a separate command, or name a folder for the signatures: --output-dir DIR",
+        ));
+    }
+    written.sort();
+    for ((place, path, first), (next, _, second)) in written.iter().zip(written.iter().skip(1)) {
+        if place != next {
             continue;
         }
-        return Err(if first.file == second.file {
-            Failure::file(&first.file, &"the file is given more than once")
-                .hint("name each file once")
+        return Err(if first == second {
+            Failure::file(first, &"the file is given more than once").hint("name each file once")
         } else {
-            let (one, other) = (first.file.display(), second.file.display());
+            let (one, other) = (first.display(), second.display());
             Failure::file(path, &format!("{one} and {other} would both write it"))
                 .hint("sign them in separate commands with different --output-dir")
         });
     }
     Ok(())
+}
+
+/// Where a path leads, however it is spelled. The file itself is not followed: what is written replaces a link.
+fn place(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default();
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or_else(|| Path::new("."));
+    match folder.canonicalize() {
+        Ok(folder) => folder.join(name),
+        // A folder that is made later.
+        Err(_) => std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()),
+    }
 }
 
 /// The files below a folder that match one of the patterns, or all but signatures; sorted. Links to folders are not

@@ -81,26 +81,28 @@ impl Prepared<'_> {
     }
 }
 
-/// The chains of the authorities of all timestamps that hold but for revocation, from the authority's certificate to the root,
-/// each once. So only the URLs of authorities that are trusted are ever fetched.
-pub(crate) fn chains(
+/// The timestamps that hold but for revocation: those of each signer, and at the end those of the record.
+pub(crate) fn stamps(
     signers: &[Authentic],
     record: Option<&Prepared<'_>>,
     trust: &Trust<'_>,
-) -> Vec<Vec<Certificate>> {
-    if trust.revocation == Revocation::Off {
-        return Vec::new();
-    }
+) -> Vec<Vec<Stamp>> {
     let trust = Trust { revocation: Revocation::Off, ..*trust };
     let evidence = record.and_then(|record| record.judge(&trust).result.ok());
-    let mut stamps: Vec<Stamp> = Vec::new();
-    for signer in signers {
+    let of_signer = |signer| {
         let tokens = trust.tokens(signer, evidence.as_ref());
-        stamps.extend(tokens.into_iter().filter_map(|token| token.result.ok()));
-    }
-    stamps.extend(evidence.into_iter().flat_map(|evidence| evidence.stamps));
+        tokens.into_iter().filter_map(|token| token.result.ok()).collect()
+    };
+    let mut stamps: Vec<_> = signers.iter().map(of_signer).collect();
+    stamps.push(evidence.map(|evidence| evidence.stamps).unwrap_or_default());
+    stamps
+}
+
+/// The chains of the authorities of these timestamps, from the authority's certificate to the root, each once. So only the
+/// URLs of authorities that are trusted are ever fetched.
+pub(crate) fn chains(stamps: Vec<Vec<Stamp>>) -> Vec<Vec<Certificate>> {
     let mut chains: Vec<Vec<Certificate>> = Vec::new();
-    for stamp in stamps {
+    for stamp in stamps.into_iter().flatten() {
         let leaf = stamp.chain.first().map(Certificate::der);
         let is_new = chains.iter().all(|known| known.first().map(Certificate::der) != leaf);
         if is_new {

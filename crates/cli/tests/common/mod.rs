@@ -22,7 +22,7 @@ pub mod pki;
 pub mod stub;
 pub mod tsa;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +36,7 @@ use outlast_crypto::Secret;
 use outlast_net::client::{ClientError, Connection, Connector};
 use outlast_net::policy::Policy;
 use outlast_net::server::system_clock;
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub const ACCESS_KEY: &str = "TESTKEY01";
 pub const SECRET: &str = "a-secret-of-the-tests-0123456789";
@@ -59,6 +59,19 @@ pub fn fail(command: &mut Command, code: i32) -> String {
 pub struct Folder {
     pub temporary: tempfile::TempDir,
     pub data: PathBuf,
+}
+
+/// Starts OpenSSH's `sftp`, which reads its commands from standard input; returns once the session has answered.
+pub fn stays(mut sftp: Command) -> Child {
+    let mut child = sftp.spawn().unwrap();
+    child.stdin.as_mut().unwrap().write_all(b"pwd\n").unwrap();
+    let mut line = String::new();
+    let mut lines = BufReader::new(child.stdout.as_mut().unwrap());
+    while !line.contains("working directory") {
+        line.clear();
+        assert!(lines.read_line(&mut line).unwrap() > 0, "the session has ended");
+    }
+    child
 }
 
 impl Folder {
@@ -86,6 +99,20 @@ impl Folder {
 
     pub fn serve(&self) -> Server {
         Server::start(&self.data, &[])
+    }
+
+    /// The newest audit events, at most 10,000, the oldest first.
+    pub fn events(&self) -> Vec<Value> {
+        let mut tail = outlast();
+        tail.args(["audit", "tail", "-n", "10000", "--output", "json", "--data"]);
+        let all = succeed(tail.arg(&self.data));
+        all.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Additional data of the audit events of SFTP, the oldest first.
+    pub fn sftp_events(&self) -> Vec<Value> {
+        let told = self.events().into_iter().map(|mut event| event["additionalEventData"].take());
+        told.filter(|told| told["activity-type"].is_string()).collect()
     }
 
     /// A command that uses the folder's profile.
@@ -146,8 +173,12 @@ impl Server {
 
     /// Starts a server with a log, which is next to the data.
     pub fn start_logged(data: &Path, arguments: &[&str]) -> (Self, Log) {
+        Self::start_logged_by(outlast(), data, arguments)
+    }
+
+    /// The same with the environment of `command`.
+    pub fn start_logged_by(mut command: Command, data: &Path, arguments: &[&str]) -> (Self, Log) {
         let place = data.with_extension("log");
-        let mut command = outlast();
         command.stderr(std::fs::File::create(&place).unwrap());
         (Self::start_by(command, data, arguments), Log(place))
     }
@@ -235,7 +266,7 @@ impl Identity {
     }
 
     /// Parses the output of `principal --output json`.
-    pub fn printed(value: &serde_json::Value) -> Self {
+    pub fn printed(value: &Value) -> Self {
         let text = |name: &str| value[name].as_str().unwrap().to_owned();
         Self { id: text("access_key_id"), secret: text("secret_access_key"), token: None }
     }
@@ -274,7 +305,7 @@ impl Session {
     /// Calls an operation; the outer error is the connection's.
     pub async fn call<O: Operation>(
         &mut self,
-        input: serde_json::Value,
+        input: Value,
     ) -> Result<Result<O::Output, ServiceError>, ClientError> {
         let input = serde_json::from_value(input).unwrap();
         let now = system_clock().div_euclid(1000);

@@ -28,6 +28,8 @@ pub enum Says {
     Nobody,
     Crl,
     Ocsp,
+    /// The CRL; the OCSP responder does not know the authority.
+    UnknownAndCrl,
 }
 
 /// An authority below a root of its own.
@@ -37,6 +39,7 @@ pub struct Authority {
     tsa: Party,
     /// A code signer, which must not stamp.
     other: Party,
+    says: Says,
     /// When and why the authority was revoked.
     revoked: Mutex<Option<(i64, &'static Reason)>>,
 }
@@ -53,6 +56,10 @@ impl Authority {
                 let ocsp = authority_information_access(&[&format!("{url}/ocsp")], &[]);
                 (vec![crl("/root.crl")], vec![ocsp.unwrap()])
             }
+            Says::UnknownAndCrl => {
+                let ocsp = authority_information_access(&[&format!("{url}/ocsp")], &[]);
+                (vec![crl("/root.crl")], vec![ocsp.unwrap(), crl("/ca.crl")])
+            }
         };
         let below = |template: &str, name: &str, issuer: Option<&Party>| {
             let authority = match template {
@@ -66,7 +73,7 @@ impl Authority {
         let ca = below("SubordinateCACertificate_PathLen0", name, Some(&root));
         let tsa = below("TimeStampingCertificate", &format!("{name} TSA"), Some(&ca));
         let other = below("CodeSigningCertificate", "Other", Some(&ca));
-        Self { root, ca, tsa, other, revoked: Mutex::default() }
+        Self { root, ca, tsa, other, says, revoked: Mutex::default() }
     }
 
     /// What the CAs say about revocation, if the path asks for that.
@@ -80,6 +87,9 @@ impl Authority {
                 let entry =
                     |(revoked_at, reason)| crl::Entry { serial: tsa.serial(), revoked_at, reason };
                 Some(self.ca.crl_of(1, revoked.map(entry), now))
+            }
+            "/ocsp" if self.says == Says::UnknownAndCrl => {
+                Some(self.ca.ocsp(tsa, ocsp::Status::Unknown, now))
             }
             "/ocsp" => {
                 let status = revoked.map_or(ocsp::Status::Good, |(at, reason)| {

@@ -3,22 +3,32 @@
 use outlast_testing::moto::Moto;
 
 use super::*;
+use crate::proxy::World as Pki;
 
 const SECRET: &str = "the-secret-of-this-test";
 
 impl World {
     /// A world whose buckets are behind an S3 endpoint, with its log.
     pub fn behind(moto: &Moto, tools: &Path) -> (Self, common::Log, String) {
+        Self::at(outlast(), &moto.endpoint(), "", tools)
+    }
+
+    /// The same at an endpoint, with more settings of `[buckets]` and the environment of `command`.
+    fn at(
+        command: Command,
+        endpoint: &str,
+        more: &str,
+        tools: &Path,
+    ) -> (Self, common::Log, String) {
         let folder = Folder::new();
         let secret = folder.write("secret", SECRET.as_bytes());
         let settings = format!(
-            "[buckets]\nendpoint = \"{}\"\naccess_key_id = \"testing\"\nsecret_access_key_file = {secret:?}\n",
-            moto.endpoint()
+            "[buckets]\nendpoint = {endpoint:?}\naccess_key_id = \"testing\"\nsecret_access_key_file = {secret:?}\n{more}"
         );
         let settings = folder.write("settings.toml", settings.as_bytes());
         let settings = settings.display().to_string();
         let arguments = ["--sftp-listen", "127.0.0.1:0", "--config", &settings];
-        let (server, log) = Server::start_logged(&folder.data, &arguments);
+        let (server, log) = Server::start_logged_by(command, &folder.data, &arguments);
         let mut world = Self { folder, server, id: String::new(), tools: tools.to_path_buf() };
         let new = json!({ "Protocols": ["SFTP"], "SecurityPolicyName": "2026-11" });
         world.id = world.call(async |session| {
@@ -117,4 +127,42 @@ fn an_upload_to_s3_that_is_interrupted_leaves_nothing_visible() {
     let said = world.works("alice", &["ls -1", "get big back"]);
     assert!(said.contains("big") && !said.contains("new"), "{said}");
     assert_eq!(std::fs::read(world.folder.path("back")).unwrap(), b"the old one");
+}
+
+/// The proxy in front of S3 refuses what is not hybrid. A server sends nothing to an endpoint that it does not trust.
+#[test]
+fn tls_to_s3_is_hybrid_and_its_certificate_is_checked() {
+    let Some(tools) = openssh() else { return };
+    let Some(moto) = Moto::start(0) else { return };
+    let [pki, other] = [Pki::new(), Pki::new()];
+    let front = pki.proxy(&format!("tcp://127.0.0.1:{}", moto.port), &["--mode", "require"]);
+    let endpoint = format!("https://localhost:{}", front.port);
+    let content = random(12 << 20);
+    let bundle = |pki: &Pki| format!("ca_bundle = {:?}\n", pki.path("ca.pem"));
+    let system = |pki: &Pki| {
+        let mut command = outlast();
+        command.env("SSL_CERT_FILE", pki.path("ca.pem"));
+        command
+    };
+    for (user, command, more) in [
+        ("alice", system(&other), bundle(&pki)),
+        // Without a bundle those count that the system trusts.
+        ("bob", system(&pki), String::new()),
+    ] {
+        let (world, ..) = World::at(command, &endpoint, &more, &tools);
+        world.at_home(user, "all");
+        world.folder.write("big", &content);
+        world.works(user, &["put big", "get big back"]);
+        assert!(std::fs::read(world.folder.path("back")).unwrap() == content, "{user}");
+        assert!(moto.curl(&[], &format!("/files/{user}/big")) == content, "{user}");
+    }
+    let before = moto.keys("files");
+    for (command, more) in [(system(&pki), bundle(&other)), (system(&other), String::new())] {
+        let (world, log, _) = World::at(command, &endpoint, &more, &tools);
+        world.at_home("carol", "all");
+        world.folder.write("big", b"x");
+        world.fails("carol", &["put big"], "");
+        log.until("certificate", 0);
+    }
+    assert_eq!(moto.keys("files"), before);
 }

@@ -400,6 +400,28 @@ impl SignedMessage {
         })
     }
 
+    /// Checks a certificate at `time`, with the evidence of the message and that of the verifier.
+    fn with_check<T>(
+        &self,
+        time: &Time,
+        purpose: ObjectIdentifier,
+        verifier: &Verifier<'_>,
+        check: impl FnOnce(&SignerCheck<'_>) -> T,
+    ) -> T {
+        check(&SignerCheck {
+            at: time.at,
+            purpose,
+            signature: SignatureTime {
+                is_trusted: time.source.proves_existence(),
+                now: verifier.now,
+            },
+            revocation: verifier.revocation,
+            crls: &joined(&self.embedded.crls, verifier.crls),
+            ocsp: &joined(&self.embedded.ocsp, verifier.ocsp),
+            seen: verifier.seen,
+        })
+    }
+
     /// The other part: the signer's chain, its revocation, and what its certificate is for.
     pub fn trust(
         &self,
@@ -410,20 +432,11 @@ impl SignedMessage {
         let certificates: Vec<_> =
             self.certificates.iter().chain(verifier.certificates).cloned().collect();
         let time = verifier.time_of(signing_time)?;
-        let check = SignerCheck {
-            at: time.at,
-            purpose: verifier.purpose.unwrap_or(CODE_SIGNING),
-            signature: SignatureTime {
-                is_trusted: time.source.proves_existence(),
-                now: verifier.now,
-            },
-            revocation: verifier.revocation,
-            crls: &joined(&self.embedded.crls, verifier.crls),
-            ocsp: &joined(&self.embedded.ocsp, verifier.ocsp),
-            seen: verifier.seen,
-        };
+        let purpose = verifier.purpose.unwrap_or(CODE_SIGNING);
         let Chain { path: chain, standings } =
-            verify_signer(&certificate, &certificates, verifier.roots, &check)?;
+            self.with_check(&time, purpose, verifier, |check| {
+                verify_signer(&certificate, &certificates, verifier.roots, check)
+            })?;
         let statuses = chain
             .iter()
             .zip(standings)

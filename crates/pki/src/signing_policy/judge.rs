@@ -432,7 +432,8 @@ fn unknown_revocation(signer: &Signer) -> Option<String> {
 }
 
 /// The stricter of both; revoked certificates are refused if nobody says anything.
-fn strictest(rule: Option<Revocation>, verifier: Option<Revocation>) -> Revocation {
+#[must_use]
+pub fn strictest(rule: Option<Revocation>, verifier: Option<Revocation>) -> Revocation {
     let rank = |one: &Revocation| match one {
         Revocation::Off => 0,
         Revocation::IfPresent => 1,

@@ -3,7 +3,7 @@
 
 use super::names;
 use super::pool::Pool;
-use super::{MAX_OFFERED, Material, Options, Refusal, Revocation, Rule, Standing, revocation};
+use super::{Material, Options, Refusal, Revocation, Rule, Standing, revocation};
 use crate::certificate::Certificate;
 use crate::seen::Seen;
 
@@ -21,10 +21,7 @@ pub fn standing(
     if options.revocation == Revocation::Off || !has_evidence(leaf, material) {
         return Ok(None);
     }
-    let most = [material.intermediates.len(), material.crls.len(), material.ocsp.len()];
-    if most.iter().any(|count| *count > MAX_OFFERED) {
-        return Err(Refusal::new(leaf, Rule::Limit("too many objects were given")));
-    }
+    material.check_counts(leaf)?;
     let issuer = match issuer_of(leaf, material) {
         Some(issuer) => issuer.clone(),
         None if options.revocation == Revocation::Required => {

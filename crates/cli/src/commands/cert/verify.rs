@@ -12,7 +12,7 @@ use outlast_pki::path::{PathError, check_code_signing};
 use outlast_pki::templates::{CLIENT_AUTH, CODE_SIGNING, OCSP_SIGNING, SERVER_AUTH};
 use outlast_pki::time::rfc3339;
 use outlast_pki::validate::{
-    Identity, MAX_INTERMEDIATES, Material, Options, Rule, Validated, validate,
+    Identity, MAX_INTERMEDIATES, Material, Options, Refusal, Revocation, Rule, Validated, validate,
 };
 use serde_json::json;
 
@@ -105,7 +105,7 @@ pub(crate) struct Arguments {
     /// How to check revocation [default: if-available with --crl, --ocsp or --fetch, else off].
     #[arg(long, value_enum)]
     revocation: Option<Check>,
-    /// Fetch OCSP responses and CRLs over http, from the URLs in the certificates.
+    /// Fetch OCSP responses and CRLs over http, from the URLs in the certificates of a valid path to a trusted root.
     #[arg(long)]
     fetch: bool,
 }
@@ -126,9 +126,6 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let roots = trust::load(&arguments.trust)?.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
     let mut evidence = Evidence::default();
     evidence.read(arguments.crl.iter().chain(&arguments.ocsp))?;
-    if arguments.fetch {
-        crate::runtime::small()?.block_on(evidence.fetch_all(&leaf, &offered, &roots, at));
-    }
     let given = arguments.fetch || !arguments.crl.is_empty() || !arguments.ocsp.is_empty();
     let check = arguments.revocation.unwrap_or(if given { Check::IfAvailable } else { Check::Off });
     let options = Options {
@@ -138,14 +135,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         max_intermediates: usize::try_from(arguments.depth).unwrap_or(MAX_INTERMEDIATES),
         ..Options::at(at)
     };
-    let material = Material {
-        roots: &roots,
-        intermediates: &offered,
-        crls: &evidence.crls,
-        ocsp: &evidence.ocsp,
-        ..Material::default()
-    };
-    let checked = Checked { arguments, at, check, evidence: &evidence };
+    let certificates = Material { roots: &roots, intermediates: &offered, ..Material::default() };
     // What `outlast verify` refuses is not valid for code signing here, either.
     if arguments.purpose == Purpose::Code {
         match check_code_signing(&leaf, &roots) {
@@ -154,6 +144,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             Err(error) => {
                 let subject = leaf.subject().to_string();
                 let text = format!("\"{subject}\": {error}");
+                let checked = Checked { arguments, at, check, evidence: &evidence };
                 return Err(checked.refused(
                     &subject,
                     leaf.serial(),
@@ -164,7 +155,13 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             }
         }
     }
-    match validate(&leaf, &material, &options) {
+    let path = match arguments.fetch {
+        true => fetch(&mut evidence, &leaf, &certificates, &options)?,
+        false => Ok(()),
+    };
+    let material = Material { crls: &evidence.crls, ocsp: &evidence.ocsp, ..certificates };
+    let checked = Checked { arguments, at, check, evidence: &evidence };
+    match path.and_then(|()| validate(&leaf, &material, &options)) {
         Ok(validated) => {
             checked.print(&validated, output);
             Ok(())
@@ -179,6 +176,26 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             })
         }
     }
+}
+
+/// Fetches what the certificates of a path name that is valid, apart from revocation: whom no root vouches for does not decide
+/// which servers are asked. Without a path nothing is fetched, and the refusal is that of the path.
+fn fetch(
+    evidence: &mut Evidence,
+    leaf: &Certificate,
+    certificates: &Material<'_>,
+    options: &Options<'_>,
+) -> Result<Result<(), Refusal>, Failure> {
+    let options = Options { revocation: Revocation::Off, ..options.clone() };
+    let path: Vec<_> = match validate(leaf, certificates, &options) {
+        Ok(found) => found.path.into_iter().cloned().collect(),
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let runtime = crate::runtime::small()?;
+    runtime.block_on(evidence.fetch_chain(&path, certificates.intermediates, options.at));
+    // A name that is still being resolved must not keep the caller waiting.
+    runtime.shutdown_background();
+    Ok(Ok(()))
 }
 
 fn hint(rule: &Rule) -> Option<&'static str> {

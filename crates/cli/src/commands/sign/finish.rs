@@ -15,8 +15,9 @@ use outlast_pki::cms::sign::Unsigned;
 use outlast_pki::cms::verify::SignedMessage;
 use serde_json::{Value, json};
 
+use super::additions::Additions;
 use super::request::check_certificate;
-use super::{certificates, cosigned, write};
+use super::{certificates, write};
 use crate::artifact_log::{self, Waiting};
 use crate::digest;
 use crate::endpoint::Endpoint;
@@ -26,8 +27,8 @@ use crate::output::{self, Output};
 use crate::profile::Connection;
 use crate::signing::Signers;
 use crate::signing::approval::{self, printable};
-use crate::signing::jobs::{classical_path, proof_of};
-use crate::timestamping::{self, Client, Taken};
+use crate::signing::jobs::{self, classical_path, proof_of};
+use crate::timestamping::{Client, Taken};
 
 /// Arguments of `sign finish`.
 #[derive(clap::Args)]
@@ -41,22 +42,8 @@ pub(crate) struct FinishArguments {
     /// Folder for the signatures, made if it is missing [default: next to the files].
     #[arg(long)]
     output_dir: Option<PathBuf>,
-    /// Enter each signature in the service's artifact log, and write the proof to FILE.tlog-proof. The log gets digests,
-    /// nothing of the file.
-    #[arg(long)]
-    log: bool,
-    /// Enter the file's name, too; who can read the log can read it.
-    #[arg(long, requires = "log")]
-    log_name: bool,
-    /// Seconds to wait for the log's witnesses, if it has some, so that the proofs have their cosignatures.
-    #[arg(long, requires = "log", value_name = "SECONDS", default_value_t = 60)]
-    log_wait: u64,
-    /// Put a timestamp of this time-stamping authority (RFC 3161), http:// or https://, into each signature; given several
-    /// times, one of each.
-    #[arg(long, value_name = "URL")]
-    timestamp: Vec<String>,
     #[command(flatten)]
-    timestamps: timestamping::Options,
+    additions: Additions,
     /// Replace signatures that exist already.
     #[arg(long)]
     force: bool,
@@ -199,7 +186,7 @@ impl<'a> Plan<'a> {
         })?;
         let target = approval::target(name, arguments.output_dir.as_deref());
         let classical = classical_path(&target);
-        let proof = arguments.log.then(|| proof_of(&target));
+        let proof = arguments.additions.log.then(|| proof_of(&target));
         let mut left = entries.clone();
         let alone = signers.classical();
         let first = Message::new(request, signers, target, &mut left).ok_or_else(differs)?;
@@ -301,7 +288,8 @@ impl Finisher<'_> {
             && !(plan.is_signed && files::exists(proof)?)
         {
             let messages: Vec<_> = made.iter().map(|(_, bytes)| bytes.as_slice()).collect();
-            let name = Path::new(plan.name).file_name().filter(|_| self.arguments.log_name);
+            let with_name = self.arguments.additions.log_name;
+            let name = Path::new(plan.name).file_name().filter(|_| with_name);
             let name = name.map(|name| name.to_string_lossy().into_owned());
             let entered = artifact_log::enter(endpoint, &messages, name).await;
             let path = made.first().map_or(proof.as_path(), |(path, _)| path.as_path());
@@ -339,13 +327,7 @@ async fn sign_all(
     for identity in signers.identities() {
         check_certificate(identity).await?;
     }
-    let client = match arguments.timestamp.as_slice() {
-        [] => None,
-        urls => {
-            let ca_bundle = arguments.connection.reach()?.ca_bundle;
-            Some(Client::new(urls, &arguments.timestamps, Some(&ca_bundle))?)
-        }
-    };
+    let client = arguments.additions.stamper(&arguments.connection)?;
     // All of it is checked before an approval is used up.
     let mut plans = Vec::new();
     for group in approval::by_name(request) {
@@ -384,16 +366,18 @@ async fn sign_all(
         }
         list.push(value);
     }
-    cosigned(&arguments.connection, arguments.log_wait, finisher.waiting).await;
+    arguments.additions.cosigned(&arguments.connection, finisher.waiting).await;
     Ok((text, json!(list)))
 }
 
 /// Checks that each file that will be written has a place of its own, in a folder that is there or will be made.
 fn check_places(plans: &[Plan<'_>], makes_folder: bool) -> Result<(), Failure> {
     let mut places = BTreeSet::new();
+    let mut written = Vec::new();
     for plan in plans {
         let messages = plan.messages.iter().map(|message| &message.path);
         for path in messages.chain(&plan.proof) {
+            written.push((path.as_path(), Path::new(plan.name)));
             if !places.insert(path) {
                 let reason = "two files of the request would be written here";
                 return Err(Failure::file(path, &reason).hint(
@@ -409,7 +393,8 @@ fn check_places(plans: &[Plan<'_>], makes_folder: bool) -> Result<(), Failure> {
             }
         }
     }
-    Ok(())
+    let signed: Vec<_> = plans.iter().map(|plan| Path::new(plan.name)).collect();
+    jobs::check_places(&written, &signed)
 }
 
 /// A file that is there must still be the one that was approved.

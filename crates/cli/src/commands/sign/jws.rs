@@ -14,7 +14,7 @@ use crate::failure::{Failure, USAGE};
 use crate::files;
 use crate::output::Output;
 use crate::signing::check::before_signing;
-use crate::signing::jobs::DASH;
+use crate::signing::jobs::{DASH, check_places};
 use crate::signing::{Signers, SigningIdentity};
 
 /// Signs each file into `FILE.jws`.
@@ -26,10 +26,10 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         ("--embed-revocation", arguments.embed_revocation),
         ("--digest", arguments.digest.is_some()),
         ("--output-dir", arguments.output_dir.is_some()),
-        ("--log", arguments.log),
-        ("--timestamp", !arguments.timestamp.is_empty()),
-        ("--timestamp-trust", arguments.timestamps.timestamp_trust.is_some()),
-        ("--timestamp-ca", arguments.timestamps.timestamp_ca.is_some()),
+        ("--log", arguments.additions.log),
+        ("--timestamp", !arguments.additions.timestamp.is_empty()),
+        ("--timestamp-trust", arguments.additions.timestamps.timestamp_trust.is_some()),
+        ("--timestamp-ca", arguments.additions.timestamps.timestamp_ca.is_some()),
     ];
     if let Some((option, _)) = cms_only.iter().find(|(_, is_given)| *is_given) {
         return Err(usage(
@@ -52,6 +52,10 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         }
     };
     let jobs: Vec<_> = arguments.files.iter().map(|file| (file, target(file))).collect();
+    let written: Vec<_> =
+        jobs.iter().map(|(file, path)| (path.as_path(), file.as_path())).collect();
+    let signed: Vec<_> = arguments.files.iter().map(PathBuf::as_path).collect();
+    check_places(&written, &signed)?;
     for (file, path) in &jobs {
         readable(file)?;
         if !arguments.force && files::exists(path)? {

@@ -14,8 +14,9 @@ use outlast_pki::timestamp::{Imprint, Nonce, REQUEST_MEDIA_TYPE, Request, Respon
 use serde_json::json;
 
 use super::shared::{instant, policy, token_path};
-use crate::failure::{Failure, USAGE};
+use crate::failure::Failure;
 use crate::output::{self, Output};
+use crate::timestamping;
 use crate::{digest, files, trust};
 
 /// Bytes of a nonce.
@@ -83,11 +84,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         return Ok(());
     }
     let url = arguments.url.as_deref().unwrap_or_default();
-    if !url.starts_with("http://") && !url.starts_with("https://") {
-        return Err(Failure::new(FetchError::AnyUrl(url.to_owned()).to_string())
-            .hint("such as http://tsa.example/tsa")
-            .code(USAGE));
-    }
+    timestamping::check_url(url)?;
     let roots = match &arguments.ca_bundle {
         Some(path) => trust::load(path)?,
         None if url.starts_with("https://") => trust::system_roots().map_err(|failure| {

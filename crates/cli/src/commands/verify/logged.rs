@@ -62,10 +62,20 @@ impl Logs {
             let logged = logged.inspect_err(|_| entry.text.clear())?;
             found = Some(logged);
         }
-        if let Some(logged) = found {
-            entry.text.push_str(&logged.text(path));
-            entry.members.insert("log".into(), logged.json());
+        match found {
+            Some(logged) => {
+                entry.text.push_str(&logged.text(path));
+                entry.members.insert("log".into(), logged.json());
+                Ok(())
+            }
+            None if self.proof.is_some() => {
+                entry.text.clear();
+                let reason = "its rule asks for no log, so that --log-proof proves nothing";
+                Err(Failure::file(path, &reason)
+                    .hint("give the log and its witnesses with --log-policy FILE, or as log in the rule")
+                    .code(USAGE))
+            }
+            None => Ok(()),
         }
-        Ok(())
     }
 }

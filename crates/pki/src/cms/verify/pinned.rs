@@ -2,10 +2,9 @@
 
 use const_oid::ObjectIdentifier;
 
-use super::{SignedMessage, Status, Time, Verifier, VerifyError, joined};
+use super::{SignedMessage, Status, Time, Verifier, VerifyError};
 use crate::certificate::Certificate;
-use crate::path::{SignerCheck, pinned_standing};
-use crate::validate::SignatureTime;
+use crate::path::pinned_standing;
 
 impl SignedMessage {
     /// What the evidence says of a certificate that is trusted by itself: see [`pinned_standing`]. Nothing if no evidence
@@ -19,19 +18,9 @@ impl SignedMessage {
     ) -> Result<Vec<Status>, VerifyError> {
         let authorities: Vec<_> =
             verifier.roots.iter().chain(verifier.certificates).cloned().collect();
-        let check = SignerCheck {
-            at: time.at,
-            purpose,
-            signature: SignatureTime {
-                is_trusted: time.source.proves_existence(),
-                now: verifier.now,
-            },
-            revocation: verifier.revocation,
-            crls: &joined(&self.embedded.crls, verifier.crls),
-            ocsp: &joined(&self.embedded.ocsp, verifier.ocsp),
-            seen: verifier.seen,
-        };
-        let standing = pinned_standing(certificate, &authorities, &check)?;
+        let standing = self.with_check(time, purpose, verifier, |check| {
+            pinned_standing(certificate, &authorities, check)
+        })?;
         let status = |standing| Status {
             certificate: certificate.clone(),
             evidence: self.evidence(&standing),
