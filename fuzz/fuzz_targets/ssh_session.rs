@@ -75,7 +75,10 @@ fuzz_target!(|bytes: &[u8]| {
                 ServerEvent::Data { channel, bytes } => server.consumed(channel, bytes.len()),
                 ServerEvent::Closed(channel) => channels.retain(|open| *open != channel),
                 ServerEvent::Disconnected(_) => ended = true,
-                ServerEvent::Negotiated(_) | ServerEvent::Eof(_) | ServerEvent::Alive => {}
+                ServerEvent::Negotiated(_)
+                | ServerEvent::Eof(_)
+                | ServerEvent::Alive
+                | ServerEvent::Keyed => {}
             }
         }
         assert!(channels.len() <= 10 && server.queued() <= 64 * 1024);

@@ -8,10 +8,11 @@
 )]
 
 use outlast_api::service::sftp::{FileEvent, Subject};
+use outlast_domain::Fault;
 use outlast_domain::limits;
-use outlast_domain::transfer::{Access, Content, Outcome};
+use outlast_domain::transfer::{Access, Cause, Content, Job, Outcome};
 use outlast_store::tally::Tally;
-use outlast_store::{Store, Transaction};
+use outlast_store::{Store, StoreError, Transaction};
 use serde_json::{Value, json};
 
 use crate::common::{ACCOUNT, NOW, REGION, Who, code, policy, text};
@@ -107,7 +108,8 @@ fn steps_follow_one_another_and_use_what_the_ones_before_have_made() {
     let made = job.copy.clone().unwrap();
     assert_eq!((&*made.bucket, &*made.key), ("archive", "alice/2026-11-21/a.txt"));
     assert!(!job.is_again);
-    assert!(job.rights.decide(Access::Put, "archive", b"x", world.now_ms()).is_ok());
+    let rights = world.rights(&job).unwrap();
+    assert!(rights.decide(Access::Put, "archive", b"x", world.now_ms()).is_ok());
     assert_eq!(world.execution()["Results"], json!({}));
     let job = world.ends(&job, Outcome::Done).unwrap();
     assert_eq!((job.step.what.name(), &job.source), ("TAG", &made));
@@ -204,7 +206,8 @@ fn a_role_that_is_not_trusted_or_may_not_does_nothing() {
         world.fixture.transfer("UpdateServer", update).unwrap();
         world.upload();
         let Some(expected) = expected else {
-            let may = world.job().rights.decide(Access::PutTags, "files", b"x", world.now_ms());
+            let rights = world.rights(&world.job()).unwrap();
+            let may = rights.decide(Access::PutTags, "files", b"x", world.now_ms());
             assert_eq!(may.is_ok(), name == "here", "{name}");
             continue;
         };
@@ -224,6 +227,50 @@ fn a_role_that_is_not_trusted_or_may_not_does_nothing() {
     assert_eq!(world.jobs().len(), 0);
     let error = world.execution()["Results"]["Steps"][0]["Error"].clone();
     assert!(text(&error["Message"]).contains("there is no role"), "{error}");
+}
+
+#[test]
+fn a_step_that_has_waited_may_do_what_its_role_may_then() {
+    use outlast_domain::identity::{Entry, Role};
+    let world = World::new(json!([tag()]), json!([]));
+    world.upload();
+    let job = world.job();
+    let may = || -> Result<bool, Cause> {
+        let rights = world.rights(&job).map_err(|error| error.cause)?;
+        Ok(rights.decide(Access::PutTags, "files", b"x", world.now_ms()).is_ok())
+    };
+    assert_eq!(may(), Ok(true));
+    let none = policy(json!([{ "Effect": "Deny", "Action": "s3:*", "Resource": "*" }])).to_string();
+    world.fixture.directory(|work| {
+        let role = Role::find(work, ACCOUNT, "workflows").unwrap();
+        role.put_policy(work, "none", &none).unwrap();
+    });
+    assert_eq!(may(), Ok(false));
+    world.fixture.directory(|work| Role::find(work, ACCOUNT, "workflows").unwrap().delete(work));
+    assert_eq!(may(), Err(Cause::PermissionDenied));
+}
+
+/// The lease of a function's step ends with the answer, which its own program gives: that one is not ended.
+#[test]
+fn a_program_that_has_answered_is_left_alone() {
+    let world = World::new(json!([custom(60), tag()]), json!([]));
+    let renews = |job: &Job| world.fixture.service.workflow_renew(job, world.now_ms()).unwrap();
+    world.upload();
+    let job = world.job();
+    assert!(renews(&job));
+    world.answer(&Who::admin(), &job, &job.token, "SUCCESS").unwrap();
+    assert!(renews(&job));
+    let next = world.job();
+    assert!(renews(&job) && renews(&next));
+    world.ends(&next, Outcome::Done);
+    assert!(renews(&job) && !renews(&next));
+    // One that is called again was too slow.
+    world.upload();
+    let slow = world.job();
+    world.later(limits::EXECUTION_LEASE_MS / 1000);
+    let again = world.job();
+    assert!(!renews(&slow) && renews(&again));
+    assert_eq!((slow.tries, again.tries), (0, 1));
 }
 
 #[test]
@@ -332,6 +379,39 @@ fn executions_go_on_without_their_workflow() {
     assert_eq!(next.step.what.name(), "TAG");
     world.ends(&next, Outcome::Done);
     assert_eq!(world.events().last().unwrap(), "ExecutionCompleted");
+}
+
+/// The server is read first. If the workflow is detached and deleted before that is read, too, the event is prepared again.
+#[test]
+fn a_workflow_that_is_deleted_while_an_upload_ends_is_a_conflict() {
+    let world = World::new(json!([tag()]), json!([]));
+    let record_key = |kind: &str, id: &str| format!("transfer/{kind}/{ACCOUNT}/{REGION}/{id}");
+    let server = record_key("server", &world.server);
+    let workflow = record_key("workflow", &world.workflow);
+    let (service, store) = (&world.fixture.service, &world.fixture.store);
+    let close = FileEvent::Close { path: b"/files/home/alice/a.txt", bytes_in: 12, bytes_out: 0 };
+    let subject = Subject {
+        target: b"files/home/alice/a.txt",
+        new_target: b"",
+        writes: true,
+        since_ms: NOW * 1000,
+        why: "",
+        is_apart: false,
+    };
+    let event = || service.sftp_file_event(&world.session, &close, &subject, NOW * 1000).map(drop);
+    assert_eq!(event(), Ok(()));
+    let (deleted, mut is_deleted) = (workflow.clone(), false);
+    store.after_reads(Some(Box::new(move |store, read| {
+        if read == server && !is_deleted {
+            is_deleted = true;
+            let value = store.read(&server).unwrap().unwrap().value;
+            let writes = vec![(server.clone(), Some(value)), (deleted.clone(), None)];
+            store.commit_and_wait(Transaction { writes, ..Transaction::default() }).unwrap();
+        }
+    })));
+    assert_eq!(event(), Err(Fault::Store(StoreError::Conflict)));
+    // A server that still names it is damaged.
+    assert_eq!(event(), Err(Fault::Damaged(workflow)));
 }
 
 #[test]

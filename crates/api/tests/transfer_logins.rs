@@ -13,7 +13,7 @@ use outlast_api::service::sftp::{Decision, FileEvent, Session, Target, Unserved,
 use outlast_domain::transfer::{Access, Account, Answer, Located, Refusal};
 use serde_json::{Value, json};
 
-use crate::common::{ACCOUNT, Fixture, NOW, OTHER_ACCOUNT, REGION, policy, with};
+use crate::common::{ACCOUNT, Fixture, NOW, OTHER_ACCOUNT, REGION, Who, policy, with};
 use crate::transfer_support::{Shown, blob, connection, key, role, trust};
 
 fn account(fixture: &Fixture, shown: &Shown<'_>) -> Box<Account> {
@@ -317,11 +317,14 @@ fn identity_providers_are_asked_and_not_trusted_too_much() {
     let wrong = |server| Shown::key(server, "alice", 2);
     let secret = |server| Shown::password(server, "alice", "secret");
     let empty = |server| Shown::password(server, "alice", "");
+    let blank = |server| Shown::password(server, "alice", "  \t ");
     // Nothing is decided before the provider was asked, and it is not asked for nothing.
     for (shown, expected) in [
         (offered(&either), "ask"),
         (secret(&either), "ask"),
         (empty(&either), "no such proof"),
+        (blank(&either), "no such proof"),
+        (blank(&passwords), "no such proof"),
         (Shown { key: Some(blob(1)), ..empty(&either) }, "no such proof"),
         (Shown::password(&either, "../x", "secret"), "the user is unknown"),
         (offered(&passwords), "no such proof"),
@@ -410,6 +413,30 @@ fn a_listener_serves_one_server() {
         fixture.service.sftp_server(Some("s-00000000000000000"), at(5)).err(),
         Some(unknown)
     );
+}
+
+/// Neither is a server of another account served in place of one's own that is stopped, nor chosen beside it.
+#[test]
+fn a_listener_chooses_among_the_servers_of_one_account_only() {
+    let fixture = Fixture::new();
+    let chosen = |seconds: i64| fixture.service.sftp_server(None, (NOW + seconds) * 1000).err();
+    let mine = json!({ "ServerId": fixture.server(json!({})) });
+    assert_eq!(chosen(1), None);
+    let (stranger, several) = (Who::stranger(), Some(Unserved::Accounts));
+    let made = fixture.transfer_as(&stranger, "CreateServer", &json!({})).unwrap();
+    let theirs = json!({ "ServerId": made["ServerId"] });
+    assert_eq!(chosen(3), several);
+    fixture.transfer_as(&stranger, "StopServer", &theirs).unwrap();
+    assert_eq!(chosen(5), several);
+    fixture.transfer_as(&stranger, "StartServer", &theirs).unwrap();
+    fixture.transfer("StopServer", mine.clone()).unwrap();
+    assert_eq!(chosen(7), several);
+    let named = |id: &Value| fixture.service.sftp_server(id.as_str(), (NOW + 7) * 1000).unwrap();
+    assert!(!named(&mine["ServerId"]).is_online && named(&theirs["ServerId"]).is_online);
+    fixture.transfer_as(&stranger, "DeleteServer", &theirs).unwrap();
+    assert_eq!(chosen(9), Some(Unserved::None));
+    fixture.transfer("StartServer", mine).unwrap();
+    assert_eq!(chosen(11), None);
 }
 
 #[test]

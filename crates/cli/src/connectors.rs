@@ -13,7 +13,7 @@ use outlast_sftp::arrival::Inspector;
 
 use crate::failure::Failure;
 use crate::settings::{self, SftpUploads};
-use crate::sftp;
+use crate::sftp::{self, SharedBuckets};
 use crate::sftp_scan::{self, Scan};
 
 /// Where connectors may connect to, and what decides about the files that they retrieve.
@@ -45,12 +45,12 @@ impl Chosen {
         Arc::new(Outbound::new(self.destinations.clone(), system_clock, observer, counts))
     }
 
-    /// What does the jobs. Must be called inside a tokio runtime.
+    /// What does the jobs.
     pub(crate) fn runner(
         self,
         service: Arc<Service>,
         outbound: Arc<Outbound>,
-        buckets: &settings::Buckets,
+        buckets: &SharedBuckets,
         sink: Arc<dyn Sink>,
         data: &Path,
     ) -> Result<Connectors, Failure> {

@@ -234,16 +234,17 @@ impl Running {
         })?;
         let said_buckets = revocation.buckets.clone();
         let sink = buckets::sink(revocation.buckets, data.folder())?;
+        let shared_buckets = sftp::SharedBuckets::new(said_buckets)?;
         let upload_key = sftp.as_ref().and_then(|chosen| chosen.sign.clone());
         data.service.set_upload_signing(upload_key);
         let workflow_files = match &sftp {
-            Some(chosen) => chosen.workflow_files(&said_buckets, sink.clone(), data.folder())?,
+            Some(chosen) => chosen.workflow_files(&shared_buckets, sink.clone(), data.folder())?,
             None => None,
         };
         let sftp = sftp
             .map(|chosen| {
                 let settings = chosen.settings(
-                    &said_buckets,
+                    &shared_buckets,
                     sink.clone(),
                     &identity.providers,
                     data.folder(),
@@ -282,7 +283,7 @@ impl Running {
         let outbound = connectors.outbound(observer.clone(), counted);
         let (service, folder) = (data.service.clone(), data.folder());
         let connectors =
-            connectors.runner(service, outbound.clone(), &said_buckets, sink.clone(), folder)?;
+            connectors.runner(service, outbound.clone(), &shared_buckets, sink.clone(), folder)?;
         let settings = door::Settings {
             listener: "api".into(),
             rules,

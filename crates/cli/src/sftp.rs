@@ -168,7 +168,7 @@ impl Chosen {
     /// The settings of the listener. `buckets` says where buckets are.
     pub(crate) fn settings(
         &self,
-        buckets: &settings::Buckets,
+        buckets: &SharedBuckets,
         sink: Arc<dyn Sink>,
         providers: &Arc<Providers>,
         data: &Path,
@@ -216,7 +216,7 @@ impl Chosen {
     /// The files of workflows; users of a file have none.
     pub(crate) fn workflow_files(
         &self,
-        buckets: &settings::Buckets,
+        buckets: &SharedBuckets,
         sink: Arc<dyn Sink>,
         data: &Path,
     ) -> Result<Option<WorkflowFiles>, Failure> {
@@ -225,13 +225,13 @@ impl Chosen {
         }
         // A copy is whole, whatever uploads are.
         let buckets = self.storage(buckets, data, true)?;
-        let stopped = Arc::default();
-        Ok(Some(WorkflowFiles { buckets, sink, clock: system_clock, stopped }))
+        let (stopped, lost) = (Arc::default(), Arc::default());
+        Ok(Some(WorkflowFiles { buckets, sink, clock: system_clock, stopped, lost }))
     }
 
     fn storage(
         &self,
-        said: &settings::Buckets,
+        buckets: &SharedBuckets,
         data: &Path,
         atomic_uploads: bool,
     ) -> Result<Arc<dyn Buckets>, Failure> {
@@ -240,19 +240,34 @@ impl Chosen {
             (self.sign.is_some(), "sftp_uploads.sign"),
         ];
         let wanted = wanted.iter().find(|(is_wanted, _)| *is_wanted);
-        storage(said, data, atomic_uploads, wanted.map(|(_, key)| *key))
+        storage(buckets, data, atomic_uploads, wanted.map(|(_, key)| *key))
     }
 }
 
-/// Buckets behind an S3 endpoint, or folders; `needs_folders` is a setting that needs folders. Must be called inside a tokio
-/// runtime.
+/// What the settings say of buckets. Those behind an S3 endpoint share their memory for open files: the listener's, those of
+/// workflows and those of connectors.
+pub(crate) struct SharedBuckets {
+    said: settings::Buckets,
+    s3: Option<Arc<S3Buckets>>,
+}
+
+impl SharedBuckets {
+    /// Must be called inside a tokio runtime.
+    pub(crate) fn new(said: settings::Buckets) -> Result<Self, Failure> {
+        let client = buckets::client(&said)?;
+        let s3 = client.map(|client| Arc::new(S3Buckets::new(client, Handle::current())));
+        Ok(Self { said, s3 })
+    }
+}
+
+/// Buckets behind an S3 endpoint, or folders; `needs_folders` is a setting that needs folders.
 pub(crate) fn storage(
-    said: &settings::Buckets,
+    shared: &SharedBuckets,
     data: &Path,
     atomic_uploads: bool,
     needs_folders: Option<&'static str>,
 ) -> Result<Arc<dyn Buckets>, Failure> {
-    if let Some(client) = buckets::client(said)? {
+    if let Some(s3) = &shared.s3 {
         if let Some(key) = needs_folders {
             return Err(Failure::new(
                 "uploads are scanned and signed in folders only, and [buckets] names an S3 endpoint",
@@ -260,9 +275,9 @@ pub(crate) fn storage(
             .hint("name a folder there, or leave scan and sign out")
             .about(key));
         }
-        return Ok(Arc::new(S3Buckets::new(client, Handle::current())));
+        return Ok(s3.clone());
     }
-    let folder = said.folder.clone().unwrap_or_else(|| data.join("buckets"));
+    let folder = shared.said.folder.clone().unwrap_or_else(|| data.join("buckets"));
     Ok(Arc::new(Local::open(folder, atomic_uploads)?))
 }
 

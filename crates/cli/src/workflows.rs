@@ -1,13 +1,14 @@
 //! Workflows of SFTP servers: carries out the steps that are due, each under a lease that is prolonged while it runs.
 
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use outlast_api::service::Service;
 use outlast_domain::limits::EXECUTION_LEASE_MS;
 use outlast_domain::transfer::{Cause, Content, Deed, Job, Outcome, StepError};
+use outlast_net::connectors::LeaseTimes;
 use outlast_net::server::system_clock;
 use outlast_net::sftp::WorkflowFiles;
 use serde_json::{Value, json};
@@ -26,13 +27,19 @@ const FILES_AT_ONCE: usize = 8;
 const FILES_OF_ACCOUNT: usize = 2;
 /// Interval between searches for steps that are due.
 const SEARCH: Duration = Duration::from_secs(1);
+/// The lease of a step.
+const LEASE: Duration = Duration::from_millis(EXECUTION_LEASE_MS.unsigned_abs());
 /// Interval between prolongations of a lease: a third of it.
 const RENEWAL: Duration = Duration::from_millis(EXECUTION_LEASE_MS.unsigned_abs() / 3);
+/// Time before the end of a lease at which the step stops, so that it changes nothing when another server begins it.
+const MARGIN: Duration = Duration::from_secs(2);
+/// How often a step is repeated whose storage fails, each time when its lease has ended.
+const REPETITIONS: u32 = 3;
 
-/// Why a step does not know its file.
-enum Unpinned {
+/// Why a step has not succeeded.
+enum Stopped {
     Failed(StepError),
-    /// Another server may have it, or the store cannot be written: it is repeated.
+    /// Another server may have it, or the store cannot be used: it is repeated.
     Lost,
 }
 
@@ -107,6 +114,8 @@ async fn search(means: Means, steps: &mut JoinSet<()>) {
         while steps.try_join_next().is_some() {}
         let (service, free) = (means.service.clone(), room.available_permits());
         let others = running.clone();
+        // The leases begin after this.
+        let since = Instant::now();
         let taking = move || {
             let may_take = |account: &str, taken| others.of(account) + taken < OF_ACCOUNT;
             service.workflow_jobs(system_clock(), free, &may_take)
@@ -127,9 +136,9 @@ async fn search(means: Means, steps: &mut JoinSet<()>) {
             let place = running.enter(&job.execution.scope().account);
             let (means, threads) = (means.clone(), threads.clone());
             steps.spawn(async move {
-                let mut next = Some(Arc::new(job));
-                while let Some(job) = next {
-                    next = means.clone().step(job, &place, &threads).await.map(Arc::new);
+                let mut next = Some((job, since));
+                while let Some((job, since)) = next {
+                    next = means.clone().step(Arc::new(job), since, &place, &threads).await;
                 }
                 drop((slot, place));
             });
@@ -139,28 +148,50 @@ async fn search(means: Means, steps: &mut JoinSet<()>) {
 }
 
 impl Means {
-    /// Carries out a step; the next one of the same execution, if it is due.
+    /// Carries out a step whose lease began after `since`; the next one of the same execution, if it is due, with the same time.
     async fn step(
         self: Arc<Self>,
         job: Arc<Job>,
+        since: Instant,
         place: &Place,
         threads: &Semaphore,
-    ) -> Option<Job> {
+    ) -> Option<(Job, Instant)> {
+        let lost = Arc::new(AtomicBool::new(false));
         // Ends with this step, even if it is aborted.
         let mut kept = JoinSet::new();
-        kept.spawn(self.clone().keep(job.clone()));
+        kept.spawn(self.clone().keep(job.clone(), since, lost.clone()));
         let is_custom = matches!(job.step.what, Deed::Custom { .. });
-        let outcome = match self.pin(&job).await {
-            Err(Unpinned::Failed(error)) => Err(error),
-            Err(Unpinned::Lost) => return None,
-            Ok(()) if is_custom => self.call(&job).await.map(|()| None),
-            Ok(()) => self.touch(job.clone(), place, threads).await,
+        let worked = match self.pin(&job).await {
+            Err(stopped) => Err(stopped),
+            Ok(()) if is_custom => tokio::select! {
+                called = self.call(&job) => called.map(|()| None).map_err(Stopped::Failed),
+                // Another server may call it.
+                Some(_) = kept.join_next() => Err(Stopped::Lost),
+            },
+            Ok(()) => {
+                let files = self.files.of_step(lost.clone());
+                self.touch(files, job.clone(), place, threads).await
+            }
         };
         drop(kept);
         if self.files.stopped.load(Ordering::Relaxed) {
             return None;
         }
+        let outcome = match worked {
+            Ok(copy) => Ok(copy),
+            Err(Stopped::Failed(error)) if !lost.load(Ordering::Relaxed) => Err(error),
+            Err(_) => {
+                let (workflow, execution) = (job.execution.workflow_arn(), job.execution.id());
+                tracing::warn!(
+                    workflow,
+                    execution,
+                    "a step of a workflow is not over; it is repeated"
+                );
+                return None;
+            }
+        };
         let service = self.service.clone();
+        let since = Instant::now();
         let noting = move || {
             let now_ms = system_clock();
             match outcome {
@@ -171,7 +202,7 @@ impl Means {
             }
         };
         match tokio::task::spawn_blocking(noting).await {
-            Ok(Ok(next)) => next,
+            Ok(Ok(next)) => next.map(|job| (job, since)),
             Ok(Err(fault)) => {
                 tracing::error!(%fault, "the outcome of a workflow's step is lost; it is repeated");
                 None
@@ -184,60 +215,72 @@ impl Means {
     }
 
     /// Finds out what the file of a step is, if no step has yet, and records it.
-    async fn pin(&self, job: &Arc<Job>) -> Result<(), Unpinned> {
+    async fn pin(&self, job: &Arc<Job>) -> Result<(), Stopped> {
         if job.content.get().is_some() {
             return Ok(());
         }
         let (files, service, job) = (self.files.clone(), self.service.clone(), job.clone());
         let pinning = move || {
-            let content = files.look(&job).map_err(Unpinned::Failed)?;
+            let content = files.look(&job).map_err(|error| stopped(&job, error))?;
             match service.workflow_pin(&job, &content, system_clock()) {
                 Ok(true) => {
                     let _ = job.content.set(content);
                     Ok(())
                 }
-                Ok(false) => Err(Unpinned::Lost),
+                Ok(false) => Err(Stopped::Lost),
                 Err(fault) => {
                     tracing::error!(%fault, "a step of a workflow cannot be begun; it is repeated");
-                    Err(Unpinned::Lost)
+                    Err(Stopped::Lost)
                 }
             }
         };
         let pinned = tokio::task::spawn_blocking(pinning).await;
-        pinned.unwrap_or_else(|error| Err(Unpinned::Failed(internal(error.to_string()))))
+        pinned.unwrap_or_else(|error| Err(Stopped::Failed(internal(error.to_string()))))
     }
 
-    /// Prolongs the lease of a step, until this is dropped or the lease is another's.
-    async fn keep(self: Arc<Self>, job: Arc<Job>) {
-        loop {
-            tokio::time::sleep(RENEWAL).await;
+    /// Prolongs the lease of a step, which began after `since`, until this is dropped. If the lease is lost, or soon may be, this sets
+    /// `lost` and ends.
+    async fn keep(self: Arc<Self>, job: Arc<Job>, since: Instant, lost: Arc<AtomicBool>) {
+        let renew = || {
             let (service, job) = (self.service.clone(), job.clone());
             let renewing = move || service.workflow_renew(&job, system_clock());
-            match tokio::task::spawn_blocking(renewing).await {
-                Ok(Ok(true)) => {}
-                // Its outcome will not count. A program may have answered, and is not disturbed.
-                Ok(Ok(false)) => return,
-                Ok(Err(fault)) => {
-                    tracing::warn!(%fault, "the lease of a workflow's step was not prolonged");
+            async move {
+                match tokio::task::spawn_blocking(renewing).await {
+                    Ok(renewed) => renewed.map_err(|fault| fault.to_string()),
+                    Err(error) => Err(error.to_string()),
                 }
-                Err(_) => return,
             }
-        }
+        };
+        let warn = |error: &str| {
+            tracing::warn!(error, "the lease of a workflow's step was not prolonged");
+        };
+        LeaseTimes::new(LEASE, MARGIN, RENEWAL).keep(since, renew, warn).await;
+        lost.store(true, Ordering::Relaxed);
     }
 
     /// Carries out a step that touches files, on a thread that may block.
     async fn touch(
         &self,
+        files: WorkflowFiles,
         job: Arc<Job>,
         place: &Place,
         threads: &Semaphore,
-    ) -> Result<Option<Content>, StepError> {
+    ) -> Result<Option<Content>, Stopped> {
         // Nobody closes them.
         let _own = place.turns.acquire().await;
         let _turn = threads.acquire().await;
-        let files = self.files.clone();
-        let touched = tokio::task::spawn_blocking(move || files.carry_out(&job)).await;
-        touched.unwrap_or_else(|error| Err(internal(error.to_string())))
+        let service = self.service.clone();
+        let touching = move || {
+            // Both may have taken long, and the role may be gone, or allow less, by now.
+            let rights = service.workflow_rights(&job, system_clock()).map_err(|fault| {
+                tracing::error!(%fault, "the role of a workflow cannot be read; the step is repeated");
+                Stopped::Lost
+            })?;
+            let rights = rights.map_err(Stopped::Failed)?;
+            files.carry_out(&job, &rights).map_err(|error| stopped(&job, error))
+        };
+        let touched = tokio::task::spawn_blocking(touching).await;
+        touched.unwrap_or_else(|error| Err(Stopped::Failed(internal(error.to_string()))))
     }
 
     /// Calls the function of a custom step.
@@ -328,6 +371,16 @@ fn event(job: &Job) -> Value {
             "versionId": null,
         },
     })
+}
+
+/// What a failure of the storage means for a step: what may be better soon is repeated a few times.
+fn stopped(job: &Job, error: StepError) -> Stopped {
+    if error.cause != Cause::InternalServerError || job.tries >= REPETITIONS {
+        return Stopped::Failed(error);
+    }
+    let (workflow, reason) = (job.execution.workflow_arn(), &error.message);
+    tracing::warn!(workflow, reason, "the storage fails a step of a workflow");
+    Stopped::Lost
 }
 
 fn internal(text: impl Into<String>) -> StepError {

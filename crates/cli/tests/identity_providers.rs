@@ -204,6 +204,24 @@ fn a_provider_over_https_decides_about_logins() {
         world.is_refused(user, &password);
         world.is_refused(user, &Shows::Key("alice"));
     }
+    // One that could not say anything has not refused.
+    let failures = |user: &str| {
+        let mut tail = outlast();
+        tail.args(["audit", "tail", "-n", "10000", "--output", "json", "--data"]);
+        let all = succeed(tail.arg(&world.folder.data));
+        let name = format!("\"{user}\"");
+        let is_one = |line: &&str| line.contains("\"AUTH_FAILURE\"") && line.contains(&name);
+        all.lines().filter(is_one).map(str::to_owned).collect::<Vec<_>>()
+    };
+    for (user, reason) in [
+        ("nobody", "the identity provider refuses the user"),
+        ("stranger", "the identity provider refuses the user"),
+        ("carol", "the identity provider could not be asked"),
+    ] {
+        until("failures are recorded", || !failures(user).is_empty());
+        let told = failures(user);
+        assert!(told.iter().all(|line| line.contains(reason)), "{user}: {told:?}");
+    }
     // With no password a provider means that the key will be checked: an empty one is never passed on.
     let before = got.lock().unwrap().len();
     world.is_refused("alice", &Shows::Password(""));

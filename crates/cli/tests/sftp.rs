@@ -6,6 +6,7 @@
     reason = "a test may fail and print"
 )]
 
+mod renames;
 mod s3;
 
 use std::io::{Read, Write};
@@ -354,34 +355,6 @@ fn the_role_decides_about_every_path() {
     assert!(denied.iter().any(|event| event["message"] == "Access denied"), "{denied:?}");
 }
 
-/// What others have put into a directory would get the rights of the new path.
-#[test]
-fn a_directory_cannot_be_renamed() {
-    let Some(tools) = openssh() else { return };
-    let world = World::new(&tools, "2026-11", &[]);
-    let may = [
-        ("s3:PutObject", "arn:aws:s3:::files/in/*"),
-        ("s3:DeleteObject", "arn:aws:s3:::files/in/*"),
-        ("s3:GetObject", "arn:aws:s3:::files/pub/*"),
-        ("s3:PutObject", "arn:aws:s3:::files/pub/*"),
-    ];
-    world.role("mover", &allowing(&may));
-    world.user("mover", "mover", json!({ "HomeDirectory": "/files/pub" }));
-    world.at_home("alice", "all");
-    world.folder.write("secret", b"secret");
-    world.works("alice", &["mkdir /files/in", "mkdir /files/pub"]);
-    world.works("mover", &["mkdir /files/in/d"]);
-    world.works("alice", &["put secret /files/in/d/secret"]);
-    for to in ["/files/pub/d", "/files/in/e"] {
-        world.fails("mover", &[&format!("rename /files/in/d {to}")], "unsupported");
-    }
-    world.fails("mover", &["rename /files/in/d/secret /files/pub/secret"], "ermission denied");
-    // Whatever the user may do.
-    world.fails("alice", &["rename /files/in/d /files/alice/d"], "unsupported");
-    assert_eq!(std::fs::read(world.bucket("files/in/d/secret")).unwrap(), b"secret");
-    assert_eq!(std::fs::read_dir(world.bucket("files/pub")).unwrap().count(), 0);
-}
-
 #[test]
 fn logical_directories_hide_where_files_are() {
     let Some(tools) = openssh() else { return };
@@ -394,6 +367,7 @@ fn logical_directories_hide_where_files_are() {
             "HomeDirectoryMappings": [
                 { "Entry": "/in", "Target": "/first/a/${transfer:UserName}" },
                 { "Entry": "/deep/out", "Target": "/second" },
+                { "Entry": "/notes.txt", "Target": "/first/notes/${transfer:UserName}.txt", "Type": "FILE" },
             ],
         }),
     );
@@ -404,6 +378,13 @@ fn logical_directories_hide_where_files_are() {
         assert!(said.contains(name), "{name}: {said}");
     }
     assert!(world.bucket("first/a/alice/x").exists() && world.bucket("second/x").exists());
+    // A mapping of a file is one, also before it is written; its directory is there.
+    let notes = world.bucket("first/notes/alice.txt");
+    assert!(notes.parent().unwrap().is_dir() && !notes.exists());
+    let said = world.works("alice", &["ls -l /", "put x notes.txt", "get notes.txt y", "ls -l /"]);
+    let is_notes = |line: &&str| line.starts_with("-rw") && line.ends_with("notes.txt");
+    assert_eq!(said.lines().filter(is_notes).count(), 2, "{said}");
+    assert_eq!(std::fs::read(&notes).unwrap(), b"content");
     for commands in [
         &["put x"][..],
         &["get /first/a/alice/x z"],

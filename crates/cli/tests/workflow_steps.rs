@@ -6,9 +6,12 @@
     reason = "a test may fail and print"
 )]
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::path::Path;
-use std::sync::Arc;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -23,13 +26,15 @@ use outlast_domain::arn::Scope;
 use outlast_domain::identity;
 use outlast_domain::limits::EXECUTION_LEASE_MS;
 use outlast_domain::seal::RootKey;
-use outlast_domain::transfer::{Cause, Job, Login, Outcome, StepError};
+use outlast_domain::transfer::{Cause, Job, Login, Outcome, Rights, StepError};
 use outlast_net::server::system_clock;
 use outlast_net::sftp::{Buckets, WorkflowFiles};
-use outlast_sftp::error::Result as SftpResult;
+use outlast_sftp::arrival::{Inspector, Reception};
+use outlast_sftp::attributes::Attributes;
+use outlast_sftp::error::{Error as SftpError, Result as SftpResult};
 use outlast_sftp::local::{Folder, FolderOptions};
 use outlast_sftp::path::RemotePath;
-use outlast_sftp::volume::Volume;
+use outlast_sftp::volume::{File, Follow, Listing, OpenHow, Space, Volume};
 use outlast_store::Store;
 use outlast_store::memory::MemoryStore;
 use serde_json::{Value, json};
@@ -180,14 +185,19 @@ impl World {
             assert!(self.service.workflow_pin(job, &content, system_clock()).unwrap());
             job.content.set(content).unwrap();
         }
-        files.carry_out(job).map(drop)
+        files.carry_out(job, &self.rights(job)).map(drop)
+    }
+
+    fn rights(&self, job: &Job) -> Rights {
+        self.service.workflow_rights(job, system_clock()).unwrap().unwrap()
     }
 
     fn files(&self) -> WorkflowFiles {
         let options = FolderOptions { atomic_uploads: true };
         let folders = Arc::new(Folders(Folder::open(self.buckets.path(), options).unwrap()));
-        let stopped = Arc::default();
-        WorkflowFiles { buckets: folders.clone(), sink: folders, clock: system_clock, stopped }
+        let (stopped, lost) = (Arc::default(), Arc::default());
+        let buckets = folders.clone();
+        WorkflowFiles { buckets, sink: folders, clock: system_clock, stopped, lost }
     }
 
     #[track_caller]
@@ -195,7 +205,7 @@ impl World {
         assert_eq!(self.carry_out(job).unwrap_err().cause, cause);
     }
 
-    fn path(&self, path: &str) -> std::path::PathBuf {
+    fn path(&self, path: &str) -> PathBuf {
         self.buckets.path().join(path)
     }
 }
@@ -357,7 +367,181 @@ fn a_copy_ends_when_the_server_stops() {
     world.carry_out(&job).unwrap();
     std::fs::write(world.path("archive/deep/er/a"), b"old").unwrap();
     let files = world.files();
-    files.stopped.store(true, std::sync::atomic::Ordering::Relaxed);
-    assert!(files.carry_out(&job).is_err());
+    files.stopped.store(true, Ordering::Relaxed);
+    assert!(files.carry_out(&job, &world.rights(&job)).is_err());
     assert_eq!(read(&world.path("archive/deep/er/a")), "old");
+}
+
+/// Not even a file without content, which is copied in no time.
+#[test]
+fn a_step_whose_lease_may_be_anothers_changes_nothing() {
+    let tag = json!({ "Type": "TAG", "TagStepDetails": { "Tags": [{ "Key": "state", "Value": "seen" }] } });
+    let delete = json!({ "Type": "DELETE", "DeleteStepDetails": {} });
+    for step in [copy("archive", "TRUE"), tag, delete] {
+        let world = World::new(&step);
+        std::fs::write(world.path("files/a"), b"").unwrap();
+        let job = world.job();
+        job.content.set(world.files().look(&job).unwrap()).unwrap();
+        let lost = Arc::new(AtomicBool::new(true));
+        let files = world.files().of_step(lost.clone());
+        let rights = world.rights(&job);
+        let error = files.carry_out(&job, &rights).unwrap_err();
+        assert!(error.message.contains("another server"), "{error:?}");
+        assert!(world.path("files/a").exists() && !world.path("archive/deep/er/a").exists());
+        let mut value = [0_u8; 100];
+        let tags = rustix::fs::getxattr(world.path("files/a"), "user.outlast.tags", &mut value[..]);
+        assert!(tags.is_err(), "{step}");
+        // Not every folder of a test can have tags.
+        if step["Type"] != "TAG" {
+            lost.store(false, Ordering::Relaxed);
+            files.carry_out(&job, &rights).unwrap();
+        }
+    }
+}
+
+/// Buckets that store a copy, or what another client writes in its place, and fail.
+struct Failing {
+    buckets: Arc<dyn Buckets>,
+    reception: Reception,
+}
+
+impl Buckets for Failing {
+    fn open(&self, bucket: &str) -> SftpResult<Arc<dyn Volume>> {
+        Ok(self.reception.guard(self.buckets.open(bucket)?))
+    }
+
+    fn make(&self, bucket: &str) -> SftpResult<()> {
+        self.buckets.make(bucket)
+    }
+}
+
+struct Stored {
+    path: PathBuf,
+    content: &'static [u8],
+}
+
+impl Inspector for Stored {
+    fn inspect(&self, _: &[u8], _: OwnedFd) -> SftpResult<()> {
+        std::fs::write(&self.path, self.content).unwrap();
+        Err(SftpError::failure("the storage does not answer; try again later"))
+    }
+}
+
+#[test]
+fn a_copy_that_is_stored_is_made_although_the_answer_is_lost() {
+    let (exists, failed) = (Cause::AlreadyExists, Cause::InternalServerError);
+    for (overwrite, content, expected) in [
+        ("FALSE", &b"content"[..], None),
+        ("TRUE", &b"content"[..], None),
+        ("FALSE", &b"another"[..], Some(exists)),
+        ("TRUE", &b"another"[..], Some(failed)),
+    ] {
+        let world = World::new(&copy("archive", overwrite));
+        let job = world.job();
+        job.content.set(world.files().look(&job).unwrap()).unwrap();
+        let stored = Stored { path: world.path("archive/deep/er/a"), content };
+        let files = world.files();
+        let reception = Reception { inspector: Some(Arc::new(stored)), signer: None };
+        let buckets = Arc::new(Failing { buckets: files.buckets.clone(), reception });
+        let files = WorkflowFiles { buckets, ..files };
+        let outcome = files.carry_out(&job, &world.rights(&job));
+        assert_eq!(outcome.err().map(|error| error.cause), expected, "{overwrite} {content:?}");
+    }
+}
+
+/// Buckets that only work for somebody, and who that was.
+struct Shares {
+    buckets: Arc<dyn Buckets>,
+    users: Arc<Mutex<BTreeSet<String>>>,
+}
+
+impl Buckets for Shares {
+    fn open(&self, bucket: &str) -> SftpResult<Arc<dyn Volume>> {
+        let volume = self.buckets.open(bucket)?;
+        Ok(Arc::new(Shared { volume, users: self.users.clone() }))
+    }
+
+    fn make(&self, bucket: &str) -> SftpResult<()> {
+        self.buckets.make(bucket)
+    }
+}
+
+struct Shared {
+    volume: Arc<dyn Volume>,
+    users: Arc<Mutex<BTreeSet<String>>>,
+}
+
+fn no_share<T>() -> SftpResult<T> {
+    Err(SftpError::failure("it is nobody's"))
+}
+
+impl Volume for Shared {
+    fn of_user(&self, user: &str) -> Option<Arc<dyn Volume>> {
+        self.users.lock().unwrap().insert(user.to_owned());
+        Some(self.volume.clone())
+    }
+
+    fn open(&self, _: &RemotePath, _: &OpenHow) -> SftpResult<Box<dyn File>> {
+        no_share()
+    }
+
+    fn attributes(&self, _: &RemotePath, _: Follow) -> SftpResult<Attributes> {
+        no_share()
+    }
+
+    fn set_attributes(&self, _: &RemotePath, _: &Attributes, _: Follow) -> SftpResult<()> {
+        no_share()
+    }
+
+    fn list(&self, _: &RemotePath) -> SftpResult<Box<dyn Listing>> {
+        no_share()
+    }
+
+    fn remove(&self, _: &RemotePath) -> SftpResult<()> {
+        no_share()
+    }
+
+    fn make_folder(&self, _: &RemotePath, _: Option<u32>) -> SftpResult<()> {
+        no_share()
+    }
+
+    fn remove_folder(&self, _: &RemotePath) -> SftpResult<()> {
+        no_share()
+    }
+
+    fn rename(&self, _: &RemotePath, _: &RemotePath, _: bool) -> SftpResult<()> {
+        no_share()
+    }
+
+    fn read_link(&self, _: &RemotePath) -> SftpResult<Vec<u8>> {
+        no_share()
+    }
+
+    fn symlink(&self, _: &[u8], _: &RemotePath) -> SftpResult<()> {
+        no_share()
+    }
+
+    fn hard_link(&self, _: &RemotePath, _: &RemotePath) -> SftpResult<()> {
+        no_share()
+    }
+
+    fn space(&self, _: &RemotePath) -> SftpResult<Space> {
+        no_share()
+    }
+
+    fn without_links(self: Arc<Self>) -> Arc<dyn Volume> {
+        self
+    }
+}
+
+#[test]
+fn the_workflows_of_an_account_have_a_share_of_the_storages_memory() {
+    let world = World::new(&copy("archive", "TRUE"));
+    let (files, users) = (world.files(), Arc::default());
+    let buckets = Arc::new(Shares { buckets: files.buckets.clone(), users: Arc::clone(&users) });
+    let files = WorkflowFiles { buckets, ..files };
+    let job = world.job();
+    job.content.set(files.look(&job).unwrap()).unwrap();
+    files.carry_out(&job, &world.rights(&job)).unwrap();
+    assert_eq!(*users.lock().unwrap(), BTreeSet::from([ACCOUNT.to_owned()]));
 }

@@ -30,7 +30,7 @@ use crate::limits;
 use crate::outbound::{Outbound, Remote};
 use crate::sftp::home::{Home, Storage};
 use crate::sftp::{Buckets, OfUser};
-use lease::Times;
+pub use lease::Times as LeaseTimes;
 use local::Local;
 
 /// Does the jobs of a service's connectors.
@@ -230,7 +230,7 @@ impl Connectors {
                 "the lease of a connector's job cannot be renewed"
             );
         };
-        Times::default().keep(since, renew, warn).await;
+        LeaseTimes::default().keep(since, renew, warn).await;
     }
 
     async fn work(&self, job: &Arc<Job>) -> Result<Finish, Stopped> {

@@ -244,6 +244,8 @@ pub const SFTP_PROVIDER: Duration = Duration::from_secs(30);
 pub const MAX_ERRANDS: usize = 8;
 /// Longest time for the operations that run when an SFTP connection ends.
 pub const SFTP_FINISH: Duration = Duration::from_secs(60);
+/// Longest time to send what is left when an SFTP connection has ended: a client that reads nothing does not keep it.
+pub const SFTP_LAST_WORDS: Duration = Duration::from_secs(5);
 /// Channels of an SFTP connection, as with AWS.
 pub const MAX_SFTP_CHANNELS: usize = 10;
 /// Bytes of data in a packet of a client.
@@ -258,6 +260,10 @@ pub const MAX_SFTP_OPERATIONS_OF_CONNECTION: usize = 32;
 pub const SFTP_THREADS_OF_USER: usize = 16;
 /// Operations of all connections that run at the same time, so that slow files leave threads to the rest of the server.
 pub const SFTP_THREADS: usize = 256;
+/// Uploads of a user that are inspected at the same time, in all sessions: others wait for the user's own.
+pub const SFTP_INSPECTIONS_OF_USER: usize = 4;
+/// Longest wait of an upload for others of its user to be inspected.
+pub const SFTP_INSPECTION_WAIT: Duration = Duration::from_secs(300);
 /// Bytes that a copy of a workflow holds in memory.
 pub const WORKFLOW_BUFFER: usize = 1 << 20;
 /// Bytes that a connection holds for the client before it takes more replies.
@@ -312,7 +318,7 @@ pub const S3_BLOCKS: usize = 4;
 pub const S3_AHEAD: usize = 2;
 /// Bytes of all open files of S3 in memory: without room an upload fails, and reading goes on without blocks.
 pub const S3_MEMORY: usize = 1 << 30;
-/// Those of them that the uploads of one user, or of an account's connectors, have in any case: eight can use all of it.
+/// Those of them that the uploads of one user, or of an account's connectors and workflows, have in any case: eight can use all of it.
 pub const S3_MEMORY_OF_USER: usize = S3_MEMORY / 8;
 /// Bytes of an error of S3's, at most.
 pub const MAX_S3_ERROR: usize = 64 * 1024;

@@ -11,16 +11,19 @@ use http::{HeaderValue, Method, Uri};
 use outlast_api::provider::{ProviderReply, Target, target};
 use outlast_crypto::Secret;
 use outlast_domain::limits::MAX_PROVIDER_ANSWER;
-use outlast_domain::transfer::{Answer, Question};
+use outlast_domain::transfer::{Answer, Question, Refusal};
 use tokio::time::timeout;
 
 use crate::client::Connector;
 use crate::exchange::Origin;
 use crate::limits;
 
-/// Asks an identity provider outside; `None` if it refuses or cannot be asked.
-pub type Ask =
-    Arc<dyn Fn(Question) -> Pin<Box<dyn Future<Output = Option<Answer>> + Send>> + Send + Sync>;
+/// Asks an identity provider outside; `None` if it refuses, and [`Refusal::ProviderUnavailable`] if it cannot be asked.
+pub type Ask = Arc<
+    dyn Fn(Question) -> Pin<Box<dyn Future<Output = Result<Option<Answer>, Refusal>> + Send>>
+        + Send
+        + Sync,
+>;
 
 /// Runs the function with this ARN on an event, and returns its answer, of [`MAX_PROVIDER_ANSWER`] bytes at most.
 pub type CallFunction = Arc<
@@ -39,16 +42,16 @@ pub struct Providers {
 }
 
 impl Providers {
-    /// For logins: the answer, or none if the provider refuses or cannot be asked.
+    /// For logins: the answer, or none if the provider refuses.
     pub fn ask(self: &Arc<Self>) -> Ask {
         let providers = self.clone();
         Arc::new(move |question| {
             let providers = providers.clone();
             Box::pin(async move {
                 let asked = providers.answer(&question).await;
-                asked.unwrap_or_else(|error| {
+                asked.map_err(|error| {
                     tracing::error!(error, "an identity provider could not be asked");
-                    None
+                    Refusal::ProviderUnavailable
                 })
             })
         })
@@ -94,7 +97,11 @@ impl Providers {
         let mut request = origin.request(Method::GET, path);
         if let Some(password) = password {
             let bytes = password.expose();
-            let (name, value) = match bytes.is_ascii() && !bytes.iter().any(u8::is_ascii_control) {
+            // HTTP drops blanks at both ends of a value.
+            let is_plain = bytes.is_ascii()
+                && !bytes.iter().any(u8::is_ascii_control)
+                && bytes.trim_ascii() == bytes;
+            let (name, value) = match is_plain {
                 true => ("password", HeaderValue::from_bytes(bytes)),
                 false => ("passwordbase64", HeaderValue::from_str(&STANDARD.encode(bytes))),
             };
@@ -109,5 +116,37 @@ impl Providers {
             .map_err(|error| error.to_string())?;
         let (status, body) = (response.status().as_u16(), response.body().to_vec());
         Ok(ProviderReply { url, status, body })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use outlast_domain::transfer::{Methods, Provider};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_provider_that_cannot_be_asked_has_not_refused() {
+        let function = "arn:aws:lambda:us-east-1:123456789012:function:login".to_owned();
+        let provider = Provider::Lambda { function, methods: Methods::Either };
+        let question = || Question {
+            provider: provider.clone(),
+            server: "s-01234567890abcdef".to_owned(),
+            user: "alice".to_owned(),
+            password: None,
+            source_ip: IpAddr::from([192, 0, 2, 1]),
+        };
+        let says = |answer: Result<Vec<u8>, String>| {
+            let call: CallFunction =
+                Arc::new(move |_, _| Box::pin(std::future::ready(answer.clone())));
+            Arc::new(Providers { https: None, functions: Some(call) }).ask()
+        };
+        let unavailable = Err(Refusal::ProviderUnavailable);
+        assert_eq!(Arc::<Providers>::default().ask()(question()).await, unavailable);
+        assert_eq!(says(Err("it is gone".to_owned()))(question()).await, unavailable);
+        assert_eq!(says(Ok(b"yes".to_vec()))(question()).await, unavailable);
+        assert_eq!(says(Ok(b"{}".to_vec()))(question()).await, Ok(None));
     }
 }

@@ -11,6 +11,7 @@ mod channel;
 mod connection;
 mod file_login;
 pub(crate) mod home;
+mod inspections;
 mod journal;
 mod listener;
 mod login;
@@ -20,6 +21,7 @@ pub mod roster;
 mod signing;
 mod startups;
 mod tree;
+mod turns;
 mod workflow;
 
 use std::future::Future;
@@ -48,11 +50,12 @@ pub use workflow::WorkflowFiles;
 use crate::limits;
 use crate::metrics::{Metrics, Tally};
 use crate::peer::Peer;
-use crate::providers::Ask;
+use crate::providers::{Ask, Providers};
 use crate::server::{Activity, Clock};
 use crate::slots::{Number, Of, Slots};
 use crate::turns::Turns;
 use home::Storage;
+use inspections::Inspections;
 use listener::Listening;
 use quotas::Quotas;
 use roster::Roster;
@@ -64,7 +67,7 @@ const LISTENER: &str = "sftp";
 
 /// What a listener serves, and within which limits.
 pub struct Settings {
-    /// Id of the Transfer server; the only one that is online if there is none.
+    /// Id of the Transfer server; the only one that is online if there is none, and all servers are of one account.
     pub server: Option<String>,
     /// How the post-quantum methods of the server's security policy are applied; the policy's own mode if there is none.
     pub mode: Option<Mode>,
@@ -117,7 +120,7 @@ impl Settings {
             signatures: None,
             buckets,
             sink,
-            ask: Arc::new(|_| Box::pin(std::future::ready(None))),
+            ask: Arc::<Providers>::default().ask(),
             authorities: None,
             observer: None,
             metrics: None,
@@ -144,6 +147,7 @@ pub struct SftpServer {
     passwords: Turns,
     /// Threads that operations may occupy.
     threads: Semaphore,
+    inspections: Arc<Inspections>,
     quotas: Quotas,
     signing: Option<Arc<Signatures>>,
     /// What was last learnt of the Transfer server.
@@ -168,6 +172,7 @@ impl SftpServer {
             users: login::Users::default(),
             passwords: Turns::new(),
             threads: Semaphore::new(limits::SFTP_THREADS),
+            inspections: Arc::default(),
             quotas: Quotas::default(),
             signing: settings.signatures.clone().map(|folder| Arc::new(Signatures::new(folder))),
             listening: RwLock::default(),
@@ -188,8 +193,10 @@ impl SftpServer {
             let (service, session) = (self.service.clone(), session.clone());
             Arc::new(Signing::new(signing, service, session, self.clock)) as Arc<dyn Signer>
         };
+        let inspector = self.settings.inspector.clone();
         Reception {
-            inspector: self.settings.inspector.clone(),
+            inspector: inspector
+                .map(|inspector| self.inspections.of_user(inspector, &session.user_arn)),
             signer: self.signing.clone().map(signer),
         }
     }

@@ -4,13 +4,16 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
+use outlast_api::ops::transfer::create_server::CreateServer;
 use outlast_api::service::Sink;
 use outlast_domain::arn::Scope;
 use outlast_domain::transfer::{Methods, ServedHostKey, ServerFacts};
+use outlast_ledger::{End, Handshake, Observe, SshHandshake};
 use outlast_net::server::system_clock;
 use outlast_net::sftp::roster::{FileUser, Mount, Place, Roster, Tree};
 use outlast_net::sftp::{Buckets, Settings, SftpServer};
@@ -25,12 +28,13 @@ use outlast_sftp::volume::{OpenHow, Volume};
 use outlast_ssh::{
     ChannelId, Client, ClientConfig, ClientEvent, Credential, KeyKind, PrivateKey, Request,
 };
+use outlast_store::{Store, Transaction};
 use outlast_testing::until;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{oneshot, watch};
 
-use crate::common::Fixture;
+use crate::common::{Fixture, NOW, client};
 
 /// Longest wait of a client: a server that does not answer fails the test instead of keeping it.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -164,11 +168,14 @@ fn event(ssh: &mut Client, stream: &mut TcpStream) -> ClientEvent {
 
 impl Session {
     fn new(door: &Door) -> Self {
+        Self::with(door, ClientConfig::default())
+    }
+
+    fn with(door: &Door, config: ClientConfig) -> Self {
         let mut stream = TcpStream::connect(door.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_nodelay(true).unwrap();
-        let config = Arc::new(ClientConfig::default());
-        let mut ssh = Client::new(config, system_clock().unsigned_abs());
+        let mut ssh = Client::new(Arc::new(config), system_clock().unsigned_abs());
         let mut opened = None;
         loop {
             match event(&mut ssh, &mut stream) {
@@ -291,6 +298,52 @@ fn replies_wait_for_a_key_exchange_that_the_client_delays() {
     assert!(matches!(&reply, Reply::Status(error) if error.status == Status::Ok), "{reply:?}");
 }
 
+/// Says that a connection has ended.
+struct Ends(Mutex<std::sync::mpsc::Sender<()>>);
+
+impl Observe for Ends {
+    fn handshake(&self, _: &Handshake) {}
+
+    fn ssh_handshake(&self, _: &SshHandshake) {}
+
+    fn end(&self, _: &End) {
+        let _ = self.0.lock().unwrap().send(());
+    }
+}
+
+/// A client that asks for much and reads nothing is let go when its session is over, although it could not be told all.
+#[test]
+fn a_client_that_reads_nothing_does_not_keep_its_session() {
+    const PIECE: u32 = 255 * 1024;
+    let (ends, ended) = std::sync::mpsc::channel();
+    let observer: Arc<dyn Observe> = Arc::new(Ends(Mutex::new(ends)));
+    let door = Door::open(|settings| Settings {
+        observer: Some(observer),
+        idle: Duration::from_millis(500),
+        ..settings
+    });
+    std::fs::write(door.folder.path().join("file"), vec![1; PIECE as usize]).unwrap();
+    // More than the system holds for a client that does not read.
+    let wide = || {
+        let mut config = ClientConfig::default();
+        config.limits.window = 64 << 20;
+        config
+    };
+    let mut sessions: Vec<_> = (0..2).map(|_| Session::with(&door, wide())).collect();
+    for session in &mut sessions {
+        let handle = session.open("file", OpenHow::reading());
+        for _ in 0..40 {
+            let handle = handle.clone();
+            session.sftp.send(&Asks::Read { handle, offset: 0, length: PIECE });
+        }
+        session.pump();
+        send(&mut session.ssh, &mut session.stream);
+    }
+    for _ in &sessions {
+        ended.recv_timeout(PATIENCE).expect("the session goes on");
+    }
+}
+
 /// Inspects until it is stopped.
 #[derive(Default)]
 struct Patient {
@@ -358,4 +411,50 @@ fn a_server_that_stops_ends_inspections() {
     }
     let stored = |(_, reply): (u32, Reply)| matches!(reply, Reply::Status(error) if error.status == Status::Ok);
     assert!(!std::iter::from_fn(|| session.sftp.next_reply()).any(stored));
+}
+
+/// Later with each call, so that nothing that was read of a Transfer server is still used.
+fn later() -> i64 {
+    static PASSED: AtomicI64 = AtomicI64::new(0);
+    NOW * 1000 + PASSED.fetch_add(2000, Ordering::Relaxed)
+}
+
+/// A server of another account is not chosen, and ends nothing that is served; a listener that begins must be told which one it serves.
+#[test]
+fn a_listener_goes_on_when_another_account_makes_a_server() {
+    let fixture = Fixture::new();
+    let new = serde_json::from_value(serde_json::json!({})).unwrap();
+    let mine = fixture.call::<CreateServer>(&new).unwrap().server_id;
+    let stranger = client("AKIAOTHER", "eu-west-1");
+    assert_ne!(fixture.call_as::<CreateServer>(&stranger, &new).unwrap().server_id, mine);
+    let store = fixture.store.clone();
+    let theirs = store.scan("transfer/server/210987654321/", "", 10).unwrap();
+    let [(record_key, record)] = &theirs[..] else { panic!("{} servers", theirs.len()) };
+    let put = |value: Option<Vec<u8>>| {
+        let writes = vec![(record_key.clone(), value)];
+        store.commit_and_wait(Transaction { writes, ..Transaction::default() }).unwrap();
+    };
+    put(None);
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let service = Arc::new(fixture.service);
+    let begin = || {
+        let settings = Settings::new(Arc::new(Nowhere), Arc::new(Nowhere));
+        let server = Arc::new(SftpServer::new(service.clone(), later, settings));
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let address = listener.local_addr().unwrap();
+        runtime.spawn(server.run(listener, std::future::pending::<()>()));
+        address
+    };
+    let is_served = |address: SocketAddr| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut start = [0; 4];
+        stream.read_exact(&mut start).is_ok() && start == *b"SSH-"
+    };
+    let address = begin();
+    assert!(is_served(address));
+    put(Some(record.value.clone()));
+    assert!(is_served(address));
+    assert!(!is_served(begin()));
+    runtime.shutdown_background();
 }

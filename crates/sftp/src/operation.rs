@@ -117,6 +117,7 @@ impl Open {
             kind,
             path,
             to: None,
+            how: None,
             writes,
             is_apart,
             bytes_read,
@@ -166,6 +167,8 @@ pub struct Record {
     pub path: Option<RemotePath>,
     /// New path, of renames and links.
     pub to: Option<RemotePath>,
+    /// How a file was opened, by `open`.
+    pub how: Option<OpenHow>,
     /// Whether a file was opened for writing.
     pub writes: bool,
     /// Whether what was written to the file is not visible under its name, see [`File::is_apart`].
@@ -335,12 +338,21 @@ impl Operation {
         self.run_until(view, &|| false)
     }
 
-    /// Carries it out, unless `is_over` says that the session has ended meanwhile: then it fails. A copy asks again between its pieces,
-    /// because it may last for hours.
+    /// Carries it out, unless `is_over` says that the session has ended meanwhile: then it fails, and a file that it would have closed
+    /// is abandoned. A copy asks again between its pieces, because it may last for hours.
     #[must_use]
     pub fn run_until(self, view: &View, is_over: &dyn Fn() -> bool) -> Outcome {
         if is_over() {
-            return self.refuse(view, ended());
+            // The session has no handle of the file any more, so that its end does not tell of it.
+            let left_open = match &self.request {
+                Request::Close { .. } => self.open.as_ref().map(|open| open.abandoned()),
+                _ => None,
+            };
+            let refused = self.refuse(view, ended());
+            return match left_open {
+                Some(record) => Outcome { record, ..refused },
+                None => refused,
+            };
         }
         let mut done = Done::default();
         if let (Request::Read { offset, length, .. }, Some(open)) = (&self.request, &self.open) {
@@ -377,13 +389,18 @@ impl Operation {
         let record = match (&self.request, &self.open) {
             (Request::Close { .. }, Some(open)) => Record { status, text, ..open.ended("close") },
             (request, _) => {
-                let writes = matches!(request, Request::Open { how, .. } if how.changes());
+                let how = match request {
+                    Request::Open { how, .. } => Some(effective(how)),
+                    _ => None,
+                };
+                let writes = how.is_some_and(|how| how.changes());
                 let (kind, path, to) = (self.kind(), self.path(view), self.to(view));
                 let since = self.open.as_ref().map_or_else(|| view.now(), |open| open.since);
                 Record {
                     kind,
                     path,
                     to,
+                    how,
                     writes,
                     is_apart: false,
                     bytes_read,
@@ -435,7 +452,7 @@ impl Operation {
         match &self.request {
             Request::Open { path, how, .. } => {
                 let path = view.path(path)?;
-                let how = OpenHow { read: how.read || !(how.write || how.append), ..*how };
+                let how = effective(how);
                 let file = view.open(&path, &how)?;
                 done.opened = Some(Arc::new(Open::new(path, What::File(file, how), view.now())));
                 Ok(Reply::Handle(self.new_handle.clone()))
@@ -651,6 +668,11 @@ impl Operation {
         }
         Ok(())
     }
+}
+
+/// What a file is opened for: reading, if the client does not say it.
+fn effective(how: &OpenHow) -> OpenHow {
+    OpenHow { read: how.read || !(how.write || how.append), ..*how }
 }
 
 fn ended() -> Error {

@@ -310,7 +310,7 @@ pub trait File: Send + Sync {
         Err(Error::unsupported("other programs cannot read files of this storage"))
     }
 
-    /// Ends writing. It is called at most once, and nothing else afterwards.
+    /// Ends writing. It is called at most once, and nothing but [`File::entity_tag`] afterwards.
     ///
     /// # Errors
     /// What was written may be lost.

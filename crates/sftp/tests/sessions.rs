@@ -288,13 +288,26 @@ fn operations_end_with_the_session() {
         write(&to, 0, b"late"),
         Request::MkDir { path: bytes("/d"), attributes: Default::default() },
         Request::Remove { path: bytes("/long") },
-        Request::Close { handle: to.clone() },
     ] {
         server.send(&request);
         let operation = server.session.next_operation().unwrap();
         let record = server.session.complete(operation.run_until(&server.view, &|| true));
         assert_eq!(record.status, Status::Failure, "{request:?}");
     }
+    // A close that comes too late leaves the file open, and the record says so like that of any other open file.
+    let close = server.send(&Request::Close { handle: to.clone() });
+    let operation = server.session.next_operation().unwrap();
+    let record = server.session.complete(operation.run_until(&server.view, &|| true));
+    assert_eq!((record.kind, &*record.text), ("abandon", ""));
+    assert_eq!((record.bytes_written, record.writes), (COPY_BUFFER as u64, true));
+    assert_eq!(record.path, Some(path("/copy")));
+    server.pump();
+    assert!(
+        matches!(&server.replies[&close], Reply::Status(error) if error.status == Status::Failure)
+    );
+    // The file that was only read is still open.
+    let left: Vec<_> = server.session.end().into_iter().map(|record| record.path).collect();
+    assert_eq!(left, [Some(path("/long"))]);
     assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 2);
     assert!(std::fs::read(home.path().join("copy")).unwrap().starts_with(&[7; 4]));
 }
@@ -380,6 +393,8 @@ fn records_say_what_happened() {
             "open \"/gone\" - false 0 0 SSH_FX_NO_SUCH_FILE",
         ]
     );
+    let how: Vec<_> = server.records.iter().filter_map(|record| record.how).collect();
+    assert_eq!(how, [UPLOAD, OpenHow::reading(), OpenHow::reading()]);
     // What was not closed is told at the end.
     let handle = server.create("/half");
     server.ok(&write(&handle, 0, b"12"));

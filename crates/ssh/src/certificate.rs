@@ -256,7 +256,9 @@ impl Certificate {
     }
 
     pub(crate) fn needs_touch(&self) -> bool {
-        !self.fields.extensions.iter().any(|(name, _)| name == NO_TOUCH_REQUIRED)
+        let lifts =
+            |(name, value): &(String, Vec<u8>)| name == NO_TOUCH_REQUIRED && value.is_empty();
+        !self.fields.extensions.iter().any(lifts)
     }
 
     fn critical(&self, name: &str) -> Option<&[u8]> {

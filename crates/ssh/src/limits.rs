@@ -6,6 +6,8 @@ pub(crate) const MAX_VERSION_LEN: usize = 255;
 pub(crate) const MAX_GREETING_LEN: usize = 8 * 1024;
 /// `packet_length` before authentication: a client's key exchange and a signature with an ML-DSA certificate fit.
 pub(crate) const MAX_EARLY_PACKET_LEN: usize = 16 * 1024;
+/// Bytes that the input may hold beyond a packet of that size.
+pub(crate) const EARLY_READ: usize = 1024;
 /// `packet_length` after it, at least; OpenSSH has the same.
 pub(crate) const MAX_PACKET_LEN: usize = 256 * 1024;
 /// Bytes of what a packet has around a channel's data.

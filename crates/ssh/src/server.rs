@@ -25,6 +25,8 @@ pub(crate) use global::{HOST_KEYS, PROVE, proof_message};
 pub enum ServerEvent {
     /// Algorithms were negotiated, or could not be; [`ServerEvent::Disconnected`] follows then.
     Negotiated(Box<Negotiation>),
+    /// The client has the keys: it has sent a message under them.
+    Keyed,
     /// Question for [`Server::answer`]: a client wants to authenticate.
     Authenticate(Box<Attempt>),
     /// Question for [`Server::reply`]: the client opens a session channel.
@@ -175,6 +177,11 @@ impl Server {
     /// Whether bytes should be read from the socket. Otherwise events are to be polled or bytes to be sent first.
     pub fn wants_input(&self) -> bool {
         self.transport.wants_input()
+    }
+
+    /// How many bytes should be read from the socket at a time, at most: few before authentication.
+    pub fn room(&self) -> usize {
+        self.transport.room()
     }
 
     /// Bytes for the socket.
@@ -355,7 +362,7 @@ impl Server {
             message::SERVICE_REQUEST => {
                 self.transport.check_service()?;
                 self.authentication.on_service(&mut self.transport, payload)?;
-                Ok(None)
+                Ok(Some(ServerEvent::Keyed))
             }
             1..50 => {
                 let event = self.transport.handle(payload)?;

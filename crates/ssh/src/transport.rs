@@ -16,7 +16,8 @@ use crate::error::{Disconnected, Error, Reason};
 use crate::exchange::Started;
 use crate::kexinit::Rows;
 use crate::limits::{
-    Limits, MAX_EARLY_PACKET_LEN, MAX_HELD, MAX_IDLE_PACKETS, MAX_NAME_LIST_LEN, MAX_PACKETS_BY_KEY,
+    EARLY_READ, Limits, MAX_EARLY_PACKET_LEN, MAX_HELD, MAX_IDLE_PACKETS, MAX_NAME_LIST_LEN,
+    MAX_PACKETS_BY_KEY,
 };
 use crate::message;
 use crate::negotiation::Negotiation;
@@ -226,6 +227,14 @@ impl Transport {
         !self.closed && self.input.len() <= most && !self.is_congested()
     }
 
+    /// How many bytes it should be given at a time: few before authentication, when many connections may wait.
+    pub(crate) fn room(&self) -> usize {
+        match self.early {
+            true => (MAX_EARLY_PACKET_LEN + EARLY_READ).saturating_sub(self.input.len()),
+            false => usize::MAX,
+        }
+    }
+
     /// Whether so much waits to be sent that the peer's packets have to wait, too.
     pub(crate) fn is_congested(&self) -> bool {
         self.output.len() > self.limits().queued
@@ -332,15 +341,13 @@ impl Transport {
             return Ok(None);
         }
         // Strict key exchange (OpenSSH's PROTOCOL, 1.10): nothing but the first exchange's own messages.
-        let foreign = !matches!(
-            number,
-            message::DISCONNECT
-                | message::KEXINIT
-                | message::NEWKEYS
-                | message::KEX_ECDH_INIT
-                | message::KEX_ECDH_REPLY
-        );
-        if self.strict && self.session_id_pending() && foreign {
+        let belongs = match number {
+            message::DISCONNECT | message::KEXINIT | message::NEWKEYS => true,
+            message::KEX_ECDH_INIT => self.is_server(),
+            message::KEX_ECDH_REPLY => !self.is_server(),
+            _ => false,
+        };
+        if self.strict && self.session_id_pending() && !belongs {
             return Err(Error::protocol("strict key exchange allows no other message"));
         }
         match number {

@@ -198,7 +198,7 @@ impl Connection {
                 ServerEvent::Closed(channel) => {
                     self.sessions.retain(|session| session.channel != channel);
                 }
-                ServerEvent::Alive => {}
+                ServerEvent::Alive | ServerEvent::Keyed => {}
                 ServerEvent::Disconnected(end) => self.seen.end = Some(end),
             }
         }

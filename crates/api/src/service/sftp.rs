@@ -147,7 +147,7 @@ pub enum Decision {
 pub struct Ready(Box<Account>);
 
 impl Service {
-    /// The server with this id, or the only one that is online. What it says is at most a second old.
+    /// The server with this id, or the only one that is online, if all are of one account. What it says is at most a second old.
     ///
     /// # Errors
     /// [`Unserved`]
@@ -170,7 +170,7 @@ impl Service {
     }
 
     /// Decides a login, except for the commit. `answer` is that of the identity provider, once it was asked: `Some(None)` if
-    /// it refuses or cannot be asked. Called again after a conflict, with the time of then.
+    /// it refuses. Called again after a conflict, with the time of then.
     pub fn sftp_login(
         &self,
         login: &Login<'_>,

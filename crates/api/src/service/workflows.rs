@@ -8,7 +8,8 @@ use std::sync::{Mutex, PoisonError};
 use outlast_domain::change::Contended;
 use outlast_domain::identity::session::Issued;
 use outlast_domain::transfer::{
-    self, Content, Event, FileLocation, Happened, Job, Outcome, Placed, WorkflowStep,
+    self, Content, Event, FileLocation, Happened, Job, Outcome, Placed, Rights, StepError,
+    WorkflowStep,
 };
 use outlast_domain::work::{Done, Work};
 use outlast_domain::{Fault, ids, limits};
@@ -105,7 +106,20 @@ impl Service {
         Ok(self.do_at_last(&TRANSFER, now_ms, |work, _| transfer::pin(work, job, content))?.value)
     }
 
-    /// Prolongs the lease of a step; false if it does not hold any more, so that the outcome will not count.
+    /// What the execution role allows a step now. Ask when the step begins to use files: it may have waited since it was taken.
+    ///
+    /// # Errors
+    /// The store cannot be read; or, inside, the role is gone or does not trust the service, so that the step fails.
+    pub fn workflow_rights(
+        &self,
+        job: &Job,
+        now_ms: i64,
+    ) -> Result<Result<Rights, StepError>, Fault> {
+        let did = self.do_at_last(&TRANSFER, now_ms, |work, _| job.rights(work, self.policies()));
+        Ok(did?.value)
+    }
+
+    /// Prolongs the lease of a step; false if it does not hold any more, so that the outcome will not count and the step must stop.
     pub fn workflow_renew(&self, job: &Job, now_ms: i64) -> Result<bool, Fault> {
         Ok(self.do_at_last(&TRANSFER, now_ms, |work, _| transfer::renew(work, job))?.value)
     }

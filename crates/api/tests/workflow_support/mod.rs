@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use outlast_api::service::sftp::{Decision, FileEvent, Session, Subject};
-use outlast_domain::transfer::{Cause, Job, Outcome, StepError};
+use outlast_domain::transfer::{Cause, Job, Outcome, Rights, StepError};
 use outlast_store::Store;
 use serde_json::{Value, json};
 
@@ -112,6 +112,11 @@ impl World {
 
     pub fn ends(&self, job: &Job, outcome: Outcome) -> Option<Job> {
         self.fixture.service.workflow_outcome(job, &outcome, self.now_ms()).unwrap()
+    }
+
+    /// What a step may do now.
+    pub fn rights(&self, job: &Job) -> Result<Rights, StepError> {
+        self.fixture.service.workflow_rights(job, self.now_ms()).unwrap()
     }
 
     pub fn called(&self, job: &Job) {

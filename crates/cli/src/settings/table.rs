@@ -309,7 +309,7 @@ settings! {
         /// Address and port of SFTP, such as 127.0.0.1:2222, or off [default: off].
         #[arg(value_name = "ADDRESS|off")]
         address: String, "sftp-listen", "OUTLAST_SFTP_LISTEN";
-        /// Id of the Transfer server that it serves [default: the only one that is online].
+        /// Id of the Transfer server that it serves [default: the only one that is online, if all are of one account].
         #[arg(value_name = "ID")]
         transfer_server: String, "sftp-server", "OUTLAST_SFTP_SERVER";
         /// Users in a file, instead of those of the Transfer Family API: see docs/guide/sftp.md [default: none].

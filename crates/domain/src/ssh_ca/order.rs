@@ -211,6 +211,12 @@ fn extensions(
     if !said.keys().all(is_name) || said.values().any(|value| value.contains('\0')) {
         return Err(wrong("Extensions has a name or value with characters that it cannot have."));
     }
+    // OpenSSH's own have none. Policies see a value behind the name: one that means nothing would evade them.
+    if said.iter().any(|(name, value)| !name.contains('@') && !value.is_empty()) {
+        return Err(wrong(
+            "Extensions without a domain in their name, such as permit-pty, have no value.",
+        ));
+    }
     Ok(encoded(said))
 }
 

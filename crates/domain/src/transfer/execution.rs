@@ -341,15 +341,19 @@ pub struct Uploaded<'a> {
 /// transaction of `work` is durable.
 pub fn begin(work: &mut Work<'_>, uploaded: &Uploaded<'_>) -> Result<Option<Happened>, Fault> {
     let scope = uploaded.scope;
-    let server = work.get::<server::Record>(&SERVER.record_key(scope, uploaded.server))?;
-    let Some(server) = server else { return Ok(None) };
+    let server_key = SERVER.record_key(scope, uploaded.server);
+    let Some(server) = work.get::<server::Record>(&server_key)? else { return Ok(None) };
     let attached = match uploaded.is_partial {
         false => server.workflows.on_upload,
         true => server.workflows.on_partial_upload,
     };
     let Some(Attachment { workflow, role }) = attached else { return Ok(None) };
-    let found = work.get::<workflow::Record>(&WORKFLOW.record_key(scope, &workflow))?;
-    let found = found.ok_or_else(|| Fault::Damaged(WORKFLOW.record_key(scope, &workflow)))?;
+    let workflow_key = WORKFLOW.record_key(scope, &workflow);
+    let Some(found) = work.get::<workflow::Record>(&workflow_key)? else {
+        // It may have been detached and deleted since the server was read: that is a conflict.
+        work.get::<server::Record>(&server_key)?;
+        return Err(Fault::Damaged(workflow_key));
+    };
     let text = String::from_utf8_lossy(uploaded.target);
     let (bucket, key) = text.split_once('/').unwrap_or((&text, ""));
     let original = FileLocation { bucket: bucket.to_owned(), key: key.to_owned() };

@@ -69,6 +69,8 @@ pub enum Located {
         path: Vec<u8>,
         /// Whether the path is the target of a mapping, which cannot be removed or renamed.
         is_mapped: bool,
+        /// Whether that mapping is one of a file, which need not exist.
+        is_file: bool,
         /// Names below it that mappings add.
         more: Vec<Vec<u8>>,
     },
@@ -224,6 +226,7 @@ impl Directories {
                     bucket: String::from_utf8_lossy(bucket).into_owned(),
                     path: rest.join(&b'/'),
                     is_mapped: rest.is_empty(),
+                    is_file: false,
                     more: Vec::new(),
                 },
                 Some(_) => Located::Missing,
@@ -252,6 +255,7 @@ impl Directories {
             bucket: found.bucket.clone(),
             path: [&found.path, rest].concat().join(&b'/'),
             is_mapped: rest.is_empty(),
+            is_file: found.kind == MappingKind::File,
             more,
         }
     }
@@ -355,6 +359,10 @@ mod tests {
         home.mappings.as_mut().unwrap()[0].kind = Some(MappingKind::File);
         let directories = home.resolve("alice").unwrap();
         assert_eq!(found(&directories, "/notes.txt"), "files:a/notes.txt");
+        assert!(matches!(
+            directories.locate(b"/notes.txt"),
+            Located::Object { is_mapped: true, is_file: true, .. }
+        ));
         assert_eq!(found(&directories, "/notes.txt/x"), "-");
     }
 

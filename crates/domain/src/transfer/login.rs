@@ -100,6 +100,9 @@ pub enum Refusal {
     /// The identity provider refuses the user.
     #[error("the identity provider refuses the user")]
     Provider,
+    /// The identity provider did not answer, or not what it should.
+    #[error("the identity provider could not be asked; the server's log says why")]
+    ProviderUnavailable,
     /// The role is not one of the server's account.
     #[error("the role {0} is not one of the account of the server")]
     ForeignRole(String),
@@ -235,8 +238,10 @@ fn provided(
     answer: Option<Option<&Answer>>,
 ) -> Result<Step, Fault> {
     let methods = server.provider().methods();
-    // A provider that is asked without a password believes that a key was proven: nobody may choose an empty one.
-    let password = login.password.filter(|password| !password.is_empty());
+    // A provider that is asked without a password believes that a key was proven: nobody may choose an empty one, nor one of
+    // blanks, which HTTP does not tell from an empty one.
+    let says_something = |password: &&Secret| !password.expose().trim_ascii().is_empty();
+    let password = login.password.filter(says_something);
     if login.password.is_some() && password.is_none() {
         return Ok(Step::Refused(Refusal::Method));
     }

@@ -64,32 +64,48 @@ pub enum Unserved {
         "{0} Transfer servers are online: the operator must say which one this listener serves"
     )]
     Several(usize),
+    /// The servers are of several accounts, and none was chosen.
+    #[error(
+        "the Transfer servers here belong to several accounts: set transfer_server in section [sftp] to the id of the one that this \
+         listener serves"
+    )]
+    Accounts,
     /// This service failed.
     #[error(transparent)]
     Fault(#[from] Fault),
 }
 
-/// The server with this id, or the only one that is online in the store.
+/// The server with this id, or the only one that is online in the store. It is chosen only while all servers of the store, online
+/// or not, belong to one account: otherwise an account could take over the listener of another one whose server is stopped.
 pub fn served(work: &mut Work<'_>, id: Option<&str>) -> Result<ServerFacts, Unserved> {
     let mut found = Vec::new();
+    let mut account: Option<String> = None;
     let mut after = String::new();
     loop {
         let page = work.scan::<Record>(ALL, &after, MAX_PAGE)?;
         let Some((last, _)) = page.last() else { break };
         after.clone_from(last);
-        let wanted = page.into_iter().filter(|(_, record)| match id {
-            Some(id) => record.id == id,
-            None => record.online,
-        });
-        found.extend(wanted);
+        for (record_key, record) in page {
+            let scope = scope_of(&record_key).ok_or(Fault::Damaged(record_key))?;
+            let is_wanted = match id {
+                Some(id) => record.id == id,
+                None if account.as_ref().is_some_and(|account| *account != scope.account) => {
+                    return Err(Unserved::Accounts);
+                }
+                None => record.online,
+            };
+            account = Some(scope.account.clone());
+            if is_wanted {
+                found.push((scope, record));
+            }
+        }
     }
     if found.len() > 1 {
         return Err(Unserved::Several(found.len()));
     }
-    let Some((record_key, record)) = found.pop() else {
+    let Some((scope, record)) = found.pop() else {
         return Err(id.map_or(Unserved::None, |id| Unserved::Unknown(id.to_owned())));
     };
-    let scope = scope_of(&record_key).ok_or_else(|| Fault::Damaged(record_key.clone()))?;
     facts(work, &Server::new(&scope, record))
 }
 

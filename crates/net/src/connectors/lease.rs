@@ -1,4 +1,4 @@
-//! The lease of a job, renewed while the job runs.
+//! The lease of a job or of a workflow's step, renewed while it runs.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use tokio::time::timeout_at;
 use crate::limits;
 
 /// The times of a lease.
-pub(super) struct Times {
+pub struct Times {
     /// How long a lease counts as held: less than it lasts.
     held: Duration,
     /// Time between renewals.
@@ -19,16 +19,20 @@ pub(super) struct Times {
 impl Default for Times {
     fn default() -> Self {
         let lease = Duration::from_millis(CONNECTOR_LEASE_MS.unsigned_abs());
-        let held = lease.saturating_sub(limits::CONNECTOR_MARGIN);
-        Self { held, renewal: limits::CONNECTOR_RENEWAL }
+        Self::new(lease, limits::CONNECTOR_MARGIN, limits::CONNECTOR_RENEWAL)
     }
 }
 
 impl Times {
+    /// Those of a lease that lasts for `lease`, counts as lost `margin` earlier, and is renewed every `renewal`.
+    pub fn new(lease: Duration, margin: Duration, renewal: Duration) -> Self {
+        Self { held: lease.saturating_sub(margin), renewal }
+    }
+
     /// Renews a lease that began after `since`; ends when it is lost, or soon may be: before another server may begin, also if
     /// the store does not answer or this process was stopped for a while. `renew` says whether the lease is still held,
     /// `warn` is told why it could not.
-    pub(super) async fn keep<F>(&self, since: Instant, renew: impl Fn() -> F, warn: impl Fn(&str))
+    pub async fn keep<F>(&self, since: Instant, renew: impl Fn() -> F, warn: impl Fn(&str))
     where
         F: Future<Output = Result<bool, String>>,
     {

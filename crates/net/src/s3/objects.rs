@@ -7,8 +7,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, ETAG, LAST_MODIFIED};
-use http::{HeaderMap, Method, Response, StatusCode};
-use outlast_api::wire::sigv4::encode_path;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
+use outlast_api::wire::sigv4::{encode_component, encode_path};
 use outlast_crypto::digests;
 use outlast_pki::time::from_rfc3339;
 use percent_encoding::percent_decode_str;
@@ -141,26 +141,62 @@ impl Bucket {
 
     /// Removes an object if it still has this entity tag, or is gone.
     pub(crate) async fn remove_same(&self, key: &str, etag: &str) -> Result<(), Failure> {
-        let call = self.call(Method::DELETE, key).header("if-match", etag)?;
-        match self.send(call).await {
+        self.remove_if(self.call(Method::DELETE, key), etag).await
+    }
+
+    /// The same, but not repeated if S3 may have carried it out: where S3 refuses it, the object was not removed.
+    pub(crate) async fn remove_once(&self, key: &str, etag: &str) -> Result<(), Failure> {
+        let call = Call { is_once: true, ..self.call(Method::DELETE, key) };
+        self.remove_if(call, etag).await
+    }
+
+    async fn remove_if(&self, call: Call<'_>, etag: &str) -> Result<(), Failure> {
+        match self.send(call.header("if-match", etag)?).await {
             Err(failure) if failure.status() == Some(404) => Ok(()),
             outcome => outcome.map(drop),
         }
     }
 
-    /// Copies an object, which must still be as it was, with its metadata.
+    /// Copies an object, which must still be as it was, with its metadata; the copy's entity tag.
     pub(crate) async fn copy(
         &self,
         from: &str,
         head: &Head,
         to: &str,
         only: &Only,
-    ) -> Result<(), Failure> {
+    ) -> Result<String, Failure> {
         let call = self.from(self.call(Method::PUT, to), from, &head.etag)?.only(only)?;
         let response = self.send(Call { work: copying(head.size), ..call }).await?;
         // An endpoint that does not know copies has written an empty object.
         let etag = xml::first(response.body(), "ETag").filter(|etag| !etag.is_empty());
-        etag.map(drop).ok_or_else(|| self.client.unreadable())
+        etag.ok_or_else(|| self.client.unreadable())
+    }
+
+    /// What S3 copies with an object as a whole, but not with its parts: type, metadata and tags of an object that must still have
+    /// this entity tag, as headers for [`Bucket::begin_as`].
+    pub(crate) async fn described(&self, key: &str, etag: &str) -> Result<HeaderMap, Failure> {
+        let call = Call { max: 0, ..self.call(Method::HEAD, key) }.header("if-match", etag)?;
+        let response = self.send(call).await?;
+        let is_kept = |name: &HeaderName| {
+            DESCRIPTION.contains(&name.as_str()) || name.as_str().starts_with("x-amz-meta-")
+        };
+        let kept = response.headers().iter().filter(|(name, _)| is_kept(name));
+        let mut headers: HeaderMap =
+            kept.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let tags = match self.tags(key).await {
+            // Not every endpoint has tags.
+            Err(failure) if failure.status() == Some(501) => Vec::new(),
+            tags => tags?,
+        };
+        if !tags.is_empty() {
+            let pair = |(key, value): &(String, String)| {
+                format!("{}={}", encode_component(key), encode_component(value))
+            };
+            let pairs = tags.iter().map(pair).collect::<Vec<_>>().join("&");
+            let pairs = HeaderValue::from_str(&pairs).map_err(|_| Failure::Unsendable)?;
+            headers.insert("x-amz-tagging", pairs);
+        }
+        Ok(headers)
     }
 
     fn from<'a>(&self, call: Call<'a>, key: &str, etag: &str) -> Result<Call<'a>, Failure> {
@@ -170,7 +206,13 @@ impl Bucket {
 
     /// Begins an upload in parts; its identifier.
     pub(crate) async fn begin(&self, key: &str) -> Result<String, Failure> {
-        let response = self.send(self.call(Method::POST, key).query("uploads", "")).await?;
+        self.begin_as(key, HeaderMap::new()).await
+    }
+
+    /// The same for an object with these headers; the upload's identifier.
+    pub(crate) async fn begin_as(&self, key: &str, headers: HeaderMap) -> Result<String, Failure> {
+        let call = Call { headers, ..self.call(Method::POST, key) };
+        let response = self.send(call.query("uploads", "")).await?;
         let id = xml::first(response.body(), "UploadId").filter(|id| !id.is_empty());
         id.ok_or_else(|| self.client.unreadable())
     }
@@ -294,12 +336,22 @@ impl Bucket {
     }
 }
 
+/// Headers of an object that are not of its content alone, besides its user's metadata.
+const DESCRIPTION: [&str; 6] = [
+    "cache-control",
+    "content-disposition",
+    "content-encoding",
+    "content-language",
+    "content-type",
+    "expires",
+];
+
 /// Time in which S3 copies so many bytes.
 fn copying(bytes: u64) -> Duration {
     Duration::from_secs(bytes / limits::S3_COPIES)
 }
 
-fn header(headers: &HeaderMap, name: http::HeaderName) -> Option<&str> {
+fn header(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
 }
 

@@ -108,8 +108,8 @@ impl S3Volume {
         }
     }
 
-    /// Copies an object of any size.
-    fn copy(&self, from: &str, head: &Head, to: &str, only: &Only) -> Result<()> {
+    /// Copies an object of any size, with its type, metadata and tags; the copy's entity tag.
+    fn copy(&self, from: &str, head: &Head, to: &str, only: &Only) -> Result<String> {
         let bucket = &self.0.bucket;
         if head.size <= limits::S3_MAX_COPY {
             return self.0.wait(bucket.copy(from, head, to, only));
@@ -118,7 +118,7 @@ impl S3Volume {
             return Err(Error::failure("the file is too large to be renamed: at most 1.7 TiB"));
         }
         self.0.wait(async {
-            let upload = bucket.begin(to).await?;
+            let upload = bucket.begin_as(to, bucket.described(from, &head.etag).await?).await?;
             let copied = async {
                 let mut parts = Vec::new();
                 let ranges = (0..).map_while(part_range);
@@ -128,7 +128,7 @@ impl S3Volume {
                     parts
                         .push((index + 1, bucket.copy_part(to, &upload, index + 1, source).await?));
                 }
-                bucket.complete(to, &upload, parts.into_iter(), only).await.map(drop)
+                bucket.complete(to, &upload, parts.into_iter(), only).await
             };
             let outcome = copied.await;
             if outcome.is_err() {
@@ -136,6 +136,29 @@ impl S3Volume {
             }
             outcome
         })
+    }
+
+    /// Removes the object with this entity tag. One that is gone counts as removed; another one stays, and the result is false.
+    fn remove_if_same(&self, key: &str, etag: &str) -> Result<bool> {
+        let bucket = &self.0.bucket;
+        match self.0.runtime.block_on(bucket.remove_same(key, etag)) {
+            // A first attempt whose answer was lost may have removed it.
+            Err(Failure::Refused { status: 409 | 412, .. }) => {
+                Ok(self.0.wait(bucket.head(key))?.is_none())
+            }
+            outcome => outcome.map(|()| true).map_err(|failure| told(&failure)),
+        }
+    }
+
+    /// What a client is told of a rename whose source could not be removed. No event tells of the copy: it is removed again, unless it
+    /// may be all that is left, because the source is perhaps gone or the copy has replaced another object.
+    fn undo_copy(&self, failure: &Failure, (target, etag): (&str, &str), replaces: bool) -> Error {
+        let error = told(failure);
+        let is_refused = matches!(failure, Failure::Refused { status: 400..=499, .. });
+        if is_refused && !replaces && self.remove_if_same(target, etag).is_ok() {
+            return error;
+        }
+        Error::new(error.status, format!("{}; a copy has the new name", error.text))
     }
 }
 
@@ -173,8 +196,11 @@ impl Volume for S3Volume {
     }
 
     fn remove(&self, path: &RemotePath) -> Result<()> {
-        self.file(path)?.ok_or_else(Error::not_found)?;
-        self.0.wait(self.0.bucket.remove(&key(path)?))
+        let head = self.file(path)?.ok_or_else(Error::not_found)?;
+        match self.remove_if_same(&key(path)?, &head.etag)? {
+            true => Ok(()),
+            false => Err(replaced()),
+        }
     }
 
     fn make_folder(&self, path: &RemotePath, _: Option<u32>) -> Result<()> {
@@ -215,18 +241,19 @@ impl Volume for S3Volume {
                 ));
             }
         };
-        match self.find(to)? {
+        let replaces = match self.find(to)? {
             Some(Found::Folder(_)) => return Err(Error::failure("the new name is a folder")),
             Some(Found::File(_)) if !replace => return Err(exists()),
-            _ => {}
-        }
+            found => found.is_some(),
+        };
         if source == target {
             return Ok(());
         }
         // Somebody else may write one of both names meanwhile.
         let only = if replace { Only::Always } else { Only::Absent };
-        self.copy(&source, &head, &target, &only)?;
-        self.0.wait(self.0.bucket.remove_same(&source, &head.etag))
+        let copy = self.copy(&source, &head, &target, &only)?;
+        let removed = self.0.runtime.block_on(self.0.bucket.remove_once(&source, &head.etag));
+        removed.map_err(|failure| self.undo_copy(&failure, (&target, &copy), replaces))
     }
 
     fn read_link(&self, _: &RemotePath) -> Result<Vec<u8>> {
@@ -270,10 +297,7 @@ impl Volume for S3Volume {
         if bare(&head.etag) != entity_tag {
             return Ok(false);
         }
-        match self.0.runtime.block_on(self.0.bucket.remove_same(&key(path)?, &head.etag)) {
-            Err(Failure::Refused { status: 409 | 412, .. }) => Ok(false),
-            outcome => outcome.map(|()| true).map_err(|failure| told(&failure)),
-        }
+        self.remove_if_same(&key(path)?, &head.etag)
     }
 
     fn needs_folders(&self) -> bool {
@@ -324,6 +348,10 @@ fn exists() -> Error {
     Error::failure("the file exists already")
 }
 
+fn replaced() -> Error {
+    Error::failure("somebody else has written the file in the meantime")
+}
+
 fn no_attributes() -> Error {
     Error::unsupported("S3 keeps neither permissions nor times of the client's choice")
 }
@@ -355,9 +383,7 @@ fn told(failure: &Failure) -> Error {
         }
         (404, _) => Error::not_found(),
         // No range is asked for beyond the end that the object had.
-        (409 | 412 | 416, _) => {
-            Error::failure("somebody else has written the file in the meantime")
-        }
+        (409 | 412 | 416, _) => replaced(),
         (_, "EntityTooLarge") => Error::failure("the file is too large for S3"),
         (429 | 503, _) => Error::failure("the storage has too much to do; try again later"),
         (401 | 403, "" | "AccessDenied" | "AllAccessDisabled") => {

@@ -1,7 +1,5 @@
 //! A channel of a connection: an SFTP session between the client's bytes and the threads that touch files.
 
-use std::sync::Arc;
-
 use bytes::{Buf, Bytes};
 use outlast_sftp::operation::{Operation, Outcome, Record};
 use outlast_sftp::session::Session;
@@ -164,12 +162,11 @@ impl Channel {
     }
 }
 
-/// What operations run with.
-pub(super) type View = Arc<outlast_sftp::view::View>;
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
+
+    use std::sync::Arc;
 
     use outlast_sftp::local::{Folder, FolderOptions};
     use outlast_sftp::path::RemotePath;
@@ -243,7 +240,7 @@ mod tests {
         assert_eq!(pump(&mut channel, 1), 1);
         assert_eq!(pump(&mut channel, 1000), limits::MAX_SFTP_OPERATIONS - 4);
         assert_eq!(pump(&mut channel, 1000), 0);
-        let view = View::new(outlast_sftp::view::View::new(|| 0));
+        let view = Arc::new(outlast_sftp::view::View::new(|| 0));
         for _ in 0..2 {
             let operations = started.pop().unwrap();
             channel.complete(operations.into_iter().map(|one| one.run(&view)).collect());

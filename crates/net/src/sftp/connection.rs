@@ -18,17 +18,18 @@ use outlast_ssh::{
 };
 use tokio::io::{Interest, Ready};
 use tokio::net::TcpStream;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep_until, timeout};
 
 use super::SftpServer;
 use super::channel::{self, Channel};
 use super::journal::{Journal, is_told};
 use super::listener::Listening;
-use super::login::{Failure, Outcome, Proven, User};
+use super::login::{Failure, OTHER_METHOD, Outcome, Proven, User};
 use super::report::Report;
 use super::roster::Roster;
 use super::startups::Startup;
+use super::turns::carried_out;
 use crate::limits;
 
 /// What a connection waits for besides its socket.
@@ -145,10 +146,14 @@ impl Connection {
         let begun = Instant::now();
         let (mut is_open, mut stopping) = (true, false);
         let mut users = self.server.settings.users.clone();
+        let mut last = None;
         while is_open {
             is_open = self.move_data(&stream);
-            if self.ended && self.ssh.outgoing().is_empty() {
-                break;
+            if self.ended {
+                let last = *last.get_or_insert_with(|| Instant::now() + limits::SFTP_LAST_WORDS);
+                if self.ssh.outgoing().is_empty() || Instant::now() >= last {
+                    break;
+                }
             }
             let (reads, writes) =
                 (self.ssh.wants_input() && !self.ended, !self.ssh.outgoing().is_empty());
@@ -158,7 +163,7 @@ impl Connection {
                 (false, true) => Some(Interest::WRITABLE),
                 (false, false) => None,
             };
-            let deadline = self.deadline(begun);
+            let deadline = last.unwrap_or_else(|| self.deadline(begun));
             tokio::select! {
                 ready = async {
                     match interest {
@@ -196,15 +201,19 @@ impl Connection {
 
     /// Reads what the socket has. False at the end of the stream.
     fn read(&mut self, stream: &TcpStream) -> bool {
-        INPUT.with_borrow_mut(|input| match stream.try_read(input) {
-            Ok(0) => false,
-            Ok(len) => {
-                self.report.heard(len);
-                let now_ms = self.now_ms();
-                self.ssh.receive(&input[..len], now_ms);
-                true
+        let room = self.ssh.room();
+        INPUT.with_borrow_mut(|input| {
+            let most = input.len().min(room);
+            match stream.try_read(&mut input[..most]) {
+                Ok(0) => false,
+                Ok(len) => {
+                    self.report.heard(len);
+                    let now_ms = self.now_ms();
+                    self.ssh.receive(&input[..len], now_ms);
+                    true
+                }
+                Err(error) => error.kind() == std::io::ErrorKind::WouldBlock,
             }
-            Err(error) => error.kind() == std::io::ErrorKind::WouldBlock,
         })
     }
 
@@ -284,6 +293,7 @@ impl Connection {
     fn on_event(&mut self, event: ServerEvent) {
         match event {
             ServerEvent::Negotiated(negotiation) => self.negotiated(&negotiation),
+            ServerEvent::Keyed => self.report.keyed(),
             ServerEvent::Authenticate(attempt) => self.authenticate(*attempt),
             ServerEvent::ChannelOpen(id) => {
                 self.used = Instant::now();
@@ -320,6 +330,15 @@ impl Connection {
 
     fn negotiated(&mut self, negotiation: &Negotiation) {
         if negotiation.rekey {
+            let was = self.described.as_ref().is_some_and(|described| described.post_quantum);
+            let chosen = negotiation.outcome.as_ref();
+            if was && chosen.is_ok_and(|chosen| !is_post_quantum(chosen.key_exchange)) {
+                // The audit trail and the ledger say that the session is post-quantum.
+                self.ssh.disconnect(
+                    Reason::KeyExchangeFailed,
+                    "the new keys would not be post-quantum as the first ones",
+                );
+            }
             return;
         }
         self.report.negotiated(negotiation);
@@ -341,8 +360,7 @@ impl Connection {
             source_ip: self.peer.ip(),
             client: negotiation.peer_version.clone(),
             key_exchange: chosen.key_exchange.to_owned(),
-            post_quantum: Algorithm::by_name(chosen.key_exchange)
-                .is_some_and(|row| row.post_quantum),
+            post_quantum: is_post_quantum(chosen.key_exchange),
             host_key: chosen.host_key.to_owned(),
             ciphers: [to_server.cipher.to_owned(), to_client.cipher.to_owned()],
             macs: [mac(to_server.mac), mac(to_client.mac)],
@@ -350,7 +368,6 @@ impl Connection {
     }
 
     fn authenticate(&mut self, attempt: Attempt) {
-        self.report.keyed();
         let Some(described) = self.described.clone() else {
             self.ssh.answer(AuthDecision::Reject);
             return;
@@ -426,8 +443,11 @@ impl Connection {
         if matches!(decision, AuthDecision::Partial(_)) {
             self.proven = self.asked.take();
         }
-        if failure.is_some() {
-            self.failure = failure;
+        // A method that nobody has does not hide what was tried before.
+        if let Some(failure) = failure
+            && !(self.failure.is_some() && failure.method == OTHER_METHOD)
+        {
+            self.failure = Some(failure);
         }
         if let Some(user) = user {
             self.enter(user);
@@ -472,6 +492,9 @@ impl Connection {
     }
 
     fn on_timer(&mut self, begun: Instant) {
+        if self.ended {
+            return;
+        }
         let now = Instant::now();
         let settings = &self.server.settings;
         let now_ms = self.now_ms();
@@ -578,6 +601,10 @@ impl Connection {
     }
 }
 
+fn is_post_quantum(key_exchange: &str) -> bool {
+    Algorithm::by_name(key_exchange).is_some_and(|row| row.post_quantum)
+}
+
 /// Waits until there are other users, for ever if users do not come from a file.
 async fn changed(users: &mut Option<watch::Receiver<Arc<Roster>>>) {
     let changed = match users {
@@ -613,26 +640,6 @@ async fn told(journal: &Journal, record: &outlast_sftp::operation::Record) {
     }
 }
 
-/// Runs operations one after the other on a thread that may block. Those that have not begun when the connection is over fail.
-async fn carried_out(
-    [user, all]: [&Semaphore; 2],
-    operations: Vec<Operation>,
-    view: channel::View,
-    over: Arc<AtomicBool>,
-) -> Result<Vec<outlast_sftp::operation::Outcome>, String> {
-    let blocks = operations.iter().any(Operation::blocks);
-    let run = move || {
-        let is_over = || over.load(Ordering::Relaxed);
-        operations.into_iter().map(|one| one.run_until(&view, &is_over)).collect()
-    };
-    if !blocks {
-        return Ok(run());
-    }
-    // Nobody closes them. A user's operations wait for each other before they wait with those of others.
-    let _turns = (user.acquire().await, all.acquire().await);
-    tokio::task::spawn_blocking(run).await.map_err(|error| error.to_string())
-}
-
 /// Makes the events of operations durable.
 async fn recorded(
     channel: ChannelId,
@@ -645,46 +652,4 @@ async fn recorded(
         }
     }
     Done::Operations(channel::Done { channel, outcomes })
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test may fail")]
-mod tests {
-    use bytes::Bytes;
-    use outlast_sftp::error::Status;
-    use outlast_sftp::local::{Folder, FolderOptions};
-    use outlast_sftp::path::RemotePath;
-    use outlast_sftp::request::{Request, write_hello};
-    use outlast_sftp::session::Session;
-
-    use super::*;
-
-    /// An operation that waits for its turn when the connection ends is not carried out.
-    #[tokio::test]
-    async fn operations_that_have_not_begun_end_with_the_connection() {
-        let folder = tempfile::tempdir().unwrap();
-        let volume = Arc::new(Folder::open(folder.path(), FolderOptions::default()).unwrap());
-        let view = Arc::new(View::new(|| 0).mount(RemotePath::root(), volume));
-        let mut session = Session::default();
-        session.receive(&write_hello(3)).unwrap();
-        for (over, status) in [(false, Status::Ok), (true, Status::Failure)] {
-            let path = Bytes::from(format!("/{over}"));
-            let request = Request::MkDir { path, attributes: Default::default() };
-            session.receive(&request.write(1)).unwrap();
-            let operation = session.next_operation().unwrap();
-            let (user, all) = (Semaphore::new(0), Semaphore::new(1));
-            let is_over = Arc::new(AtomicBool::new(false));
-            let ends = async {
-                is_over.store(over, Ordering::Relaxed);
-                user.add_permits(1);
-            };
-            let turns = [&user, &all];
-            let runs = carried_out(turns, vec![operation], view.clone(), is_over.clone());
-            let (outcomes, ()) = tokio::join!(runs, ends);
-            for outcome in outcomes.unwrap() {
-                assert_eq!(session.complete(outcome).status, status);
-            }
-            assert_eq!(folder.path().join(over.to_string()).exists(), !over);
-        }
-    }
 }

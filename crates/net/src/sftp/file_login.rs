@@ -108,8 +108,11 @@ impl SftpServer {
             let user = roster.with_key(from.user, blob, from.source, from.now_ms)?;
             return Ok(Found { user, proof: Proof::Key(blob.to_vec()), is_proven });
         };
-        let user = roster.named(from.user)?.clone();
-        let shown = self.certified_by(&user.authorities, signatures, certificate, from)?;
+        // The same work whether or not there is such a user.
+        let user = roster.named(from.user);
+        let authorities = user.as_ref().map_or(&[][..], |user| &user.authorities);
+        let shown = self.certified_by(authorities, signatures, certificate, from);
+        let (user, shown) = (user?.clone(), shown?);
         user.admits(from.source, from.now_ms)?;
         let certificate = certificate.clone();
         let certificated = Certificated { certificate, shown, signatures, at_ms: from.now_ms };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use outlast_api::service::Sink;
 use outlast_domain::transfer::{Access, Account, Located};
-use outlast_sftp::attributes::Attributes;
+use outlast_sftp::attributes::{Attributes, REGULAR};
 use outlast_sftp::error::{Error, Result, Status};
 use outlast_sftp::path::RemotePath;
 use outlast_sftp::volume::{Entry, File, Follow, Listing, OpenHow, Space, Volume};
@@ -39,6 +39,7 @@ pub(crate) struct Storage {
 }
 
 /// A user's files as one volume.
+#[derive(Clone)]
 pub(crate) struct Home {
     account: Arc<Account>,
     storage: Storage,
@@ -51,6 +52,14 @@ struct Object {
     path: Vec<u8>,
     is_mapped: bool,
     more: Vec<Vec<u8>>,
+}
+
+impl Object {
+    /// Takes the name of a file off, so that its directory remains.
+    fn take_name_off(&mut self) {
+        let end = self.path.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+        self.path.truncate(end);
+    }
 }
 
 /// Something at a path of the user.
@@ -71,8 +80,12 @@ impl Home {
         let mut waiting = vec![b"/".to_vec(), directories.start()];
         while let Some(path) = waiting.pop() {
             let (more, object) = match directories.locate(&path) {
-                Located::Object { bucket, path, more, is_mapped } => {
-                    (more.clone(), Some(Object { bucket, path, is_mapped, more }))
+                Located::Object { bucket, path, more, is_mapped, is_file } => {
+                    let mut object = Object { bucket, path, is_mapped, more: more.clone() };
+                    if is_file {
+                        object.take_name_off();
+                    }
+                    (more, Some(object))
                 }
                 Located::Virtual(more) => (more, None),
                 Located::Missing => continue,
@@ -94,8 +107,7 @@ impl Home {
     pub(crate) fn make_room(&self, path: &RemotePath) -> Result<()> {
         let mut object = self.object(path)?;
         self.may(Access::Put, &object, false)?;
-        let end = object.path.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
-        object.path.truncate(end);
+        object.take_name_off();
         self.make(&object)
     }
 
@@ -120,7 +132,7 @@ impl Home {
 
     fn spot(&self, path: &RemotePath) -> Result<Spot> {
         match self.account.directories.locate(path.as_bytes()) {
-            Located::Object { bucket, path, is_mapped, more } => {
+            Located::Object { bucket, path, is_mapped, more, .. } => {
                 Ok(Spot::Object(Object { bucket, path, is_mapped, more }))
             }
             Located::Virtual(names) => Ok(Spot::Virtual(names)),
@@ -145,6 +157,22 @@ impl Home {
             ));
         }
         Ok(object)
+    }
+
+    /// The entry that a mapping adds to a directory.
+    fn mapped(&self, directory: &RemotePath, name: Vec<u8>) -> Entry {
+        let path = directory.join(&name);
+        if !matches!(
+            self.account.directories.locate(path.as_bytes()),
+            Located::Object { is_file: true, .. }
+        ) {
+            return Entry { name, attributes: Attributes::virtual_folder(), links: 2 };
+        }
+        // One that is not there yet can be written.
+        let absent =
+            Attributes { size: Some(0), mode: Some(REGULAR | 0o644), ..Default::default() };
+        let attributes = self.attributes(&path, Follow::No).unwrap_or(absent);
+        Entry { name, attributes, links: 1 }
     }
 
     fn may_use(&self, object: &Object) -> Result<()> {
@@ -216,14 +244,16 @@ impl Volume for Home {
     }
 
     fn list(&self, path: &RemotePath) -> Result<Box<dyn Listing>> {
-        match self.spot(path)? {
-            Spot::Virtual(names) => Ok(Box::new(Names { names, rest: None })),
+        let (names, rest) = match self.spot(path)? {
+            Spot::Virtual(names) => (names, None),
             Spot::Object(object) => {
                 self.may(Access::List, &object, true)?;
                 let listing = self.bucket(&object)?.list(&within(&object)?)?;
-                Ok(Box::new(Names { names: object.more, rest: Some(listing) }))
+                (object.more, Some(listing))
             }
-        }
+        };
+        let (home, directory) = (self.clone(), path.clone());
+        Ok(Box::new(Names { home, directory, names, rest }))
     }
 
     fn remove(&self, path: &RemotePath) -> Result<()> {
@@ -353,6 +383,8 @@ impl File for Held {
 
 /// Names that mappings add, then what is in the bucket.
 struct Names {
+    home: Home,
+    directory: RemotePath,
     names: Vec<Vec<u8>>,
     rest: Option<Box<dyn Listing>>,
 }
@@ -360,8 +392,7 @@ struct Names {
 impl Listing for Names {
     fn next(&mut self) -> Result<Option<Entry>> {
         let Some(listing) = &mut self.rest else {
-            let name = self.names.pop();
-            return Ok(name.map(virtual_entry));
+            return Ok(self.next_mapped());
         };
         loop {
             match listing.next()? {
@@ -372,10 +403,14 @@ impl Listing for Names {
             }
         }
         self.rest = None;
-        Ok(self.names.pop().map(virtual_entry))
+        Ok(self.next_mapped())
     }
 }
 
-fn virtual_entry(name: Vec<u8>) -> Entry {
-    Entry { name, attributes: Attributes::virtual_folder(), links: 2 }
+impl Names {
+    /// Attributes of a file are asked for when its turn comes: a listing may end before.
+    fn next_mapped(&mut self) -> Option<Entry> {
+        let name = self.names.pop()?;
+        Some(self.home.mapped(&self.directory, name))
+    }
 }

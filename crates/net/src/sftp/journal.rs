@@ -8,6 +8,7 @@ use outlast_domain::change::Contended;
 use outlast_sftp::error::Status;
 use outlast_sftp::operation::Record;
 use outlast_sftp::path::RemotePath;
+use outlast_sftp::volume::OpenHow;
 use outlast_store::driver::{Attempt, committed, drive};
 use outlast_store::{Store, StoreError, Transaction};
 
@@ -53,6 +54,19 @@ pub(super) fn is_told(record: &Record) -> bool {
     changes && is_over && !(record.kind == "close" && record.path.is_none())
 }
 
+/// How a file is opened: its flags, in the order of AWS's `CREATE|TRUNCATE|WRITE`.
+fn mode(how: &OpenHow) -> String {
+    let flags = [
+        (how.append, "APPEND"),
+        (how.create, "CREATE"),
+        (how.exclusive, "EXCLUSIVE"),
+        (how.read, "READ"),
+        (how.truncate, "TRUNCATE"),
+        (how.write, "WRITE"),
+    ];
+    flags.iter().filter(|(is_set, _)| *is_set).map(|(_, name)| *name).collect::<Vec<_>>().join("|")
+}
+
 impl Journal {
     /// Makes the event of a record durable. What it tells may be answered then.
     pub(super) async fn tell(&self, record: &Record) -> Result<(), String> {
@@ -71,14 +85,12 @@ impl Journal {
             is_apart: record.is_apart,
         };
         let (path, to) = (path.as_bytes(), to.as_bytes());
+        let mode = mode(&record.how.unwrap_or_default());
         let event = match record.kind {
             _ if record.status == Status::PermissionDenied => {
                 FileEvent::Denied { path, operation: &upper }
             }
-            "open" => {
-                let mode = if record.writes { "CREATE|TRUNCATE|WRITE" } else { "READ" };
-                FileEvent::Open { path, target: &target, mode }
-            }
+            "open" => FileEvent::Open { path, target: &target, mode: &mode },
             "close" if record.status != Status::Ok => {
                 FileEvent::PartialClose { path, bytes_in, bytes_out }
             }
@@ -120,4 +132,26 @@ impl Journal {
 pub(super) async fn commit(service: &Service, transaction: Transaction) -> Result<(), String> {
     let store: &dyn Store = service.store().as_ref();
     committed(store, transaction).await.map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mode_names_the_flags_that_were_used() {
+        let upload = OpenHow { write: true, create: true, truncate: true, ..OpenHow::default() };
+        let exclusive = OpenHow { truncate: false, exclusive: true, ..upload };
+        let resumed = OpenHow { write: true, append: true, ..OpenHow::default() };
+        let both = OpenHow { write: true, ..OpenHow::reading() };
+        for (how, expected) in [
+            (OpenHow::reading(), "READ"),
+            (upload, "CREATE|TRUNCATE|WRITE"),
+            (exclusive, "CREATE|EXCLUSIVE|WRITE"),
+            (resumed, "APPEND|WRITE"),
+            (both, "READ|WRITE"),
+        ] {
+            assert_eq!(mode(&how), expected);
+        }
+    }
 }

@@ -31,10 +31,7 @@ impl SftpServer {
     pub(super) fn listening(&self) -> Result<Arc<Listening>, String> {
         let facts = match self.roster() {
             Some(roster) => roster.facts.clone(),
-            None => self
-                .service
-                .sftp_server(self.settings.server.as_deref(), (self.clock)())
-                .map_err(|error: Unserved| error.to_string())?,
+            None => self.transfer_server().map_err(|error| error.to_string())?,
         };
         if !facts.is_online {
             return Err(format!("the Transfer server {} is not online", facts.id));
@@ -54,6 +51,19 @@ impl SftpServer {
         let listening = Arc::new(Listening { config, rules, facts, signatures, authorities });
         *self.listening.write().unwrap_or_else(PoisonError::into_inner) = Some(listening.clone());
         Ok(listening)
+    }
+
+    /// The Transfer server that is served. One that was chosen stays when another account makes a server: that must not end what
+    /// is served.
+    fn transfer_server(&self) -> Result<Arc<ServerFacts>, Unserved> {
+        let now_ms = (self.clock)();
+        let found = self.service.sftp_server(self.settings.server.as_deref(), now_ms);
+        if !matches!(found, Err(Unserved::Accounts)) {
+            return found;
+        }
+        let kept = self.listening.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(kept) = kept else { return found };
+        self.service.sftp_server(Some(&kept.facts.id), now_ms)
     }
 }
 

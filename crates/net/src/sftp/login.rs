@@ -112,6 +112,9 @@ impl Drop for Place {
     }
 }
 
+/// What is recorded of a method that is not served.
+pub(super) const OTHER_METHOD: &str = "other";
+
 /// What a client has shown.
 pub(super) struct Shown {
     pub(super) user: String,
@@ -159,7 +162,7 @@ impl SftpServer {
             // A client asks for the methods in this way.
             Method::None => return Outcome::of(AuthDecision::Reject),
             Method::KeyboardInteractive(_) | Method::Other(_) => {
-                Shown { user, key: None, password: None, method: "other" }
+                Shown { user, key: None, password: None, method: OTHER_METHOD }
             }
         };
         let failed = |refusal| Outcome {
@@ -227,7 +230,10 @@ impl SftpServer {
                 Decision::Ask(question) => {
                     // A client that has proved nothing yet takes no place for so long.
                     drop(place.take());
-                    answer = Some((self.settings.ask)(question).await);
+                    match (self.settings.ask)(question).await {
+                        Ok(found) => answer = Some(found),
+                        Err(refusal) => return failed(refusal),
+                    }
                     place = self.users.enter(&shown.user, self.settings.sessions_by_user);
                     if place.is_none() {
                         return failed(too_many());

@@ -8,11 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use outlast_api::service::Sink;
-use outlast_domain::transfer::{Access, Cause, Content, Deed, FileLocation, Job, StepError};
+use outlast_domain::transfer::{
+    Access, Cause, Content, Deed, FileLocation, Job, Rights, StepError,
+};
 use outlast_sftp::error::{Error, Status};
 use outlast_sftp::path::RemotePath;
 use outlast_sftp::volume::{File, Follow, OpenHow, Tags, Volume};
 
+use super::bucket::OfUser;
 use super::home::Buckets;
 use crate::limits;
 use crate::server::Clock;
@@ -28,6 +31,8 @@ pub struct WorkflowFiles {
     pub clock: Clock,
     /// Set when the server stops: copies end then, unfinished.
     pub stopped: Arc<AtomicBool>,
+    /// Set when another server may carry out the step: nothing is changed then any more.
+    pub lost: Arc<AtomicBool>,
 }
 
 type Result<T> = std::result::Result<T, StepError>;
@@ -40,30 +45,39 @@ struct Place<'a> {
 }
 
 impl WorkflowFiles {
-    /// Carries out a step that is none of a function, on the content that the job says; the content of the copy, if it makes one. It
-    /// may block.
+    /// The same for one step, which ends without a change when `lost` is set.
+    #[must_use]
+    pub fn of_step(&self, lost: Arc<AtomicBool>) -> Self {
+        Self { lost, ..self.clone() }
+    }
+
+    /// Carries out a step that is none of a function, on the content that the job says and with the rights that its role has now; the
+    /// content of the copy, if it makes one. It may block.
     ///
     /// # Errors
     /// Why it has failed.
-    pub fn carry_out(&self, job: &Job) -> Result<Option<Content>> {
+    pub fn carry_out(&self, job: &Job, rights: &Rights) -> Result<Option<Content>> {
         match &job.step.what {
             Deed::Copy { overwrite, .. } => {
                 let to = job.copy.as_ref().ok_or_else(nothing)?;
-                self.copy(job, to, overwrite.unwrap_or_default()).map(Some)
+                self.copy(job, rights, to, overwrite.unwrap_or_default()).map(Some)
             }
             Deed::Tag(tags) => {
-                self.may(job, Access::PutTags, &job.source)?;
+                self.may(rights, Access::PutTags, &job.source)?;
                 let file = self.place(job, &job.source)?;
                 let only = Some(expected(job)?);
+                self.goes_on().map_err(failed)?;
                 match file.bucket.set_tags(&file.path, tags, only).map_err(failed)? {
                     true => Ok(None),
                     false => Err(replaced(&job.source)),
                 }
             }
             Deed::Delete => {
-                self.may(job, Access::Delete, &job.source)?;
+                self.may(rights, Access::Delete, &job.source)?;
                 let file = self.place(job, &job.source)?;
-                match file.bucket.remove_same(&file.path, expected(job)?).map_err(failed)? {
+                let only = expected(job)?;
+                self.goes_on().map_err(failed)?;
+                match file.bucket.remove_same(&file.path, only).map_err(failed)? {
                     true => Ok(None),
                     false => Err(replaced(&job.source)),
                 }
@@ -105,14 +119,17 @@ impl WorkflowFiles {
     }
 
     fn goes_on(&self) -> outlast_sftp::error::Result<()> {
-        match self.stopped.load(Ordering::Relaxed) {
-            true => Err(Error::failure("the server stops")),
+        if self.stopped.load(Ordering::Relaxed) {
+            return Err(Error::failure("the server stops"));
+        }
+        match self.lost.load(Ordering::Relaxed) {
+            true => Err(Error::failure("another server may carry out the step")),
             false => Ok(()),
         }
     }
 
-    fn may(&self, job: &Job, access: Access, at: &FileLocation) -> Result<()> {
-        let decided = job.rights.decide(access, &at.bucket, at.key.as_bytes(), (self.clock)());
+    fn may(&self, rights: &Rights, access: Access, at: &FileLocation) -> Result<()> {
+        let decided = rights.decide(access, &at.bucket, at.key.as_bytes(), (self.clock)());
         decided.map_err(|denied| StepError::new(Cause::PermissionDenied, denied.to_string()))
     }
 
@@ -131,13 +148,22 @@ impl WorkflowFiles {
         if path.relative() != at.key.as_bytes() {
             return Err(StepError::new(Cause::BadRequest, "the key is not the path of a file"));
         }
-        let bucket = self.buckets.open(&at.bucket).map_err(failed)?;
+        // The workflows of one account leave memory to those of others.
+        let account = job.execution.scope().account.as_str();
+        let buckets = OfUser::new(self.buckets.clone(), account);
+        let bucket = buckets.open(&at.bucket).map_err(failed)?;
         Ok(Place { at, path, bucket })
     }
 
-    fn copy(&self, job: &Job, to: &FileLocation, overwrite: bool) -> Result<Content> {
-        self.may(job, Access::Get, &job.source)?;
-        self.may(job, Access::Put, to)?;
+    fn copy(
+        &self,
+        job: &Job,
+        rights: &Rights,
+        to: &FileLocation,
+        overwrite: bool,
+    ) -> Result<Content> {
+        self.may(rights, Access::Get, &job.source)?;
+        self.may(rights, Access::Put, to)?;
         let from = self.place(job, &job.source)?;
         if job.source == *to {
             return Err(StepError::new(Cause::BadRequest, "the copy would replace its source"));
@@ -150,8 +176,8 @@ impl WorkflowFiles {
             tags => tags.map_err(failed)?,
         };
         if !tags.is_empty() {
-            self.may(job, Access::GetTags, from.at)?;
-            self.may(job, Access::PutTags, to)?;
+            self.may(rights, Access::GetTags, from.at)?;
+            self.may(rights, Access::PutTags, to)?;
         }
         // Tags are read by the name: it must still have been that of the open file.
         let named = from.bucket.open(&from.path, &OpenHow::reading()).map_err(failed)?;
@@ -170,39 +196,47 @@ impl WorkflowFiles {
             exclusive: !overwrite,
             ..OpenHow::default()
         };
+        let mut is_open = false;
         let copied = to.bucket.open(&to.path, &how).map_err(failed).and_then(|copy| {
+            is_open = true;
             self.pour(&*file, &*copy).map_err(failed)?;
             // A file that was written in its place meanwhile is half of one and half of the other.
             still(&*file, expected, from.at)?;
             copy.settle().map_err(failed)?;
             let tag = copy.entity_tag().map_err(failed)?;
+            self.goes_on().map_err(failed)?;
             copy.close().map_err(failed)?;
-            Ok(tag)
+            // S3 says it when the copy is there; by its name, it could be that of another file.
+            if tag.is_none() { copy.entity_tag().map_err(failed) } else { Ok(tag) }
         });
         let mut tag = None;
         match copied {
             Ok(found) => tag = found,
             Err(error) => {
-                let is_there = !overwrite && to.bucket.attributes(&to.path, Follow::No).is_ok();
+                let may_be_made = is_open || (job.is_again && !overwrite);
+                let is_there =
+                    (is_open || !overwrite) && to.bucket.attributes(&to.path, Follow::No).is_ok();
                 match is_there {
-                    // The copy that this step has made before the server was killed.
                     _ if error.cause == Cause::NotFound => return Err(error),
-                    true if job.is_again && self.is_same(&*file, &to)? => {}
-                    true => {
+                    // The copy that this step has made before the server was killed, or now, although the storage's answer was lost.
+                    true if may_be_made && self.is_same(&*file, &to)? => {}
+                    true if !overwrite => {
                         let text = format!("there is a file {} in {}", to.at.key, to.at.bucket);
                         return Err(StepError::new(Cause::AlreadyExists, text));
                     }
-                    false => return Err(error),
+                    _ => return Err(error),
                 }
             }
         }
-        // S3 says it when the copy is there.
         let tag = match tag {
             Some(tag) => tag,
             None => to.bucket.entity_tag(&to.path).map_err(failed)?.ok_or_else(nothing)?,
         };
-        if !tags.is_empty() && !to.bucket.set_tags(&to.path, &tags, Some(&tag)).map_err(failed)? {
-            return Err(replaced(to.at));
+        if !tags.is_empty() {
+            self.goes_on().map_err(failed)?;
+            if !to.bucket.set_tags(&to.path, &tags, Some(&tag)).map_err(failed)? {
+                return Err(replaced(to.at));
+            }
         }
         Ok(Content::Tag(tag))
     }

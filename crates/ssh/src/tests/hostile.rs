@@ -53,6 +53,7 @@ fn terrapin_injects_nothing() {
     assert!(refused(&[&strict, &[message::EXT_INFO, 0, 0, 0, 0]]));
     assert!(refused(&[&strict, &[message::UNIMPLEMENTED, 0, 0, 0, 0]]));
     assert!(refused(&[&strict, &[39]]));
+    assert!(refused(&[&strict, &[message::KEX_ECDH_REPLY, 0, 0, 0, 0]]));
     // Without strict key exchange RFC 4253 allows it.
     assert!(!refused(&[&ignore, &lax]) && !refused(&[&lax, &ignore]));
 

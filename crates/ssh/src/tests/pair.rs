@@ -162,7 +162,7 @@ impl Pair {
                     self.server.exit_status(channel, 7);
                     self.server.close(channel);
                 }
-                ServerEvent::Closed(_) | ServerEvent::Alive => {}
+                ServerEvent::Closed(_) | ServerEvent::Alive | ServerEvent::Keyed => {}
                 ServerEvent::Disconnected(end) => self.server_end = Some(end),
             }
         }

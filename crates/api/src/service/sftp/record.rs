@@ -22,7 +22,7 @@ pub enum FileEvent<'a> {
         path: &'a [u8],
         /// `bucket/path`
         target: &'a [u8],
-        /// How, in AWS's words: `READ`, `CREATE|TRUNCATE|WRITE`.
+        /// The flags, in AWS's words: `READ`, `CREATE|TRUNCATE|WRITE`.
         mode: &'a str,
     },
     /// A file was closed, with the bytes that were read from it and written to it.

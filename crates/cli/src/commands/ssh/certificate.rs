@@ -203,18 +203,33 @@ pub(super) enum Line {
     Certificate(Box<Certificate>),
 }
 
-/// Reads a file with a public key or a certificate.
+/// Reads a file with a public key or a certificate, and nothing else.
 pub(super) fn read_line(path: &Path) -> Result<Line, Failure> {
+    let mut lines = read_lines(path)?;
+    match (lines.pop(), lines.is_empty()) {
+        (Some(line), true) => Ok(line),
+        _ => Err(Failure::file(path, &"it has more than one key")
+            .hint("put each key into a file of its own")),
+    }
+}
+
+/// Reads a file with public keys and certificates, one a line; there is at least one.
+pub(super) fn read_lines(path: &Path) -> Result<Vec<Line>, Failure> {
     let bytes = files::read(path, MAX_FILE)?;
     let text = String::from_utf8_lossy(&bytes);
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
-    let line = line.unwrap_or_default();
-    if let Ok(certificate) = Certificate::from_openssh_line(line) {
-        return Ok(Line::Certificate(Box::new(certificate)));
-    }
-    PublicKey::from_openssh_line(line).map(Line::Key).map_err(|error| {
-        Failure::file(path, &error).hint("give a public key, such as ~/.ssh/id_ed25519.pub")
-    })
+    let lines =
+        text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let one = |line: &str| {
+        if let Ok(certificate) = Certificate::from_openssh_line(line) {
+            return Ok(Line::Certificate(Box::new(certificate)));
+        }
+        PublicKey::from_openssh_line(line).map(Line::Key).map_err(|error| {
+            Failure::file(path, &error).hint("give a public key, such as ~/.ssh/id_ed25519.pub")
+        })
+    };
+    let lines: Vec<_> = lines.map(one).collect::<Result<_, _>>()?;
+    // The reason why an empty file is refused is that of a line without a key.
+    if lines.is_empty() { one("").map(|line| vec![line]) } else { Ok(lines) }
 }
 
 #[cfg(test)]

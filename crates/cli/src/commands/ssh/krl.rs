@@ -7,7 +7,7 @@ use outlast_pki::time::rfc3339;
 use outlast_ssh::{Krl, KrlError, MAX_KRL_LEN, PublicKey, Revoked};
 use serde_json::json;
 
-use super::certificate::{Line, read_key, read_line};
+use super::certificate::{Line, read_key, read_lines};
 use crate::failure::{FOUND, Failure, USAGE};
 use crate::files;
 use crate::output::Output;
@@ -112,11 +112,13 @@ fn change(list: &mut Krl, arguments: &Arguments) -> Result<(), Failure> {
         list.revoke_key_id(authority, key_id).map_err(failed)?;
     }
     for path in &arguments.revoke {
-        match read_line(path)? {
-            Line::Key(key) => list.revoke_key(&key),
-            Line::Certificate(certificate) => list.revoke_certificate(&certificate),
+        for line in read_lines(path)? {
+            match line {
+                Line::Key(key) => list.revoke_key(&key),
+                Line::Certificate(certificate) => list.revoke_certificate(&certificate),
+            }
+            .map_err(failed)?;
         }
-        .map_err(failed)?;
     }
     if let Some(comment) = &arguments.comment {
         list.comment.clone_from(comment);
@@ -145,10 +147,11 @@ fn show(path: &Path, list: &Krl, output: Output) {
 fn test(list: &Krl, paths: &[PathBuf], output: Output) -> Result<(), Failure> {
     let (mut text, mut values, mut found) = (String::new(), Vec::new(), 0);
     for path in paths {
-        let by = match read_line(path)? {
-            Line::Key(key) => list.revokes_key(&key).then_some("its key"),
-            Line::Certificate(certificate) => list.revokes(&certificate).map(Revoked::name),
-        };
+        // One revoked key in a file is enough.
+        let by = read_lines(path)?.iter().find_map(|line| match line {
+            Line::Key(key) => list.revokes_key(key).then_some("its key"),
+            Line::Certificate(certificate) => list.revokes(certificate).map(Revoked::name),
+        });
         found += usize::from(by.is_some());
         let said = by.map_or_else(|| "ok".to_owned(), |by| format!("REVOKED by {by}"));
         text.push_str(&format!("{}: {said}\n", path.display()));

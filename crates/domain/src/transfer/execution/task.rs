@@ -44,6 +44,9 @@ pub(super) struct Running {
     /// The function that was called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     callback: Option<Callback>,
+    /// How often the step was begun before.
+    #[serde(default)]
+    tries: u32,
 }
 
 /// What a function may answer, and until when.
@@ -81,10 +84,10 @@ pub struct Job {
     pub content: OnceLock<Content>,
     /// The copy, if it makes one.
     pub copy: Option<FileLocation>,
-    /// What the execution role allows.
-    pub rights: Rights,
     /// Whether the step may have been carried out before, by a server that did not record it.
     pub is_again: bool,
+    /// How often it was begun before.
+    pub tries: u32,
     /// The token by which a function answers.
     pub token: String,
     lease: String,
@@ -135,6 +138,18 @@ impl Job {
             }
             _ => 0,
         }
+    }
+
+    /// What the execution role allows now: a step may have waited since it was taken.
+    ///
+    /// # Errors
+    /// The role is gone, or does not trust the service any more.
+    pub fn rights(
+        &self,
+        work: &mut Work<'_>,
+        policies: &PolicyCache,
+    ) -> Result<Result<Rights, StepError>, Fault> {
+        rights(work, policies, &self.execution.scope, &self.execution.record)
     }
 
     /// Temporary credentials of the execution role, for the program of a function.
@@ -199,6 +214,21 @@ fn assumable(
     }
 }
 
+/// What the execution role allows.
+fn rights(
+    work: &mut Work<'_>,
+    policies: &PolicyCache,
+    scope: &Scope,
+    record: &Record,
+) -> Result<Result<Rights, StepError>, Fault> {
+    let (role, may) = match assumable(work, policies, scope, record)? {
+        Ok(found) => found,
+        Err(error) => return Ok(Err(error)),
+    };
+    let caller = without_credentials(policies, &role, &record.id, None, &may, work.now_ms())?;
+    Ok(Ok(Rights::of_workflow(caller, &scope.region)))
+}
+
 /// Takes an execution that is due under a lease, which keeps other servers from it; no job if there is nothing to do.
 pub fn claim(
     work: &mut Work<'_>,
@@ -213,8 +243,8 @@ pub fn claim(
     else {
         return Ok(placed);
     };
-    let mut is_again = false;
-    if let Some(Running { callback, .. }) = record.running.take() {
+    let mut begun = 0;
+    if let Some(Running { callback, tries, .. }) = record.running.take() {
         match callback {
             Some(Callback { succeeded: Some(true), .. }) => {
                 ended(&scope, &mut record, &Outcome::Done, None, &mut placed);
@@ -229,11 +259,11 @@ pub fn claim(
                 let error = StepError::new(Cause::Timeout, text);
                 ended(&scope, &mut record, &Outcome::Failed(error), None, &mut placed);
             }
-            // The server that carried it out is gone.
-            _ => is_again = true,
+            // The server that carried it out is gone, or could not.
+            _ => begun = tries.saturating_add(1),
         }
     }
-    place(work, policies, scope, record, is_again, placed)
+    place(work, policies, scope, record, begun, placed)
 }
 
 fn load(work: &mut Work<'_>, task_record_key: &str) -> Result<Option<(Scope, Record)>, Fault> {
@@ -315,7 +345,7 @@ fn place(
     policies: &PolicyCache,
     scope: Scope,
     mut record: Record,
-    mut is_again: bool,
+    mut tries: u32,
     mut placed: Placed,
 ) -> Result<Placed, Fault> {
     let now_ms = work.now_ms();
@@ -325,7 +355,7 @@ fn place(
         let Some(step) = next_step(&mut record) else { break };
         match prepare(work, policies, &scope, &record, &step)? {
             Err(error) => ended(&scope, &mut record, &Outcome::Failed(error), None, &mut placed),
-            Ok((source, copy, rights)) => {
+            Ok((source, copy)) => {
                 let lease = ids::uuid()?;
                 let is_custom = matches!(step.what, Deed::Custom { .. });
                 let known = match step.uses_original() {
@@ -339,8 +369,8 @@ fn place(
                     source,
                     content: known.map(OnceLock::from).unwrap_or_default(),
                     copy,
-                    rights,
-                    is_again,
+                    is_again: tries > 0,
+                    tries,
                     token,
                     lease: lease.clone(),
                 };
@@ -350,7 +380,7 @@ fn place(
                     was_called: false,
                     succeeded: None,
                 });
-                record.running = Some(Running { lease: Some(lease), callback });
+                record.running = Some(Running { lease: Some(lease), callback, tries });
                 job.execution.record.running.clone_from(&record.running);
                 work.put(&record_key, &record)?;
                 work.put(&task, &Task { due_ms: now_ms + limits::EXECUTION_LEASE_MS })?;
@@ -358,7 +388,7 @@ fn place(
                 return Ok(placed);
             }
         }
-        is_again = false;
+        tries = 0;
     }
     let what = match record.status {
         Status::InProgress => {
@@ -387,8 +417,8 @@ fn digest(token: &str) -> String {
     hex::encode(digests::sha256(token.as_bytes()))
 }
 
-/// What a step uses, and what the execution role allows it.
-type Prepared = (FileLocation, Option<FileLocation>, Rights);
+/// What a step uses, and what it makes.
+type Prepared = (FileLocation, Option<FileLocation>);
 
 fn prepare(
     work: &mut Work<'_>,
@@ -411,18 +441,16 @@ fn prepare(
         }
         _ => None,
     };
-    let (role, may) = match assumable(work, policies, scope, record)? {
-        Ok(found) => found,
+    let rights = match rights(work, policies, scope, record)? {
+        Ok(rights) => rights,
         Err(error) => return Ok(Err(error)),
     };
-    let caller = without_credentials(policies, &role, &record.id, None, &may, work.now_ms())?;
-    let rights = Rights::of_workflow(caller, &scope.region);
     if let Deed::Custom { target, .. } = &step.what
         && let Err(denied) = rights.invoke(target, work.now_ms())
     {
         return Ok(Err(StepError::new(Cause::PermissionDenied, denied.to_string())));
     }
-    Ok(Ok((source.clone(), copy, rights)))
+    Ok(Ok((source.clone(), copy)))
 }
 
 /// The execution of a job, if its lease still holds.
@@ -450,9 +478,27 @@ pub fn pin(work: &mut Work<'_>, job: &Job, content: &Content) -> Result<bool, Fa
     Ok(true)
 }
 
-/// Prolongs the lease of a job; false if it does not hold any more.
+/// Whether the function of a job has answered: then the step ends, whatever its program still does.
+fn is_answered(work: &mut Work<'_>, job: &Job) -> Result<bool, Fault> {
+    if !matches!(job.step.what, Deed::Custom { .. }) {
+        return Ok(false);
+    }
+    let Execution { scope, record } = &job.execution;
+    let found = work.get::<Record>(&super::record_key(scope, &record.workflow, &record.id))?;
+    // An execution that is gone has ended.
+    let Some(found) = found else { return Ok(true) };
+    let ended = |record: &Record| record.results.len() + record.exception_results.len();
+    let callback = found.running.as_ref().and_then(|running| running.callback.as_ref());
+    let is_answer = |callback: &Callback| {
+        callback.succeeded.is_some() && callback.token_sha256 == digest(&job.token)
+    };
+    Ok(ended(&found) > ended(record) || callback.is_some_and(is_answer))
+}
+
+/// Prolongs the lease of a job; false if it does not hold any more. A function that has answered is left alone: nobody begins its
+/// step again.
 pub fn renew(work: &mut Work<'_>, job: &Job) -> Result<bool, Fault> {
-    let Some(record) = held(work, job)? else { return Ok(false) };
+    let Some(record) = held(work, job)? else { return is_answered(work, job) };
     let due_ms = work.now_ms() + limits::EXECUTION_LEASE_MS;
     work.put(&task_key(&job.execution.scope, &record), &Task { due_ms })?;
     Ok(true)
@@ -461,7 +507,7 @@ pub fn renew(work: &mut Work<'_>, job: &Job) -> Result<bool, Fault> {
 /// Records that a function was called without an error: its answer is awaited.
 pub fn called(work: &mut Work<'_>, job: &Job) -> Result<(), Fault> {
     let Some(mut record) = held(work, job)? else { return Ok(()) };
-    let Some(Running { lease, callback: Some(callback) }) = &mut record.running else {
+    let Some(Running { lease, callback: Some(callback), .. }) = &mut record.running else {
         return Ok(());
     };
     *lease = None;
@@ -484,7 +530,7 @@ pub fn complete(
     let scope = job.execution.scope.clone();
     record.running = None;
     ended(&scope, &mut record, outcome, job.copy.as_ref(), &mut placed);
-    place(work, policies, scope, record, false, placed)
+    place(work, policies, scope, record, 0, placed)
 }
 
 /// What a function has answered.

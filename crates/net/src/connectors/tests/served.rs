@@ -245,7 +245,10 @@ impl Connection {
                     }
                 }
                 ServerEvent::Disconnected(_) => return false,
-                ServerEvent::Eof(_) | ServerEvent::Closed(_) | ServerEvent::Alive => {}
+                ServerEvent::Eof(_)
+                | ServerEvent::Closed(_)
+                | ServerEvent::Alive
+                | ServerEvent::Keyed => {}
             }
             if matches!(self.options.trick, Trick::CloseAfter(most) if self.moved > most) {
                 return false;

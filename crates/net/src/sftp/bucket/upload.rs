@@ -19,7 +19,7 @@ use outlast_sftp::volume::{File, OpenHow};
 use tokio::task::JoinHandle;
 
 use self::part::Part;
-use super::{Shared, attributes, no_attributes, told};
+use super::{Shared, attributes, bare, no_attributes, told};
 use crate::limits;
 use crate::s3::objects::{Head, part_at, part_range};
 use crate::s3::{Failure, Only};
@@ -355,6 +355,13 @@ impl File for Upload {
     fn attributes(&self) -> Result<Attributes> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(attributes(state.size, None))
+    }
+
+    /// Known while nothing is written that is not published. It is that of this upload, whatever has taken its place since.
+    fn entity_tag(&self) -> Result<Option<String>> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let published = state.base.as_ref().filter(|_| !state.dirty);
+        Ok(published.map(|base| bare(&base.etag)))
     }
 
     fn set_attributes(&self, to: &Attributes) -> Result<()> {
