@@ -118,9 +118,10 @@ pub static PROFILES: &[Profile] = &[
         undoes_syn: false,
         pieces: true,
         patient_client: true,
-        source: "net/ipv4 of Linux 5.0 (Ubuntu 18.04's later kernels, HZ=250) under netem as the studies of 2019 and 2022 set it up: since \
+        source: "net/ipv4 of Linux 5.0 (Ubuntu 18.04's later kernels, HZ=250) under netem as the study of 2019 set it up: since \
                  4.17 TCP hands over pieces of several packets whatever `ethtool -K gso off` says, and netem loses a piece whole. That it is this kernel, \
-                 that pieces are lost whole and that the client's probe is patient was concluded from the data of 2019 with loss",
+                 that pieces are lost whole and that the client's probe is patient was concluded from the data of 2019 with loss. The study \
+                 of 2022 names no kernel: that this profile stands for it is an assumption",
     },
 ];
 

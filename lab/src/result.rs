@@ -193,8 +193,12 @@ pub enum Verdict {
 pub enum Clock {
     /// The wall clock: waiting for the network, the scheduler and others counts. The model's virtual time is one, too.
     Wall,
-    /// Processor time: what a process or thread computed, in seconds or cycles.
+    /// Processor time: what a process or thread computed, in seconds.
     Cpu,
+    /// Cycles of the core, whose rate follows load and temperature.
+    Cycles,
+    /// Ticks of the time-stamp counter, whose rate is constant.
+    Ticks,
 }
 
 impl Clock {
@@ -203,6 +207,8 @@ impl Clock {
         match self {
             Self::Wall => "wall clock",
             Self::Cpu => "processor time",
+            Self::Cycles => "cycles of the core",
+            Self::Ticks => "ticks of the time-stamp counter",
         }
     }
 }
@@ -287,9 +293,16 @@ impl Control {
         self.low <= 1.0 && 1.0 <= self.high
     }
 
-    /// Half the width of its interval, as a share: changes below this cannot be seen by it.
+    /// Whether comparisons can be judged beside it: it holds, and its interval has a width. The same numbers twice have
+    /// none, and would make every difference an effect.
+    pub fn can_judge(&self) -> bool {
+        self.holds() && self.high > self.low
+    }
+
+    /// The change that a comparison must exceed to be called an effect, as a share. A report prints what decides
+    /// ([`Self::noise`]) and not half the width of the interval, which can be as little as half of it.
     pub fn resolution(&self) -> f64 {
-        (self.high - self.low) / 2.0
+        self.noise()
     }
 
     /// The largest effect that noise alone shows, as a share: the far end of its interval from 1. A comparison shows an
@@ -302,7 +315,7 @@ impl Control {
     pub fn worth(&self) -> Worth {
         if !self.holds() {
             Worth::Fails
-        } else if self.resolution() <= 0.0 || self.resolution() > BLIND {
+        } else if !self.can_judge() || (self.high - self.low) / 2.0 > BLIND {
             Worth::CannotFail
         } else {
             Worth::Holds
@@ -372,9 +385,11 @@ mod tests {
         assert_eq!(worth(1.0, 1.0), Worth::CannotFail);
         assert_eq!(worth(f64::NAN, 1.01), Worth::Fails);
         let control = Control { what: String::new(), ratio: 1.0, low: 0.97, high: 1.01 };
-        assert!(
-            (control.resolution() - 0.02).abs() < 1e-9 && (control.noise() - 0.03).abs() < 1e-9
-        );
+        // What is printed is what decides.
+        assert!((control.noise() - 0.03).abs() < 1e-9);
+        assert_eq!(control.resolution(), control.noise());
+        let judges = |low, high| Control { what: String::new(), ratio: 1.0, low, high }.can_judge();
+        assert!(judges(0.99, 1.01) && !judges(1.0, 1.0) && !judges(1.01, 1.02));
     }
 
     #[test]
@@ -382,6 +397,7 @@ mod tests {
         for verdict in [Verdict::Holds, Verdict::Differs, Verdict::Undecided] {
             assert_eq!(verdict.of_clocks(Clock::Wall, Clock::Wall), verdict);
             assert_eq!(verdict.of_clocks(Clock::Wall, Clock::Cpu), Verdict::NotComparable);
+            assert_eq!(verdict.of_clocks(Clock::Cycles, Clock::Ticks), Verdict::NotComparable);
         }
     }
 

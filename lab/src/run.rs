@@ -57,11 +57,22 @@ pub trait Progress: Sync {
 pub struct Run<'a> {
     settings: &'a Settings,
     folder: PathBuf,
-    known: HashMap<String, Box<RawValue>>,
+    known: HashMap<String, Known>,
+    /// Seconds that the points took which were there already.
+    reused: f64,
+    /// Whether a point was measured.
+    is_new: bool,
     points: File,
     findings: Findings,
     progress: &'a dyn Progress,
     stop: &'a AtomicBool,
+}
+
+/// A point that is there.
+struct Known {
+    value: Box<RawValue>,
+    /// How long it took.
+    seconds: f64,
 }
 
 /// A line of `points.ndjson`.
@@ -102,7 +113,9 @@ impl<'a> Run<'a> {
             .open(&path)
             .and_then(|file| file.set_len(whole).map(|()| file))
             .map_err(|error| LabError::file(&path, error))?;
-        Ok(Self { settings, folder, known, points, findings: Findings::default(), progress, stop })
+        let findings = Findings::default();
+        let (reused, is_new) = (0.0, false);
+        Ok(Self { settings, folder, known, reused, is_new, points, findings, progress, stop })
     }
 
     /// Settings of the run.
@@ -143,9 +156,10 @@ impl<'a> Run<'a> {
         cost: Duration,
         measure: impl FnOnce() -> Result<T, LabError>,
     ) -> Result<T, LabError> {
-        if let Some(value) = self.known.get(key)
-            && let Ok(value) = serde_json::from_str(value.get())
+        if let Some(known) = self.known.get(key)
+            && let Ok(value) = serde_json::from_str(known.value.get())
         {
+            self.reused += known.seconds;
             self.progress.done(cost, true);
             return Ok(value);
         }
@@ -169,8 +183,22 @@ impl<'a> Run<'a> {
             .write_all(&line)
             .and_then(|()| self.points.sync_data())
             .map_err(|error| LabError::file(&self.folder.join("points.ndjson"), error))?;
+        // Asked for again, it is the same.
+        let known = Known { value: point.value, seconds: 0.0 };
+        self.known.insert(key.to_owned(), known);
+        self.is_new = true;
         self.progress.done(cost, false);
         Ok(value)
+    }
+
+    /// Whether a point is there that was measured before.
+    pub fn has_point(&self, key: &str) -> bool {
+        self.known.contains_key(key)
+    }
+
+    /// Seconds that those points took which were measured before; and whether any was measured now.
+    pub fn reused(&self) -> (f64, bool) {
+        (self.reused, self.is_new)
     }
 
     /// The receiver of progress reports, for code that cannot borrow the run.
@@ -187,6 +215,13 @@ impl<'a> Run<'a> {
     /// Reports a message.
     pub fn say(&self, text: &str) {
         self.progress.say(text);
+    }
+
+    /// Adds a note that is not there yet.
+    pub fn note_once(&mut self, text: &str) {
+        if !self.findings.notes.iter().any(|note| note == text) {
+            self.note(text);
+        }
     }
 
     /// Adds a conclusion for the hurried reader.
@@ -239,7 +274,7 @@ impl<'a> Run<'a> {
 
 /// The points of a file by their keys, and the length in bytes of its valid part: a last line that a kill or a full
 /// disk cut short is measured again. Any other damage is an error with the line number.
-fn read_points(text: &str) -> Result<(HashMap<String, Box<RawValue>>, u64), usize> {
+fn read_points(text: &str) -> Result<(HashMap<String, Known>, u64), usize> {
     let mut known = HashMap::new();
     let mut whole = 0;
     for (index, line) in text.split_inclusive('\n').enumerate() {
@@ -247,7 +282,8 @@ fn read_points(text: &str) -> Result<(HashMap<String, Box<RawValue>>, u64), usiz
             break;
         }
         let point: Point<'_> = serde_json::from_str(line).map_err(|_| index + 1)?;
-        known.insert(point.key.into_owned(), point.value);
+        let Point { key, value, seconds, .. } = point;
+        known.insert(key.into_owned(), Known { value, seconds });
         whole += line.len() as u64;
     }
     Ok((known, whole))

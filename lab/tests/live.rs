@@ -413,7 +413,7 @@ fn the_promises_of_the_link_hold() {
     let Some(_turn) = turn() else { return };
     for check in outlast_lab::live::selftest::CHECKS {
         for one in (check.run)(&settings(), true, &GO_ON).unwrap() {
-            println!("{}: {} (limit: {}) {}", check.name, one.measured, one.limit, one.met);
+            println!("{}: {} (limit: {}) {:?}", check.name, one.measured, one.limit, one.met);
         }
     }
 }

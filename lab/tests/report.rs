@@ -50,7 +50,7 @@ fn the_page_has_everything() {
         "TLP, RFC 8985",
         "2 of 3",
         "does not hold",
-        "1.0120 [1.0040, 1.0210], resolution ±0.85 %",
+        "1.0120 [1.0040, 1.0210], resolution ±2.10 %",
         "1 cannot fail and is not counted",
         "cannot fail, not counted",
         "Show all 72 rows",
@@ -88,6 +88,24 @@ fn the_page_has_everything() {
     // Made again from its own files, it is the same.
     report::write(&folder).unwrap();
     assert_eq!(read(&path).replace("&#x2f;", "/"), page);
+}
+
+#[test]
+fn a_paper_names_the_command_with_its_settings() {
+    let folder = lab_folder("lab-report-again");
+    for pass in ["repetition-2", "repetition-3"] {
+        std::fs::create_dir(folder.join(pass)).unwrap();
+        std::fs::copy(folder.join("run.json"), folder.join(pass).join("run.json")).unwrap();
+    }
+    let into = tempfile::tempdir().unwrap();
+    let paper = report::write_paper(&folder, "paper", into.path()).unwrap();
+    let text = read(&paper.page);
+    for part in [
+        "Again: `outlast lab run pool --quick --seed 42 --repeat 3`, by the program below.",
+        "Version 0.1.0, built with `cargo build",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
 }
 
 #[test]
@@ -173,4 +191,34 @@ fn a_page_that_cannot_be_written_leaves_the_old_one() {
         matches!(report::write(root.path()), Err(LabError::File { path, .. }) if path.ends_with("report.html"))
     );
     assert_eq!(read(&root.path().join("report.html/old")), "old");
+}
+
+/// The papers in `docs/results` are what their archives say; `OUTLAST_BLESS=1` writes them.
+#[test]
+fn published_papers_come_from_their_archives() {
+    let folder = outlast_testing::checkout().join("docs/results");
+    let files = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let archives: Vec<PathBuf> =
+        files.filter(|path| path.extension().is_some_and(|ending| ending == "json")).collect();
+    assert!(!archives.is_empty());
+    for archive in archives {
+        let name = archive.file_stem().unwrap().to_str().unwrap();
+        let temporary = tempfile::tempdir().unwrap();
+        let results = temporary.path().join("results");
+        outlast_lab::archive::unpack(&archive, &results).unwrap();
+        let written = if std::env::var_os("OUTLAST_BLESS").is_some() {
+            folder.clone()
+        } else {
+            temporary.path().to_path_buf()
+        };
+        let paper = report::write_paper(&results, name, &written).unwrap();
+        for file in paper.charts.iter().chain([&paper.page]) {
+            let committed = folder.join(file.file_name().unwrap());
+            assert!(
+                std::fs::read(file).unwrap() == std::fs::read(&committed).unwrap_or_default(),
+                "{} is stale: run the test with OUTLAST_BLESS=1",
+                committed.display()
+            );
+        }
+    }
 }

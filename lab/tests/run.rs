@@ -258,3 +258,36 @@ fn two_runs_do_not_share_a_folder_and_fresh_loses_nothing() -> Result<(), LabErr
     assert!(Folder::set_aside(&path)?.is_none());
     Ok(())
 }
+
+/// Results that are made again from points that are there say how long those took, and in which state of the machine.
+#[test]
+fn what_is_told_again_says_when_it_was_measured() -> Result<(), LabError> {
+    const SLEEP: Duration = Duration::from_millis(50);
+    static ASLEEP: Experiment = experiment(|run| {
+        for _ in 0..2 {
+            run.point("one", Duration::ZERO, || {
+                std::thread::sleep(SLEEP);
+                Ok(1)
+            })?;
+        }
+        Ok(())
+    });
+    let folder = tempfile::tempdir().map_err(LabError::failed)?;
+    let (path, stop) = (folder.path().join("results"), AtomicBool::new(false));
+    let result = path.join("trial/result.json");
+    let told = || -> Result<outlast_lab::result::Told, LabError> {
+        read_json(&result)?.ok_or_else(|| LabError::failed("no result"))
+    };
+    all::run(&path, &settings(), &[&ASLEEP], &Silent, &stop)?;
+    // As if the machine had been in another state.
+    let mut first = told()?;
+    first.state.cpu_pressure = Some(77.5);
+    write_json(&result, &first)?;
+    all::run(&path, &settings(), &[&ASLEEP], &Silent, &stop)?;
+    let second = told()?;
+    assert_eq!(second.state.cpu_pressure, Some(77.5));
+    assert!(second.seconds >= SLEEP.as_secs_f64(), "{}", second.seconds);
+    let points = fs::read_to_string(path.join("trial/points.ndjson")).map_err(LabError::failed)?;
+    assert_eq!(points.lines().count(), 1, "one point is measured once");
+    Ok(())
+}

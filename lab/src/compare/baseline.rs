@@ -14,6 +14,7 @@ use super::judge::spread::variance;
 use super::judge::{Figure, LEAST_PASSES, count};
 use super::{folder_facts, matched, repetitions};
 use crate::error::LabError;
+use crate::report::{Asked, Results};
 use crate::run::folder::{other_machine, read_json, write_json};
 use crate::state::at_ms;
 use crate::statistics::mean;
@@ -87,7 +88,10 @@ impl Baseline {
             if let Some(what) = other_machine(&facts, &folder_facts(run)) {
                 return fail(format!("{name} was measured on another machine ({what})"));
             }
-            if run.first().map(|one| &one.asked) != first.first().map(|one| &one.asked) {
+            // Each run may have passes of its own number.
+            let asked =
+                |run: &[Results]| run.first().map(|one| Asked { passes: 0, ..one.asked.clone() });
+            if asked(run) != asked(first) {
                 return fail(format!(
                     "{name} has other settings than {}: all runs of a baseline must be equal",
                     first_folder.display()

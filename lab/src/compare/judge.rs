@@ -10,6 +10,9 @@
 //! much is added to the standard error of each, and each is multiplied by as much, whichever is larger (as DerSimonian and Laird 1986 do between trials, *Controlled Clinical
 //! Trials* 7; here by the median). Of the figures that are then named, five in a hundred are expected to be noise
 //! (Benjamini and Hochberg 1995, *J. R. Statist. Soc. B* 57), and none is named for less than [`LEAST_EFFECT`].
+//!
+//! A figure that has the same value in every pass of a run needs no test. Sizes are such by their nature. Any other figure may
+//! be so because it is rounded or counted, and then that takes as many passes and as large a change as a test does.
 
 pub(super) mod anchor;
 pub(super) mod spread;
@@ -46,6 +49,8 @@ pub(super) enum Role {
     Tail,
     /// A count that varies, such as one of retransmissions, without an interval.
     Count,
+    /// A number of bytes or packets, which no machine changes.
+    Size,
     /// A difference, which may be negative. The figures that it is the difference of are judged.
     Difference,
 }
@@ -213,7 +218,7 @@ impl Test {
 }
 
 impl Figure {
-    /// Whether it has the same value in every pass of a run: a size, a number of packets. No machine changes it.
+    /// Whether it has the same value in every pass of a run.
     fn is_exact(&self) -> bool {
         let same = |run: &Vec<f64>| run.iter().all(|value| Some(value) == run.first());
         self.runs.iter().all(|run| run.len() > 1 && same(run))
@@ -231,21 +236,29 @@ impl Figure {
     /// The judgement that needs no test.
     fn settled(&self, baseline: Option<&Baseline>) -> Option<(Judgement, String)> {
         let unknown = |reason: &str| Some((Judgement::Unknown, reason.to_owned()));
-        if self.is_exact() {
-            let same = self.runs[0].first() == self.runs[1].first();
-            let judgement = if same { Judgement::Within } else { Judgement::Outside };
-            return Some((judgement, "the same in every pass".to_owned()));
-        }
+        let exact = |changed: bool| {
+            let judgement = if changed { Judgement::Outside } else { Judgement::Within };
+            Some((judgement, "the same in every pass".to_owned()))
+        };
+        let fewer = |least: usize| self.runs.iter().any(|run| run.len() < least);
         match self.role {
             Role::Tail => return unknown("a tail without an interval"),
             Role::Count => return unknown("a count without an interval"),
             Role::Difference => return unknown("a difference: its parts are judged"),
+            Role::Size if self.is_exact() => {
+                return exact(self.runs[0].first() != self.runs[1].first());
+            }
+            Role::Size if fewer(2) => return unknown("too few passes"),
+            Role::Size => return unknown("a size that varies"),
             Role::Main if !self.is_positive() => return unknown("not above zero in every pass"),
             Role::Main => {}
         }
-        let few = self.runs.iter().any(|run| run.len() < LEAST_PASSES);
+        if self.is_exact() && !fewer(LEAST_PASSES) {
+            let change = (mean(&self.runs[1]) / mean(&self.runs[0])).ln();
+            return exact(change.abs() > LEAST_EFFECT.ln_1p());
+        }
         let known = baseline.is_some_and(|baseline| baseline.group(&self.column).is_some());
-        if few && !known {
+        if fewer(LEAST_PASSES) && !known {
             return unknown("too few passes");
         }
         None

@@ -33,8 +33,10 @@ const MIDDLE: [&str; 4] = ["median", "p50", "p10", "mean"];
 const ENDS: [&str; 7] = ["max", "min", "highest", "lowest", "slowest", "fastest", "worst"];
 /// Words in the names of columns with figures that are differences of others.
 const DIFFERENCES: [&str; 3] = ["difference", "more", "less"];
-/// Units in which figures are counted.
-const COUNTED: [&str; 5] = ["packets", "bytes", "connections", "handshakes", "flows"];
+/// Units of sizes.
+const SIZES: [&str; 2] = ["packets", "bytes"];
+/// Units in which other figures are counted.
+const COUNTED: [&str; 3] = ["connections", "handshakes", "flows"];
 
 /// Tables with the same name: of each repetition of the first run, and of the second.
 pub(super) struct Pair<'a> {
@@ -130,7 +132,7 @@ pub(super) fn compare(
                 Some(Role::Main) if runs.iter().flatten().any(|value| *value < 0.0) => {
                     Role::Difference
                 }
-                Some(Role::Main) if !has_interval && is_count(column.name, &runs) => Role::Count,
+                Some(Role::Main) if !has_interval => counted(column.name, &runs),
                 role => role.copied().unwrap_or(Role::Main),
             };
             let whole_column = format!("{experiment}: {}: {}", a.name, column.name);
@@ -222,11 +224,17 @@ fn roles(columns: &[Column<'_>], intervals: &[(usize, usize, usize)]) -> Vec<Rol
         .collect()
 }
 
-/// Whether figures are counted, not measured: whole numbers of a unit that is counted, or of none.
-fn is_count(name: &str, runs: &[Vec<f64>; 2]) -> bool {
-    let whole = runs.iter().flatten().all(|value| value.fract() == 0.0);
-    let unit = name.rsplit_once(" (").and_then(|(_, rest)| rest.strip_suffix(')'));
-    whole && unit.is_none_or(|unit| COUNTED.contains(&unit))
+/// What figures of a quantity without an interval are: whole numbers of a unit that is counted, or of none, are counted,
+/// not measured.
+fn counted(name: &str, runs: &[Vec<f64>; 2]) -> Role {
+    if runs.iter().flatten().any(|value| value.fract() != 0.0) {
+        return Role::Main;
+    }
+    match name.rsplit_once(" (").and_then(|(_, rest)| rest.strip_suffix(')')) {
+        Some(unit) if SIZES.contains(&unit) => Role::Size,
+        Some(unit) if !COUNTED.contains(&unit) => Role::Main,
+        _ => Role::Count,
+    }
 }
 
 /// The columns that identify rows: those with words in both tables, and then, while rows are not unique, those with
@@ -416,9 +424,12 @@ mod tests {
             "an interval is worth more than the middle"
         );
         assert_eq!(of(&["paired difference, mean (ms)"]), [Difference]);
-        assert!(is_count("retransmissions", &[vec![3.0], vec![4.0]]));
-        assert!(is_count("opened (connections)", &[vec![3.0], vec![4.0]]));
-        assert!(!is_count("time (us)", &[vec![3.0], vec![4.0]]));
+        let whole = [vec![3.0], vec![4.0]];
+        assert_eq!(counted("retransmissions", &whole), Role::Count);
+        assert_eq!(counted("opened (connections)", &whole), Role::Count);
+        assert_eq!(counted("time (us)", &whole), Main);
+        assert_eq!(counted("server's flight (packets)", &whole), Role::Size);
+        assert_eq!(counted("leaf (bytes)", &[vec![3.5], vec![4.0]]), Main);
     }
 
     #[test]

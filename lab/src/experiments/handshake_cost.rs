@@ -13,8 +13,9 @@ use crate::experiment::{Engine, Experiment};
 use crate::experiments::handshake_cost::flights::Flights;
 use crate::experiments::play::{self, Contender};
 use crate::run::{Run, Settings};
+use crate::statistics::Estimate;
 use crate::subject::{Kind, Subject, authentications, key_exchanges};
-use crate::tls::rounds::{self, Measured};
+use crate::tls::rounds::{self, Measured, Part};
 use crate::tls::{STACKS, Stack, WARM_UP};
 
 /// The experiment's row.
@@ -173,6 +174,14 @@ impl Costs {
                     && subject.authentication.name == signature
             })
             .map(|(_, flights)| flights)
+    }
+
+    /// What the hybrid adds to the processor time of client and server, in microseconds, if that was measured in turns.
+    fn differences(&self, seed: u64) -> Option<[Estimate; 2]> {
+        let (_, measured) = self.cpu.as_ref()?;
+        let base = self.place(PAIRS[0].0, PAIRS[0].1, false)?;
+        let over = self.place(PAIRS[1].0, PAIRS[1].1, false)?;
+        Some([Part::Client, Part::Server].map(|part| measured.difference(over, base, part, seed)))
     }
 
     /// Index of this pair in the rounds; `again` for the control, which occurs a second time.

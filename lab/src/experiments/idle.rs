@@ -330,14 +330,14 @@ fn finding(run: &mut Run<'_>, measured: &Measured, control: &Control) {
         ),
         verdict,
         why: format!(
-            "Connections are bursts times threads: {BURSTS} bursts fit into a minute at one every {PERIOD} s, so that we count up to {}, and the publication's 100 are 10 bursts. A request that comes when another is done already takes over its connection, so that there may be fewer. How much longer a burst takes is two round trips and ten handshakes on the cores of both sides: their client was a JVM, their cores were others.",
+            "Connections are bursts times threads: {BURSTS} bursts fit into a minute at one every {PERIOD} s, so that we count up to {}, and the publication's 100 are 10 bursts. A request that comes when another is done already takes over its connection, so that there may be fewer. How much longer a burst takes is two round trips and ten handshakes on the cores of both sides: their client was a JVM, their cores were others. The claim holds if the counts are as published and the whole interval of the ratio is above 2 by the control's noise.",
             BURSTS * u32::try_from(THREADS).unwrap_or_default(),
         ),
     });
     let classical = measured.difference(measured.index(CLASSICAL, SHORT), short);
     let kept = measured.difference(measured.index(CLASSICAL, LONG), long);
     run.summary(format!(
-        "{}: with connections that survive the pause between bursts the median request takes {:.1} ms, with a timeout shorter than the pause {:.1} ms; hybrid key exchange adds {} to bursts that connect anew and {} to those that do not.{}",
+        "{}: with connections that survive the pause between bursts the median request takes {:.1} ms, with a timeout shorter than the pause {:.1} ms; hybrid key exchange adds {} to bursts that open connections and {} to those that do not.{}",
         measured.place,
         measured.median(long),
         measured.median(short),
@@ -350,7 +350,7 @@ fn finding(run: &mut Run<'_>, measured: &Measured, control: &Control) {
 /// The time added, in milliseconds, to a burst of `median` ms, as far as it is an effect beside the control.
 fn added(more: &Estimate, median: f64, control: &Control) -> String {
     let words = format!("{:+.2} ms [{:+.2}, {:+.2}]", more.value, more.low, more.high);
-    let found = if control.holds() {
+    let found = if control.can_judge() {
         effect::decide(more, 0.0, control.noise() * median)
     } else {
         Effect::Unjudged
@@ -358,17 +358,21 @@ fn added(more: &Estimate, median: f64, control: &Control) -> String {
     found.words(&words)
 }
 
-/// Ten times the connections (`counts`), and a median several times as long: at least twice, with the interval. The
-/// noise is subtracted, so that a control that does not hold cannot turn three times into none.
+/// Ten times the connections (`counts`), and a median several times as long: at least twice, with the whole interval and
+/// the control's noise. An interval that straddles that decides nothing, nor does anything beside a control that cannot
+/// judge.
 fn judge(counts: bool, ratio: &Estimate, control: &Control) -> Verdict {
     let noise = control.noise();
-    if ratio.low <= 1.0 + noise {
-        return if ratio.high < 2.0 - noise { Verdict::Differs } else { Verdict::Undecided };
+    if !control.can_judge() {
+        return Verdict::Undecided;
     }
-    match (counts, ratio.low >= 2.0) {
-        (true, true) => Verdict::Holds,
-        (false, false) => Verdict::Differs,
-        _ => Verdict::Partly,
+    let (is_twice, is_less) = (ratio.low >= 2.0 + noise, ratio.high < 2.0 - noise);
+    match (counts, is_twice, is_less) {
+        (true, true, _) => Verdict::Holds,
+        (false, true, _) => Verdict::Partly,
+        (true, _, true) if ratio.low > 1.0 + noise => Verdict::Partly,
+        (_, _, true) => Verdict::Differs,
+        _ => Verdict::Undecided,
     }
 }
 
@@ -379,8 +383,14 @@ mod tests {
     #[test]
     fn the_finding_reaches_each_verdict() {
         let control = Control { what: String::new(), ratio: 1.0, low: 0.98, high: 1.02 };
+        let broken = Control { what: String::new(), ratio: 1.05, low: 1.02, high: 1.08 };
+        let tautology = Control { what: String::new(), ratio: 1.0, low: 1.0, high: 1.0 };
         let judge = |counts, low, high| {
-            judge(counts, &Estimate { value: f64::midpoint(low, high), low, high }, &control)
+            let ratio = Estimate { value: f64::midpoint(low, high), low, high };
+            for control in [&broken, &tautology] {
+                assert_eq!(judge(counts, &ratio, control), Verdict::Undecided);
+            }
+            judge(counts, &ratio, &control)
         };
         assert_eq!(judge(true, 3.1, 3.5), Verdict::Holds);
         assert_eq!(judge(true, 1.5, 1.9), Verdict::Partly);
@@ -388,6 +398,10 @@ mod tests {
         assert_eq!(judge(false, 1.5, 1.9), Verdict::Differs);
         assert_eq!(judge(true, 0.9, 1.1), Verdict::Differs);
         assert_eq!(judge(true, 0.8, 3.0), Verdict::Undecided);
+        // Twice or less.
+        assert_eq!(judge(true, 1.5, 3.0), Verdict::Undecided);
+        assert_eq!(judge(true, 2.01, 3.0), Verdict::Undecided, "within the noise of twice");
+        assert_eq!(judge(true, f64::NAN, 3.0), Verdict::Undecided);
         let more = |value: f64| Estimate { value, low: value - 0.1, high: value + 0.1 };
         assert!(added(&more(0.05), 5.0, &control).starts_with("not decided"));
         assert!(added(&more(0.05), 10.0, &control).starts_with("no difference"));

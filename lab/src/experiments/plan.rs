@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use crate::error::LabError;
 use crate::experiment::{Engine, Experiment};
+use crate::model::validation::agreement::LEAST_FLOWS;
 use crate::plan::{Plan, PlanEngine};
 use crate::run::{Run, Settings};
 
@@ -28,6 +29,22 @@ pub const EXPERIMENT: Experiment = Experiment {
 
 fn estimate(settings: &Settings) -> Duration {
     settings.plan.as_ref().map_or(Duration::ZERO, |plan| plan.estimate(settings.quick))
+}
+
+/// What the plan's author may want to change before the run, if there is anything: live points with loss that are too small
+/// for a verdict.
+pub fn hint(plan: &Plan, quick: bool) -> Option<String> {
+    let count = plan.live_connections(quick);
+    let lossy = plan.loss.iter().any(|loss| *loss > 0.0);
+    let live = plan.engines.contains(&PlanEngine::Live) && !plan.rtt_us.is_empty();
+    if !live || !lossy || count >= LEAST_FLOWS as u64 {
+        return None;
+    }
+    let more = if quick { "leave `--quick` out, and set `live_count`" } else { "set `live_count`" };
+    Some(format!(
+        "no live point with loss will have a verdict: it needs {LEAST_FLOWS} connections, and this run makes {count}; for \
+         verdicts {more} to {LEAST_FLOWS} or more"
+    ))
 }
 
 fn run(run: &mut Run<'_>) -> Result<(), LabError> {

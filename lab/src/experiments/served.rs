@@ -67,24 +67,10 @@ impl Contrast {
         }
     }
 
-    /// The verdict on a claim that rates fall by `published` (a share): it holds if ours is within `tolerance` of it,
-    /// and differs if ours is known well enough and has another sign, or is not within a factor of five.
+    /// The verdict on a claim that rates fall by `published` (a share), by the interval and the control
+    /// ([`effect::agrees`]).
     pub fn verdict(&self, control: &Control, published: f64, tolerance: f64) -> Verdict {
-        let fall = |rate: f64| 1.0 - rate;
-        let [least, most] = [fall(self.rate.high), fall(self.rate.low)];
-        if !self.is_beyond(control) {
-            // No effect is visible, but one of that size would be.
-            let excluded = control.holds() && most + control.noise() < published / 5.0;
-            return if excluded { Verdict::Differs } else { Verdict::Undecided };
-        }
-        let value = fall(self.rate.value);
-        if (value - published).abs() <= tolerance {
-            Verdict::Holds
-        } else if most < published / 5.0 || least > published * 5.0 {
-            Verdict::Differs
-        } else {
-            Verdict::Partly
-        }
+        effect::agrees(&effect::as_change(&self.rate), -published, tolerance, Some(control))
     }
 
     /// What the rate says about an effect, beside the control.
@@ -186,13 +172,18 @@ mod tests {
         let nothing = contrast(&rounds(1.0, 1.0), 1);
         let control = nothing.control("the same");
         assert!(control.holds() && !nothing.is_beyond(&control), "{nothing:?}");
-        assert_eq!(nothing.verdict(&control, 0.0, 0.01), Verdict::Undecided);
+        assert_eq!(nothing.verdict(&control, 0.0, 0.01), Verdict::Holds, "nothing is lost");
         let slower = contrast(&rounds(1.0, 1.25), 1);
         assert!((slower.rate.value - 0.8).abs() < 0.01, "{slower:?}");
         assert!((slower.added.value - 0.25).abs() < 0.01);
         assert_eq!(slower.verdict(&control, 0.2, 0.01), Verdict::Holds);
         assert_eq!(slower.verdict(&control, 0.1, 0.01), Verdict::Partly);
-        assert_eq!(slower.verdict(&control, 0.02, 0.01), Verdict::Differs, "ten times as much");
+        assert_eq!(slower.verdict(&control, 0.02, 0.01), Verdict::Partly, "ten times as much");
+        // The point alone does not make a claim hold: a wide interval contains other effects, too.
+        let unsure = Estimate { low: 0.75, high: 0.85, ..slower.rate };
+        let unsure = Contrast { rate: unsure, ..slower };
+        assert!(unsure.is_beyond(&control));
+        assert_eq!(unsure.verdict(&control, 0.2, 0.01), Verdict::Undecided);
         assert_eq!(nothing.verdict(&control, 0.2, 0.01), Verdict::Differs, "that would be seen");
         let told = slower.told(&control);
         assert!(told.starts_with("-20") || told.starts_with("-19"), "{told}");
@@ -208,7 +199,9 @@ mod tests {
         // Noise as large as the effect decides nothing.
         let loud = Control { low: 0.7, high: 1.3, ..control };
         assert_eq!(slower.verdict(&loud, 0.2, 0.01), Verdict::Undecided);
+        assert_eq!(nothing.verdict(&loud, 0.0, 0.01), Verdict::Undecided);
         let broken = Control { low: 1.1, ..loud };
+        assert_eq!(slower.verdict(&broken, 0.2, 0.01), Verdict::Undecided);
         assert!(slower.told(&broken).contains("cannot be judged"));
         assert!(!warning(&broken).is_empty() && warning(&nothing.control("")).is_empty());
     }

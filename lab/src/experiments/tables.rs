@@ -9,6 +9,12 @@ use crate::statistics::Estimate;
 
 /// Quantiles of a fan, in per cent.
 const FAN: [usize; 5] = [5, 25, 50, 75, 95];
+/// Percentiles of a table.
+const PERCENTILES: [usize; 4] = [50, 75, 95, 99];
+/// Beside a difference without an interval.
+const COMPUTED: &str = "no interval";
+/// What that means, for notes and captions.
+pub const NO_INTERVAL: &str = "Where all flows have one difference, as without loss, it has no interval: the spread of the CPU times is left out.";
 
 /// Column that says which of a row's times are outside the model's validated range.
 pub const OUTSIDE: &str = validated::COLUMN;
@@ -33,9 +39,8 @@ fn columns() -> Vec<String> {
         .map(|&name| name.to_owned())
         .collect();
     for clock in ["since SYN", "since connect"] {
-        for statistic in ["median", "p75", "p95", "p99", "mean"] {
-            columns.push(format!("{statistic} {clock} (ms)"));
-        }
+        columns.extend(PERCENTILES.map(|percent| percentile_column(percent, clock)));
+        columns.push(format!("mean {clock} (ms)"));
     }
     for name in [
         "with retransmission (%)",
@@ -51,6 +56,13 @@ fn columns() -> Vec<String> {
         columns.push(name.to_owned());
     }
     columns
+}
+
+/// Name of the column of a percentile, which says where it was compared with nothing.
+fn percentile_column(percent: usize, clock: &str) -> String {
+    let name = if percent == 50 { "median".to_owned() } else { format!("p{percent}") };
+    let mark = if Outside::of_percentile(percent).is_some() { ", not validated" } else { "" };
+    format!("{name} {clock}{mark} (ms)")
 }
 
 /// One row for each point and contender.
@@ -77,11 +89,16 @@ fn cells(point: &Seen, row: &Row) -> Vec<Value> {
         row.name.as_str().into(),
     ];
     for spread in [&row.syn, &row.connected] {
-        cells.extend([50, 75, 95, 99].map(|percent| Value::from(spread.at(percent))));
+        cells.extend(PERCENTILES.map(|percent| Value::from(spread.at(percent))));
         cells.push(spread.mean.into());
     }
     cells.push(hundred(row.retransmitted).into());
-    cells.extend([row.paired.value, row.paired.low, row.paired.high].map(Value::from));
+    cells.push(row.paired.value.into());
+    if has_width(&row.paired) {
+        cells.extend([row.paired.low, row.paired.high].map(Value::from));
+    } else {
+        cells.extend(["-", "-"].map(Value::from));
+    }
     cells.push(row.differences.at(50).into());
     cells.extend([row.unpaired.value, row.unpaired.low, row.unpaired.high].map(Value::from));
     cells.push(outside(point, row));
@@ -139,7 +156,7 @@ pub fn bytes_table(name: &str, title: &str, note: &str, seen: &[Seen]) -> Table 
             "first byte, p95 (ms)",
             "last byte, median (ms)",
             "last byte, p95 (ms)",
-            "last byte, p99 (ms)",
+            "last byte, p99, not validated (ms)",
             "handshake over baseline (%)",
             "last byte over baseline (%)",
             "last byte, paired difference, mean",
@@ -188,6 +205,9 @@ pub fn fans(name: &str, title: &str, seen: &[Seen], names: &[&str], start: Clock
 
 /// Which points of a panel are outside the model's validated range, for its title.
 fn marked(points: &[&Seen], names: &[&str]) -> String {
+    if points.first().is_some_and(|point| Outside::of_rtt(&point.link).is_some()) {
+        return "; not validated".to_owned();
+    }
     let at = |wanted: Outside| -> Vec<String> {
         let is = |point: &Seen| {
             let rows = names.iter().filter_map(|name| point.played.row(name));
@@ -240,6 +260,13 @@ pub fn heat(name: &str, seen: &[Seen], loss: f64) -> Chart {
         .first()
         .and_then(|point| point.played.rows.first())
         .map_or_else(String::new, |row| row.name.clone());
+    let columns: Vec<(String, &str)> = at
+        .iter()
+        .map(|point| {
+            let mark = if Outside::of_rtt(&point.link).is_some() { " *" } else { "" };
+            (format!("{} ms", rtt_ms(&point.link)), mark)
+        })
+        .collect();
     Chart {
         name: name.to_owned(),
         title: format!("Extra milliseconds over {baseline} at {} loss", percent(loss)),
@@ -247,19 +274,19 @@ pub fn heat(name: &str, seen: &[Seen], loss: f64) -> Chart {
         y: Axis::linear("extra mean time of a handshake (ms)"),
         marks: Marks::Heat {
             rows: rows.iter().map(|row| starred(row, &at)).collect(),
-            columns: at.iter().map(|point| format!("{} ms", rtt_ms(&point.link))).collect(),
+            columns: columns.iter().map(|(name, mark)| format!("{name}{mark}")).collect(),
             values,
         },
         rules: Vec::new(),
         caption: {
-            let text = "Mean of the differences flow by flow: both met the same losses. A cell with a dash has a difference whose 95 % interval \
-                        contains 0; the table has its figures.";
-            // Means are not tails: only rows with a star are outside.
-            if rows.iter().any(|row| starred(row, &at) != *row) {
-                format!("{text} *: {}", validated::SENTENCE)
-            } else {
-                text.to_owned()
-            }
+            let text = format!(
+                "Mean of the differences flow by flow: both met the same losses. A cell with a dash has a difference whose 95 % interval \
+                 contains 0; the table has its figures. {NO_INTERVAL}"
+            );
+            // Means are not tails: only rows and columns with a star are outside.
+            let starred = rows.iter().any(|row| starred(row, &at) != *row)
+                || columns.iter().any(|(_, mark)| !mark.is_empty());
+            if starred { format!("{text} *: {}", validated::SENTENCE) } else { text }
         },
     }
 }
@@ -317,8 +344,12 @@ pub fn place_words(link: &Link) -> String {
     words
 }
 
-/// An interval in words.
+/// An interval in words. Where every flow has the same difference there is none: it would say that nothing varies, and the
+/// CPU times, which the traces hold as constants, do.
 pub fn interval_words(estimate: &Estimate, unit: &str) -> String {
+    if !has_width(estimate) {
+        return format!("{:+} {unit} ({COMPUTED})", short(estimate.value));
+    }
     format!(
         "{:+} {unit} [{:+}, {:+}]",
         short(estimate.value),
@@ -327,9 +358,17 @@ pub fn interval_words(estimate: &Estimate, unit: &str) -> String {
     )
 }
 
-/// The same, as far as it shows a difference from zero.
+/// The same, as far as it shows a difference from zero. Without an interval nothing is shown or absent.
 pub fn told(estimate: &Estimate, unit: &str) -> String {
+    if !has_width(estimate) {
+        return interval_words(estimate, unit);
+    }
     effect::decide(estimate, 0.0, 0.0).words(&interval_words(estimate, unit))
+}
+
+/// Whether an estimate has an interval. A figure that is missing has no known width, and is shown as it is.
+fn has_width(estimate: &Estimate) -> bool {
+    estimate.low.is_nan() || estimate.high.is_nan() || estimate.low < estimate.high
 }
 
 /// A value with three significant digits.
@@ -387,4 +426,90 @@ fn has(point: &Seen, names: &[&str]) -> bool {
 
 fn share(percent: usize) -> f64 {
     f64::from(u32::try_from(percent).unwrap_or_default()) / 100.0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::experiments::play::{Contender, GridPoint, measure};
+    use crate::link::Transfer;
+    use crate::model::PROFILES;
+    use crate::trace::{Side, Step, Trace};
+
+    fn seen(rtt_ms: u64) -> Seen {
+        let contender = |name: &str, flight: u32| Contender {
+            name: name.to_owned(),
+            trace: Trace {
+                steps: vec![
+                    Step { from: Side::Client, bytes: 300, cpu_ns: 0 },
+                    Step { from: Side::Server, bytes: flight, cpu_ns: 0 },
+                    Step { from: Side::Client, bytes: 74, cpu_ns: 0 },
+                ],
+                client_done: 2,
+                server_after_ns: 0,
+                hello_retry: false,
+                resumed: false,
+                cpu_spread: Vec::new(),
+            },
+        };
+        let (link, transfer) =
+            (Link::new(Duration::from_millis(rtt_ms), 0.0), Transfer { request: 1, body: 1 });
+        let point = GridPoint {
+            part: "",
+            profile: &PROFILES[0],
+            link,
+            transfer,
+            count: 20,
+            seed: None,
+            raw: false,
+            bytes: true,
+        };
+        let contenders = [contender("small", 1_000), contender("large", 17_000)];
+        let played = measure(&point, &contenders, 1, &|| false).unwrap();
+        Seen { profile: PROFILES[0].name, link, transfer, played }
+    }
+
+    /// The published points have round trips of 5.5 to 197 ms, and percentiles up to the 95th.
+    #[test]
+    fn times_without_published_data_are_marked() {
+        let points = [seen(1), seen(30), seen(300)];
+        let marks = ["all times: RTT below 5 ms", "-", "all times: RTT above 200 ms"];
+        for table in [table("t", "T", "A note.", &points), bytes_table("t", "T", "", &points)] {
+            let column = table.columns.iter().position(|name| name == OUTSIDE).unwrap();
+            assert_eq!(table.rows.len(), 2 * marks.len());
+            for (index, row) in table.rows.iter().enumerate() {
+                assert_eq!(row[column], marks[index / 2].into(), "row {index}");
+            }
+            for name in table.columns.iter().filter(|name| name.contains("p99")) {
+                assert!(name.contains(", not validated"), "{name}");
+            }
+            assert!(table.columns.iter().any(|name| name.contains("p99")));
+            assert!(!table.columns.iter().any(|name| name.contains("p95") && name.contains("not")));
+            assert!(table.note.contains("RTTs below 5 ms and above 200 ms"), "{}", table.note);
+        }
+        let fans = fans("f", "F", &points, &["small", "large"], ClockStart::Syn);
+        let Marks::Fans { panels } = fans.marks else { panic!("no fans") };
+        let titles: Vec<&str> = panels.iter().map(|panel| panel.title.as_str()).collect();
+        assert_eq!(titles, ["RTT 1 ms; not validated", "RTT 30 ms", "RTT 300 ms; not validated"]);
+        let heat = heat("h", &points, 0.0);
+        assert!(heat.caption.contains("validated range"), "{}", heat.caption);
+        let Marks::Heat { columns, .. } = heat.marks else { panic!("no heat map") };
+        assert_eq!(columns, ["1 ms *", "30 ms", "300 ms *"]);
+    }
+
+    /// Without loss all flows have one difference: that is not certainty.
+    #[test]
+    fn a_difference_without_width_has_no_interval() {
+        let flat = Estimate { value: 0.06, low: 0.06, high: 0.06 };
+        assert_eq!(interval_words(&flat, "ms"), format!("+0.06 ms ({COMPUTED})"));
+        assert_eq!(told(&flat, "ms"), interval_words(&flat, "ms"));
+        let wide = Estimate { value: 0.06, low: 0.05, high: 0.07 };
+        assert_eq!(told(&wide, "ms"), "+0.06 ms [+0.05, +0.07]");
+        let table = table("t", "T", "", &[seen(30)]);
+        let low = table.columns.iter().position(|name| name == "paired low (ms)").unwrap();
+        assert_eq!(table.rows[1][low], "-".into());
+        assert!(matches!(table.rows[1][low - 1], Value::Number(more) if more > 20.0));
+    }
 }

@@ -18,10 +18,10 @@ use crate::error::LabError;
 use crate::experiment::{Engine, Experiment};
 use crate::experiments::play::Seen;
 use crate::experiments::play::{self, Contender};
-use crate::experiments::tables::{place_words, rtt_ms};
+use crate::experiments::tables::{place_words, rtt_ms, short};
 use crate::experiments::validation;
 use crate::link::Link;
-use crate::result::Control;
+use crate::result::{Control, Worth};
 use crate::run::{Run, Settings};
 use crate::statistics::sorted;
 use crate::subject::{Authentication, KeyExchange, Subject, authentications, key_exchanges};
@@ -147,13 +147,14 @@ fn named(row: &str, wanted: &str) -> bool {
 }
 
 /// The classical handshake against itself with other losses: the interval of the ratio of means must contain 1. The same
-/// seed twice would be equal whatever happens, and is no control.
+/// seed twice would be equal whatever happens, and is no control; a paired one is that. No verdict rests on this one, and
+/// a note says its resolution.
 fn control(run: &mut Run<'_>, seen: &[Seen]) {
     let Some(point) = pairs::close_point(seen) else { return };
     let Some(row) = point.played.rows.first() else { return };
     let place = place_words(&point.link);
     let other = row.syn.mean - row.unpaired.value;
-    run.control(Control {
+    let control = Control {
         what: format!(
             "{}, two seeds, means of {} handshakes ({place})",
             row.name, point.played.count
@@ -161,7 +162,26 @@ fn control(run: &mut Run<'_>, seen: &[Seen]) {
         ratio: row.syn.mean / other,
         low: (other + row.unpaired.low) / other,
         high: (other + row.unpaired.high) / other,
-    });
+    };
+    run.note(resolution(&control, other));
+    run.control(control);
+}
+
+/// What the control can see, beside means of so many milliseconds.
+fn resolution(control: &Control, mean_ms: f64) -> String {
+    let share = control.resolution();
+    format!(
+        "The control compares unpaired means, and tells changes beyond {} % of {} ms from noise, which are {} ms{}. No verdict rests on it: \
+         what a pair adds is judged by differences that are paired, flow by flow under the same losses, with intervals of their own.",
+        short(100.0 * share),
+        short(mean_ms),
+        short(share * mean_ms),
+        if control.worth() == Worth::CannotFail {
+            ", so much that it cannot fail: it is not counted"
+        } else {
+            ""
+        }
+    )
 }
 
 /// The sorted times of one lossy point.

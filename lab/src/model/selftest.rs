@@ -69,7 +69,7 @@ fn rate(_: &Settings, _: bool, _: &AtomicBool) -> Result<Vec<Checked>, LabError>
     Ok(vec![Checked {
         measured: format!("{rate:.0} handshakes a CPU second at RTT 30 ms and 5 % loss"),
         limit: format!("at least {LEAST_RATE:.0}"),
-        met: rate >= LEAST_RATE,
+        met: Some(rate >= LEAST_RATE),
     }])
 }
 
@@ -83,25 +83,59 @@ fn repeats(settings: &Settings, _: bool, _: &AtomicBool) -> Result<Vec<Checked>,
     Ok(vec![Checked {
         measured: format!("20,000 connections twice: {first}, {second}; another seed: {other}"),
         limit: "equal, and another for another seed".into(),
-        met: first == second && first != other,
+        met: Some(first == second && first != other),
     }])
 }
 
 fn compared(comparison: &Comparison) -> Vec<Checked> {
     let result = Checked {
         measured: comparison.sentence(),
-        // Nothing was judged, so nothing can be promised.
         limit: if comparison.compared == 0 {
             "reported only".into()
         } else {
             comparison.limits.clone()
         },
-        met: comparison.met(),
+        // Nothing was judged, so nothing was met.
+        met: (comparison.compared > 0).then(|| comparison.met()),
     };
     let told = |text: &String| Checked {
         measured: text.clone(),
         limit: "reported only".into(),
-        met: true,
+        met: None,
     };
     std::iter::once(result).chain(comparison.beside.iter().map(told)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::Table;
+
+    /// A comparison of `compared` figures, `within` of them within the limits, and another one for information.
+    fn comparison(compared: usize, within: usize) -> Comparison {
+        let table = Table {
+            name: String::new(),
+            title: String::new(),
+            columns: Vec::new(),
+            rows: Vec::new(),
+            note: String::new(),
+        };
+        let beside = vec!["another".to_owned()];
+        let limits = "all".to_owned();
+        Comparison { table, compared, within, at_jump: 0, needed: 1.0, limits, beside }
+    }
+
+    #[test]
+    fn what_was_not_judged_is_not_met() {
+        let met = |compared, within| {
+            let all = super::compared(&comparison(compared, within));
+            all.into_iter().map(|one| (one.limit, one.met)).collect::<Vec<_>>()
+        };
+        let reported = ("reported only".to_owned(), None);
+        let judged = |met| ("all".to_owned(), Some(met));
+        assert_eq!(met(2, 2), [judged(true), reported.clone()]);
+        assert_eq!(met(2, 1), [judged(false), reported.clone()]);
+        assert_eq!(met(0, 0), [reported.clone(), reported]);
+        assert!(!comparison(0, 0).met());
+    }
 }

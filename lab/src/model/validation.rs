@@ -44,11 +44,11 @@ impl Comparison {
         self.compared.saturating_sub(self.within + self.at_jump)
     }
 
-    /// Whether enough figures are within the limits.
+    /// Whether enough figures are within the limits; none of none is not enough.
     #[expect(clippy::cast_precision_loss, reason = "hundreds of figures")]
     pub fn met(&self) -> bool {
         let good = (self.within + self.at_jump) as f64;
-        good >= self.needed * self.compared as f64
+        self.compared > 0 && good >= self.needed * self.compared as f64
     }
 
     /// A sentence for a report.

@@ -9,6 +9,7 @@ use outlast_lab::compare;
 use outlast_lab::compare::baseline::Baseline;
 use outlast_lab::error::LabError;
 use outlast_lab::experiment::{EXPERIMENTS, Experiment};
+use outlast_lab::experiments::plan::hint;
 use outlast_lab::plan::Plan;
 use outlast_lab::run::Settings;
 use outlast_lab::run::all::{self, Outcomes};
@@ -82,6 +83,9 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         arguments.out.display(),
         length(total),
     ));
+    if let Some(said) = settings.plan.as_ref().and_then(|plan| hint(plan, settings.quick)) {
+        output::notice(&format!("hint: {said}"));
+    }
     let stop = super::stop_flag()?;
     let progress = Shown::new(one);
     let first = all::run(&arguments.out, &settings, &experiments, &progress, &stop);

@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     output::notice(&format!("{} checks: about {}", checks.len(), length(total)));
     let stop = super::stop_flag()?;
     let mut rows = Vec::new();
-    let (mut missed, mut unchecked) = (0, 0);
+    let mut tally = Tally::default();
     for check in checks {
         let spinner = output::spinner(check.name);
         let outcome = measure(check, &settings, arguments.short, &stop);
@@ -61,31 +61,26 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         match outcome {
             Ok(all) => {
                 for checked in all {
-                    missed += usize::from(!checked.met);
-                    row(
-                        &checked.measured,
-                        &checked.limit,
-                        if checked.met { "met" } else { "MISSED" },
-                    );
+                    row(&checked.measured, &checked.limit, tally.count(checked.met));
                 }
             }
             Err(error @ LabError::Unavailable { .. }) => {
-                unchecked += 1;
+                tally.unchecked += 1;
                 row(&error.to_string(), "", "unchecked");
             }
             Err(error) => {
-                missed += 1;
+                tally.missed += 1;
                 row(&error.to_string(), "", "FAILED");
             }
         }
     }
-    let met = rows.len() - missed - unchecked;
-    let text = format!("{met} met, {missed} missed, {unchecked} not checked");
+    let text = tally.words();
+    let Tally { met, missed, unchecked, reported } = tally;
     match output {
         Output::Text => output::line(&text),
         Output::Json => output.result(
             "",
-            &json!({"checks": rows, "met": met, "missed": missed, "unchecked": unchecked}),
+            &json!({"checks": rows, "met": met, "missed": missed, "unchecked": unchecked, "reported": reported}),
         ),
     }
     if missed > 0 {
@@ -99,6 +94,34 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     Ok(())
 }
 
+/// How many results there are of each verdict.
+#[derive(Debug, Default)]
+struct Tally {
+    met: usize,
+    missed: usize,
+    unchecked: usize,
+    /// Those that have no limit, and so cannot fail.
+    reported: usize,
+}
+
+impl Tally {
+    /// Counts a result, and returns its verdict.
+    fn count(&mut self, met: Option<bool>) -> &'static str {
+        let (count, verdict) = match met {
+            Some(true) => (&mut self.met, "met"),
+            Some(false) => (&mut self.missed, "MISSED"),
+            None => (&mut self.reported, "reported"),
+        };
+        *count += 1;
+        verdict
+    }
+
+    fn words(&self) -> String {
+        let Self { met, missed, unchecked, reported } = self;
+        format!("{met} met, {missed} missed, {unchecked} not checked, {reported} reported only")
+    }
+}
+
 /// Runs a check, and repeats one that measures time and failed: other work on the machine may have disturbed it. Both
 /// results are reported.
 fn measure(
@@ -108,16 +131,16 @@ fn measure(
     stop: &AtomicBool,
 ) -> Result<Vec<Checked>, LabError> {
     let first = (check.run)(settings, short, stop)?;
-    if !check.timed || first.iter().all(|checked| checked.met) {
+    if !check.timed || first.iter().all(|checked| checked.met != Some(false)) {
         return Ok(first);
     }
     let again = (check.run)(settings, short, stop)?;
     Ok(first.into_iter().zip(again).map(|(first, again)| better(first, again)).collect())
 }
 
-/// A result that was met stays: only the others are tried again.
+/// Only a result that was missed is tried again, and it stays missed if the second try gives no verdict.
 fn better(first: Checked, again: Checked) -> Checked {
-    if first.met {
+    if first.met != Some(false) || again.met.is_none() {
         return first;
     }
     let measured = format!("missed {}, again: {}", first.measured, again.measured);
@@ -136,11 +159,14 @@ mod tests {
 
     static CALLS: AtomicU32 = AtomicU32::new(0);
 
-    /// A check that is met at the first try only, one at the second only, and one never.
+    /// A check that is met at the first try only, one at the second only, one never, one that has a verdict at the
+    /// first try only, and one that is only reported.
     fn run(_: &Settings, _: bool, _: &AtomicBool) -> Result<Vec<Checked>, LabError> {
         let call = CALLS.fetch_add(1, Ordering::Relaxed);
         let checked = |met| Checked { measured: format!("call {call}"), limit: String::new(), met };
-        Ok(vec![checked(call.is_multiple_of(2)), checked(call % 2 == 1), checked(false)])
+        let first = call.is_multiple_of(2);
+        let once = first.then_some(false);
+        Ok([Some(first), Some(!first), Some(false), once, None].map(checked).into())
     }
 
     #[test]
@@ -159,9 +185,20 @@ mod tests {
             all.into_iter().map(|one| (one.measured, one.met)).collect::<Vec<_>>()
         };
         let told = |text: &str, met| (text.to_owned(), met);
-        let both = "missed call 0, again: call 1";
-        assert_eq!(tried(true), [told("call 0", true), told(both, true), told(both, false)]);
-        let once = [told("call 0", true), told("call 0", false), told("call 0", false)];
+        let (yes, no) = (Some(true), Some(false));
+        let (one, both) = ("call 0", "missed call 0, again: call 1");
+        let (never, told_only) = (told(one, no), told(one, None));
+        let twice = [told(one, yes), told(both, yes), told(both, no), never, told_only];
+        assert_eq!(tried(true), twice);
+        let once = [told(one, yes), told(one, no), told(one, no), told(one, no), told(one, None)];
         assert_eq!(tried(false), once);
+    }
+
+    #[test]
+    fn what_cannot_fail_is_not_counted_as_met() {
+        let mut tally = Tally::default();
+        let verdicts = [Some(true), None, Some(false), None].map(|met| tally.count(met));
+        assert_eq!(verdicts, ["met", "reported", "MISSED", "reported"]);
+        assert_eq!(tally.words(), "1 met, 1 missed, 0 not checked, 2 reported only");
     }
 }

@@ -54,7 +54,7 @@ fn one_more_round_trip(
                 ml_dsa / 1000
             ),
             limit: format!("exactly {} and {} µs", rtt_ms * 1000, rtt_ms * 2000),
-            met: (ecdsa, ml_dsa) == (trip, 2 * trip),
+            met: Some((ecdsa, ml_dsa) == (trip, 2 * trip)),
         });
     }
     Ok(checked)
@@ -81,7 +81,7 @@ fn repeats(settings: &Settings, short: bool, stop: &AtomicBool) -> Result<Vec<Ch
                 start(&apart.trace_hash),
             ),
             limit: "all three equal".to_owned(),
-            met: first == again && first == apart,
+            met: Some(first == again && first == apart),
         });
     }
     Ok(checked)

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 
 use super::files::{plain, write_whole};
 use super::page::{date, duration, kind_word, machine, mode, percent, verdict_word};
-use super::results::Results;
+use super::results::{Asked, Results};
 use super::{Paper, lead};
 use crate::error::LabError;
 use crate::experiment::{Engine, Experiment};
 use crate::plot::{self, figure};
 use crate::result::{ClaimKind, Control, Finding, Table, Told, Value, Worth};
+use crate::state::State;
 
 /// Charts of an experiment that are in the paper, at most: the first ones.
 const CHARTS: usize = 3;
@@ -84,13 +85,15 @@ fn text(results: &Results, name: &str) -> String {
     if let Some(links) = lead::experiment(&results.told).and_then(lead::links) {
         out.push('\n');
         table(&mut out, links);
+        out.push('\n');
+        line(&mut out, &escaped(&links.note));
     }
     if let Some(tally) = tally(&results.told) {
         out.push('\n');
         line(&mut out, &tally);
     }
     for told in &results.told {
-        experiment(&mut out, name, told);
+        experiment(&mut out, name, told, asked);
     }
     for (experiment, reason) in &results.unreadable {
         let _ = write!(
@@ -100,6 +103,8 @@ fn text(results: &Results, name: &str) -> String {
             escaped(reason)
         );
     }
+    out.push_str("\n## The program\n\n");
+    line(&mut out, &program(results, &state));
     out.push_str("\n## The machine\n\nA figure without its machine means nothing.\n\n| fact | value |\n|---|---|\n");
     for (fact, value) in &state.facts {
         let _ = writeln!(out, "| {} | {} |", escaped(fact), escaped(value));
@@ -132,13 +137,13 @@ fn tally(told: &[Told]) -> Option<String> {
     })
 }
 
-fn experiment(out: &mut String, name: &str, told: &Told) {
+fn experiment(out: &mut String, name: &str, told: &Told, asked: &Asked) {
     let _ = write!(out, "\n## {}\n\n", escaped(&told.title));
     if !told.question.is_empty() {
         line(out, &format!("**Question.** {}", escaped(&told.question)));
     }
     out.push('\n');
-    line(out, &format!("**Method.** {}", method_of(told)));
+    line(out, &format!("**Method.** {}", method_of(told, asked)));
     for (label, reason) in
         [("Not measured", &told.skipped), ("Failed before its end", &told.failed)]
     {
@@ -181,7 +186,7 @@ fn experiment(out: &mut String, name: &str, told: &Told) {
     line(out, &format!("- {}", controls(&told.findings.controls)));
 }
 
-fn method_of(told: &Told) -> String {
+fn method_of(told: &Told, asked: &Asked) -> String {
     let mut parts = Vec::new();
     if !told.source.is_empty() {
         parts.push(format!("After {}.", escaped(told.source.trim_end_matches('.'))));
@@ -194,13 +199,74 @@ fn method_of(told: &Told) -> String {
         "It took {}; CPU pressure at its start was {pressure}.",
         duration(told.seconds)
     ));
-    let command = if row.is_some() {
-        format!("Again: `outlast lab run {}`.", plain(&told.experiment))
-    } else {
-        "Again: `outlast lab run --plan FILE` with the plan in `run.json`.".to_owned()
-    };
-    parts.push(command);
+    parts.push(again(row.map(|row| row.name), asked));
     parts.join(" ")
+}
+
+/// The command that measures an experiment of the table, or else the plan, again with this run's settings.
+fn again(experiment: Option<&str>, asked: &Asked) -> String {
+    let mut command = format!("outlast lab run {}", experiment.unwrap_or("--plan FILE"));
+    if asked.quick == Some(true) {
+        command.push_str(" --quick");
+    }
+    if let Some(seed) = asked.seed {
+        let _ = write!(command, " --seed {seed}");
+    }
+    if asked.passes > 1 {
+        let _ = write!(command, " --repeat {}", asked.passes);
+    }
+    let mut text = format!("Again: `{command}`");
+    if experiment.is_none() {
+        text.push_str(" with the plan in `run.json`");
+    }
+    text.push_str(", by the program below.");
+    if asked.quick.is_none() || asked.seed.is_none() {
+        text.push_str(" Not all settings of the run are recorded.");
+    }
+    text
+}
+
+/// What the program was that measured: its version, its build, and the libraries that it was given.
+fn program(results: &Results, state: &State) -> String {
+    const LEGACY: &str = "+legacy";
+    let version = results.asked.version.as_deref();
+    let has_legacy = version.is_some_and(|version| version.ends_with(LEGACY));
+    let is_debug =
+        state.facts.iter().any(|(fact, value)| fact == "build" && value.starts_with("debug"));
+    let mut text = match version {
+        Some(version) => {
+            format!("Version {}", escaped(version.strip_suffix(LEGACY).unwrap_or(version)))
+        }
+        None => "A version that is not recorded".to_owned(),
+    };
+    let _ = write!(
+        text,
+        ", built with `cargo build{} --package outlast --package outlast-lab{}`.",
+        if is_debug { "" } else { " --release" },
+        if has_legacy { " --features outlast-lab/legacy" } else { "" },
+    );
+    if has_legacy {
+        text.push_str(
+            " Aigis takes part if PQMagic's library is found, or is in the folder that `OUTLAST_PQMAGIC` names.",
+        );
+    }
+    if let Some(openssl) = openssl(&results.told) {
+        let _ = write!(
+            text,
+            " {} took part: where the system has another one, `OUTLAST_OPENSSL_LIB` names the folder of its libraries. Which folder it was \
+             is not recorded.",
+            escaped(openssl)
+        );
+    }
+    text
+}
+
+/// OpenSSL with its version, if an experiment says that it was measured on it.
+fn openssl(told: &[Told]) -> Option<&str> {
+    let notes = told.iter().flat_map(|one| &one.findings.notes);
+    let stacks = notes.filter_map(|note| note.strip_prefix("Measured on "));
+    let mut names = stacks.flat_map(|stacks| stacks.trim_end_matches('.').split(", "));
+    names.find(|name| name.starts_with("OpenSSL "))
 }
 
 fn claim(out: &mut String, finding: &Finding) {
@@ -304,7 +370,6 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::result::{Findings, Verdict};
-    use crate::state::State;
 
     fn told() -> Told {
         let finding = |kind, verdict| Finding {
@@ -341,7 +406,7 @@ mod tests {
     }
 
     fn results(told: Vec<Told>) -> Results {
-        Results { asked: super::super::Asked::default(), state: None, told, unreadable: vec![] }
+        Results { asked: Asked::default(), state: None, told, unreadable: vec![] }
     }
 
     #[test]
@@ -350,9 +415,9 @@ mod tests {
         for part in [
             "**Question.** What does it cost?",
             "**Method.** After Somebody. Handshakes run in memory",
-            "Again: `outlast lab run tls-matrix`.",
+            "Again: `outlast lab run tls-matrix`, by the program below. Not all settings",
             "- One machine.",
-            "1 of 2 hold, the finest with a resolution of ±0.50 %; 1 cannot fail and is not counted.",
+            "1 of 2 hold, the finest with a resolution of ±1.00 %; 1 cannot fail and is not counted.",
             "cannot be trusted",
             "Published claims that were measured again: 1 (holds: 1).",
         ] {
@@ -360,6 +425,39 @@ mod tests {
         }
         let published = text.find("| **holds**").unwrap();
         assert!(published < text.find("| **differs**").unwrap(), "{text}");
+    }
+
+    /// Without its settings a command gives other figures.
+    #[test]
+    fn the_command_again_has_the_settings_of_the_run() {
+        let mut with_openssl = told();
+        with_openssl.findings.notes = vec!["Measured on rustls 0.23.1, OpenSSL 3.5.1.".into()];
+        let mut all = results(vec![with_openssl]);
+        all.asked = Asked {
+            quick: Some(true),
+            seed: Some(42),
+            version: Some("1.2.3+legacy".into()),
+            plan: None,
+            passes: 5,
+        };
+        let text = text(&all, "full");
+        for part in [
+            "Again: `outlast lab run tls-matrix --quick --seed 42 --repeat 5`, by the program below.\n",
+            "Version 1.2.3, built with `cargo build --release --package outlast --package outlast-lab --features outlast-lab/legacy`.",
+            "OpenSSL 3.5.1 took part",
+            "`OUTLAST_OPENSSL_LIB` names the folder",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let full = Asked { quick: Some(false), seed: Some(1), passes: 1, ..Asked::default() };
+        assert_eq!(
+            again(None, &full),
+            "Again: `outlast lab run --plan FILE --seed 1` with the plan in `run.json`, by the program below."
+        );
+        all.asked = full;
+        all.told = vec![told()];
+        let text = super::text(&all, "full");
+        assert!(text.contains("--package outlast-lab`.") && !text.contains("OPENSSL"), "{text}");
     }
 
     /// Results of another machine are text.

@@ -24,6 +24,8 @@ pub struct Asked {
     pub version: Option<String>,
     /// Heading of the user's plan.
     pub plan: Option<String>,
+    /// Passes in the folder, this one included.
+    pub passes: u32,
 }
 
 /// A results folder.
@@ -54,6 +56,7 @@ impl Results {
             seed: settings["seed"].as_u64(),
             version: settings["version"].as_str().map(str::to_owned),
             plan: settings["plan"]["title"].as_str().map(str::to_owned),
+            passes: passes(folder),
         };
         let state = self::text(&folder.join("state.json"));
         let state = state.ok().and_then(|text| serde_json::from_str(&text).ok());
@@ -76,6 +79,16 @@ impl Results {
         }
         Ok(results)
     }
+}
+
+/// Most passes that a run may have.
+const MAX_PASSES: u32 = 100;
+
+/// How many passes are in a run's folder.
+fn passes(folder: &Path) -> u32 {
+    let exists =
+        |number: &u32| folder.join(format!("repetition-{number}")).join("run.json").is_file();
+    (2..=MAX_PASSES).take_while(exists).last().unwrap_or(1)
 }
 
 fn told(path: &Path) -> Result<Told, String> {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use super::folder::{Folder, write_json};
+use super::folder::{Folder, read_json, write_json};
 use super::{Progress, Run, Settings};
 use crate::error::LabError;
 use crate::experiment::Experiment;
@@ -73,19 +73,25 @@ fn one(
 ) -> Result<(), LabError> {
     let begun = Instant::now();
     let before = State::pressure();
-    let (findings, outcome) =
+    let (findings, (reused, is_new), outcome) =
         match Run::open(&folder.path, experiment.name, settings, progress, stop) {
             Ok(mut run) => {
                 let outcome = (experiment.run)(&mut run);
-                (run.into_findings(), outcome)
+                let reused = run.reused();
+                (run.into_findings(), reused, outcome)
             }
-            Err(error) => (Findings::default(), Err(error)),
+            Err(error) => (Findings::default(), (0.0, true), Err(error)),
         };
+    let path = folder.path.join(experiment.name).join("result.json");
     let mut told = Told {
         after: Some(State::pressure()),
-        seconds: begun.elapsed().as_secs_f64(),
+        seconds: reused + begun.elapsed().as_secs_f64(),
         ..experiment.told(before, findings)
     };
+    // The state that counts is the one in which it was measured.
+    if !is_new && let Ok(Some(earlier)) = read_json::<Told>(&path) {
+        (told.state, told.after) = (earlier.state, earlier.after);
+    }
     match &outcome {
         Ok(()) => {}
         // The last complete result stays: it comes from the same settings, and the same command continues.
@@ -95,6 +101,6 @@ fn one(
         // What was found before the failure is reported, as incomplete.
         Err(error) => told.failed = Some(error.to_string()),
     }
-    write_json(&folder.path.join(experiment.name).join("result.json"), &told)?;
+    write_json(&path, &told)?;
     outcome
 }

@@ -13,8 +13,8 @@ pub struct Checked {
     pub measured: String,
     /// The limit.
     pub limit: String,
-    /// Whether it was met.
-    pub met: bool,
+    /// Whether it was met; `None` if it was only reported, so that it cannot fail.
+    pub met: Option<bool>,
 }
 
 /// A check.

@@ -38,7 +38,9 @@ fn obey(order: &Order, tell: &mut dyn FnMut(Line) -> Result<(), LabError>) -> Re
         }
         Order::Rounds(rounds) => perform(rounds, tell),
         Order::Typical { stack: name, subject, rounds } => {
-            let trace = super::typical(stack(name)?, &Subject::try_from(subject)?, *rounds)?;
+            let subject = Subject::try_from(subject)?;
+            let traces = super::typical(stack(name)?, &[subject], *rounds, &|| false)?;
+            let trace = traces.and_then(|mut traces| traces.pop()).ok_or(LabError::Interrupted)?;
             tell(Line::Trace(trace))
         }
         Order::Serve { stack: name, subject } => {

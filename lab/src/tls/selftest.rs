@@ -58,7 +58,7 @@ fn ratios(settings: &Settings, short: bool, stop: &AtomicBool) -> Result<Vec<Che
                 ratio.value, ratio.low, ratio.high
             ),
             limit: "1.10 to 1.30".to_owned(),
-            met: (1.10..=1.30).contains(&ratio.value),
+            met: Some((1.10..=1.30).contains(&ratio.value)),
         },
     ])
 }
@@ -71,7 +71,7 @@ fn same_is_same(settings: &Settings, measured: &Measured) -> Checked {
             control.ratio, control.low, control.high
         ),
         limit: "the interval contains 1 and is within 0.98 to 1.02".to_owned(),
-        met: control.holds() && control.low >= 0.98 && control.high <= 1.02,
+        met: Some(control.holds() && control.low >= 0.98 && control.high <= 1.02),
     }
 }
 
@@ -93,7 +93,7 @@ fn bytes(_: &Settings, _: bool, _: &AtomicBool) -> Result<Vec<Checked>, LabError
                 client + server
             ),
             limit: "client +1184 and server +1088, +2272 bytes".to_owned(),
-            met: (client, server) == (1184, 1088),
+            met: Some((client, server) == (1184, 1088)),
         });
     }
     Ok(checked)

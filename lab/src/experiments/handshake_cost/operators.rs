@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use crate::error::LabError;
 use crate::experiments::play::{self, Contender, GridPoint, Seen};
-use crate::experiments::tables::{hundred, interval_words, rtt_ms, short};
+use crate::experiments::tables::{NO_INTERVAL, OUTSIDE, hundred, interval_words, rtt_ms, short};
 use crate::link::{Link, Transfer};
 use crate::model::PROFILES;
+use crate::model::validated::{self, Outside};
 use crate::result::{Table, Value};
 use crate::run::Run;
 use crate::subject::{Kind, Subject};
@@ -18,6 +19,8 @@ const RTTS_MS: [u64; 4] = [1, 30, 100, 300];
 const LOSSES: [f64; 3] = [0.0, 0.01, 0.03];
 /// Name of the table, which the page's first paragraph finds by it.
 const TABLE: &str = "operators";
+/// The profile with which the model was compared with published data.
+const PUBLISHED_WITH: &str = "linux-5.0-netem";
 /// A page of data after the handshake: what a client waits for.
 const TRANSFER: Transfer = Transfer { request: 200, body: 1000 };
 
@@ -93,6 +96,7 @@ fn table(seen: &[Seen], stack: &str) -> Table {
         columns.push(format!("{name}: more, mean (%)"));
         columns.push(format!("{name}: more, mean"));
     }
+    columns.push(OUTSIDE.to_owned());
     let rows = seen
         .iter()
         .filter_map(|point| {
@@ -111,19 +115,32 @@ fn table(seen: &[Seen], stack: &str) -> Table {
                 row.push(short(100.0 * one.paired.value / base.syn.mean).into());
                 row.push(interval_words(&one.paired, "ms").into());
             }
+            let outside = point.played.rows.iter().find_map(|one| point.outside(one));
+            row.push(outside.map_or("-", Outside::words).into());
             Some(row)
         })
         .collect();
+    let profile = seen.first().map_or("-", |point| point.profile);
+    let mut note = format!(
+        "A handshake with TCP's, from the SYN to the client's Finished, with the flights and processor times of {stack}, by the model (TCP \
+         of {profile}). Differences are paired: both met the same losses, flow by flow. Resumed: a ticket of an earlier connection, no \
+         certificates. {NO_INTERVAL}"
+    );
+    if profile != PUBLISHED_WITH {
+        note += &format!(
+            " Published data are of other kernels: the profile that fits them best is {PUBLISHED_WITH}, and docs/lab-model.md has how far \
+             each is off."
+        );
+    }
+    if seen.iter().any(Seen::has_outside) {
+        note += &format!(" {}", validated::SENTENCE);
+    }
     Table {
         name: TABLE.to_owned(),
         title: "What does it cost us, on our links?".to_owned(),
         columns,
         rows,
-        note: format!(
-            "A handshake with TCP's, from the SYN to the client's Finished, with the flights and processor times of {stack}, by the model (TCP of {}). Differences \
-             are paired: both met the same losses, flow by flow. Resumed: a ticket of an earlier connection, no certificates.",
-            seen.first().map_or("-", |point| point.profile)
-        ),
+        note,
     }
 }
 
@@ -151,22 +168,35 @@ mod tests {
             },
         };
         let contenders = [contender(WHO[0].0, 2000), contender(WHO[3].0, 17_000)];
-        let link = Link::new(Duration::from_millis(30), 0.0);
-        let point = GridPoint {
-            part: "",
-            profile: &PROFILES[0],
-            link,
-            transfer: TRANSFER,
-            count: 100,
-            seed: None,
-            raw: false,
-            bytes: true,
-        };
-        let played = measure(&point, &contenders, 1, &|| false).unwrap();
-        let seen = Seen { profile: PROFILES[0].name, link, transfer: TRANSFER, played };
-        let table = table(&[seen], "rustls");
-        assert_eq!(table.columns.len(), 4 + 2, "who was not measured has no column");
-        assert_eq!(table.rows[0][..3], [30.0.into(), 0.0.into(), 60.0.into()]);
-        assert_eq!(table.rows[0][4], 50.0.into(), "a third round trip");
+        let seen = [30, 1, 300].map(|rtt_ms| {
+            let link = Link::new(Duration::from_millis(rtt_ms), 0.0);
+            let point = GridPoint {
+                part: "",
+                profile: &PROFILES[0],
+                link,
+                transfer: TRANSFER,
+                count: 100,
+                seed: None,
+                raw: false,
+                bytes: true,
+            };
+            let played = measure(&point, &contenders, 1, &|| false).unwrap();
+            Seen { profile: PROFILES[0].name, link, transfer: TRANSFER, played }
+        });
+        let calm = table(&seen[..1], "rustls");
+        assert_eq!(calm.columns.len(), 4 + 2 + 1, "who was not measured has no column");
+        assert_eq!(calm.rows[0][..3], [30.0.into(), 0.0.into(), 60.0.into()]);
+        assert_eq!(calm.rows[0][4], 50.0.into(), "a third round trip");
+        assert!(!calm.note.contains("validated range"), "{}", calm.note);
+        // No published point is as near as 1 ms or as far as 300, nor of this kernel.
+        let all = table(&seen, "rustls");
+        assert_eq!(all.columns.last().map(String::as_str), Some(OUTSIDE));
+        let marks = ["-", "all times: RTT below 5 ms", "all times: RTT above 200 ms"];
+        for (row, mark) in all.rows.iter().zip(marks) {
+            assert_eq!(row.last(), Some(&Value::from(mark)));
+        }
+        assert!(all.note.contains("validated range"), "{}", all.note);
+        assert!(all.note.contains(PUBLISHED_WITH), "{}", all.note);
+        assert!(PROFILES.iter().any(|profile| profile.name == PUBLISHED_WITH));
     }
 }

@@ -47,6 +47,18 @@ fn limits_are_called_out_where_they_are_passed() {
     assert!(passed(1_402, over).iter().any(|limit| limit.contains("IW10")));
 }
 
+/// One millisecond is nearer than any published point.
+#[test]
+fn times_at_one_millisecond_are_marked() {
+    let table = tables::flights_table(&[]);
+    assert!(table.columns.iter().any(|name| name == "network at RTT 1 ms, not validated (ms)"));
+    assert!(table.note.contains("outside the model's validated range"), "{}", table.note);
+    let cost = Costs { stack: "rustls", version: String::new(), flights: Vec::new(), cpu: None };
+    let chart = tables::stacked(&cost);
+    assert!(chart.title.contains("not validated"), "{}", chart.title);
+    assert!(chart.caption.contains("outside the model's validated range"), "{}", chart.caption);
+}
+
 #[test]
 fn every_group_and_every_signature_takes_part() {
     let subjects = subjects(true, true).unwrap();

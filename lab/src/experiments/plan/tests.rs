@@ -37,6 +37,22 @@ pub(super) fn perform(folder: &Path, plan: Plan) -> Result<Findings, LabError> {
     Ok(run.into_findings())
 }
 
+/// Before it begins, a run says that its live points with loss will have no verdict.
+#[test]
+fn too_few_live_connections_are_told_before_the_run() {
+    let start = "title = \"Ours\"\nrtt_ms = [5]";
+    let plan = |rest: &str| Plan::parse(&format!("{start}\n{rest}")).unwrap();
+    let few = plan("engines = [\"live\"]\nloss = [0, 0.02]\nlive_count = 40");
+    let said = hint(&few, false).unwrap();
+    assert!(said.contains("needs 1000 connections, and this run makes 40"), "{said}");
+    let enough = plan("engines = [\"live\"]\nloss = [0, 0.02]\nlive_count = 1000");
+    assert_eq!(hint(&enough, false), None);
+    assert!(hint(&enough, true).unwrap().contains("leave `--quick` out"));
+    for rest in ["engines = [\"live\"]\nloss = [0]\nlive_count = 40", "loss = [0.02]"] {
+        assert_eq!(hint(&plan(rest), false), None, "{rest}");
+    }
+}
+
 #[test]
 fn a_small_grid_is_told_and_told_again_from_its_folder() {
     let folder = tempfile::tempdir().unwrap();

@@ -91,8 +91,7 @@ pub(super) fn run(run: &mut Run<'_>) -> Result<(), LabError> {
                         .map(|outcome| float([outcome.handshake_ns, outcome.echo_ns][which]) / 1e6),
                 )
             });
-            let lived = [0, 1]
-                .map(|which| sorted(done.times.iter().map(|times| float(times[which]) / 1e6)));
+            let lived = [0, 1].map(|which| Lived::new(done, which));
             let mut row: Vec<Value> = vec![
                 (float(rtt_us) / 1000.0).into(),
                 rounded(loss * 100.0, 2),
@@ -103,17 +102,19 @@ pub(super) fn run(run: &mut Run<'_>) -> Result<(), LabError> {
             for (dreamt, lived) in dreamt.iter().zip(&lived) {
                 for share in [0.5, 0.95] {
                     row.push(rounded(quantile(dreamt, share), 2));
-                    row.push(rounded(quantile(lived, share), 2));
+                    row.push(lived.at(share).cell());
                 }
                 row.push(rounded(mean(dreamt), 2));
-                row.push(rounded(mean(lived), 2));
+                row.push(lived.mean().cell());
             }
             row.push(rounded(measured.calibrated_us, 1));
             row.push(rounded(100.0 * float(measured.late[0]) / float(measured.late[1].max(1)), 2));
             rows.push(row);
-            if loss == 0.0 {
+            if loss == 0.0
+                && let Figure::Known(median) = lived[0].at(0.5)
+            {
                 let name = format!("{}, RTT {} ms", subject.name(), float(rtt_us) / 1000.0);
-                medians.push((name, quantile(&dreamt[0], 0.5), quantile(&lived[0], 0.5)));
+                medians.push((name, quantile(&dreamt[0], 0.5), median));
             }
         }
     }
@@ -133,7 +134,7 @@ pub(super) fn run(run: &mut Run<'_>) -> Result<(), LabError> {
         title: "QUIC in virtual time and over the emulated link".to_owned(),
         columns,
         rows,
-        note: "Live: outlast serve-echo in one network namespace, a quinn client in the other, a port of its own for each connection. Virtual: s2n-quic at both ends, no time for processors. Losses are drawn differently, so that tails of few connections differ by chance.".to_owned(),
+        note: "Live: outlast serve-echo in one network namespace, a quinn client in the other, a port of its own for each connection. Virtual: s2n-quic at both ends, no time for processors. Losses are drawn differently, so that tails of few connections differ by chance. Live figures are of all connections that were begun: one that failed counts as infinitely late, and there is no mean then. A quantile needs three connections beyond it, and the mean as many as the 95th percentile; with fewer the cell says so.".to_owned(),
     });
     run.chart(Chart {
         name: "quic-virtual-and-live".to_owned(),
@@ -149,9 +150,71 @@ pub(super) fn run(run: &mut Run<'_>) -> Result<(), LabError> {
             grouped: true,
         },
         rules: Vec::new(),
-        caption: "What live handshakes take beyond virtual ones is the work of two processors, and the scheduler.".to_owned(),
+        caption: "Virtual time has no time for processors; live connections have, and wait for the scheduler. Which of them the difference is made of was not measured. Connections that failed count as infinitely late.".to_owned(),
     });
     Ok(())
+}
+
+/// Connections beyond a quantile that it needs on its shorter side.
+const BEYOND: f64 = 3.0;
+
+/// Live times in milliseconds, sorted, with failed connections as infinitely late: without them a link would look better
+/// the more connections it loses.
+struct Lived(Vec<f64>);
+
+/// A live figure, or why there is none.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Figure {
+    Known(f64),
+    /// It is among the connections that failed, or next to them.
+    Failed,
+    /// That many connections are too few for it.
+    TooFew(usize),
+}
+
+impl Figure {
+    fn of(value: f64) -> Self {
+        if value.is_finite() { Self::Known(value) } else { Self::Failed }
+    }
+
+    fn cell(self) -> Value {
+        match self {
+            Self::Known(value) => rounded(value, 2),
+            Self::Failed => "failed".into(),
+            Self::TooFew(count) => format!("too few ({count})").into(),
+        }
+    }
+}
+
+impl Lived {
+    /// The handshakes (0), or the whole connections (1).
+    fn new(done: &Done, which: usize) -> Self {
+        let times = done.times.iter().filter_map(|times| times.get(which));
+        let failed = (0..done.failed).map(|_| f64::INFINITY);
+        Self(sorted(times.map(|time| float(*time) / 1e6).chain(failed)))
+    }
+
+    /// Whether there are enough connections for a quantile.
+    fn are_enough(&self, share: f64) -> bool {
+        // Shares such as 0.95 are not exact.
+        float(self.0.len() as u64) * share.min(1.0 - share) >= BEYOND - 1e-6
+    }
+
+    /// A quantile. It is interpolated, so that both of its neighbours must have succeeded.
+    fn at(&self, share: f64) -> Figure {
+        match self.are_enough(share) {
+            true => Figure::of(quantile(&self.0, share)),
+            false => Figure::TooFew(self.0.len()),
+        }
+    }
+
+    /// The mean, which depends on the tail as much as the 95th percentile does.
+    fn mean(&self) -> Figure {
+        match self.are_enough(0.95) {
+            true => Figure::of(mean(&self.0)),
+            false => Figure::TooFew(self.0.len()),
+        }
+    }
 }
 
 fn measure(
@@ -208,5 +271,39 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lived(succeeded: u64, failed: u32) -> Lived {
+        let times = (1..=succeeded).map(|time| [time * 1_000_000, time * 2_000_000]).collect();
+        Lived::new(&Done { times, failed, ..Done::default() }, 0)
+    }
+
+    #[test]
+    fn failed_connections_are_infinitely_late() {
+        assert_eq!(lived(101, 0).at(0.5), Figure::Known(51.0));
+        assert_eq!(lived(101, 0).mean(), Figure::Known(51.0));
+        // The survivors are the same, and the median is later.
+        assert_eq!(lived(101, 20).at(0.5), Figure::Known(61.0));
+        assert_eq!(lived(101, 20).at(0.95), Figure::Failed);
+        assert_eq!(lived(101, 20).mean(), Figure::Failed);
+        assert_eq!(lived(101, 102).at(0.5), Figure::Failed);
+        assert_eq!(lived(101, 102).at(0.5).cell(), Value::from("failed"));
+    }
+
+    #[test]
+    fn too_few_connections_say_so() {
+        assert_eq!(lived(6, 0).at(0.5), Figure::Known(3.5));
+        assert_eq!(lived(6, 0).at(0.95), Figure::TooFew(6));
+        assert_eq!(lived(16, 0).mean(), Figure::TooFew(16));
+        assert_eq!(lived(16, 0).mean().cell(), Value::from("too few (16)"));
+        assert_eq!(lived(5, 0).at(0.5), Figure::TooFew(5));
+        assert!(matches!(lived(60, 0).at(0.95), Figure::Known(_)));
+        // Failed ones count.
+        assert_eq!(lived(4, 2).at(0.5), Figure::Known(3.5));
     }
 }

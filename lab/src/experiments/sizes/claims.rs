@@ -4,6 +4,7 @@ use super::flights::{self, Flights, packets};
 use super::keys::{Group, Mechanism, Signing};
 use super::published::{FIPS_203, FIPS_204, FIPS_205, PUBLISHED, Published, RFC_8032, SHARES};
 use crate::error::LabError;
+use crate::published::{STUDY_PACKETS_DILITHIUM as DILITHIUM, STUDY_PACKETS_FALCON as FALCON};
 use crate::result::{ClaimKind, Finding, Verdict};
 use crate::run::Run;
 
@@ -173,10 +174,13 @@ fn packets_of_chains(run: &mut Run<'_>, flights: &[Flights]) -> Result<(), LabEr
     run.finding(Finding {
         kind: ClaimKind::Published,
         source: STUDY.to_owned(),
-        claim: "The server's flight takes 8 packets with Dilithium2 and 5 with Falcon-512".to_owned(),
-        published: "8 against 5 packets".to_owned(),
+        claim: format!(
+            "The server's flight takes {} packets with Dilithium2 and {} with Falcon-512",
+            DILITHIUM.value, FALCON.value
+        ),
+        published: format!("{} against {} packets", DILITHIUM.value, FALCON.value),
         measured: format!("server's flight {dilithium} bytes in {eight} packets against {falcon} bytes in {five}, {how}"),
-        verdict: if eight == 8 && five == 5 {
+        verdict: if [eight, five] == [DILITHIUM.whole(), FALCON.whole()] {
             Verdict::Holds
         } else if eight > five {
             Verdict::Partly

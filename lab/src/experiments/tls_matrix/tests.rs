@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::{grid, named, pairs};
+use super::{grid, named, pairs, resolution};
 use crate::experiments::play::{Contender, GridPoint, Played, Seen, apart, interval, measure};
 use crate::experiments::tables;
 use crate::link::{ClockStart, Link};
 use crate::model::PROFILES;
-use crate::result::Marks;
+use crate::result::{Control, Marks};
 use crate::trace::{Side, Step, Trace};
 
 fn contender(name: &str, hello: u32, flight: u32) -> Contender {
@@ -174,6 +174,18 @@ fn the_grids_are_what_was_published() {
     assert!(grid::estimate(true) < Duration::from_secs(180), "{:?}", grid::estimate(true));
     // A thousand live connections of each at a point with loss take most of it.
     assert!(grid::estimate(false) < Duration::from_secs(3600), "{:?}", grid::estimate(false));
+}
+
+/// An unpaired control at 5 % loss sees nothing of the size that is judged, and says so.
+#[test]
+fn the_control_says_what_it_resolves() {
+    let control =
+        |half: f64| Control { what: String::new(), ratio: 1.01, low: 1.0 - half, high: 1.0 + half };
+    let blind = resolution(&control(0.132), 100.0);
+    assert!(blind.contains("beyond 13.2 % of 100 ms"), "{blind}");
+    assert!(blind.contains("which are 13.2 ms, so much that it cannot fail"), "{blind}");
+    let sees = resolution(&control(0.02), 100.0);
+    assert!(sees.contains("beyond 2 % of 100 ms from noise, which are 2 ms. No verdict"), "{sees}");
 }
 
 #[test]

@@ -8,6 +8,8 @@ use crate::statistics::{mean, quantile_of};
 
 /// Least number of flows at a point with loss: with fewer, a 95th percentile is that of a handful of losses.
 pub const LEAST_FLOWS: usize = 1000;
+/// The same without loss, where flows differ by the machine's noise alone.
+const LEAST_CALM_FLOWS: usize = 20;
 /// Largest share of flows with a late packet. With more of them the machine was too busy to say what the network does.
 const MOST_LATE: f64 = 0.1;
 /// Largest difference of the means, and of the 95th percentiles, in per cent.
@@ -50,9 +52,10 @@ impl Agreement {
 
     /// Why there is no verdict, if there is none.
     pub fn refusal(&self) -> Option<String> {
-        if self.flows == 0 || (self.loss > 0.0 && self.flows < LEAST_FLOWS) {
-            let flows = self.flows;
-            return Some(format!("too few flows: no verdict ({flows} of {LEAST_FLOWS})"));
+        let least = if self.loss > 0.0 { LEAST_FLOWS } else { LEAST_CALM_FLOWS };
+        let flows = self.flows;
+        if flows < least {
+            return Some(format!("too few flows: no verdict ({flows} of {least})"));
         }
         let late = self.late_share();
         (late > MOST_LATE).then(|| {
@@ -116,7 +119,10 @@ mod tests {
         assert_eq!(verdict(0.02, 1000, 100, 11.0, 9.0), "no");
         // Without loss all flows are alike, and a few say enough.
         assert_eq!(verdict(0.0, 60, 0, 1.0, 1.0), "yes");
-        assert!(verdict(0.0, 0, 0, 0.0, 0.0).starts_with("too few flows"));
+        assert_eq!(verdict(0.0, 20, 0, 1.0, 1.0), "yes");
+        for flows in [0, 1, 19] {
+            assert!(verdict(0.0, flows, 0, 0.0, 0.0).starts_with("too few flows"), "{flows}");
+        }
     }
 
     /// A late flow stays in all figures.

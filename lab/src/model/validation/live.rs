@@ -149,7 +149,8 @@ pub fn against_live(
         within,
         at_jump: 0,
         needed: 1.0,
-        limits: "all means within 10 %, all 95th percentiles within 8 %".into(),
+        limits: "with this machine's overhead added to the model, all means within 10 %, all 95th percentiles within 8 %"
+            .into(),
         beside: if refused.is_empty() { refused } else { vec![refused.join("; ")] },
     })
 }

@@ -19,7 +19,7 @@ pub enum Role {
     /// The model was made with it, so that agreement confirms nothing.
     #[serde(rename = "fitted")]
     Fitted,
-    /// Nothing of the model was chosen by it.
+    /// No constant of the model was chosen by it.
     #[serde(rename = "held out")]
     HeldOut,
 }

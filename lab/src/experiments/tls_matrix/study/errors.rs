@@ -110,7 +110,7 @@ pub(super) fn table(published: &[Curve], played: &[&[Seen]]) -> (Table, String) 
         .to_vec(),
         rows,
         note: "P256_Kyber512 with P256_Dilithium2 and P256_Falcon512. Of the study's data the model has the loss-free times alone. \
-               Of the network worst, only means are quoted."
+               The round-trip times were chosen with those in sight, and the kernel is assumed. Of the network worst, only means are quoted."
             .to_owned(),
     };
     (table, format!("The 2022 study beside the model (table study-errors): {}.", words.join("; ")))
