@@ -8,6 +8,7 @@ use outlast_pki::cms::MAX_MESSAGE_LEN;
 use outlast_pki::cms::verify::SignedMessage;
 use outlast_pki::evidence_record::tree::Tree;
 use outlast_pki::evidence_record::{self, EvidenceRecord};
+use outlast_pki::seen::Seen;
 use outlast_pki::time::rfc3339;
 use outlast_pki::timestamp::{Imprint, Token};
 use outlast_pki::trusted_time::due::{self, Due};
@@ -200,6 +201,7 @@ fn hold(
 ) -> Result<(), String> {
     if let Some(roots) = roots {
         let authorities = [Authority::Roots(roots.to_vec())];
+        let seen = Seen::default().for_message();
         let trust = Trust {
             authorities: &authorities,
             least: 1,
@@ -210,7 +212,7 @@ fn hold(
             revocation: Revocation::IfPresent,
             crls: &[],
             ocsp: &[],
-            seen: None,
+            seen: Some(&seen),
             suits: &|_, _| None,
         };
         let held = trust.evidence(record, objects);

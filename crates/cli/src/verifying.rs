@@ -74,7 +74,7 @@ pub(crate) struct Verifier {
     pub(crate) evidence: Evidence,
     /// Roots of time-stamping authorities, DER.
     pub(crate) timestamp_roots: Vec<Vec<u8>>,
-    /// Signatures of certificates and evidence that earlier files had, too.
+    /// Signatures of certificates and evidence that earlier files had, too; of the message at hand, how many were verified.
     pub(crate) seen: Arc<Seen>,
 }
 
@@ -149,12 +149,18 @@ impl Verifier {
         }
     }
 
+    /// Each message may cost as much as any other one, whatever was verified before it.
+    fn begin_message(&mut self) {
+        self.seen = Arc::new(self.seen.for_message());
+    }
+
     /// Verifies a detached signature of a file. A refusal has exit code 3.
     pub(crate) fn file(
         &mut self,
         subject: &Subject<'_>,
         progress: &ProgressBar,
     ) -> Result<Found<Vec<Timed<Signer>>>, Refused> {
+        self.begin_message();
         let path = subject.signed.name();
         let (message, values) = self.message(subject.signed, subject.signature, progress)?;
         let prepared = time::prepare(subject, progress)?;
@@ -211,6 +217,7 @@ impl Verifier {
     /// Verifies the chains of signers. If their format has no time of signing, and the verifier knows none, the present
     /// counts, because the signatures are here.
     pub(crate) fn bare(&mut self, path: &Path, bare: &Bare) -> Result<Vec<Timed<Signer>>, Failure> {
+        self.begin_message();
         self.fetch(&bare.message, &bare.signers, None, None)?;
         let authorities = [Authority::Roots(self.timestamp_roots.clone())];
         let trust = self.trust(&authorities);
@@ -234,6 +241,7 @@ impl Verifier {
         path: &Path,
         bare: &Bare,
     ) -> Result<Verdict, Failure> {
+        self.begin_message();
         self.fetch(&bare.message, &bare.signers, Some((rule, as_of)), None)?;
         let context = Context { without_times: true, ..self.context(as_of) };
         rule.judge_authentic(&bare.message, bare.signers.clone(), &context)
@@ -254,6 +262,7 @@ impl Verifier {
         subject: &Subject<'_>,
         progress: &ProgressBar,
     ) -> Result<Found<Verdict>, Refused> {
+        self.begin_message();
         let path = subject.signed.name();
         let (message, values) = self.message(subject.signed, subject.signature, progress)?;
         let prepared = match rule.timestamp {

@@ -175,3 +175,34 @@ fn a_rule_is_changed_and_a_request_denied_by_the_commands() {
     assert!(succeed(&mut scene.admin(&["sign", "finish", id])).contains("changed the rule"));
     succeed(&mut scene.by(&rita, &["sign", "one", "--key", "alias/release"]));
 }
+
+/// No signature replaces another file of its request, however that is spelled; and no approval is used up.
+#[test]
+fn a_signature_does_not_overwrite_a_file_of_its_request() {
+    let scene = Scene::new();
+    let [rita, alice] = ["rita", "alice"].map(|name| scene.user(name));
+    succeed(&mut scene.admin(&["sign", "setup", "--name", "release", "--create-ca"]));
+    let of_alice = arn("alice");
+    let put = ["sign", "rule", "put", "--key", "alias/release", "--required", "1", "--approver"];
+    let put: Vec<&str> = put.into_iter().chain([of_alice.as_str()]).collect();
+    assert!(succeed(&mut scene.admin(&put)).contains("is set"));
+    scene.folder.write("app", b"app");
+    let input = scene.folder.write("app.p7s", b"a file");
+    std::fs::create_dir(scene.folder.path("one")).unwrap();
+    let whole = input.display().to_string();
+    for spelled in ["app.p7s", "./app.p7s", "one/../app.p7s", &whole] {
+        let id = scene.asked(&rita, &["app", spelled]);
+        succeed(&mut scene.by(&alice, &["sign", "approve", &id, "--yes"]));
+        for more in [&[][..], &["--output-dir", "one/.."]] {
+            let mut finish = scene.by(&rita, &["sign", "finish", &id, "--force"]);
+            let text = fail(finish.args(more), 1);
+            assert!(text.contains("it is to be signed"), "{spelled} {more:?}: {text}");
+            assert_eq!(std::fs::read(&input).unwrap(), b"a file");
+        }
+        let out = format!("out-{id}");
+        succeed(&mut scene.by(&rita, &["sign", "finish", &id, "--output-dir", &out]));
+        for name in ["app.p7s", "app.p7s.p7s"] {
+            assert!(scene.folder.path(&out).join(name).exists(), "{spelled}: {name}");
+        }
+    }
+}

@@ -67,7 +67,8 @@ pub struct Trust<'a> {
     pub crls: &'a [Crl],
     /// OCSP responses.
     pub ocsp: &'a [Response],
-    /// Signatures of certificates, CRLs and OCSP responses that need not be verified again.
+    /// Signatures of certificates, CRLs and OCSP responses that need not be verified again, and how many more may be verified
+    /// for the message ([`Seen::for_message`]): all of its tokens and its evidence record share them.
     pub seen: Option<&'a Seen>,
     /// What is asked of the authorities' algorithms.
     pub suits: Suits<'a>,
@@ -179,6 +180,7 @@ impl Trust<'_> {
             let imprint = Imprint::of(token.imprint().digest, &signer.signature);
             let states = token.time_ms().div_euclid(1000);
             let is_future = states > self.now.saturating_add(CLOCK_SKEW_SECONDS)
+                && Seen::count(self.seen)
                 && token.authenticate(&imprint, self.certificates).is_ok();
             Outcome {
                 states: Some(states),
@@ -242,13 +244,16 @@ impl Trust<'_> {
         let fits = imprints.iter().find(|imprint| *imprint == token.imprint());
         let imprint = fits.or(imprints.first());
         let imprint = imprint.ok_or_else(|| Refusal::invalid("it is over nothing"))?;
+        if !Seen::count(self.seen) {
+            return Err(too_many_signatures());
+        }
         let signer =
             token.authenticate(imprint, self.certificates).map_err(|error| Refusal::of(&error))?;
         let mut found: Option<Stamp> = None;
         let mut refusal: Option<Refusal> = None;
         for (index, authority) in self.authorities.iter().enumerate() {
             let held = match authority {
-                Authority::Roots(roots) => self.by_roots(token, imprint, roots, until),
+                Authority::Roots(roots) => self.by_roots(token, &signer, roots, until),
                 Authority::Certificate(pin) => {
                     let is_it = sha256(signer.certificate.der())[..] == pin[..];
                     self.pinned(token, &signer, is_it, until)
@@ -275,6 +280,9 @@ impl Trust<'_> {
                 }
                 (Err(_), _) => {}
             }
+        }
+        if Seen::is_used_up(self.seen) {
+            return Err(too_many_signatures());
         }
         let nobody = || Refusal::new(Fault::Untrusted, "no time-stamping authority is trusted");
         found.ok_or_else(|| refusal.unwrap_or_else(nobody))
@@ -310,7 +318,7 @@ impl Trust<'_> {
     fn by_roots(
         &self,
         token: &Token,
-        imprint: &Imprint,
+        signer: &Authentic,
         roots: &[Vec<u8>],
         until: Until,
     ) -> Result<Held, Refusal> {
@@ -326,7 +334,8 @@ impl Trust<'_> {
             ocsp: self.ocsp,
             seen: self.seen,
         };
-        let verify = |existed_at, revocation| token.verify(imprint, &trust(existed_at, revocation));
+        let verify =
+            |existed_at, revocation| token.trust_signer(signer, &trust(existed_at, revocation));
         // By what its authority says itself: its certificates at that time, and no compromise ever since.
         let by_itself = verify(None, self.revocation);
         // Its certificates at the time until which it has to hold.
@@ -497,13 +506,16 @@ impl Trust<'_> {
     ///
     /// # Errors
     ///
-    /// A token states a time in the future.
+    /// A token states a time in the future, or the message has reached its limit of signatures.
     pub fn timed(
         &self,
         signer: Authentic,
         evidence: Option<&Evidence>,
     ) -> Result<Timed<Authentic>, VerifyError> {
         let tokens = self.tokens(&signer, evidence);
+        if Seen::is_used_up(self.seen) {
+            return Err(VerifyError::TooManySignatures);
+        }
         if let Some(at) =
             tokens.iter().filter(|token| token.is_future).find_map(|token| token.states)
         {
@@ -531,6 +543,10 @@ pub fn verify(
         Ok(Timed { signer, tokens, proven })
     };
     authentic.into_iter().map(one).collect()
+}
+
+fn too_many_signatures() -> Refusal {
+    Refusal::invalid(VerifyError::TooManySignatures.to_string())
 }
 
 fn authority_of(token: &Token) -> Option<String> {

@@ -132,7 +132,8 @@ pub struct Material<'a> {
     pub crls: &'a [Crl],
     /// OCSP responses.
     pub ocsp: &'a [ocsp::Response],
-    /// Signatures of certificates, CRLs and OCSP responses that need not be verified again.
+    /// Signatures of certificates, CRLs and OCSP responses that need not be verified again, and how many more may be verified
+    /// for the message, if it is for one.
     pub seen: Option<&'a Seen>,
 }
 
@@ -143,6 +144,14 @@ impl Material<'_> {
             || self.ocsp.len() > MAX_EVIDENCE;
         match too_many {
             true => Err(Refusal::new(leaf, Rule::Limit("too many objects were given"))),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses to go on once the limit of the message has kept a signature from being verified.
+    fn check_message(&self) -> Result<(), Rule> {
+        match Seen::is_used_up(self.seen) {
+            true => Err(Rule::Limit("too many signatures to verify for one message")),
             false => Ok(()),
         }
     }

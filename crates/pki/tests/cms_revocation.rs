@@ -15,7 +15,9 @@ use outlast_pki::crl::{self, Crl, REASONS, Reason, Scope};
 use outlast_pki::ocsp::{self, Response, Status};
 use outlast_pki::path::PathError;
 use outlast_pki::seen::Seen;
-use outlast_pki::validate::{Proof, Revocation, Standing};
+use outlast_pki::validate::{
+    MAX_SIGNATURES, Material, Options, Proof, Revocation, Rule, Standing, validate,
+};
 use x509_cert::crl::CertificateList;
 
 use crate::common::{Hierarchy, Party, START, hierarchy};
@@ -254,4 +256,32 @@ fn evidence_by_others_counts_for_nothing() {
     assert!(verify(&h, &p7s, &case(Revocation::IfPresent)).is_ok());
     let outcome = verify(&h, &p7s, &case(Revocation::Required));
     assert!(matches!(outcome, Err(VerifyError::Path(PathError::RevocationUnknown(_)))));
+}
+
+/// What was verified before costs nothing of the limit of a validation.
+#[test]
+fn known_crls_are_not_limited() {
+    let h = hierarchy("ML_DSA_44");
+    let count = i64::from(MAX_SIGNATURES) + 20;
+    let crls: Vec<_> = (0..count).map(|at| crl(&h.subordinate, NOW - DAY + at, None)).collect();
+    let roots = [h.root.certificate.clone()];
+    let intermediates = [h.subordinate.certificate.clone()];
+    let run = |seen: Option<&Seen>| {
+        let material = Material {
+            roots: &roots,
+            intermediates: &intermediates,
+            crls: &crls,
+            seen,
+            ..Material::default()
+        };
+        let options = Options { revocation: Revocation::IfPresent, ..Options::at(NOW) };
+        let outcome = validate(&h.leaf.certificate, &material, &options);
+        outcome.map(|_| ()).map_err(|refusal| refusal.rule)
+    };
+    let too_many = Err(Rule::Limit("too many signatures to verify"));
+    assert_eq!(run(None), too_many);
+    let seen = Seen::default();
+    assert_eq!(run(Some(&seen)), too_many);
+    // Now most of them are known, and the rest is within the limit.
+    assert_eq!(run(Some(&seen)), Ok(()));
 }

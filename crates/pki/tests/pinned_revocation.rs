@@ -13,7 +13,7 @@ use outlast_pki::validate::{Proof, Revocation, Standing};
 
 use crate::cms_dual::world;
 use crate::cms_revocation::{DAY, crl, response};
-use crate::trusted_time::{FILE, SIGNED, Scene, Stamper, new_record};
+use crate::trusted_time::{FILE, REVOKED_AUTHORITIES, SIGNED, Scene, Stamper, new_record};
 
 const NOW: i64 = SIGNED + 100 * DAY;
 
@@ -118,14 +118,8 @@ fn a_pinned_authority_loses_its_tokens_if_its_key_was_stolen() {
         Authority::Certificate(sha256(stamper.tsa.certificate.der()).to_vec()),
         Authority::PublicKey(sha256(&key).to_vec()),
     ] {
-        // As for an authority below a root: (reason, days of the revocation, holds alone, holds under a record of day 50)
-        for (code, days, alone, covered) in [
-            (4, 20, true, true),
-            (5, -20, false, false),
-            (1, 20, false, false),
-            (1, 70, false, true),
-            (0, 70, false, true),
-        ] {
+        // As for an authority below a root.
+        for (code, days, alone, covered) in REVOKED_AUTHORITIES {
             let crls = vec![crl(&stamper.ca, NOW - DAY, Some((SIGNED + days * DAY, reason(code))))];
             let authorities = vec![pin.clone(), Authority::Roots(later.roots())];
             let scene = Scene { authorities, crls, ..Scene::new(&world, &[], NOW) };

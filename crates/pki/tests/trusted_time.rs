@@ -1,6 +1,10 @@
 //! When a signature was made: timestamps in messages and evidence records, as far as they hold.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
+use cms::cert::CertificateChoices;
+use cms::signed_data::CertificateSet;
+use der::Decode;
+use der::asn1::SetOfVec;
 use outlast_crypto::digests::Digest;
 use outlast_pki::ObjectIdentifier;
 use outlast_pki::cms::attach::with_tokens;
@@ -8,11 +12,12 @@ use outlast_pki::cms::verify::{SignedMessage, Signer, Status, TimeSource, Verifi
 use outlast_pki::crl::{Crl, Reason};
 use outlast_pki::evidence_record::tree::Tree;
 use outlast_pki::evidence_record::{EvidenceError, EvidenceRecord};
+use outlast_pki::seen::Seen;
 use outlast_pki::timestamp::{Imprint, Request, Response};
 use outlast_pki::trusted_time::{self, Authority, Evidence, Fault, Timed, Trust, due};
 use outlast_pki::validate::{Revocation, Standing};
 
-use crate::cms_dual::{World, world};
+use crate::cms_dual::{World, changed, world};
 use crate::cms_revocation::{DAY, crl};
 use crate::common::{Party, START, YEAR, issue};
 use crate::timestamp::respond;
@@ -22,6 +27,16 @@ pub const FILE: &[u8] = b"the file to be signed";
 pub const SIGNED: i64 = START + 10 * DAY;
 /// What the accuracy of the tokens of these tests adds to their times: 1.5001 seconds, rounded up.
 pub const ACCURACY: i64 = 2;
+
+/// Revocations of an authority that stamps when the file is signed: (reason, days between the signature and the revocation,
+/// its token holds alone, it holds under a record of day 50).
+pub const REVOKED_AUTHORITIES: [(u8, i64, bool, bool); 5] = [
+    (4, 20, true, true),
+    (5, -20, false, false),
+    (1, 20, false, false),
+    (1, 70, false, true),
+    (0, 70, false, true),
+];
 
 /// A time-stamping authority with its CA and root.
 pub struct Stamper {
@@ -68,13 +83,15 @@ pub struct Scene<'a> {
     pub policies: Vec<ObjectIdentifier>,
     pub crls: Vec<Crl>,
     pub now: i64,
+    pub seen: Option<&'a Seen>,
 }
 
 impl<'a> Scene<'a> {
     pub fn new(world: &'a World, stampers: &[&Stamper], now: i64) -> Self {
         let one = |stamper: &&Stamper| Authority::Roots(stamper.roots());
         let authorities = stampers.iter().map(one).collect();
-        Self { world, authorities, least: 1, policies: Vec::new(), crls: Vec::new(), now }
+        let (policies, crls) = (Vec::new(), Vec::new());
+        Self { world, authorities, least: 1, policies, crls, now, seen: None }
     }
 
     pub fn trust(&self) -> Trust<'_> {
@@ -88,7 +105,7 @@ impl<'a> Scene<'a> {
             revocation: Revocation::IfPresent,
             crls: &self.crls,
             ocsp: &[],
-            seen: None,
+            seen: self.seen,
             suits: &|_, _| None,
         }
     }
@@ -110,6 +127,7 @@ impl<'a> Scene<'a> {
             now: self.now,
             revocation: Revocation::IfPresent,
             crls: &self.crls,
+            seen: self.seen,
             ..Verifier::default()
         };
         trusted_time::verify(&message, &digests, &verifier, &self.trust(), evidence)
@@ -238,14 +256,7 @@ fn an_authority_that_was_revoked_keeps_its_tokens_unless_its_key_is_at_risk() {
     let now = SIGNED + 100 * DAY;
     let renewed = SIGNED + 50 * DAY;
     let record = new_record(&later, "sha512", &p7s, renewed);
-    // (reason, days of the revocation, holds alone, holds under a record of day 50)
-    for (code, days, alone, covered) in [
-        (4, 20, true, true),
-        (5, -20, false, false),
-        (1, 20, false, false),
-        (1, 70, false, true),
-        (0, 70, false, true),
-    ] {
+    for (code, days, alone, covered) in REVOKED_AUTHORITIES {
         let revoked = Some((SIGNED + days * DAY, Reason::by_code(code).unwrap()));
         let crls = vec![crl(&stamper.ca, now - DAY, revoked)];
         let scene = Scene { crls, ..Scene::new(&world, &[&stamper, &later], now) };
@@ -377,4 +388,55 @@ fn a_token_is_added_without_touching_the_rest() {
     let again = crate::cms_dual::with_signers(&stamped, crate::cms_dual::signers(&stamped));
     assert_eq!(again, stamped, "it is in DER");
     assert!(with_tokens(b"", &[]).is_err() && with_tokens(&plain[..100], &[]).is_err());
+}
+
+/// Timestamps with CAs of the right name and wrong keys: each of them is tried for each authority that is trusted, and wrong
+/// signatures are not remembered.
+#[test]
+fn what_a_message_costs_is_limited() {
+    let world = world(&["ML_DSA_44"]);
+    let stamper = Stamper::new("ECC_NIST_P256", "A", 3);
+    let plain = world.sign(&["sha512"], SIGNED);
+    let value = SignedMessage::parse(&plain).unwrap().claims()[0].value.clone();
+    let decoy = |_| {
+        let row = "SubordinateCACertificate_PathLen0";
+        issue("ECC_NIST_P256", "A CA", row, 30, Some(&stamper.root)).certificate
+    };
+    let decoys: Vec<_> = (0..31).map(decoy).collect();
+    let certificates = decoys.iter().chain([&stamper.tsa.certificate]).map(|one| {
+        CertificateChoices::Certificate(x509_cert::Certificate::from_der(one.der()).unwrap())
+    });
+    let certificates = SetOfVec::try_from(certificates.collect::<Vec<_>>()).unwrap();
+    let with = |count: i64, is_costly: bool| {
+        let digest = Digest::by_name("sha512").unwrap();
+        let token = |number: i64| {
+            let token = stamper.token(Imprint::of(digest, &value), SIGNED + 60 + number);
+            let token = match is_costly {
+                true => changed(&token, |data| {
+                    data.certificates = Some(CertificateSet(certificates.clone()));
+                }),
+                false => token,
+            };
+            (value.clone(), token)
+        };
+        with_tokens(&plain, &(0..count).map(token).collect::<Vec<_>>()).unwrap()
+    };
+    let memory = Seen::default();
+    let verify = |p7s: &[u8]| {
+        let seen = memory.for_message();
+        let authorities = [&stamper, &stamper, &stamper];
+        let scene = Scene::new(&world, &authorities, SIGNED + DAY);
+        let found = Scene { seen: Some(&seen), ..scene }.verify(p7s, None)?;
+        assert!(found[0].tokens.len() >= 8);
+        Ok::<_, VerifyError>(found[0].signer.time.source.clone())
+    };
+    let costly = with(16, true);
+    for _ in 0..2 {
+        let refusal = verify(&costly).unwrap_err();
+        assert_eq!(refusal, VerifyError::TooManySignatures);
+        assert!(refusal.to_string().contains("more than 2000 signatures"), "{refusal}");
+        // Neither good timestamps nor a few bad ones are affected.
+        assert_eq!(verify(&with(16, false)), Ok(TimeSource::Timestamp));
+        assert_eq!(verify(&with(8, true)), Ok(TimeSource::Signer));
+    }
 }

@@ -29,7 +29,7 @@ use crate::crl::Crl;
 use crate::ocsp::Response;
 use crate::path::{Chain, PathError, SignerCheck, verify_signer};
 use crate::pem;
-use crate::seen::Seen;
+use crate::seen::{MAX_MESSAGE_SIGNATURES, Seen};
 use crate::templates::CODE_SIGNING;
 use crate::time::{rfc3339, unix_time};
 use crate::validate::{Proof, Revocation, SignatureTime, Standing};
@@ -108,6 +108,12 @@ pub enum VerifyError {
     /// A timestamp that states a time in the future.
     #[error("the signature has a timestamp of {0}, which is in the future")]
     FutureTimestamp(String),
+    /// A message that takes too long to verify.
+    #[error(
+        "verifying it takes more than {MAX_MESSAGE_SIGNATURES} signatures, with those of its timestamps, evidence record, \
+         certificates, CRLs and OCSP responses"
+    )]
+    TooManySignatures,
     /// The certificate chain is not valid.
     #[error(transparent)]
     Path(#[from] PathError),
@@ -190,7 +196,8 @@ pub struct Verifier<'a> {
     pub crls: &'a [Crl],
     /// OCSP responses that the verifier has.
     pub ocsp: &'a [Response],
-    /// Signatures of certificates, CRLs and OCSP responses that need not be verified again.
+    /// Signatures of certificates, CRLs and OCSP responses that need not be verified again, and how many more may be verified
+    /// for the message ([`Seen::for_message`]).
     pub seen: Option<&'a Seen>,
 }
 
@@ -433,9 +440,13 @@ impl SignedMessage {
             self.certificates.iter().chain(verifier.certificates).cloned().collect();
         let time = verifier.time_of(signing_time)?;
         let purpose = verifier.purpose.unwrap_or(CODE_SIGNING);
+        let found = self.with_check(&time, purpose, verifier, |check| {
+            verify_signer(&certificate, &certificates, verifier.roots, check)
+        });
         let Chain { path: chain, standings } =
-            self.with_check(&time, purpose, verifier, |check| {
-                verify_signer(&certificate, &certificates, verifier.roots, check)
+            found.map_err(|error| match Seen::is_used_up(verifier.seen) {
+                true => VerifyError::TooManySignatures,
+                false => error.into(),
             })?;
         let statuses = chain
             .iter()

@@ -38,7 +38,8 @@ pub struct Context<'a> {
     pub crls: &'a [Crl],
     /// OCSP responses.
     pub ocsp: &'a [Response],
-    /// Signatures of certificates, CRLs and OCSP responses that need not be verified again.
+    /// Signatures of certificates, CRLs and OCSP responses that need not be verified again, and how many more may be verified
+    /// for the message ([`Seen::for_message`]).
     pub seen: Option<&'a Seen>,
     /// Roots of time-stamping authorities for rules that name none, in DER.
     pub timestamp_roots: &'a [Vec<u8>],
@@ -129,6 +130,10 @@ impl Rule {
         };
         let signers: Vec<_> =
             timed.into_iter().map(|signer| self.signer(message, signer, phase, context)).collect();
+        // Of some signers it is not known whether they count.
+        if Seen::is_used_up(context.seen) {
+            return Err(VerifyError::TooManySignatures);
+        }
         let missing = missing(phase, &signers);
         Ok(Verdict { signers, missing })
     }

@@ -322,7 +322,15 @@ impl Token {
     /// Verifies all that RFC 3161 asks for: [`Token::authenticate`], the nonce and the policy, and that the certificate
     /// is one for time stamping, valid at the time of the token under one of the trusted roots.
     pub fn verify(&self, imprint: &Imprint, trust: &Trust<'_>) -> Result<Verified, TimestampError> {
-        let signer = self.authenticate(imprint, trust.certificates)?;
+        self.trust_signer(&self.authenticate(imprint, trust.certificates)?, trust)
+    }
+
+    /// The rest of [`Token::verify`], after [`Token::authenticate`] has found the signer.
+    pub(crate) fn trust_signer(
+        &self,
+        signer: &Authentic,
+        trust: &Trust<'_>,
+    ) -> Result<Verified, TimestampError> {
         if trust.nonce.is_some() && self.nonce.as_ref() != trust.nonce {
             return Err(TimestampError::Nonce);
         }
@@ -359,7 +367,7 @@ impl Token {
             };
             return Err(TimestampError::Message(error.into()));
         }
-        let found = self.message.trust(&signer, &verifier).map_err(TimestampError::Message)?;
+        let found = self.message.trust(signer, &verifier).map_err(TimestampError::Message)?;
         Ok(Verified {
             time_ms: self.time_ms,
             accuracy: self.accuracy,

@@ -22,7 +22,9 @@ pub fn standing(
         return Ok(None);
     }
     material.check_counts(leaf)?;
-    let issuer = match issuer_of(leaf, material) {
+    let issuer = issuer_of(leaf, material);
+    material.check_message().map_err(|rule| Refusal::new(leaf, rule))?;
+    let issuer = match issuer {
         Some(issuer) => issuer.clone(),
         None if options.revocation == Revocation::Required => {
             return Err(Refusal::new(leaf, Rule::RevocationUnknown(no_issuer(leaf))));

@@ -109,6 +109,7 @@ impl<'a> Pool<'a> {
         let (certificate, key) = (self.certificates[child], &self.facts(issuer)?.public_key);
         let verify = || certificate.signed_with(key);
         let valid = Seen::or_verify(self.material.seen, key, certificate.der(), verify);
+        self.material.check_message()?;
         self.signatures.borrow_mut().insert((child, issuer), valid);
         Ok(valid)
     }

@@ -76,7 +76,10 @@ impl Target<'_, '_> {
             // when it answered.
             let made = response.produced_at.max(single.this_update);
             let at = self.options.signature.map_or(self.options.at, |_| made);
-            match response.verify_seen(issuer, certificate, None, at, self.pool.material.seen) {
+            let seen = self.pool.material.seen;
+            let verified = response.verify_seen(issuer, certificate, None, at, seen);
+            self.pool.material.check_message()?;
+            match verified {
                 Ok(verified) => {
                     let updates = (verified.this_update, verified.next_update);
                     let standing =
@@ -221,12 +224,14 @@ impl Target<'_, '_> {
         }
         let key = &self.pool.facts(signer)?.public_key;
         let seen = self.pool.material.seen;
-        // What need not be verified again costs nothing.
-        let is_seen = Seen::knows(seen, key, crl.der());
-        if !is_seen {
-            self.pool.spend_signatures(1)?;
-        }
-        let valid = is_seen || Seen::or_verify(seen, key, crl.der(), || crl.signed_with(key));
+        let mut spent = Ok(());
+        let valid = Seen::or_verify(seen, key, crl.der(), || {
+            // What need not be verified again costs nothing.
+            spent = self.pool.spend_signatures(1);
+            spent.is_ok() && crl.signed_with(key)
+        });
+        spent?;
+        self.pool.material.check_message()?;
         self.pool.crl_signatures.borrow_mut().insert((index, signer), valid);
         Ok(valid)
     }
