@@ -378,6 +378,44 @@ fn security_policies_are_those_of_the_catalogue() {
 }
 
 #[test]
+fn servers_take_the_policies_of_aws() {
+    let fixture = Fixture::new();
+    for name in [
+        "TransferSecurityPolicy-2018-11",
+        "TransferSecurityPolicy-2020-06",
+        "TransferSecurityPolicy-2022-03",
+        "TransferSecurityPolicy-2023-05",
+        "TransferSecurityPolicy-2024-01",
+        "TransferSecurityPolicy-2025-03",
+        "TransferSecurityPolicy-AS2Restricted-2025-07",
+        "TransferSecurityPolicy-FIPS-2020-06",
+        "TransferSecurityPolicy-FIPS-2024-01",
+        "TransferSecurityPolicy-FIPS-2024-05",
+        "TransferSecurityPolicy-FIPS-2025-03",
+        "TransferSecurityPolicy-Restricted-2018-11",
+        "TransferSecurityPolicy-Restricted-2020-06",
+        "TransferSecurityPolicy-SshAuditCompliant-2025-02",
+    ] {
+        let named = json!({ "SecurityPolicyName": name });
+        let server = fixture.server(named.clone());
+        assert_eq!(described(&fixture, &server)["SecurityPolicyName"], name);
+        let policy = &fixture.transfer("DescribeSecurityPolicy", named).unwrap()["SecurityPolicy"];
+        assert_eq!(policy["Type"], "SERVER", "{name}");
+    }
+    // A server with the first could serve nobody, and AWS does not document the lists of the others.
+    for name in [
+        "TransferSecurityPolicy-FIPS-2023-05",
+        "TransferSecurityPolicy-Restricted-2024-06",
+        "TransferSecurityPolicy-PQ-SSH-Experimental-2023-04",
+        "TransferSecurityPolicy-PQ-SSH-FIPS-Experimental-2023-04",
+    ] {
+        let named = json!({ "SecurityPolicyName": name });
+        let refused = code(fixture.transfer("CreateServer", named));
+        assert_eq!(refused, "ResourceNotFoundException", "{name}");
+    }
+}
+
+#[test]
 fn lists_have_pages() {
     let fixture = Fixture::new();
     let server = fixture.server(json!({}));
@@ -430,6 +468,37 @@ fn a_role_is_passed_on_by_those_who_may() {
         assert_eq!(answer.is_ok(), allowed, "{answer:?}");
         let logging = json!({ "ServerId": server, "LoggingRole": role });
         assert_eq!(fixture.transfer_as(&who, "UpdateServer", &logging).is_ok(), allowed);
+    }
+}
+
+#[test]
+fn a_function_is_chosen_by_those_who_may_invoke_it() {
+    let fixture = Fixture::new();
+    let function = |name: &str| format!("arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}");
+    let (wanted, other) = (function("idp"), function("other"));
+    let of = |function: &str| json!({ "IdentityProviderType": "AWS_LAMBDA", "IdentityProviderDetails": { "Function": function } });
+    let server = fixture.server(of(&other));
+    let all = json!({ "Effect": "Allow", "Action": "transfer:*", "Resource": "*" });
+    let invoke = |resource: &str| json!({ "Effect": "Allow", "Action": "lambda:InvokeFunction", "Resource": resource });
+    for (number, (statement, allowed)) in
+        [(None, false), (Some(invoke(&other)), false), (Some(invoke(&wanted)), true)]
+            .into_iter()
+            .enumerate()
+    {
+        let statements: Vec<_> = [Some(all.clone()), statement].into_iter().flatten().collect();
+        let who = fixture.user(ACCOUNT, &format!("chooser{number}"), &[policy(json!(statements))]);
+        let made = fixture.transfer_as(&who, "CreateServer", &of(&wanted));
+        let change = with(&of(&wanted), json!({ "ServerId": server }));
+        let changed = fixture.transfer_as(&who, "UpdateServer", &change);
+        for answer in [made, changed] {
+            assert_eq!(answer.is_ok(), allowed, "{answer:?}");
+            if let Err(refused) = answer {
+                assert_eq!(refused.code, "AccessDeniedException");
+                assert!(refused.message.contains("lambda:InvokeFunction"), "{}", refused.message);
+            }
+        }
+        let now = if allowed { &wanted } else { &other };
+        assert_eq!(described(&fixture, &server)["IdentityProviderDetails"]["Function"], *now);
     }
 }
 

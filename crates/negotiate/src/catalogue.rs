@@ -5,6 +5,7 @@
 //! exceptions.
 
 mod lists;
+mod transfer;
 
 use std::sync::OnceLock;
 
@@ -15,7 +16,7 @@ use crate::row::{Mode, SecurityPolicy, TlsRows};
 /// All policies. The first is the default.
 pub static POLICIES: &[SecurityPolicy] = &ROWS;
 
-static ROWS: [SecurityPolicy; 24] = [
+static ROWS: [SecurityPolicy; 36] = [
     SecurityPolicy {
         name: "2026-11",
         summary: "Hybrids first, and classical groups for clients without hybrids.",
@@ -534,109 +535,23 @@ static ROWS: [SecurityPolicy; 24] = [
         ssh: lists::NO_SSH,
         resolved: OnceLock::new(),
     },
-    SecurityPolicy {
-        name: "TransferSecurityPolicy-2025-03",
-        summary: "Of Transfer Family: SFTP with hybrids first.",
-        sources: &["AWS, Transfer Family, \"Security policies for AWS Transfer Family servers\", \
-             TransferSecurityPolicy-2025-03"],
-        differences: &[
-            "AWS's policy also has TLS suites for FTPS and content encryption for AS2; here it is for SSH only.",
-        ],
-        mode: Mode::Prefer,
-        tls: TlsRows {
-            versions: &[],
-            groups: &[],
-            suites: &[],
-            handshake_schemes: &[],
-            certificate_schemes: &[],
-        },
-        ssh: lists::SSH_TRANSFER,
-        resolved: OnceLock::new(),
-    },
-    SecurityPolicy {
-        name: "TransferSecurityPolicy-FIPS-2025-03",
-        summary: "Of Transfer Family under FIPS 140-3: SFTP with hybrids first.",
-        sources: &["AWS, Transfer Family, \"Security policies for AWS Transfer Family servers\", \
-             TransferSecurityPolicy-FIPS-2025-03"],
-        differences: &[
-            "Left out: diffie-hellman-group-exchange-sha256, whose groups are not those of \
-             SP 800-56A (revision 3).",
-            "AWS's policy also has TLS suites for FTPS and content encryption for AS2; here it is for SSH only.",
-        ],
-        mode: Mode::Prefer,
-        tls: TlsRows {
-            versions: &[],
-            groups: &[],
-            suites: &[],
-            handshake_schemes: &[],
-            certificate_schemes: &[],
-        },
-        ssh: lists::SSH_TRANSFER_FIPS,
-        resolved: OnceLock::new(),
-    },
-    SecurityPolicy {
-        name: "TransferSFTPConnectorSecurityPolicy-2024-03",
-        summary: "Of Transfer Family's connectors: outgoing SFTP without hybrids.",
-        sources: &[
-            "AWS, Transfer Family, \"Security policies for AWS Transfer Family SFTP connectors\", \
-             TransferSFTPConnectorSecurityPolicy-2024-03",
-        ],
-        differences: &[
-            "AWS's policy has no post-quantum key exchange: connectors to servers that have it use 2026-11.",
-        ],
-        mode: Mode::Prefer,
-        tls: TlsRows {
-            versions: &[],
-            groups: &[],
-            suites: &[],
-            handshake_schemes: &[],
-            certificate_schemes: &[],
-        },
-        ssh: lists::SSH_CONNECTOR,
-        resolved: OnceLock::new(),
-    },
-    SecurityPolicy {
-        name: "TransferSFTPConnectorSecurityPolicy-FIPS-2024-10",
-        summary: "Of Transfer Family's connectors under FIPS 140-3: outgoing SFTP without hybrids.",
-        sources: &[
-            "AWS, Transfer Family, \"Security policies for AWS Transfer Family SFTP connectors\", \
-             TransferSFTPConnectorSecurityPolicy-FIPS-2024-10",
-        ],
-        differences: &[
-            "AWS's policy has no post-quantum key exchange: connectors to servers that have it use fips-2026-11.",
-        ],
-        mode: Mode::Prefer,
-        tls: TlsRows {
-            versions: &[],
-            groups: &[],
-            suites: &[],
-            handshake_schemes: &[],
-            certificate_schemes: &[],
-        },
-        ssh: lists::SSH_CONNECTOR_FIPS,
-        resolved: OnceLock::new(),
-    },
-    SecurityPolicy {
-        name: "TransferSFTPConnectorSecurityPolicy-2023-07",
-        summary: "Of Transfer Family's connectors: outgoing SFTP to old servers, without hybrids.",
-        sources: &[
-            "AWS, Transfer Family, \"Security policies for AWS Transfer Family SFTP connectors\", \
-             TransferSFTPConnectorSecurityPolicy-2023-07",
-        ],
-        differences: &[
-            "Left out: diffie-hellman-group14-sha1, hmac-sha1, hmac-sha1-96 and ssh-rsa, which use SHA-1.",
-        ],
-        mode: Mode::Prefer,
-        tls: TlsRows {
-            versions: &[],
-            groups: &[],
-            suites: &[],
-            handshake_schemes: &[],
-            certificate_schemes: &[],
-        },
-        ssh: lists::SSH_CONNECTOR_2023,
-        resolved: OnceLock::new(),
-    },
+    transfer::SERVER_2025_03.policy(),
+    transfer::SERVER_FIPS_2025_03.policy(),
+    transfer::SERVER_AS2_RESTRICTED_2025_07.policy(),
+    transfer::SERVER_SSH_AUDIT_2025_02.policy(),
+    transfer::SERVER_2024_01.policy(),
+    transfer::SERVER_2023_05.policy(),
+    transfer::SERVER_2022_03.policy(),
+    transfer::SERVER_2020_06.policy(),
+    transfer::SERVER_RESTRICTED_2020_06.policy(),
+    transfer::SERVER_2018_11.policy(),
+    transfer::SERVER_RESTRICTED_2018_11.policy(),
+    transfer::SERVER_FIPS_2024_05.policy(),
+    transfer::SERVER_FIPS_2024_01.policy(),
+    transfer::SERVER_FIPS_2020_06.policy(),
+    transfer::CONNECTOR_2024_03.policy(),
+    transfer::CONNECTOR_FIPS_2024_10.policy(),
+    transfer::CONNECTOR_2023_07.policy(),
     SecurityPolicy {
         name: "sftp-strict-2026-11",
         summary: "Of SFTP: one hybrid without NIST curves, and nothing that ssh-audit warns of.",

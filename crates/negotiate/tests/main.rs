@@ -16,3 +16,4 @@ mod explain;
 mod ja4;
 mod properties;
 mod ssh;
+mod transfer;
