@@ -72,7 +72,10 @@ fuzz_target!(|bytes: &[u8]| {
                     server.reply(true);
                 }
                 ServerEvent::ChannelRequest { .. } => server.reply(true),
-                ServerEvent::Data { channel, bytes } => server.consumed(channel, bytes.len()),
+                ServerEvent::Data { channel, len } => {
+                    assert_eq!(server.data(len).len(), len);
+                    server.consumed(channel, len);
+                }
                 ServerEvent::Closed(channel) => channels.retain(|open| *open != channel),
                 ServerEvent::Disconnected(_) => ended = true,
                 ServerEvent::Negotiated(_)

@@ -1,7 +1,7 @@
 //! The artifact log: what may be entered, by whom, in which order, and what is left after failures.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
-use crate::common::{ACCOUNT, Answer, Fixture, HOST, NOW, Who, allow, b64, text, unb64};
+use crate::common::{ACCOUNT, Answer, Fixture, NOW, Who, allow, b64, text, unb64};
 
 use outlast_crypto::digests::{Digest, sha256};
 use outlast_crypto::keys::KeySpec;
@@ -282,26 +282,13 @@ fn many_at_a_time_take_turns() {
     let signer = Signer::new(&fixture);
     let message = signer.sign(&fixture, b"file");
     let body = json!({ "Entries": [new_entry(&message), new_entry(&message)] }).to_string();
-    let request = fixture.raw("outlast", "Outlast_20261124.AddLogEntries", body.as_bytes());
+    let signed = fixture.raw("outlast", "Outlast_20261124.AddLogEntries", body.as_bytes());
+    let request = fixture.received(&signed);
     let service = &fixture.service;
     let threads = 8;
     std::thread::scope(|scope| {
         for _ in 0..threads {
-            scope.spawn(|| {
-                let response = service.call(&outlast_api::service::Request {
-                    method: request.method(),
-                    path: "/",
-                    query: "",
-                    host: HOST,
-                    headers: request.headers(),
-                    body: request.body(),
-                    source_ip: "127.0.0.1",
-                    tls: None,
-                    now_ms: NOW * 1000,
-                    request_id: "00000000-0000-0000-0000-000000000000",
-                });
-                assert_eq!(response.status, 200);
-            });
+            scope.spawn(|| assert_eq!(service.call(&request).status, 200));
         }
     });
     let size = fixture.log("GetLogEntries", json!({})).unwrap();

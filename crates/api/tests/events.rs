@@ -197,8 +197,8 @@ fn connectors(fixture: &Fixture) {
 fn files(fixture: &Fixture) {
     let session = Session::of_file(connection("s-0"), "alice", "arn:alice");
     let now_ms = fixture.now.get() * 1000;
-    let (path, bytes_in, bytes_out) = (&b"/x"[..], 3, 4);
-    let denied = |operation| FileEvent::Denied { path, operation };
+    let (path, other, bytes_in, bytes_out, status) = (&b"/x"[..], None, 3, 4, "SSH_FX_FAILURE");
+    let denied = |operation| FileEvent::Failed { path, other, operation, status, message: status };
     for (event, writes) in [
         (FileEvent::Close { path, bytes_in, bytes_out }, true),
         (FileEvent::Close { path, bytes_in, bytes_out }, false),

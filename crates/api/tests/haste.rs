@@ -12,9 +12,8 @@ use crate::certificates;
 use crate::common;
 
 use common::authorities::{leaf_body, leaf_request};
-use common::{Fixture, NOW, Who, policy};
-use http::Method;
-use outlast_api::service::{Request, Route, Step};
+use common::{Fixture, Who, policy, route_of};
+use outlast_api::service::Step;
 use outlast_crypto::pace;
 use outlast_store::Store;
 use serde_json::json;
@@ -24,20 +23,7 @@ const ADMIN: &str = "arn:aws:iam::123456789012:user/admin";
 /// The signer's ARN if the call takes long; `None` if it was prepared.
 fn in_haste(fixture: &Fixture, service: &str, target: &str, body: &str) -> Option<String> {
     let signed = fixture.raw(service, target, body.as_bytes());
-    let request = Request {
-        method: &Method::POST,
-        path: "/",
-        query: "",
-        host: common::HOST,
-        headers: signed.headers(),
-        body: signed.body(),
-        source_ip: "127.0.0.1",
-        tls: None,
-        now_ms: NOW * 1000,
-        request_id: "00000000-0000-0000-0000-000000000000",
-    };
-    let route = Route::find(&Method::POST, "/", signed.headers()).ok().unwrap();
-    let route = route.resolve(body.as_bytes()).ok().unwrap();
+    let (route, request) = (route_of(&signed), fixture.received(&signed));
     let before = fixture.store.scan("", "", 100_000).unwrap().len();
     let step = pace::quickly(|| fixture.service.prepare(route, &request));
     assert_eq!(fixture.store.scan("", "", 100_000).unwrap().len(), before);
@@ -157,20 +143,7 @@ fn sessions_count_for_their_role() {
     fixture.client = common::client(common::ACCESS_KEY, common::REGION);
     fixture.client.credentials.secret = outlast_crypto::Secret::new(b"wrong".to_vec());
     let signed = fixture.raw("kms", "TrentService.CreateKey", body.as_bytes());
-    let request = Request {
-        method: &Method::POST,
-        path: "/",
-        query: "",
-        host: common::HOST,
-        headers: signed.headers(),
-        body: signed.body(),
-        source_ip: "127.0.0.1",
-        tls: None,
-        now_ms: NOW * 1000,
-        request_id: "00000000-0000-0000-0000-000000000000",
-    };
-    let route = Route::find(&Method::POST, "/", signed.headers()).ok().unwrap();
-    let route = route.resolve(body.as_bytes()).ok().unwrap();
+    let (route, request) = (route_of(&signed), fixture.received(&signed));
     match pace::quickly(|| fixture.service.prepare(route, &request)) {
         Step::Respond(response) => {
             assert_eq!(common::error_code(&response), "InvalidSignatureException");

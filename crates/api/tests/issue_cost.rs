@@ -14,9 +14,8 @@ use crate::common;
 use std::time::{Duration, Instant};
 
 use common::authorities::*;
-use common::{Fixture, HOST, NOW};
-use http::HeaderMap;
-use outlast_api::service::{Request, Route, Step};
+use common::{Fixture, route_of};
+use outlast_api::service::Step;
 use outlast_crypto::keys::KeySpec;
 use outlast_crypto::signatures::{ML_DSA_65, Message};
 
@@ -37,21 +36,8 @@ fn issuing_against_bare_signing() {
     for kind in ["ECC_NIST_P256", "ML_DSA_65"] {
         let (_, request) = leaf_request(kind, "leaf.example");
         let body = leaf_body(&sub, &request, "ML_DSA_65", "EndEntityCertificate").to_string();
-        let request = fixture.raw("acm-pca", "ACMPrivateCA.IssueCertificate", body.as_bytes());
-        let headers: &HeaderMap = request.headers();
-        let request = Request {
-            method: request.method(),
-            path: "/",
-            query: "",
-            host: HOST,
-            headers,
-            body: request.body(),
-            source_ip: "127.0.0.1",
-            tls: None,
-            now_ms: NOW * 1000,
-            request_id: "00000000-0000-0000-0000-000000000000",
-        };
-        let route = Route::find(request.method, "/", headers).ok().unwrap();
+        let signed = fixture.raw("acm-pca", "ACMPrivateCA.IssueCertificate", body.as_bytes());
+        let (route, request) = (route_of(&signed), fixture.received(&signed));
         let (mut issue, mut bare) = (Vec::new(), Vec::new());
         for _ in 0..2000 {
             let begun = Instant::now();

@@ -9,7 +9,9 @@
 
 use std::net::IpAddr;
 
-use outlast_api::service::sftp::{Decision, FileEvent, Session, Target, Unserved, answer, target};
+use outlast_api::service::sftp::{
+    AuthFailure, Decision, FileEvent, Session, Target, Unserved, answer, target,
+};
 use outlast_domain::transfer::{Access, Account, Answer, Located, Refusal};
 use serde_json::{Value, json};
 
@@ -446,6 +448,7 @@ fn files_leave_events_of_one_session() {
     fixture.sftp_user(&server, "alice", &role(&fixture, "users"), json!({}));
     let alice = account(&fixture, &Shown::key(&server, "alice", 1));
     let session = Session::new(connection(&server), &alice);
+    let long = "the file exists already ".repeat(100);
     let path = b"/files/home/alice/\xff";
     let events = [
         FileEvent::Open { path, target: b"files/home/alice/\xff", mode: "CREATE|TRUNCATE|WRITE" },
@@ -455,9 +458,22 @@ fn files_leave_events_of_one_session() {
         FileEvent::Delete(path),
         FileEvent::Mkdir(path),
         FileEvent::Rmdir(path),
-        FileEvent::SetStat { path, attributes: "mtime" },
+        FileEvent::SetStat { path, attributes: "mode=0600" },
         FileEvent::Symlink { path, target: b"/y" },
-        FileEvent::Denied { path, operation: "OPEN" },
+        FileEvent::Failed {
+            path,
+            other: None,
+            operation: "OPEN",
+            status: "SSH_FX_PERMISSION_DENIED",
+            message: "Access denied",
+        },
+        FileEvent::Failed {
+            path: b"/old",
+            other: Some(("new-path", &b"/new\xff"[..])),
+            operation: "RENAME",
+            status: "SSH_FX_FAILURE",
+            message: &long,
+        },
         FileEvent::Disconnected,
     ];
     let before = fixture.events().len();
@@ -475,6 +491,7 @@ fn files_leave_events_of_one_session() {
         "RMDIR",
         "SETSTAT",
         "CREATE_SYMLINK",
+        "ERROR",
         "ERROR",
         "DISCONNECTED",
     ];
@@ -497,6 +514,19 @@ fn files_leave_events_of_one_session() {
         told["path"],
         "/files/home/alice/\u{fffd} (hex 2f66696c65732f686f6d652f616c6963652fff)"
     );
+    let told = |index: usize, member: &str| found[index]["additionalEventData"][member].clone();
+    assert_eq!(told(7, "attributes"), "mode=0600");
+    assert_eq!(told(8, "target"), "/y");
+    for (index, operation, status, new_path) in [
+        (9, "OPEN", "SSH_FX_PERMISSION_DENIED", json!(null)),
+        (10, "RENAME", "SSH_FX_FAILURE", json!("/new\u{fffd} (hex 2f6e6577ff)")),
+    ] {
+        assert_eq!(told(index, "operation"), operation);
+        assert_eq!(told(index, "status"), status);
+        assert_eq!(told(index, "new-path"), new_path);
+    }
+    assert_eq!(told(9, "message"), "Access denied");
+    assert_eq!(told(10, "message"), &long[..255]);
 }
 
 #[test]
@@ -510,13 +540,15 @@ fn failed_logins_are_recorded_and_a_flood_is_summed_up() {
             ..connection(&server)
         };
         let now_ms = (NOW + seconds) * 1000;
-        let made = fixture.service.sftp_auth_failed(
-            &connection,
+        let method = "publickey";
+        let failure = AuthFailure {
             user,
-            "publickey",
-            &Refusal::WrongKey,
-            now_ms,
-        );
+            method,
+            refusal: &Refusal::WrongKey,
+            methods: &["password", method],
+            tries: 2,
+        };
+        let made = fixture.service.sftp_auth_failed(&connection, &failure, now_ms);
         if let Some(transaction) = made.unwrap() {
             fixture.service.store().commit_and_wait(transaction).unwrap();
         }
@@ -532,6 +564,7 @@ fn failed_logins_are_recorded_and_a_flood_is_summed_up() {
         (&json!("AUTH_FAILURE"), &json!("publickey"))
     );
     assert_eq!(told["message"], "the key is none of the user's");
+    assert_eq!((&told["tries"], &told["methods"]), (&json!(2), &json!(["password", "publickey"])));
     assert_eq!(told["user"].as_str().unwrap().len(), 100);
     assert_eq!(found[0]["userIdentity"]["type"], "Unknown");
     fixture.service.sum_up_strangers((NOW + 59) * 1000, false).unwrap();

@@ -14,6 +14,7 @@ use outlast_net::policy::Policy;
 use outlast_net::s3::{self, Client, S3};
 use outlast_net::server::system_clock;
 use outlast_pki::pem;
+use tokio::runtime::Handle;
 
 use crate::failure::Failure;
 use crate::files;
@@ -38,25 +39,19 @@ impl Sink for Allowed {
     }
 }
 
-/// The sink for the settings. Must be called inside a tokio runtime.
-pub(crate) fn sink(mut settings: Buckets, data: &Path) -> Result<Arc<dyn Sink>, Failure> {
-    match settings.allow.take() {
-        Some(allow) => Ok(Arc::new(Allowed { allow, inner: place(settings, data)? })),
-        None => place(settings, data),
+/// The sink for the settings; `client` is that of their S3 endpoint. Must be called inside a tokio runtime.
+pub(crate) fn sink(settings: Buckets, client: Option<Client>, data: &Path) -> Arc<dyn Sink> {
+    let inner: Arc<dyn Sink> = match client {
+        Some(client) => Arc::new(S3::new(client, Handle::current())),
+        None => Arc::new(Folder(settings.folder.unwrap_or_else(|| data.join("buckets")))),
+    };
+    match settings.allow {
+        Some(allow) => Arc::new(Allowed { allow, inner }),
+        None => inner,
     }
 }
 
-fn place(settings: Buckets, data: &Path) -> Result<Arc<dyn Sink>, Failure> {
-    let Some(endpoint) = endpoint(&settings)? else {
-        let folder = settings.folder.unwrap_or_else(|| data.join("buckets"));
-        return Ok(Arc::new(Folder(folder)));
-    };
-    let unusable = unusable(&endpoint.endpoint);
-    let handle = tokio::runtime::Handle::current();
-    Ok(Arc::new(S3::new(endpoint, system_clock, handle).map_err(unusable)?))
-}
-
-/// A client for the S3 endpoint of the settings, if they name one.
+/// A client for the S3 endpoint of the settings, if they name one. Make one and clone it: each reads and tries the CAs to trust.
 pub(crate) fn client(settings: &Buckets) -> Result<Option<Client>, Failure> {
     let Some(endpoint) = endpoint(settings)? else { return Ok(None) };
     let unusable = unusable(&endpoint.endpoint);
@@ -147,7 +142,7 @@ mod tests {
     #[test]
     fn accounts_use_the_buckets_that_they_are_allowed() {
         let place = tempfile::tempdir().unwrap();
-        let sink = |text: &str| sink(toml::from_str(text).unwrap(), place.path()).unwrap();
+        let sink = |text: &str| sink(toml::from_str(text).unwrap(), None, place.path());
         let any = sink("");
         assert!(any.may_use("111111111111", "a"));
         let some = sink("allow = { 111111111111 = ['a', 'b'], \"222222222222\" = [] }");

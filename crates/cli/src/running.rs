@@ -232,9 +232,9 @@ impl Running {
         data.service.set_timestamping(revocation.timestamping).map_err(|error| {
             Failure::new(error).hint("leave ordering out").about("tsa.ordering")
         })?;
-        let said_buckets = revocation.buckets.clone();
-        let sink = buckets::sink(revocation.buckets, data.folder())?;
-        let shared_buckets = sftp::SharedBuckets::new(said_buckets)?;
+        let s3 = buckets::client(&revocation.buckets)?;
+        let shared_buckets = sftp::SharedBuckets::new(revocation.buckets.clone(), s3.clone());
+        let sink = buckets::sink(revocation.buckets, s3, data.folder());
         let upload_key = sftp.as_ref().and_then(|chosen| chosen.sign.clone());
         data.service.set_upload_signing(upload_key);
         let workflow_files = match &sftp {

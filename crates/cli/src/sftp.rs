@@ -12,6 +12,7 @@ use outlast_negotiate::Mode;
 use outlast_net::client::Connector;
 use outlast_net::policy::Policy;
 use outlast_net::providers::Providers;
+use outlast_net::s3::Client;
 use outlast_net::server::system_clock;
 use outlast_net::sftp::roster::Roster;
 use outlast_net::sftp::{Buckets, ReadAuthorities, S3Buckets, Settings, WorkflowFiles};
@@ -24,7 +25,6 @@ use outlast_sftp::volume::Volume;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use crate::buckets;
 use crate::failure::Failure;
 use crate::files;
 use crate::login_functions::LoginFunctions;
@@ -252,11 +252,10 @@ pub(crate) struct SharedBuckets {
 }
 
 impl SharedBuckets {
-    /// Must be called inside a tokio runtime.
-    pub(crate) fn new(said: settings::Buckets) -> Result<Self, Failure> {
-        let client = buckets::client(&said)?;
+    /// `client` is that of their S3 endpoint. Must be called inside a tokio runtime.
+    pub(crate) fn new(said: settings::Buckets, client: Option<Client>) -> Self {
         let s3 = client.map(|client| Arc::new(S3Buckets::new(client, Handle::current())));
-        Ok(Self { said, s3 })
+        Self { said, s3 }
     }
 }
 

@@ -1,6 +1,7 @@
 //! SFTP connectors of a running server, with OpenSSH's sshd as the server outside.
 
 use std::fs;
+use std::io::Write as _;
 use std::net::TcpListener;
 use std::path::PathBuf;
 
@@ -23,6 +24,7 @@ use outlast_testing::sshd::Sshd;
 use outlast_testing::{eventually, until};
 use serde_json::{Value, json};
 
+use crate::common::cluster::Cluster;
 use crate::common::{self, Folder, Server, Session, outlast, run, succeed};
 
 const ROLE: &str = "arn:aws:iam::123456789012:role/connector";
@@ -77,7 +79,11 @@ impl World {
 
     /// Starts the server with further arguments.
     fn start_with(arguments: impl FnOnce(&Folder) -> Vec<String>) -> Option<Self> {
-        let folder = Folder::new();
+        Self::on(Folder::new(), arguments)
+    }
+
+    /// The same with the data of a folder.
+    fn on(folder: Folder, arguments: impl FnOnce(&Folder) -> Vec<String>) -> Option<Self> {
         let [host, user] = [(); 2].map(|()| PrivateKey::generate(KeyKind::EcdsaP256).unwrap());
         let text = host.to_openssh_pem("").unwrap();
         let place = folder.path("sshd");
@@ -120,11 +126,15 @@ impl World {
         call::<StartFileTransfer>(&self.server, request).transfer_id
     }
 
-    /// Results of a transfer when all of its files have one: path, status, code.
-    fn results(&self, transfer: &str) -> Vec<(String, String, Option<String>)> {
+    /// Results of a transfer when all of its files have one.
+    fn results(&self, transfer: &str) -> Vec<Outcome> {
+        self.results_at(&self.server, transfer)
+    }
+
+    fn results_at(&self, server: &Server, transfer: &str) -> Vec<Outcome> {
         let input = json!({ "ConnectorId": self.id, "TransferId": transfer });
         eventually("the files have their results", || {
-            let found = call::<ListFileTransferResults>(&self.server, input.clone());
+            let found = call::<ListFileTransferResults>(server, input.clone());
             let all = found.file_transfer_results.into_iter();
             let all: Vec<_> =
                 all.map(|one| (one.file_path, one.status_code, one.failure_code)).collect();
@@ -144,11 +154,14 @@ impl World {
     }
 }
 
-fn completed(path: &str) -> (String, String, Option<String>) {
+/// Path, status and failure code of a file.
+type Outcome = (String, String, Option<String>);
+
+fn completed(path: &str) -> Outcome {
     (path.to_owned(), "COMPLETED".to_owned(), None)
 }
 
-fn failed(path: &str, code: &str) -> (String, String, Option<String>) {
+fn failed(path: &str, code: &str) -> Outcome {
     (path.to_owned(), "FAILED".to_owned(), Some(code.to_owned()))
 }
 
@@ -379,6 +392,43 @@ fn the_next_server_goes_on_with_what_is_left() {
     });
     assert_eq!(world.results(&sent), paths.map(completed));
     assert!(!world.there("small").exists());
+}
+
+/// Each file is sent once, whichever server was asked, and each server tells the results.
+#[test]
+fn servers_on_one_database_share_transfers() {
+    let Some(cluster) = Cluster::new() else { return };
+    // The same buckets for both, as those of S3 would be.
+    let buckets = cluster.temporary.path().join("buckets");
+    fs::create_dir_all(buckets.join("files")).unwrap();
+    for data in &cluster.folders {
+        let settings = data.join("outlast.toml");
+        let mut settings = fs::OpenOptions::new().append(true).open(settings).unwrap();
+        writeln!(settings, "\n[buckets]\nfolder = {buckets:?}").unwrap();
+    }
+    let data = cluster.folders[0].clone();
+    let folder = Folder { temporary: tempfile::tempdir().unwrap(), data };
+    let Some(world) = World::on(folder, |_| Vec::new()) else { return };
+    let other = cluster.serve_with(1, &HERE);
+    let servers = [&world.server, &other];
+    let mut sent = Vec::new();
+    for number in 0..20 {
+        let name = format!("f{number}");
+        fs::write(buckets.join("files").join(&name), &name).unwrap();
+        let input = json!({
+            "ConnectorId": world.id, "SendFilePaths": [format!("/files/{name}")],
+            "RemoteDirectoryPath": world.remote(""),
+        });
+        let transfer = call::<StartFileTransfer>(servers[number % 2], input).transfer_id;
+        sent.push((name, transfer));
+    }
+    for (number, (name, transfer)) in sent.iter().enumerate() {
+        let results = world.results_at(servers[(number + 1) % 2], transfer);
+        assert_eq!(results, [completed(&format!("/files/{name}"))]);
+        assert_eq!(fs::read_to_string(world.there(name)).unwrap(), *name);
+    }
+    let is_sent = |event: &&Value| event["eventName"] == "FileSend";
+    assert_eq!(world.folder.events().iter().filter(is_sent).count(), sent.len());
 }
 
 /// Without the setting a connector reaches nothing on this machine, by no name for it, and says nothing about it.

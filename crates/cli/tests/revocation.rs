@@ -18,6 +18,7 @@ use common::peers::{openssl, peer};
 use common::{Folder, Server, Session, fail, outlast, run, runtime, stderr, stdout, succeed};
 use outlast_api::ops::acm_pca;
 use outlast_testing::PATIENCE;
+use outlast_testing::moto::Moto;
 use serde_json::{Value, json};
 
 /// An authority made by API calls, and a folder.
@@ -299,39 +300,11 @@ fn reports_and_crls_are_written_below_the_data_folder() {
     succeed(outlast().args(["store", "check", "--data"]).arg(&folder.data));
 }
 
-/// moto's S3; stopped when dropped.
-struct Moto(std::process::Child, u16);
-
-impl Moto {
-    fn start(peer: &Path) -> Self {
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut command = Command::new(peer.join("bin/moto_server"));
-        command.args(["-H", "127.0.0.1", "-p", &port.to_string()]);
-        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
-        let moto = Self(command.spawn().unwrap(), port);
-        let start = Instant::now();
-        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(start.elapsed() < PATIENCE, "moto does not start");
-            std::thread::sleep(Duration::from_millis(200));
-        }
-        moto
-    }
-}
-
-impl Drop for Moto {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn crls_go_to_a_bucket_behind_s3() {
-    let Some(peer) = peer("moto") else { return };
-    let moto = Moto::start(&peer);
-    let endpoint = format!("http://127.0.0.1:{}", moto.1);
-    let signed = ["-sSf", "--user", "testing:testing", "--aws-sigv4", "aws:amz:us-east-1:s3"];
-    succeed(Command::new("curl").args(signed).args(["-X", "PUT"]).arg(format!("{endpoint}/lists")));
+    let Some(moto) = Moto::start(0) else { return };
+    let endpoint = moto.endpoint();
+    let _ = moto.curl(&["-X", "PUT"], "/lists");
     let folder = Folder::new();
     let secret = folder.write("secret", b"testing\n");
     let settings = format!(
@@ -354,7 +327,9 @@ fn crls_go_to_a_bucket_behind_s3() {
         let der = folder.path("object.crl");
         let read = || {
             let mut command = Command::new("curl");
-            command.args(signed).args(["-w", "%{http_code}", "-o"]).arg(&der).arg(&object);
+            command.args(["-sSf", "--user", "testing:testing", "--aws-sigv4"]);
+            command.args(["aws:amz:us-east-1:s3", "-w", "%{http_code}", "-o"]);
+            command.arg(&der).arg(&object);
             command
         };
         soon(read, "200");

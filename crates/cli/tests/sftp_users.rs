@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use outlast_api::ops::transfer::update_server::UpdateServer;
 use outlast_testing::until;
 use serde_json::Value;
 
@@ -457,6 +458,110 @@ fn uploads_of_users_of_the_api_are_scanned() {
 }
 
 #[test]
+fn a_server_of_the_api_ignores_attributes_if_it_is_told_to() {
+    let Some(tools) = openssh() else { return };
+    let world = crate::sftp::World::new(&tools, "2026-11", &[]);
+    world.at_home("alice", "all");
+    world.folder.write("x", b"content");
+    world.works("alice", &["put x", "chmod 640 x"]);
+    let file = world.bucket("files/alice/x");
+    let mode = || std::fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(), 0o640);
+    let change = serde_json::json!({
+        "ServerId": world.id, "ProtocolDetails": { "SetStatOption": "ENABLE_NO_OP" },
+    });
+    world.call(async |session| {
+        session.call::<UpdateServer>(change).await.unwrap().unwrap();
+    });
+    until("the option is in force", || {
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
+        world.works("alice", &["chmod 600 x"]);
+        mode() == 0o640
+    });
+    // The client learns nothing of it; the audit trail has what it asked for.
+    let events = world.events();
+    let set = events.iter().rfind(|event| event["activity-type"] == "SETSTAT").unwrap();
+    assert_eq!(set["attributes"], "mode=0600");
+}
+
+/// Sets a size by a path, and times.
+const ATTRIBUTES: &str = r#"
+import asyncio, asyncssh, sys
+async def main():
+    port, key = int(sys.argv[1]), sys.argv[2]
+    async with asyncssh.connect("127.0.0.1", port, username="alice", client_keys=[key], known_hosts=None) as c:
+        async with c.start_sftp_client() as sftp:
+            await sftp.truncate("/f", 3)
+            await sftp.setstat("/f", asyncssh.SFTPAttrs(atime=1, mtime=2))
+asyncio.run(main())
+"#;
+
+#[test]
+fn events_name_links_attributes_and_what_has_failed() {
+    let (Some(tools), Some(python)) = (openssh(), peer("python")) else { return };
+    let alice = "folder = \"{dir}/home\"\n\
+                 [[user.folders]]\npath = \"/fixed\"\nrights = [\"list\", \"read\"]\n";
+    let bobby = "folder = \"{dir}/small\"\nquota = { files = 1 }\n";
+    let folders = ["home/d", "home/fixed", "small"];
+    let world = World::new(&tools, &folders, &[("alice", alice), ("bobby", bobby)], &[]);
+    std::fs::write(world.file("home/f"), b"content").unwrap();
+    std::fs::write(world.file("home/fixed/g"), b"content").unwrap();
+    world.folder.write("x", b"content");
+    world.works("alice", &["ln -s f soft", "ln f hard", "chmod 600 f"]);
+    let mut command = Command::new(python.join("bin/python"));
+    command.args(["-c", ATTRIBUTES, &world.server.sftp.unwrap().to_string()]);
+    succeed(command.arg(world.folder.path("alice")));
+    assert_eq!(std::fs::read(world.file("home/hard")).unwrap(), b"con");
+    // The client goes on after what fails.
+    world.works(
+        "alice",
+        &[
+            "-rm gone",
+            "-rename gone other",
+            "-mkdir d",
+            "-rmdir gone",
+            "-ln -s f soft",
+            "-ln gone more",
+            "-chmod 600 gone",
+            "-rename fixed/g g",
+            "-get gone",
+        ],
+    );
+    world.works("bobby", &["put x", "-put x second"]);
+    let events = world.events();
+    let told = |kind: &str, members: &[&str]| -> Vec<String> {
+        let found = events.iter().filter(|event| event["activity-type"] == kind);
+        found
+            .map(|event| {
+                let texts = members.iter().map(|member| event[*member].as_str().unwrap_or("-"));
+                texts.collect::<Vec<_>>().join(" ")
+            })
+            .collect()
+    };
+    assert_eq!(told("CREATE_SYMLINK", &["path", "target"]), ["/soft f", "/hard /f"]);
+    let mut set = told("SETSTAT", &["path", "attributes"]);
+    // Whether the client sets attributes of what it puts depends on its version.
+    set.retain(|told| told.starts_with("/f "));
+    assert_eq!(set, ["/f mode=0600", "/f size=3", "/f atime=1, mtime=2"]);
+    let failed = told("ERROR", &["operation", "path", "new-path", "target", "status"]);
+    let expected = [
+        "REMOVE /gone - - SSH_FX_NO_SUCH_FILE",
+        "POSIX-RENAME /gone /other - SSH_FX_NO_SUCH_FILE",
+        "MKDIR /d - - SSH_FX_FAILURE",
+        "RMDIR /gone - - SSH_FX_NO_SUCH_FILE",
+        "SYMLINK /soft - f SSH_FX_FAILURE",
+        "HARDLINK /gone /more - SSH_FX_NO_SUCH_FILE",
+        "SETSTAT /gone - - SSH_FX_NO_SUCH_FILE",
+        "POSIX-RENAME /fixed/g /g - SSH_FX_PERMISSION_DENIED",
+        "OPEN /second - - SSH_FX_FAILURE",
+    ];
+    assert_eq!(failed, expected);
+    let messages = told("ERROR", &["message"]);
+    assert_eq!((messages[0].as_str(), messages[7].as_str()), ("no such file", "Access denied"));
+    assert!(messages[8].starts_with("quota exceeded"), "{messages:?}");
+}
+
+#[test]
 fn what_happens_to_files_is_told_to_a_program() {
     let Some(tools) = openssh() else { return };
     let folder = Folder::new();
@@ -475,6 +580,9 @@ fn what_happens_to_files_is_told_to_a_program() {
     world.works("alice", &["put x", "get x y", "rename x z", "rm z", "mkdir d", "rmdir d"]);
     world.fails("alice", &["put x fixed/x"], "ermission denied");
     world.fails("alice", &["mkdir fixed/d"], "ermission denied");
+    for command in ["rename gone z", "rm gone", "rmdir gone"] {
+        world.fails("alice", &[command], "");
+    }
     let events = || -> Vec<Value> {
         let entries = std::fs::read_dir(&told).unwrap().map(|entry| entry.unwrap().path());
         let whole = entries.filter(|path| path.extension().is_some_and(|found| found == "json"));
@@ -485,10 +593,13 @@ fn what_happens_to_files_is_told_to_a_program() {
         "File Upload Failed",
         "File Download Completed",
         "File Rename Completed",
+        "File Rename Failed",
         "File Delete Completed",
+        "File Delete Failed",
         "Directory Create Completed",
         "Directory Create Failed",
         "Directory Delete Completed",
+        "Directory Delete Failed",
     ] {
         let kind = format!("SFTP Server {kind}");
         until(&kind, || events().iter().any(|event| event["detail-type"] == *kind));
@@ -503,7 +614,14 @@ fn what_happens_to_files_is_told_to_a_program() {
     assert_eq!((&detail["server-id"], &detail["client-ip"]), (&"sftp".into(), &"127.0.0.1".into()));
     let path = world.file("home").canonicalize().unwrap().join("x");
     assert_eq!(detail["file-path"], path.display().to_string());
-    assert_eq!(all.len(), 8, "{all:?}");
+    let renamed = all.iter().find(|event| event["detail-type"] == "SFTP Server File Rename Failed");
+    let detail = &renamed.unwrap()["detail"];
+    assert_eq!(
+        (&detail["status-code"], &detail["failure-message"]),
+        (&"FAILED".into(), &"no such file".into())
+    );
+    assert!(detail["renamed-file-path"].as_str().unwrap().ends_with("/home/z"), "{detail}");
+    assert_eq!(all.len(), 11, "{all:?}");
 }
 
 #[test]

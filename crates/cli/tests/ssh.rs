@@ -6,6 +6,8 @@
     reason = "a test may fail and print"
 )]
 
+mod krl;
+
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -96,11 +98,7 @@ impl Scene {
         let policy = json!({ "Version": "2012-10-17", "Statement": [{
             "Effect": "Allow", "Action": "s3:*", "Resource": "*",
         }] });
-        let trust = scene.folder.write("trust.json", trust.to_string().as_bytes());
-        let policy = scene.folder.write("policy.json", policy.to_string().as_bytes());
-        let mut create = outlast();
-        create.args(["principal", "create", "--role", "files", "--data"]).arg(&scene.folder.data);
-        succeed(create.arg("--trust-policy-file").arg(trust).arg("--policy-file").arg(policy));
+        scene.role("files", &trust, &policy);
         let host = std::fs::read_to_string(scene.folder.path("host")).unwrap();
         scene.call(async |session| {
             let new = json!({
@@ -154,6 +152,23 @@ impl Scene {
         let made = succeed(create.arg("--policy-file").arg(policy));
         let key = Identity::printed(&serde_json::from_str(&made).unwrap());
         [("AWS_ACCESS_KEY_ID", key.id), ("AWS_SECRET_ACCESS_KEY", key.secret)]
+    }
+
+    /// A role with these policies.
+    fn role(&self, name: &str, trust: &Value, policy: &Value) {
+        let trust = self.folder.write("trust.json", trust.to_string().as_bytes());
+        let policy = self.folder.write("policy.json", policy.to_string().as_bytes());
+        let mut create = outlast();
+        create.args(["principal", "create", "--role", name, "--data"]).arg(&self.folder.data);
+        succeed(create.arg("--trust-policy-file").arg(trust).arg("--policy-file").arg(policy));
+    }
+
+    /// An authority in KMS, `alias/ca`, whose certificates log users in.
+    fn trusted_authority(&self) {
+        self.authority("ca", "ECC_NIST_P256", &[("outlast:ssh-ca", "user")]);
+        let line = succeed(&mut self.ssh(&["ca-key", "--key", "alias/ca"]));
+        let trusted = std::fs::read_to_string(self.folder.path("trusted")).unwrap();
+        self.folder.write("trusted", format!("{trusted}{line}").as_bytes());
     }
 
     /// A program of an OpenSSH, in the folder of the scene.
@@ -340,10 +355,7 @@ fn files_are_not_overwritten_unasked() {
 #[test]
 fn a_login_puts_a_certificate_into_the_agent() {
     let Some(scene) = Scene::with_sftp() else { return };
-    scene.authority("ca", "ECC_NIST_P256", &[("outlast:ssh-ca", "user")]);
-    let line = succeed(&mut scene.ssh(&["ca-key", "--key", "alias/ca"]));
-    let trusted = std::fs::read_to_string(scene.folder.path("trusted")).unwrap();
-    scene.folder.write("trusted", format!("{trusted}{line}").as_bytes());
+    scene.trusted_authority();
     let policy = json!({ "Version": "2012-10-17", "Statement": [{
         "Effect": "Allow", "Action": "outlast:SignSshCertificate", "Resource": "*",
         "Condition": {
@@ -403,6 +415,62 @@ fn a_login_puts_a_certificate_into_the_agent() {
     let mut lost = scene.ssh(&["login", "--key", "alias/ca", "--agent", "nobody"]);
     let lost = run(lost.envs(alice.clone()));
     contains(&stderr(&lost), &["nobody", "ssh-agent"]);
+}
+
+/// A session of a role logs in as its source identity, which the role's trust policy holds to the user's own name.
+#[test]
+fn a_session_of_a_role_logs_in_as_its_source_identity() {
+    let Some(scene) = Scene::with_sftp() else { return };
+    scene.trusted_authority();
+    let role = format!("arn:aws:iam::{ACCOUNT}:role/ops");
+    let actions = json!(["sts:AssumeRole", "sts:SetSourceIdentity"]);
+    let trust = json!({ "Version": "2012-10-17", "Statement": [{
+        "Effect": "Allow", "Action": actions,
+        "Principal": { "AWS": format!("arn:aws:iam::{ACCOUNT}:root") },
+        "Condition": { "StringEquals": { "sts:SourceIdentity": "${aws:username}" } },
+    }] });
+    let rights = json!({ "Version": "2012-10-17", "Statement": [{
+        "Effect": "Allow", "Action": "outlast:SignSshCertificate", "Resource": "*",
+        "Condition": {
+            "ForAllValues:StringEquals": { "outlast:SshPrincipals": "${aws:SourceIdentity}" },
+        },
+    }] });
+    scene.role("ops", &trust, &rights);
+    let may_assume = json!({ "Version": "2012-10-17", "Statement": [{
+        "Effect": "Allow", "Action": actions, "Resource": role,
+    }] });
+    let [(_, id), (_, secret)] = scene.user("bob", &may_assume);
+    let bob = Identity { id, secret, token: None };
+    let issued = common::runtime().block_on(async {
+        let mut bob = scene.server.session_as(bob).await;
+        // The name goes into the form as it is, so that a field may follow it.
+        for wrong in ["alice", "night&SourceIdentity=alice"] {
+            let refused = bob.assume(&role, wrong).await.err().unwrap();
+            contains(&refused, &["AccessDenied"]);
+        }
+        bob.assume(&role, "alice&SourceIdentity=bob").await.unwrap()
+    });
+    let login = |agent: &Agent, more: &[&str]| {
+        let mut command = scene.ssh(&["login", "--key", "alias/ca"]);
+        command.args(more).env("SSH_AUTH_SOCK", &agent.socket);
+        command.env("AWS_ACCESS_KEY_ID", &issued.id).env("AWS_SECRET_ACCESS_KEY", &issued.secret);
+        command.env("AWS_SESSION_TOKEN", issued.token.as_ref().unwrap());
+        command
+    };
+    let agent = scene.agent("10.0");
+    // The name of the session is the caller's choice, and nobody's name.
+    let refused = run(&mut login(&agent, &["-n", "alice"]));
+    contains(&stderr(&refused), &["AccessDenied"]);
+    let made = json_of(&mut login(&agent, &["-V", "+10m"]));
+    assert_eq!(made["principals"], json!(["bob"]));
+    let output = scene.sftp("10.0", "bob", Some(&agent), &[]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let last = scene.events("CONNECTED").pop().unwrap();
+    assert_eq!(last["ssh-certificate-serial"], made["serial"]);
+    let session = format!("arn:aws:sts::{ACCOUNT}:assumed-role/ops/alice");
+    assert_eq!(last["ssh-certificate-key-id"], session);
+    let other = scene.sftp("10.0", "alice", Some(&agent), &[]);
+    assert!(!other.status.success(), "the session's name logs nobody in");
 }
 
 /// What a certificate must be like, tried by OpenSSH's client with certificates of `ssh-keygen -s`.
@@ -481,14 +549,16 @@ fn the_door_takes_certificates_that_are_meant_for_it() {
         write("revoked", &std::fs::read(scene.folder.path("krl")).unwrap());
         refused(what, &format!("revoked by its {why}"));
     }
-    for (what, key, why) in
-        [("key", "user.pub", "its key"), ("authority", "local.pub", "its authority's key")]
-    {
+    // The client shows the key itself, too.
+    for (what, key, why) in [
+        ("key", "user.pub", "the key is revoked"),
+        ("authority", "local.pub", "revoked by its authority's key"),
+    ] {
         scene.keygen(&["-q", "-k", "-f", "krl", key]);
         write("revoked", &std::fs::read(scene.folder.path("krl")).unwrap());
-        refused(what, &format!("revoked by {why}"));
+        refused(what, why);
         write("revoked", &std::fs::read(scene.folder.path(key)).unwrap());
-        refused(what, &format!("revoked by {why}"));
+        refused(what, why);
     }
     // A list that cannot be read revokes everything.
     write("revoked", b"nonsense");
@@ -549,123 +619,6 @@ fn a_host_certificate_stands_for_the_host() {
         succeed(sign.args(["-n", "sftp.example"]));
         tried(version, name);
     }
-}
-
-/// ssh-keygen reads lists that are made here, and the other way round.
-#[test]
-fn revocation_lists_are_those_of_ssh_keygen() {
-    let Some(scene) = Scene::new() else { return };
-    for name in ["ca", "other", "user", "plain"] {
-        scene.key(name, "ed25519");
-    }
-    let krl = |arguments: &[&str]| {
-        let mut command = outlast();
-        command.args(["ssh", "krl"]).args(arguments);
-        run(scene.folder.here(command).arg("--output").arg("json"))
-    };
-    let certify = |name: &str, authority: &str, serial: &str, id: &str| {
-        std::fs::copy(scene.folder.path("user.pub"), scene.folder.path(&format!("{name}.pub")))
-            .unwrap();
-        let public = format!("{name}.pub");
-        scene.keygen(&["-q", "-s", authority, "-I", id, "-n", "alice", "-z", serial, &public]);
-    };
-    for (name, authority, serial, id) in [
-        ("a", "ca", "1", "a"),
-        ("b", "ca", "7", "b"),
-        ("c", "ca", "8", "leaver"),
-        ("d", "other", "7", "b"),
-        ("e", "other", "100", "everywhere"),
-        ("f", "ca", "18446744073709551615", "f"),
-        ("g", "ca", "0", "g"),
-    ] {
-        certify(name, authority, serial, id);
-    }
-    let all: Vec<String> = "abcdefg".chars().map(|name| format!("{name}-cert.pub")).collect();
-    let files: Vec<&str> = all.iter().map(String::as_str).chain(["plain.pub", "ca.pub"]).collect();
-    // What both say of each file; the programs must agree.
-    let verdicts = |list: &str| {
-        let mut test = vec!["-f", list, "--test"];
-        test.extend(&files);
-        let output = krl(&test);
-        let told: Value = serde_json::from_str(&stdout(&output)).unwrap();
-        let ours: Vec<bool> =
-            told.as_array().unwrap().iter().map(|one| one["revoked"] == true).collect();
-        assert_eq!(output.status.code(), Some(if ours.contains(&true) { 5 } else { 0 }));
-        for (file, revoked) in files.iter().zip(&ours) {
-            let theirs = run(scene.tool("10.6", "ssh-keygen").args(["-Q", "-f", list, file]));
-            assert_eq!(!theirs.status.success(), *revoked, "{file}: {}", stdout(&theirs));
-        }
-        ours
-    };
-    let made = krl(&[
-        "-f",
-        "list",
-        "--create",
-        "--ca",
-        "ca.pub",
-        "--serial",
-        "7",
-        "--serial",
-        "1000-2000",
-        "--comment",
-        "ours",
-    ]);
-    assert!(made.status.success(), "{}", stderr(&made));
-    assert_eq!(verdicts("list"), [false, true, false, false, false, false, false, false, false]);
-    assert!(
-        krl(&[
-            "-f",
-            "list",
-            "--ca",
-            "ca.pub",
-            "--key-id",
-            "leaver",
-            "--revoke",
-            "plain.pub",
-            "--revoke",
-            "f-cert.pub"
-        ])
-        .status
-        .success()
-    );
-    assert!(
-        krl(&["-f", "list", "--ca", "any", "--key-id", "everywhere", "--revoke", "g-cert.pub"])
-            .status
-            .success()
-    );
-    assert_eq!(verdicts("list"), [false, true, true, false, true, true, true, true, false]);
-    let shown: Value = serde_json::from_str(&stdout(&krl(&["-f", "list"]))).unwrap();
-    assert_eq!((&shown["version"], &shown["comment"]), (&json!(3), &json!("ours")));
-    assert_eq!(
-        (&shown["serialRanges"], &shown["keyIds"], &shown["keys"]),
-        (&json!(3), &json!(3), &json!(1))
-    );
-    contains(
-        &scene.keygen(&["-Q", "-l", "-f", "list"]),
-        &["# Comment: ours", "serial: 1000-2000", "id: leaver"],
-    );
-    assert!(krl(&["-f", "list", "--revoke", "ca.pub"]).status.success());
-    let ours = verdicts("list");
-    assert!(ours[0] && !ours[3], "all certificates of the authority are revoked: {ours:?}");
-    // Its lists, with bitmaps and fingerprints; it adds to its own, and we do.
-    scene
-        .folder
-        .write("specification", b"serial: 5-70\nserial: 72\nserial: 74\nserial: 76\nserial: 78\n");
-    scene.keygen(&["-q", "-k", "-f", "theirs", "-s", "other.pub", "specification"]);
-    assert_eq!(verdicts("theirs"), [false, false, false, true, false, false, false, false, false]);
-    let ca = std::fs::read_to_string(scene.folder.path("ca.pub")).unwrap();
-    scene.folder.write("hashes", format!("sha256: {ca}sha1: {ca}").as_bytes());
-    scene.keygen(&["-q", "-k", "-u", "-f", "theirs", "hashes"]);
-    assert!(verdicts("theirs")[8]);
-    assert!(krl(&["-f", "theirs", "--ca", "ca.pub", "--serial", "1"]).status.success());
-    assert!(verdicts("theirs")[0]);
-    // Nothing is replaced, made or believed unasked.
-    assert_eq!(krl(&["-f", "list", "--create"]).status.code(), Some(1));
-    assert_eq!(krl(&["-f", "none"]).status.code(), Some(2));
-    assert_eq!(krl(&["-f", "list", "--serial", "0", "--ca", "any"]).status.code(), Some(2));
-    assert_eq!(krl(&["-f", "list", "--serial", "1"]).status.code(), Some(2));
-    scene.folder.write("broken", &std::fs::read(scene.folder.path("list")).unwrap()[..60]);
-    assert_eq!(krl(&["-f", "broken", "--test", "plain.pub"]).status.code(), Some(1));
 }
 
 /// A certificate whose signature was changed is refused before anything in it counts.

@@ -268,6 +268,20 @@ pub const SFTP_INSPECTION_WAIT: Duration = Duration::from_secs(300);
 pub const WORKFLOW_BUFFER: usize = 1 << 20;
 /// Bytes that a connection holds for the client before it takes more replies.
 pub const SFTP_OUTPUT: usize = 1024 * 1024;
+/// Bytes of input, requests, replies and wide windows that the channels of a connection share. When it is used up, each still has its own
+/// share, see [`SFTP_SHARE_OF_CHANNEL`] and [`SFTP_REPLIES_OF_CHANNEL`]. One channel that sends or asks for much stays below it.
+pub const SFTP_MEMORY_OF_CONNECTION: usize = 8 << 20;
+/// The same for all sessions of a user.
+pub const SFTP_MEMORY_OF_USER: usize = 256 << 20;
+/// Bytes below which a channel is granted more window in any case. It is more than the longest packet of SFTP, so that a whole one
+/// always arrives.
+pub const SFTP_SHARE_OF_CHANNEL: usize = outlast_sftp::limits::MAX_PACKET + 32 * 1024;
+/// Bytes of replies that a channel may have in any case; or one reply, whatever its size.
+pub const SFTP_REPLIES_OF_CHANNEL: usize = 64 * 1024;
+/// Receive window that a channel begins with.
+pub const SFTP_FIRST_WINDOW: u32 = 128 * 1024;
+/// Receive window of a channel that has sent as much, while there is memory for it.
+pub const SFTP_WINDOW: u32 = 2 << 20;
 /// Bytes that are read from the socket at a time.
 pub const SFTP_READ: usize = 64 * 1024;
 /// Longest time to read an upload that is to be signed.

@@ -16,7 +16,6 @@ pub use client::{Client, Failure};
 
 use crate::client::Connector;
 use crate::limits;
-use crate::server::Clock;
 
 /// Settings of an endpoint.
 pub struct Settings {
@@ -39,12 +38,10 @@ pub struct S3 {
 }
 
 impl S3 {
-    /// Checks the settings. Objects are written on the runtime of `handle`.
-    ///
-    /// # Errors
-    /// Fault in the settings, for people.
-    pub fn new(settings: Settings, clock: Clock, handle: Handle) -> Result<Self, String> {
-        Ok(Self { client: Client::new(settings, clock)?, handle })
+    /// Objects are written through `client`, on the runtime of `handle`.
+    #[must_use]
+    pub fn new(client: Client, handle: Handle) -> Self {
+        Self { client, handle }
     }
 }
 

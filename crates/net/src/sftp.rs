@@ -6,9 +6,11 @@
 //! told of what they record.
 
 mod bucket;
+mod budget;
 mod certified;
 mod channel;
 mod connection;
+mod failures;
 mod file_login;
 pub(crate) mod home;
 mod inspections;
@@ -95,6 +97,8 @@ pub struct Settings {
     pub login_grace: Duration,
     /// Time without a request after which a session ends.
     pub idle: Duration,
+    /// Interval between questions whether a client that sends nothing is still there.
+    pub keepalive: Duration,
     /// Time that sessions have to finish what they are doing when the server stops.
     pub grace: Duration,
     /// Connections, at most.
@@ -104,7 +108,7 @@ pub struct Settings {
     /// Sessions of one user, at most.
     pub sessions_by_user: usize,
     /// Connections that have not authenticated: from `begin` on a new one is dropped with a probability that grows to 1 at
-    /// `full`.
+    /// `full`, and for certain if its peer has an eighth of `full`. What peers have beyond that does not count against others.
     pub startups: (usize, usize),
 }
 
@@ -126,6 +130,7 @@ impl Settings {
             metrics: None,
             login_grace: limits::SFTP_LOGIN_GRACE,
             idle: limits::SFTP_IDLE,
+            keepalive: limits::SFTP_KEEPALIVE,
             grace: limits::GRACE,
             connections: limits::MAX_SFTP_CONNECTIONS,
             connections_by_peer: limits::MAX_SFTP_CONNECTIONS / limits::PEER_SHARE,
@@ -223,9 +228,10 @@ impl SftpServer {
                 }
             };
             let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
-            let Some(startup) = Startups::admit(&self.startups, &self.tally) else { continue };
+            let (from, tally) = (Peer::of(peer.ip()), &self.tally);
+            let Some(startup) = Startups::admit(&self.startups, from, tally) else { continue };
             let activity = Arc::new(Activity::new());
-            let Ok(slot) = slots.enter(Some(Peer::of(peer.ip())), &activity) else { continue };
+            let Ok(slot) = slots.enter(Some(from), &activity) else { continue };
             while connections.try_join_next().is_some() {}
             let (server, stopped) = (self.clone(), stopped.clone());
             connections.spawn(async move {

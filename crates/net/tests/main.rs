@@ -40,5 +40,6 @@ mod quic_clients;
 mod s3;
 mod second_hello;
 mod sftp_door;
+mod sftp_limits;
 mod tickets;
 mod witness;

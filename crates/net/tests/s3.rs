@@ -21,7 +21,7 @@ use outlast_api::wire::sigv4::{Claim, Credentials, Parts};
 use outlast_crypto::Secret;
 use outlast_net::client::Connector;
 use outlast_net::policy::Policy;
-use outlast_net::s3::{S3, Settings};
+use outlast_net::s3::{Client, S3, Settings};
 use outlast_net::server::system_clock;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -47,6 +47,10 @@ fn settings(endpoint: &str) -> Settings {
         credentials: credentials(SECRET),
         connector: Connector::new(&Policy::default(), &[]).unwrap(),
     }
+}
+
+fn s3(settings: Settings, runtime: &Runtime) -> S3 {
+    S3::new(Client::new(settings, system_clock).unwrap(), runtime.handle().clone())
 }
 
 async fn answer(
@@ -105,9 +109,9 @@ fn serve(runtime: &Runtime) -> (String, Objects) {
 fn objects_are_put_by_path_and_signed() {
     let runtime = Runtime::new().unwrap();
     let (endpoint, objects) = serve(&runtime);
-    let s3 = S3::new(settings(&endpoint), system_clock, runtime.handle().clone()).unwrap();
-    s3.put("reports", "audit-report/a/b.json", "application/json", b"[]").unwrap();
-    s3.put("a/b", "crl/x.crl", "application/pkix-crl", &vec![7; 1 << 20]).unwrap();
+    let sink = s3(settings(&endpoint), &runtime);
+    sink.put("reports", "audit-report/a/b.json", "application/json", b"[]").unwrap();
+    sink.put("a/b", "crl/x.crl", "application/pkix-crl", &vec![7; 1 << 20]).unwrap();
     let found = objects.lock().unwrap();
     let paths: Vec<_> =
         found.iter().map(|(path, kind, body)| (path.as_str(), kind.as_str(), body.len())).collect();
@@ -125,21 +129,19 @@ fn a_refusal_names_its_code_and_not_the_secret() {
     let runtime = Runtime::new().unwrap();
     let (endpoint, objects) = serve(&runtime);
     let wrong = Settings { credentials: credentials(b"another"), ..settings(&endpoint) };
-    let s3 = S3::new(wrong, system_clock, runtime.handle().clone()).unwrap();
-    let refused = s3.put("reports", "x", "text/csv", b"x").unwrap_err();
+    let sink = s3(wrong, &runtime);
+    let refused = sink.put("reports", "x", "text/csv", b"x").unwrap_err();
     assert!(refused.contains("403 SignatureDoesNotMatch") && !refused.contains("another"));
     assert!(objects.lock().unwrap().is_empty());
-    let gone = settings("http://127.0.0.1:1");
-    let s3 = S3::new(gone, system_clock, runtime.handle().clone()).unwrap();
-    assert!(s3.put("reports", "x", "text/csv", b"x").is_err());
+    let gone = s3(settings("http://127.0.0.1:1"), &runtime);
+    assert!(gone.put("reports", "x", "text/csv", b"x").is_err());
 }
 
 #[test]
 fn only_endpoints_that_make_sense_are_taken() {
-    let runtime = Runtime::new().unwrap();
     let new = |endpoint: &str, allow_plain| {
         let settings = Settings { allow_plain, ..settings(endpoint) };
-        S3::new(settings, system_clock, runtime.handle().clone()).map(|_| ())
+        Client::new(settings, system_clock).map(|_| ())
     };
     for good in
         ["https://s3.example", "https://s3.example:9000/", "http://localhost:1", "http://[::1]:1"]

@@ -26,8 +26,11 @@ use outlast_sftp::reply::Reply;
 use outlast_sftp::request::Request as Asks;
 use outlast_sftp::volume::{OpenHow, Volume};
 use outlast_ssh::{
-    ChannelId, Client, ClientConfig, ClientEvent, Credential, KeyKind, PrivateKey, Request,
+    Certificate, CertificateFields, CertificateKind, ChannelId, Client, ClientConfig, ClientEvent,
+    Credential, Disconnected, KeyKind, PrivateKey, Request,
 };
+use outlast_store::faulty::FaultyStore;
+use outlast_store::memory::MemoryStore;
 use outlast_store::{Store, Transaction};
 use outlast_testing::until;
 use tokio::net::TcpListener;
@@ -37,7 +40,7 @@ use tokio::sync::{oneshot, watch};
 use crate::common::{Fixture, NOW, client};
 
 /// Longest wait of a client: a server that does not answer fails the test instead of keeping it.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 struct Nowhere;
 
@@ -58,10 +61,12 @@ impl Sink for Nowhere {
 }
 
 /// A server with the user alice, who sees `folder`.
-struct Door {
-    address: SocketAddr,
+pub(crate) struct Door {
+    pub(crate) runtime: &'static Runtime,
+    pub(crate) address: SocketAddr,
     key: Arc<PrivateKey>,
     folder: tempfile::TempDir,
+    pub(crate) store: Arc<FaultyStore<MemoryStore>>,
     stop: Option<oneshot::Sender<()>>,
     /// Says that the server has ended.
     ended: std::sync::mpsc::Receiver<()>,
@@ -69,7 +74,7 @@ struct Door {
 
 impl Door {
     /// On one thread, so that a connection that goes round without end keeps everybody else waiting.
-    fn open(change: impl FnOnce(Settings) -> Settings) -> Self {
+    pub(crate) fn open(change: impl FnOnce(Settings) -> Settings) -> Self {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         // It is not dropped: that would wait for the thread, whatever the thread does.
         let runtime: &'static Runtime = Box::leak(Box::new(runtime));
@@ -116,7 +121,9 @@ impl Door {
         let (_, users) = watch::channel(Arc::new(Roster::new(Arc::new(facts), users)));
         let settings = Settings::new(Arc::new(Nowhere), Arc::new(Nowhere));
         let settings = change(Settings { users: Some(users), ..settings });
-        let service = Arc::new(Fixture::new().service);
+        let fixture = Fixture::new();
+        let store = fixture.store.clone();
+        let service = Arc::new(fixture.service);
         let server = Arc::new(SftpServer::new(service, system_clock, settings));
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
@@ -126,26 +133,27 @@ impl Door {
             server.run(listener, async { drop(stopped.await) }).await;
             let _ = told.send(());
         });
-        Self { address, key: Arc::new(key), folder, stop: Some(stop), ended }
+        let (key, stop) = (Arc::new(key), Some(stop));
+        Self { runtime, address, key, folder, store, stop, ended }
     }
 
-    fn login(&self) -> Session {
+    pub(crate) fn login(&self) -> Session {
         Session::new(self)
     }
 }
 
 /// A session of the user, with SFTP in one channel.
-struct Session {
-    ssh: Client,
-    stream: TcpStream,
+pub(crate) struct Session {
+    pub(crate) ssh: Client,
+    pub(crate) stream: TcpStream,
     channel: ChannelId,
-    sftp: Sftp,
+    pub(crate) sftp: Sftp,
     /// Output that the transport has not taken yet.
     rest: Bytes,
 }
 
 /// Sends what is to be sent.
-fn send(ssh: &mut Client, stream: &mut TcpStream) {
+pub(crate) fn send(ssh: &mut Client, stream: &mut TcpStream) {
     while !ssh.outgoing().is_empty() {
         let sent = stream.write(ssh.outgoing()).expect("the server takes no bytes");
         ssh.sent(sent);
@@ -205,7 +213,7 @@ impl Session {
     }
 
     /// Gives requests to the transport.
-    fn pump(&mut self) {
+    pub(crate) fn pump(&mut self) {
         loop {
             if self.rest.is_empty() {
                 let Some(next) = self.sftp.next_output() else { break };
@@ -219,20 +227,37 @@ impl Session {
         }
     }
 
-    /// Takes the next event.
-    fn turn(&mut self) {
+    /// Takes the next event. Returns how the session has ended, if that is it.
+    fn step(&mut self) -> Option<Disconnected> {
         self.pump();
         match event(&mut self.ssh, &mut self.stream) {
             ClientEvent::Data { channel, bytes, .. } => {
                 self.ssh.consumed(channel, bytes.len());
                 self.sftp.receive(&bytes).unwrap();
+                None
             }
-            ClientEvent::Disconnected(end) => panic!("the server has ended: {end:?}"),
-            _ => {}
+            ClientEvent::Disconnected(end) => Some(end),
+            _ => None,
         }
     }
 
-    fn reply(&mut self) -> (u32, Reply) {
+    /// Takes the next event of a session that goes on.
+    fn turn(&mut self) {
+        if let Some(end) = self.step() {
+            panic!("the server has ended: {end:?}");
+        }
+    }
+
+    /// How the session ends.
+    pub(crate) fn end(&mut self) -> Disconnected {
+        loop {
+            if let Some(end) = self.step() {
+                return end;
+            }
+        }
+    }
+
+    pub(crate) fn reply(&mut self) -> (u32, Reply) {
         loop {
             if let Some(reply) = self.sftp.next_reply() {
                 return reply;
@@ -241,7 +266,7 @@ impl Session {
         }
     }
 
-    fn call(&mut self, request: &Asks) -> Reply {
+    pub(crate) fn call(&mut self, request: &Asks) -> Reply {
         let id = self.sftp.send(request);
         let (answered, reply) = self.reply();
         assert_eq!(answered, id);
@@ -299,7 +324,7 @@ fn replies_wait_for_a_key_exchange_that_the_client_delays() {
 }
 
 /// Says that a connection has ended.
-struct Ends(Mutex<std::sync::mpsc::Sender<()>>);
+pub(crate) struct Ends(pub(crate) Mutex<std::sync::mpsc::Sender<()>>);
 
 impl Observe for Ends {
     fn handshake(&self, _: &Handshake) {}
@@ -457,4 +482,148 @@ fn a_listener_goes_on_when_another_account_makes_a_server() {
     assert!(is_served(address));
     assert!(!is_served(begin()));
     runtime.shutdown_background();
+}
+
+fn signed(key: &Arc<PrivateKey>) -> Credential {
+    Credential::Key { key: key.clone(), certificate: None }
+}
+
+/// Whether a user gets in who shows these, one after the other.
+fn shows(address: SocketAddr, user: &str, credentials: Vec<Credential>) -> bool {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let now_ms = system_clock().unsigned_abs();
+    let mut ssh = Client::new(Arc::new(ClientConfig::default()), now_ms);
+    let mut credentials = credentials.into_iter();
+    loop {
+        match event(&mut ssh, &mut stream) {
+            ClientEvent::HostKey(_) => ssh.answer(true),
+            ClientEvent::Ready | ClientEvent::Refused { .. } => match credentials.next() {
+                Some(credential) => ssh.authenticate(user, credential),
+                None => return false,
+            },
+            ClientEvent::Authenticated => return true,
+            ClientEvent::Disconnected(end) => panic!("{end:?}"),
+            _ => {}
+        }
+    }
+}
+
+/// Method, reason, methods and number of tries.
+type Failed = (String, String, String, u64);
+
+/// What the audit trail says of failed logins.
+fn failures(store: &dyn Store) -> Vec<Failed> {
+    let mut found = Vec::new();
+    for event in store.events(0, 1000).unwrap() {
+        let event: serde_json::Value = serde_json::from_slice(&event.body).unwrap();
+        if event["eventName"] == "AUTH_FAILURE" {
+            let told = &event["additionalEventData"];
+            let text = |member: &str| told[member].as_str().unwrap().to_owned();
+            let methods = told["methods"].as_array().unwrap().iter();
+            let methods: Vec<_> = methods.map(|method| method.as_str().unwrap()).collect();
+            let tries = told["tries"].as_u64().unwrap();
+            found.push((text("method"), text("message"), methods.join(" "), tries));
+        }
+    }
+    found
+}
+
+/// A wrong proof is recorded although the right one follows, and the gravest of several; keys that were only offered are not.
+#[test]
+fn failures_are_recorded_before_a_login_too() {
+    let door = Door::open(|settings| settings);
+    let other = Arc::new(PrivateKey::generate(KeyKind::Ed25519).unwrap());
+    let fields = CertificateFields {
+        serial: 1,
+        kind: CertificateKind::User,
+        key_id: "alice".to_owned(),
+        principals: vec!["alice".to_owned()],
+        valid_after_s: 0,
+        valid_before_s: u64::MAX,
+        critical_options: Vec::new(),
+        extensions: Vec::new(),
+    };
+    // For a key that the client does not have.
+    let certificate = Certificate::issue(door.key.public_key(), &fields, &other).unwrap();
+    let forged = Credential::Key { key: other.clone(), certificate: Some(Box::new(certificate)) };
+    let offer = Credential::Offer(other.public_key().clone());
+    let (wrong, unserved) =
+        ("the key is none of the user's", "the server takes no such proof: keyboard-interactive");
+    let mut expected = Vec::new();
+    for (shown, gets_in, event) in [
+        (vec![offer, signed(&door.key)], true, None),
+        (
+            vec![signed(&other), signed(&other), signed(&door.key)],
+            true,
+            Some(("publickey", wrong, "publickey", 2_u64)),
+        ),
+        (vec![Credential::KeyboardInteractive], false, Some(("other", unserved, "other", 1))),
+        // The reason of one method does not hide that others were tried.
+        (
+            vec![Credential::KeyboardInteractive, forged, signed(&other)],
+            false,
+            Some(("publickey", "the signature is not valid", "other publickey", 3)),
+        ),
+    ] {
+        assert_eq!(shows(door.address, "alice", shown), gets_in);
+        let event = event.map(|(method, why, methods, tries)| {
+            (method.to_owned(), why.to_owned(), methods.to_owned(), tries)
+        });
+        expected.extend(event);
+        until("the failure is recorded", || failures(&*door.store).len() >= expected.len());
+    }
+    assert_eq!(failures(&*door.store), expected);
+}
+
+fn fixed() -> i64 {
+    NOW * 1000
+}
+
+/// Who has proved nothing takes none of a user's sessions, and is refused for what it is.
+#[test]
+fn strangers_take_no_sessions() {
+    let fixture = Fixture::new();
+    let new = serde_json::from_value(serde_json::json!({})).unwrap();
+    fixture.call::<CreateServer>(&new).unwrap();
+    let store: Arc<dyn Store> = fixture.store.clone();
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let settings = Settings::new(Arc::new(Nowhere), Arc::new(Nowhere));
+    // As if others had all of them.
+    let settings = Settings { sessions_by_user: 0, ..settings };
+    let server = Arc::new(SftpServer::new(Arc::new(fixture.service), fixed, settings));
+    let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+    let address = listener.local_addr().unwrap();
+    runtime.spawn(server.run(listener, std::future::pending::<()>()));
+    let key = Arc::new(PrivateKey::generate(KeyKind::Ed25519).unwrap());
+    assert!(!shows(address, "mallory", vec![signed(&key)]));
+    until("the failure is recorded", || !failures(store.as_ref()).is_empty());
+    let [(_, why, _, tries)] = &failures(store.as_ref())[..] else { panic!("one failure") };
+    assert_eq!((why.as_str(), *tries), ("the user is unknown", 1));
+    runtime.shutdown_background();
+}
+
+/// The server tells a client that has logged in of its host keys, and proves that it has them (`hostkeys-00@openssh.com`).
+#[test]
+fn host_keys_are_announced_after_login() {
+    let door = Door::open(|settings| settings);
+    let mut stream = TcpStream::connect(door.address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut ssh = Client::new(Arc::new(ClientConfig::default()), system_clock().unsigned_abs());
+    let (mut shown, mut is_inside) = (None, false);
+    let announced = loop {
+        match event(&mut ssh, &mut stream) {
+            ClientEvent::HostKey(host) => {
+                shown = Some(host.key);
+                ssh.answer(true);
+            }
+            ClientEvent::Ready => ssh.authenticate("alice", signed(&door.key)),
+            ClientEvent::Authenticated => is_inside = true,
+            ClientEvent::HostKeys(keys) => break keys,
+            ClientEvent::Disconnected(end) => panic!("{end:?}"),
+            _ => {}
+        }
+    };
+    assert!(is_inside);
+    assert_eq!(announced, [shown.unwrap()]);
 }

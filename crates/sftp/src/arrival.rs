@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use crate::attributes::Attributes;
 use crate::error::{Error, Result};
 use crate::path::RemotePath;
-use crate::volume::{File, Follow, Listing, OpenHow, Space, Tags, Volume};
+use crate::volume::{File, Follow, Inode, Listing, OpenHow, Space, Tags, Volume};
 
 /// Decides whether an upload may appear.
 pub trait Inspector: Send + Sync {
@@ -147,6 +147,10 @@ impl Volume for Guarded {
         self.volume.remove_same(path, entity_tag)
     }
 
+    fn inode(&self, path: &RemotePath) -> Result<Option<Inode>> {
+        self.volume.inode(path)
+    }
+
     fn needs_folders(&self) -> bool {
         self.volume.needs_folders()
     }
@@ -209,6 +213,10 @@ impl File for Arriving {
 
     fn is_same(&self, entity_tag: &str) -> Result<bool> {
         self.file.is_same(entity_tag)
+    }
+
+    fn inode(&self) -> Result<Option<Inode>> {
+        self.file.inode()
     }
 
     fn set_attributes(&self, to: &Attributes) -> Result<()> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::attributes::Attributes;
 use crate::error::{Error, Result, Status};
 use crate::path::RemotePath;
-use crate::volume::{File, Follow, Listing, OpenHow, Space, Volume};
+use crate::volume::{File, Follow, Inode, Listing, OpenHow, Space, Volume};
 
 /// A folder of a volume that follows no links.
 pub struct Below {
@@ -102,6 +102,10 @@ impl Volume for Below {
 
     fn space(&self, path: &RemotePath) -> Result<Space> {
         self.volume.space(&self.at(path))
+    }
+
+    fn inode(&self, path: &RemotePath) -> Result<Option<Inode>> {
+        self.volume.inode(&self.at(path))
     }
 
     fn without_links(self: Arc<Self>) -> Arc<dyn Volume> {

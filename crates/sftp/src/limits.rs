@@ -18,6 +18,9 @@ pub const MAX_REQUEST_BYTES: usize = 4 * 1024 * 1024;
 /// Bytes of replies that wait for the client or are being made. No operation starts above it.
 pub const MAX_REPLY_BYTES: usize = 4 * 1024 * 1024;
 
+/// What a request that is not answered yet counts besides the bytes of its packet: its place in the queue.
+pub const REQUEST_OVERHEAD: usize = 256;
+
 /// What a reply that waits counts besides its bytes: its place in the queue and its allocation.
 pub const REPLY_OVERHEAD: usize = 128;
 

@@ -34,7 +34,7 @@ use crate::attributes::Attributes;
 use crate::error::{Error, Result, Status};
 use crate::limits::RESOLVE_TRIES;
 use crate::path::RemotePath;
-use crate::volume::{File, Follow, Listing, OpenHow, Space, Tags, Volume};
+use crate::volume::{File, Follow, Inode, Listing, OpenHow, Space, Tags, Volume};
 
 /// How a folder is served.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -417,6 +417,10 @@ impl Volume for Folder {
             Err(_) => rustix::fs::sync(),
         }
         Ok(true)
+    }
+
+    fn inode(&self, path: &RemotePath) -> Result<Option<Inode>> {
+        Ok(Some(metadata::inode(&fstat(self.locate(path, Follow::No)?)?)))
     }
 
     fn without_links(self: Arc<Self>) -> Arc<dyn Volume> {

@@ -1,10 +1,13 @@
 //! One request while it is carried out: what it is, for those who audit or refuse it, and how it is run.
 
-use std::borrow::Cow;
+mod record;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+
+pub use record::Record;
 
 use crate::error::{Error, Result, Status};
 use crate::limits::{COPY_BUFFER, MAX_DATA, MAX_NAMES_BYTES, MAX_PACKET};
@@ -60,6 +63,8 @@ pub struct Open {
     bytes_written: AtomicU64,
     /// Whether something that the client has sent could not be written.
     is_broken: AtomicBool,
+    /// Whether a read or write was denied.
+    was_denied: AtomicBool,
     /// Whether what was written is not visible. The file itself is not asked when the session ends: it may be busy for long.
     is_apart: AtomicBool,
 }
@@ -80,6 +85,7 @@ impl Open {
             bytes_read: AtomicU64::new(0),
             bytes_written: AtomicU64::new(0),
             is_broken: AtomicBool::new(false),
+            was_denied: AtomicBool::new(false),
         }
     }
 
@@ -113,13 +119,18 @@ impl Open {
         let status = Status::Ok;
         let (since, text) = (self.since, "".into());
         let is_apart = self.is_apart.load(Ordering::Relaxed);
+        let is_broken = self.is_broken.load(Ordering::Relaxed);
         Record {
             kind,
             path,
             to: None,
+            target: None,
+            attributes: None,
             how: None,
             writes,
             is_apart,
+            is_broken,
+            is_repeated: false,
             bytes_read,
             bytes_written,
             since,
@@ -158,38 +169,15 @@ pub struct Outcome {
     pub record: Record,
 }
 
-/// What an operation did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
-    /// Kind of the operation, see [`Operation::kind`]; `abandon` for a file that was not closed, `closedir` for a folder.
-    pub kind: &'static str,
-    /// Path of the file, as in the user's view.
-    pub path: Option<RemotePath>,
-    /// New path, of renames and links.
-    pub to: Option<RemotePath>,
-    /// How a file was opened, by `open`.
-    pub how: Option<OpenHow>,
-    /// Whether a file was opened for writing.
-    pub writes: bool,
-    /// Whether what was written to the file is not visible under its name, see [`File::is_apart`].
-    pub is_apart: bool,
-    /// Bytes read: of this request, or of the whole life of a handle that is closed.
-    pub bytes_read: u64,
-    /// Bytes written, likewise.
-    pub bytes_written: u64,
-    /// When its file was opened, in seconds since 1970; for requests without a handle the time of the request.
-    pub since: i64,
-    /// Status that the client got.
-    pub status: Status,
-    /// Explanation that the client got, if it failed.
-    pub text: Cow<'static, str>,
-}
-
 /// What a request did so far.
 #[derive(Default)]
 struct Done {
     bytes_read: u64,
     bytes_written: u64,
+    /// Whether it is the first request of its handle whose data could not be written.
+    is_broken: bool,
+    /// Whether an earlier read or write of its handle was denied, as it is.
+    is_repeated: bool,
     opened: Option<Arc<Open>>,
 }
 
@@ -264,7 +252,7 @@ impl Operation {
         view.path(text).ok()
     }
 
-    /// Its second path: the new one of renames and links, the target file of COPY-DATA.
+    /// Its second path: the new one of renames and hard links, the target file of COPY-DATA.
     #[must_use]
     pub fn to(&self, view: &View) -> Option<RemotePath> {
         match &self.request {
@@ -377,13 +365,19 @@ impl Operation {
         self.failed(view, Done::default(), error)
     }
 
-    fn failed(self, view: &View, done: Done, error: Error) -> Outcome {
+    fn failed(self, view: &View, mut done: Done, error: Error) -> Outcome {
+        if let (Request::Read { .. } | Request::Write { .. }, Some(open)) =
+            (&self.request, &self.open)
+            && error.status == Status::PermissionDenied
+        {
+            done.is_repeated = open.was_denied.swap(true, Ordering::Relaxed);
+        }
         let packet = Reply::Status(error.clone()).write(self.id);
         self.outcome(view, done, packet, Some(error))
     }
 
     fn outcome(self, view: &View, done: Done, packet: Vec<u8>, error: Option<Error>) -> Outcome {
-        let Done { bytes_read, bytes_written, opened } = done;
+        let Done { bytes_read, bytes_written, is_broken, is_repeated, opened } = done;
         let (status, text) =
             error.map_or((Status::Ok, "".into()), |error| (error.status, error.text));
         let record = match (&self.request, &self.open) {
@@ -395,14 +389,19 @@ impl Operation {
                 };
                 let writes = how.is_some_and(|how| how.changes());
                 let (kind, path, to) = (self.kind(), self.path(view), self.to(view));
+                let (target, attributes) = record::details(request);
                 let since = self.open.as_ref().map_or_else(|| view.now(), |open| open.since);
                 Record {
                     kind,
                     path,
                     to,
+                    target,
+                    attributes,
                     how,
                     writes,
                     is_apart: false,
+                    is_broken,
+                    is_repeated,
                     bytes_read,
                     bytes_written,
                     since,
@@ -485,8 +484,9 @@ impl Operation {
                 if !(how.write || how.append) {
                     return Err(Error::denied("the file is not open for writing"));
                 }
-                file.write_at(*offset, data)
-                    .inspect_err(|_| open.is_broken.store(true, Ordering::Relaxed))?;
+                file.write_at(*offset, data).inspect_err(|_| {
+                    done.is_broken = !open.is_broken.swap(true, Ordering::Relaxed);
+                })?;
                 // Only some storages know at once that they will write.
                 if !open.is_apart.load(Ordering::Relaxed) && file.is_apart() {
                     open.is_apart.store(true, Ordering::Relaxed);
@@ -643,22 +643,23 @@ impl Operation {
         let there = from.attributes()?.size.unwrap_or(u64::MAX).saturating_sub(offset);
         let mut left = if length == 0 { there } else { length.min(there) };
         let mut buffer = vec![0; COPY_BUFFER];
+        // What is not whole must not take the place of a whole file when the client closes it.
+        let broken = || other.is_broken.store(true, Ordering::Relaxed);
         while left > 0 {
             if is_over() {
-                other.is_broken.store(true, Ordering::Relaxed);
+                broken();
                 return Err(ended());
             }
             let most = usize::try_from(left).unwrap_or(COPY_BUFFER).min(COPY_BUFFER);
             let at = done.bytes_read;
             let past = || Error::failure("the range ends after the largest offset");
-            let from_at = offset.checked_add(at).ok_or_else(past)?;
-            let to_at = to_offset.checked_add(at).ok_or_else(past)?;
-            let read = from.read_at(from_at, &mut buffer[..most])?;
+            let from_at = offset.checked_add(at).ok_or_else(past).inspect_err(|_| broken())?;
+            let to_at = to_offset.checked_add(at).ok_or_else(past).inspect_err(|_| broken())?;
+            let read = from.read_at(from_at, &mut buffer[..most]).inspect_err(|_| broken())?;
             if read == 0 {
                 break;
             }
-            to.write_at(to_at, &buffer[..read])
-                .inspect_err(|_| other.is_broken.store(true, Ordering::Relaxed))?;
+            to.write_at(to_at, &buffer[..read]).inspect_err(|_| broken())?;
             let read = read as u64;
             left -= read;
             done.bytes_read += read;

@@ -1,9 +1,11 @@
 //! Bytes and files that a home may contain.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, Result};
-use crate::volume::Space;
+use crate::volume::{File, FileId, Inode, Space};
 
 /// What a home contains.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -25,12 +27,31 @@ impl Usage {
     }
 }
 
-/// A quota, shared by all sessions of its home. What other programs change in the home is not noticed until the usage
-/// is measured again ([`crate::view::View::measure`]).
+/// What a name counts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Counted {
+    pub(crate) used: Usage,
+    /// The file that has no other name, if its storage keeps it while it is open.
+    pub(crate) file: Option<FileId>,
+}
+
+/// A file that sessions have open.
+#[derive(Debug, Default)]
+struct Held {
+    handles: u64,
+    /// Its name is gone, but it still counts.
+    is_gone: bool,
+}
+
+/// A quota, shared by all sessions of its home. A file whose name is removed or replaced while it is open counts until its last
+/// handle is closed, because the disk has it until then. What other programs change in the home is not noticed until the usage
+/// is measured for a new quota ([`crate::view::View::measure`]).
 #[derive(Debug)]
 pub struct Quota {
     limits: Mutex<(Option<u64>, Option<u64>)>,
     used: Mutex<Usage>,
+    /// The files that are open, as far as their storage keeps files without a name. Locked before `used`.
+    open: Mutex<HashMap<FileId, Held>>,
     /// Held while something changes in the home: what is counted before it must still be there after it.
     changing: Mutex<()>,
 }
@@ -40,7 +61,7 @@ impl Quota {
     #[must_use]
     pub fn new(bytes: Option<u64>, files: Option<u64>, used: Usage) -> Self {
         let limits = Mutex::new((bytes, files));
-        Self { limits, used: Mutex::new(used), changing: Mutex::new(()) }
+        Self { limits, used: Mutex::new(used), open: Mutex::default(), changing: Mutex::new(()) }
     }
 
     /// Changes how many bytes and files the home may contain; what it contains already stays.
@@ -56,11 +77,6 @@ impl Quota {
     #[must_use]
     pub fn used(&self) -> Usage {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Replaces the usage by a measured one.
-    pub fn set(&self, used: Usage) {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = used;
     }
 
     /// Makes changes of the home take turns. Without it, a client with two handles of a file could write what has not been
@@ -115,6 +131,46 @@ impl Quota {
             space.available_files = left.min(of.available_files);
         }
         space
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<FileId, Held>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that a file has been opened; [`Quota::release`] has to follow. None if its storage keeps no files without a name.
+    ///
+    /// # Errors
+    /// It has been removed since it was opened.
+    pub(crate) fn hold(&self, file: &dyn File) -> Result<Option<FileId>> {
+        // `gone` comes after the removal: either it finds the file here, or the file has no name here.
+        let mut open = self.open();
+        let Some(Inode { id, names }) = file.inode()? else { return Ok(None) };
+        match open.entry(id) {
+            // What it counted has been given back already.
+            Entry::Vacant(_) if names == 0 => return Err(Error::not_found()),
+            held => held.or_default().handles += 1,
+        }
+        Ok(Some(id))
+    }
+
+    /// Subtracts what a name counted that has been removed or replaced; if its file is open, its last handle will.
+    pub(crate) fn gone(&self, name: Counted) {
+        let mut open = self.open();
+        match name.file.and_then(|file| open.get_mut(&file)) {
+            Some(held) => held.is_gone = true,
+            None => self.give(name.used),
+        }
+    }
+
+    /// Notes that a handle is being closed, while it still keeps its file. The last one of a file without a name subtracts what the
+    /// file counts.
+    pub(crate) fn release(&self, file: FileId, used: impl FnOnce() -> Usage) {
+        let mut open = self.open();
+        let Entry::Occupied(mut held) = open.entry(file) else { return };
+        held.get_mut().handles -= 1;
+        if held.get().handles == 0 && held.remove().is_gone {
+            self.give(used());
+        }
     }
 
     /// Subtracts usage.

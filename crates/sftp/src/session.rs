@@ -11,7 +11,8 @@
 //!
 //! No client can stop this from making progress or make it hold more than its limits: an operation starts only if there
 //! is room for its reply, requests wait until there is, and input waits until there is room for requests. A client that sends
-//! requests without reading replies blocks itself, and goes on as soon as it reads.
+//! requests without reading replies blocks itself, and goes on as soon as it reads. A caller that has less memory for a session than
+//! these limits looks at [`Session::held_bytes`], and sets [`Session::limit_replies`].
 //!
 //! Requests take effect as if they ran in their order (the draft's section 6 demands it for each file): those of one handle in
 //! order, except that reads may run together, and those that change names alone.
@@ -27,7 +28,7 @@ use self::lanes::{Lane, Lanes};
 use crate::error::Error;
 use crate::limits::{
     LOOKAHEAD, MAX_DATA, MAX_HANDLES, MAX_INPUT, MAX_NAMES_BYTES, MAX_PACKET, MAX_REPLY_BYTES,
-    MAX_REQUEST_BYTES, MAX_REQUESTS, REPLY_OVERHEAD,
+    MAX_REQUEST_BYTES, MAX_REQUESTS, REPLY_OVERHEAD, REQUEST_OVERHEAD,
 };
 use crate::operation::{Open, Operation, Outcome, Record};
 use crate::reply::{DATA_HEADER, PROTOCOL_VERSION, Reply, version};
@@ -84,6 +85,8 @@ struct Running {
 pub struct Session {
     greeted: bool,
     input: BytesMut,
+    /// Bytes of the packet that the input has memory for, although it has not all arrived; zero if there is none.
+    coming: usize,
     waiting: VecDeque<Waiting>,
     /// Bytes of the requests that wait or run.
     held: usize,
@@ -101,6 +104,8 @@ pub struct Session {
     next_serial: u64,
     output: VecDeque<Bytes>,
     output_bytes: usize,
+    /// Most bytes of replies that wait or are being made.
+    most_replies: usize,
     violation: Option<Violation>,
 }
 
@@ -117,6 +122,7 @@ impl Session {
         Self {
             greeted: false,
             input: BytesMut::new(),
+            coming: 0,
             waiting: VecDeque::new(),
             held: 0,
             running: BTreeMap::new(),
@@ -130,6 +136,7 @@ impl Session {
             next_serial: 0,
             output: VecDeque::new(),
             output_bytes: 0,
+            most_replies: MAX_REPLY_BYTES,
             violation: None,
         }
     }
@@ -162,6 +169,25 @@ impl Session {
         self.has_room() && self.violation.is_none()
     }
 
+    /// Bytes that the session holds: input, requests that are not answered yet, and replies that wait or are being made.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.asked_bytes() + self.output_bytes + self.reserved
+    }
+
+    /// Those among them that came from the client, or are about to: input and requests.
+    #[must_use]
+    pub fn asked_bytes(&self) -> usize {
+        let requests = self.waiting.len() + self.running.len();
+        self.input.len().max(self.coming) + self.held + requests * REQUEST_OVERHEAD
+    }
+
+    /// Lets replies that wait or are being made have so many bytes from now on, at most [`MAX_REPLY_BYTES`]. If there are none, the next
+    /// one is made whatever its size, so that the session goes on with any limit.
+    pub fn limit_replies(&mut self, most: usize) {
+        self.most_replies = most.min(MAX_REPLY_BYTES);
+    }
+
     /// Whether nothing is to be done and nothing to be sent: every complete request has been answered.
     #[must_use]
     pub fn is_idle(&self) -> bool {
@@ -178,12 +204,13 @@ impl Session {
         // Requests that cannot be read are answered without running: their replies must not pile up either.
         self.waiting.len() + self.running.len() < MAX_REQUESTS
             && self.held < MAX_REQUEST_BYTES
-            && self.output_bytes + self.reserved <= MAX_REPLY_BYTES
+            && self.output_bytes + self.reserved <= self.most_replies
     }
 
     fn fail<T>(&mut self, violation: Violation) -> Result<T, Violation> {
         self.violation = Some(violation);
         self.input.clear();
+        self.coming = 0;
         Err(violation)
     }
 
@@ -198,10 +225,12 @@ impl Session {
             if self.input.len() < 4 + length {
                 // Growing by halves would copy a long packet once more. One that has only begun may never come.
                 if self.input.len() >= COMING {
-                    self.input.reserve(4 + length - self.input.len());
+                    self.coming = 4 + length;
+                    self.input.reserve(self.coming - self.input.len());
                 }
                 break;
             }
+            self.coming = 0;
             let mut packet = self.input.split_to(4 + length).freeze();
             self.take_packet(packet.split_off(4))?;
         }
@@ -272,7 +301,7 @@ impl Session {
         for (index, waiting) in self.waiting.iter().take(LOOKAHEAD).enumerate() {
             let cost = reply_cost(&waiting.request);
             let queued = self.output_bytes + self.reserved;
-            if queued > 0 && queued + cost > MAX_REPLY_BYTES {
+            if queued > 0 && queued + cost > self.most_replies {
                 return None;
             }
             if fits(waiting) && !passed.conflicts(&waiting.lane) {
@@ -362,8 +391,10 @@ impl Session {
     /// Forgets what waits, because the client is gone: requests that have not started, and replies. Operations that still run end
     /// with their outcomes, and may open files until then.
     pub fn abandon(&mut self) {
-        self.waiting = VecDeque::new();
+        let waiting = std::mem::take(&mut self.waiting);
+        self.held -= waiting.iter().map(|waiting| waiting.size).sum::<usize>();
         self.input = BytesMut::new();
+        self.coming = 0;
         self.output = VecDeque::new();
         self.output_bytes = 0;
     }

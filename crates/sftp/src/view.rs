@@ -14,12 +14,12 @@ use crate::attributes::Attributes;
 use crate::error::{Error, Result};
 use crate::owners::Owners;
 use crate::path::RemotePath;
-use crate::quota::{Quota, Usage};
+use crate::quota::{Counted, Quota, Usage};
 use crate::rights::Rights;
 use crate::volume::{Entry, File, Follow, Listing, OpenHow, Space, Volume};
 
+use usage::counted;
 pub use usage::measure;
-use usage::usage_of;
 
 /// A volume at a place of the tree.
 struct Mount {
@@ -243,8 +243,8 @@ impl View {
         };
         match quota {
             // The rest of the file's life is counted, too, so that it needs its volume.
-            Some(quota) if how.changes() => metered::open(Arc::clone(volume), inner, &how, quota),
-            _ => volume.open(&inner, &how),
+            Some(quota) => metered::open(Arc::clone(volume), inner, &how, quota),
+            None => volume.open(&inner, &how),
         }
     }
 
@@ -342,9 +342,9 @@ impl View {
     pub fn remove(&self, path: &RemotePath) -> Result<()> {
         let (mount, inner) = self.changeable(path, Rights::DELETE)?;
         let _gate = mount.gate();
-        let used = mount.used_by(&inner);
+        let removed = mount.counted(&inner);
         mount.volume.remove(&inner)?;
-        mount.give(used);
+        mount.gone(removed);
         Ok(())
     }
 
@@ -392,14 +392,13 @@ impl View {
         let rights = self.rights(to);
         let replace = replace && (rights.has(Rights::DELETE) || rights.has(Rights::WRITE));
         let _gate = mount.gate();
-        let used = if replace { mount.used_by(&inner_to) } else { Usage::default() };
+        let replaced = if replace { mount.counted(&inner_to) } else { None };
         mount.volume.rename(&inner_from, &inner_to, replace)?;
-        let is_metered = mount.quota.is_some() && used != Usage::default();
-        if is_metered && mount.volume.attributes(&inner_from, Follow::No).is_ok() {
+        if replaced.is_some() && mount.volume.attributes(&inner_from, Follow::No).is_ok() {
             // Both were names of one file, and both stay.
             return Ok(());
         }
-        mount.give(used);
+        mount.gone(replaced);
         Ok(())
     }
 
@@ -480,18 +479,21 @@ impl View {
 }
 
 impl Mount {
-    /// Usage of the name at a path, zero if it does not exist.
-    fn used_by(&self, inner: &RemotePath) -> Usage {
-        if self.quota.is_none() {
-            return Usage::default();
-        }
-        self.volume
-            .attributes(inner, Follow::No)
-            .map_or_else(|_| Usage::default(), |it| usage_of(&it))
+    /// What the name at a path counts; none if it does not exist, or nothing is counted here.
+    fn counted(&self, inner: &RemotePath) -> Option<Counted> {
+        self.quota.as_ref()?;
+        counted(&*self.volume, inner)
     }
 
     fn gate(&self) -> Option<std::sync::MutexGuard<'_, ()>> {
         self.quota.as_deref().map(Quota::gate)
+    }
+
+    /// A name has been removed or replaced.
+    fn gone(&self, name: Option<Counted>) {
+        if let Some((quota, name)) = self.quota.as_deref().zip(name) {
+            quota.gone(name);
+        }
     }
 
     fn give(&self, used: Usage) {

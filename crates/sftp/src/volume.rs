@@ -87,6 +87,19 @@ pub struct Space {
     pub max_name: u64,
 }
 
+/// What tells a file of this machine from all others: its device and its number. Another file can get them when it has no name
+/// any more and nobody has it open.
+pub type FileId = (u64, u64);
+
+/// A file of this machine, whatever its names are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Inode {
+    /// Which one it is.
+    pub id: FileId,
+    /// How many names it has.
+    pub names: u64,
+}
+
 /// Tags of a file, as S3 has them: keys with values.
 pub type Tags = Vec<(String, String)>;
 
@@ -206,6 +219,16 @@ pub trait Volume: Send + Sync {
         Err(Error::unsupported("this storage does not tell one content of a file from another"))
     }
 
+    /// The file that a name stands for; links are not followed. None if this storage keeps nothing of a file that is removed
+    /// while it is open.
+    ///
+    /// # Errors
+    /// It does not exist, or cannot be reached.
+    fn inode(&self, path: &RemotePath) -> Result<Option<Inode>> {
+        let _ = path;
+        Ok(None)
+    }
+
     /// Whether a file needs the folders on the way to it.
     fn needs_folders(&self) -> bool {
         true
@@ -266,6 +289,14 @@ pub trait File: Send + Sync {
     /// It cannot be read.
     fn is_same(&self, entity_tag: &str) -> Result<bool> {
         Ok(self.entity_tag()?.as_deref() == Some(entity_tag))
+    }
+
+    /// Which file it is, see [`Volume::inode`].
+    ///
+    /// # Errors
+    /// It cannot be found out.
+    fn inode(&self) -> Result<Option<Inode>> {
+        Ok(None)
     }
 
     /// Sets those attributes that are given.

@@ -7,6 +7,7 @@ mod arrivals;
 mod client;
 mod escapes;
 mod long_names;
+mod open_files;
 mod requests;
 mod sessions;
 mod uploads;

@@ -1,12 +1,15 @@
 //! Sessions: greeting, order, limits, and clients that do not read.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use bytes::Bytes;
+use outlast_sftp::attributes::Attributes;
 use outlast_sftp::error::{Error, Status};
 use outlast_sftp::limits::{
     COPY_BUFFER, MAX_DATA, MAX_PACKET, MAX_REPLY_BYTES, MAX_REQUESTS, REPLY_OVERHEAD,
 };
+use outlast_sftp::quota::{Quota, Usage};
 use outlast_sftp::reply::Reply;
 use outlast_sftp::request::{Request, write_hello};
 use outlast_sftp::session::{Session, Violation};
@@ -134,6 +137,32 @@ fn a_client_that_only_sends_rubbish_is_stopped_too() {
     let packets = std::iter::from_fn(|| session.next_output());
     let queued: usize = packets.map(|bytes| bytes.len() + REPLY_OVERHEAD).sum();
     assert!((MAX_REPLY_BYTES..MAX_REPLY_BYTES * 2).contains(&queued), "{queued}");
+}
+
+/// A caller with less memory lets one reply be made at a time, and everything is answered all the same.
+#[test]
+fn replies_may_be_limited_to_one() {
+    let home = tempdir().unwrap();
+    std::fs::write(home.path().join("file"), vec![1; MAX_DATA]).unwrap();
+    let mut server = Server::of(home.path());
+    let handle = server.open("/file");
+    assert_eq!(server.session.held_bytes(), 0);
+    server.session.limit_replies(1000);
+    for _ in 0..3 {
+        server.send(&read(&handle, 0, u32::try_from(MAX_DATA).unwrap()));
+    }
+    let operation = server.session.next_operation().unwrap();
+    assert!(server.session.next_operation().is_none() && !server.session.wants_input());
+    assert!((MAX_DATA..2 * MAX_DATA).contains(&server.session.held_bytes()));
+    server.session.complete(operation.run(&server.view));
+    assert!(server.session.next_operation().is_none(), "the first reply waits");
+    server.pump();
+    assert_eq!((server.replies.len(), server.session.held_bytes()), (3, 0));
+    // What is abandoned is not held.
+    server.send(&read(&handle, 0, 1));
+    assert!(server.session.held_bytes() > 0);
+    server.session.abandon();
+    assert_eq!(server.session.held_bytes(), 0);
 }
 
 /// Replies that wait hold no more memory than they count.
@@ -403,6 +432,74 @@ fn records_say_what_happened() {
     assert_eq!((ended[0].kind, ended[0].bytes_written, ended[0].writes), ("abandon", 2, true));
     assert_eq!(ended[0].path, Some(path("/half")));
     assert!(!ended[0].is_apart, "its name shows what was written");
+}
+
+#[test]
+fn records_have_targets_of_links_and_attributes_that_were_to_be_set() {
+    let home = tempdir().unwrap();
+    let mut server = Server::of(home.path());
+    let mode = Attributes { mode: Some(0o600), ..Attributes::default() };
+    let size = Attributes { size: Some(3), ..Attributes::default() };
+    let handle = server.create("/f");
+    server.ok(&Request::FSetStat { handle: handle.clone(), attributes: mode });
+    server.ok(&Request::Close { handle });
+    server.ok(&Request::SetStat { path: bytes("/f"), attributes: size });
+    let gone = Request::LSetStat { path: bytes("/gone"), attributes: mode };
+    server.refused(&gone, Status::NoSuchFile);
+    server.ok(&Request::Symlink { target: bytes("./f"), link: bytes("/l") });
+    server.ok(&Request::HardLink { from: bytes("/f"), to: bytes("/h") });
+    let of = |kind: &str| {
+        let record = server.records.iter().find(|record| record.kind == kind).unwrap();
+        (record.path.clone(), record.to.clone(), record.target.clone(), record.attributes)
+    };
+    assert_eq!(of("fsetstat"), (Some(path("/f")), None, None, Some(mode)));
+    assert_eq!(of("setstat"), (Some(path("/f")), None, None, Some(size)));
+    assert_eq!(of("lsetstat"), (Some(path("/gone")), None, None, Some(mode)));
+    assert_eq!(of("symlink"), (Some(path("/l")), None, Some(bytes("./f")), None));
+    assert_eq!(of("hardlink"), (Some(path("/f")), Some(path("/h")), None, None));
+}
+
+/// A client that pipelines what its handle does not allow is told of each, and the first alone is marked as new.
+#[test]
+fn the_first_denied_write_of_a_handle_is_marked() {
+    let home = tempdir().unwrap();
+    std::fs::write(home.path().join("f"), "1").unwrap();
+    let mut server = Server::of(home.path());
+    for _ in 0..2 {
+        let handle = server.open("/f");
+        for _ in 0..3 {
+            server.refused(&write(&handle, 0, b"2"), Status::PermissionDenied);
+        }
+        server.ok(&Request::Close { handle });
+    }
+    let writes = server.records.iter().filter(|record| record.kind == "write");
+    let repeated: Vec<_> = writes.map(|record| record.is_repeated).collect();
+    assert_eq!(repeated, [false, true, true, false, true, true]);
+}
+
+#[test]
+fn the_first_write_that_fails_is_marked_and_so_is_the_close() {
+    let home = tempdir().unwrap();
+    let quota = Arc::new(Quota::new(Some(4), None, Usage::default()));
+    let mut server = Server::new(view(home.path()).quota(&quota));
+    let handle = server.create("/f");
+    server.ok(&write(&handle, 0, b"1234"));
+    server.refused(&write(&handle, 4, b"5"), Status::Failure);
+    server.refused(&write(&handle, 5, b"6"), Status::Failure);
+    server.ok(&Request::Close { handle });
+    let records = server.records.iter();
+    let rows: Vec<_> =
+        records.map(|record| (record.kind, record.status, record.is_broken)).collect();
+    assert_eq!(
+        rows,
+        [
+            ("open", Status::Ok, false),
+            ("write", Status::Ok, false),
+            ("write", Status::Failure, true),
+            ("write", Status::Failure, false),
+            ("close", Status::Ok, true),
+        ]
+    );
 }
 
 #[test]

@@ -46,9 +46,10 @@ pub(crate) enum Event {
     Open(ChannelId),
     /// A question.
     Request(ChannelId, Request),
+    /// Data: the last bytes of the payload.
     Data {
         channel: ChannelId,
-        bytes: Vec<u8>,
+        len: usize,
         extended: bool,
     },
     Eof(ChannelId),
@@ -87,6 +88,8 @@ struct Channel {
     /// What may be sent, in bytes.
     send_window: u32,
     peer_packet: u32,
+    /// What the peer may send when nothing waits to be consumed, in bytes.
+    window: u32,
     /// What the peer may send, in bytes.
     receive_window: u32,
     /// Arrived, but not consumed.
@@ -172,13 +175,15 @@ impl Connection {
     ) -> ChannelId {
         let id = ChannelId(self.next);
         self.next = self.next.wrapping_add(1);
+        let window = transport.limits().opening_window();
         self.channels.push(Channel {
             id,
             peer_id,
             state: State::Opening,
             send_window,
             peer_packet,
-            receive_window: transport.limits().window,
+            window,
+            receive_window: window,
             unconsumed: 0,
             queue: Buffer::default(),
             exit_status: None,
@@ -200,7 +205,7 @@ impl Connection {
         let mut out = vec![message::CHANNEL_OPEN];
         out.put_string(b"session");
         out.put_u32(id.0);
-        out.put_u32(transport.limits().window);
+        out.put_u32(transport.limits().opening_window());
         out.put_u32(transport.limits().announced_packet());
         transport.send(&[&out])?;
         Ok(Some(id))
@@ -254,12 +259,12 @@ impl Connection {
 
     /// Answers the open question.
     pub(crate) fn reply(&mut self, transport: &mut Transport, accepted: bool) -> Result<(), Error> {
-        let (window, packet) = (transport.limits().window, transport.limits().announced_packet());
+        let packet = transport.limits().announced_packet();
         match self.question.take() {
             None => Ok(()),
             Some(Question::Open(id)) => {
                 let Some(channel) = self.find(id) else { return Ok(()) };
-                let peer_id = channel.peer_id;
+                let (peer_id, window) = (channel.peer_id, channel.window);
                 if !accepted {
                     self.channels.retain(|channel| channel.id != id);
                     return refuse(transport, peer_id, ADMINISTRATIVELY_PROHIBITED, "refused");
@@ -420,7 +425,7 @@ impl Connection {
             self.consumed(transport, id, bytes.len())?;
             return Ok(None);
         }
-        Ok(Some(Event::Data { channel: id, bytes: bytes.to_vec(), extended }))
+        Ok(Some(Event::Data { channel: id, len: bytes.len(), extended }))
     }
 
     fn on_request(
@@ -515,6 +520,13 @@ impl Connection {
         let Some(channel) = self.find(id) else { return Ok(()) };
         let len = u32::try_from(len).unwrap_or(u32::MAX);
         channel.unconsumed = channel.unconsumed.saturating_sub(len);
+        channel.grant(transport)
+    }
+
+    /// Lets the peer send as much as [`crate::Limits::window`] says from now on.
+    pub(crate) fn widen(&mut self, transport: &mut Transport, id: ChannelId) -> Result<(), Error> {
+        let Some(channel) = self.find(id) else { return Ok(()) };
+        channel.window = transport.limits().window;
         channel.grant(transport)
     }
 
@@ -623,7 +635,7 @@ impl Channel {
 
     /// Grows the peer's window once an eighth of it was consumed.
     fn grant(&mut self, transport: &mut Transport) -> Result<(), Error> {
-        let window = transport.limits().window;
+        let window = self.window;
         let missing = window.saturating_sub(self.receive_window).saturating_sub(self.unconsumed);
         let ended = self.received_eof || self.close != Ending::No || self.state != State::Open;
         if missing == 0 || missing < window / 8 || ended || !transport.is_open() {

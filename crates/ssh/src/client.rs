@@ -196,6 +196,7 @@ impl Client {
     /// Works through the input until something happens. `None`: more input is needed, or an answer, or room in the
     /// output.
     pub fn poll(&mut self) -> Option<ClientEvent> {
+        self.transport.drop_opened();
         loop {
             if let Some(event) = self.events.pop_front() {
                 return Some(event);
@@ -332,14 +333,14 @@ impl Client {
         if self.host_key_shown || self.transport.is_congested() {
             return Ok(false);
         }
-        let Some((payload, packet_len)) = self.transport.next_packet()? else { return Ok(false) };
+        let Some(payload) = self.transport.next_packet()? else { return Ok(false) };
         let input = self.transport.take_input();
         let payload = input.as_slice().get(payload).unwrap_or_default();
         let event = self.handle(payload);
         #[cfg(feature = "fuzzing")]
         let event =
             if self.lenient && payload.first() >= Some(&50) { event.or(Ok(None)) } else { event };
-        self.transport.done(input, packet_len);
+        self.transport.return_input(input);
         self.events.extend(event?);
         Ok(true)
     }
@@ -369,7 +370,7 @@ impl Client {
                     return self.on_global(payload);
                 }
                 let event = self.connection.handle(&mut self.transport, payload)?;
-                Ok(event.and_then(on_channel))
+                Ok(event.and_then(|event| on_channel(event, payload)))
             }
             _ => {
                 self.transport.check_service()?;
@@ -462,11 +463,12 @@ impl Client {
     }
 }
 
-fn on_channel(event: channel::Event) -> Option<ClientEvent> {
+fn on_channel(event: channel::Event, payload: &[u8]) -> Option<ClientEvent> {
     match event {
         // Questions are a server's.
         channel::Event::Open(_) | channel::Event::Request(..) => None,
-        channel::Event::Data { channel, bytes, extended } => {
+        channel::Event::Data { channel, len, extended } => {
+            let bytes = payload[payload.len() - len..].to_vec();
             Some(ClientEvent::Data { channel, bytes, stderr: extended })
         }
         channel::Event::Eof(channel) => Some(ClientEvent::Eof(channel)),

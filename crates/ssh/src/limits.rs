@@ -58,6 +58,8 @@ pub struct Limits {
     pub channels: usize,
     /// Receive window of a channel, in bytes.
     pub window: u32,
+    /// Receive window that a channel opens with, in bytes, if it is smaller; [`crate::Server::widen`] makes it the whole one.
+    pub first_window: u32,
     /// Most data that the peer may send in a packet, in bytes. At most 255 KiB are used.
     pub packet: u32,
     /// Bytes that wait to be sent, in all channels together.
@@ -78,6 +80,7 @@ impl Default for Limits {
             auth_tries: 6,
             channels: 10,
             window: 2 * 1024 * 1024,
+            first_window: u32::MAX,
             packet: 32 * 1024,
             queued: 4 * 1024 * 1024,
             rekey_bytes: 1 << 30,
@@ -90,6 +93,11 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// The receive window of a channel that opens.
+    pub(crate) fn opening_window(&self) -> u32 {
+        self.window.min(self.first_window)
+    }
+
     /// `packet` as it is announced.
     pub(crate) fn announced_packet(&self) -> u32 {
         let most = u32::try_from(MAX_PACKET_LEN - PACKET_OVERHEAD).unwrap_or(u32::MAX);

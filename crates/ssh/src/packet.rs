@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+use bytes::BufMut;
+use bytes::buf::Limit;
+
 use crate::cipher::{Keys, LENGTH_LEN};
 use crate::error::Error;
 use crate::limits::{MAX_EARLY_PACKET_LEN, MAX_PACKET_LEN};
@@ -40,15 +43,27 @@ impl Buffer {
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) {
-        if self.start > 0 && self.bytes.len() + bytes.len() > self.bytes.capacity() {
-            self.bytes.drain(..self.start);
-            self.start = 0;
-        }
+        self.make_room(bytes.len());
         // Small buffers do not double: there are many connections that are not authenticated.
         if self.bytes.len() + bytes.len() <= IDLE_CAPACITY {
             self.bytes.reserve_exact(bytes.len());
         }
         self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Room for so many bytes at the back.
+    pub(crate) fn spare(&mut self, len: usize) -> Limit<&mut Vec<u8>> {
+        self.make_room(len);
+        self.bytes.reserve(len);
+        (&mut self.bytes).limit(len)
+    }
+
+    /// Gives up what was dropped at the front, if more bytes would not fit otherwise.
+    fn make_room(&mut self, len: usize) {
+        if self.start > 0 && self.bytes.len() + len > self.bytes.capacity() {
+            self.bytes.drain(..self.start);
+            self.start = 0;
+        }
     }
 
     /// Drops bytes at the front; at most those that there are.

@@ -6,6 +6,7 @@ mod global;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use bytes::BufMut;
 use outlast_crypto::Secret;
 
 use crate::certificate::Certificate;
@@ -38,12 +39,12 @@ pub enum ServerEvent {
         /// What the client asks for.
         request: Request,
     },
-    /// Data of a channel. Tell [`Server::consumed`] when it was used.
+    /// Data of a channel: [`Server::data`] has it until the next [`Server::poll`] or [`Server::rest`]. Tell [`Server::consumed`] when it was used.
     Data {
         /// The session.
         channel: ChannelId,
-        /// At most [`crate::Limits::packet`] bytes.
-        bytes: Vec<u8>,
+        /// How many bytes, at most [`crate::Limits::packet`].
+        len: usize,
     },
     /// The client will send no more data in a channel.
     Eof(ChannelId),
@@ -74,8 +75,16 @@ pub enum Method {
     PublicKey(Box<KeyOffer>),
     /// `keyboard-interactive`: `None` when it begins; then the responses to [`AuthDecision::Prompt`].
     KeyboardInteractive(Option<Vec<Secret>>),
-    /// What cannot succeed, whatever the answer: another method, or an algorithm or key that is not allowed.
+    /// Another method, by its name. It cannot succeed, whatever the answer.
     Other(String),
+    /// What cannot be used: an algorithm that is not allowed, a key or certificate that cannot be read, a change of the password. It
+    /// cannot succeed either.
+    Unusable {
+        /// Name of the method.
+        method: &'static str,
+        /// What is wrong with it, for the operator.
+        why: String,
+    },
 }
 
 impl std::fmt::Debug for Method {
@@ -86,6 +95,9 @@ impl std::fmt::Debug for Method {
             Self::PublicKey(offer) => f.debug_tuple("PublicKey").field(offer).finish(),
             Self::KeyboardInteractive(_) => f.write_str("KeyboardInteractive"),
             Self::Other(name) => f.debug_tuple("Other").field(name).finish(),
+            Self::Unusable { method, why } => {
+                f.debug_struct("Unusable").field("method", method).field("why", why).finish()
+            }
         }
     }
 }
@@ -174,6 +186,11 @@ impl Server {
         self.transport.receive(bytes, now_ms);
     }
 
+    /// Where at most so many bytes from the socket can be put, instead of [`Server::receive`], which copies them.
+    pub fn input(&mut self, most: usize, now_ms: u64) -> impl BufMut {
+        self.transport.input(most, now_ms)
+    }
+
     /// Whether bytes should be read from the socket. Otherwise events are to be polled or bytes to be sent first.
     pub fn wants_input(&self) -> bool {
         self.transport.wants_input()
@@ -208,6 +225,7 @@ impl Server {
     /// Works through the input until something happens. `None`: more input is needed, or an answer, or room in the
     /// output.
     pub fn poll(&mut self) -> Option<ServerEvent> {
+        self.transport.drop_opened();
         loop {
             if let Some(event) = self.events.pop_front() {
                 return Some(event);
@@ -221,6 +239,11 @@ impl Server {
                 Err(error) => self.end(&error),
             }
         }
+    }
+
+    /// The bytes of a [`ServerEvent::Data`], which must be the last event.
+    pub fn data(&self, len: usize) -> &[u8] {
+        self.transport.payload_end(len)
     }
 
     /// Shows the client a text, before its try to log in is answered (RFC 4252, section 5.4).
@@ -261,6 +284,12 @@ impl Server {
     /// Says that data of a channel was used, so that the client may send as much more.
     pub fn consumed(&mut self, channel: ChannelId, len: usize) {
         let result = self.connection.consumed(&mut self.transport, channel, len);
+        self.note(result);
+    }
+
+    /// Grows the receive window of a channel from [`crate::Limits::first_window`] to [`crate::Limits::window`].
+    pub fn widen(&mut self, channel: ChannelId) {
+        let result = self.connection.widen(&mut self.transport, channel);
         self.note(result);
     }
 
@@ -347,10 +376,10 @@ impl Server {
         if asked || self.transport.is_congested() {
             return Ok(false);
         }
-        let Some((payload, packet_len)) = self.transport.next_packet()? else { return Ok(false) };
+        let Some(payload) = self.transport.next_packet()? else { return Ok(false) };
         let input = self.transport.take_input();
         let event = self.handle(input.as_slice().get(payload).unwrap_or_default());
-        self.transport.done(input, packet_len);
+        self.transport.return_input(input);
         self.events.extend(event?);
         Ok(true)
     }
@@ -413,7 +442,7 @@ fn on_channel(event: channel::Event) -> Option<ServerEvent> {
         channel::Event::Request(channel, request) => {
             Some(ServerEvent::ChannelRequest { channel, request })
         }
-        channel::Event::Data { channel, bytes, .. } => Some(ServerEvent::Data { channel, bytes }),
+        channel::Event::Data { channel, len, .. } => Some(ServerEvent::Data { channel, len }),
         channel::Event::Eof(channel) => Some(ServerEvent::Eof(channel)),
         channel::Event::Closed(channel) => Some(ServerEvent::Closed(channel)),
         // A client's events: a server opens no channels and sends no requests.

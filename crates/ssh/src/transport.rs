@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use aws_lc_rs::digest;
+use bytes::buf::Limit;
 
 use crate::algorithms::Algorithms;
 use crate::certificate::Certificate;
@@ -115,6 +116,8 @@ pub(crate) struct Transport {
     pub(crate) side: Side,
     now_ms: u64,
     input: Buffer,
+    /// Where the payload of the packet at the front of the input is that was opened last, and how long the packet is.
+    opened: (Range<usize>, usize),
     output: Buffer,
     receiver: Receiver,
     sender: Sender,
@@ -171,6 +174,7 @@ impl Transport {
             side,
             now_ms,
             input: Buffer::default(),
+            opened: (0..0, 0),
             output,
             receiver: Receiver::new(),
             sender: Sender::new(),
@@ -220,17 +224,23 @@ impl Transport {
         }
     }
 
+    /// The input, to append at most so many bytes.
+    pub(crate) fn input(&mut self, most: usize, now_ms: u64) -> Limit<&mut Vec<u8>> {
+        self.now_ms = self.now_ms.max(now_ms);
+        self.input.spare(if self.closed { 0 } else { most })
+    }
+
     /// Whether the input is too short for a packet of the largest size.
     pub(crate) fn wants_input(&self) -> bool {
         let most =
             if self.early { MAX_EARLY_PACKET_LEN } else { 2 * crate::limits::MAX_PACKET_LEN };
-        !self.closed && self.input.len() <= most && !self.is_congested()
+        !self.closed && self.unread() <= most && !self.is_congested()
     }
 
     /// How many bytes it should be given at a time: few before authentication, when many connections may wait.
     pub(crate) fn room(&self) -> usize {
         match self.early {
-            true => (MAX_EARLY_PACKET_LEN + EARLY_READ).saturating_sub(self.input.len()),
+            true => (MAX_EARLY_PACKET_LEN + EARLY_READ).saturating_sub(self.unread()),
             false => usize::MAX,
         }
     }
@@ -249,6 +259,7 @@ impl Transport {
     }
 
     pub(crate) fn rest(&mut self) {
+        self.drop_opened();
         self.input.rest();
         self.output.rest();
     }
@@ -294,9 +305,10 @@ impl Transport {
         }
     }
 
-    /// Takes the next packet out of the input, which stays in the buffer until [`Transport::done`]. Reads the peer's
-    /// version first.
-    pub(crate) fn next_packet(&mut self) -> Result<Option<(Range<usize>, usize)>, Error> {
+    /// Opens the next packet and returns where its payload is. It stays at the front of the input until the next call. Reads the
+    /// peer's version first.
+    pub(crate) fn next_packet(&mut self) -> Result<Option<Range<usize>>, Error> {
+        self.drop_opened();
         if matches!(self.phase, Phase::Version) && !self.read_version()? {
             return Ok(None);
         }
@@ -305,7 +317,8 @@ impl Transport {
         };
         self.received.packets += 1;
         self.received.bytes += opened.packet_len as u64;
-        Ok(Some((opened.payload, opened.packet_len)))
+        self.opened = (opened.payload.clone(), opened.packet_len);
+        Ok(Some(opened.payload))
     }
 
     /// Lends the input, so that a payload can be read while this is changed.
@@ -313,10 +326,28 @@ impl Transport {
         std::mem::take(&mut self.input)
     }
 
-    /// Returns the input, without its first packet.
-    pub(crate) fn done(&mut self, mut input: Buffer, packet_len: usize) {
-        input.drop_front(packet_len);
+    /// Returns it.
+    pub(crate) fn return_input(&mut self, input: Buffer) {
         self.input = input;
+    }
+
+    /// The last bytes of the payload that was opened last; none if it was dropped.
+    pub(crate) fn payload_end(&self, len: usize) -> &[u8] {
+        let payload = self.input.as_slice().get(self.opened.0.clone()).unwrap_or_default();
+        let end = payload.len().checked_sub(len).and_then(|at| payload.get(at..));
+        debug_assert!(end.is_some(), "data is read before the next event");
+        end.unwrap_or_default()
+    }
+
+    /// Drops the packet that was opened last.
+    pub(crate) fn drop_opened(&mut self) {
+        let (_, len) = std::mem::replace(&mut self.opened, (0..0, 0));
+        self.input.drop_front(len);
+    }
+
+    /// Bytes of the input that no packet was made of.
+    fn unread(&self) -> usize {
+        self.input.len().saturating_sub(self.opened.1)
     }
 
     /// Whether the peer may send messages of the services now.

@@ -171,15 +171,16 @@ impl Connection {
                         session.job = job;
                     }
                 }
-                ServerEvent::Data { channel, bytes } => {
+                ServerEvent::Data { channel, len } => {
+                    let bytes = self.server.data(len).to_vec();
                     let Some(session) = self.session(channel) else { continue };
                     match &mut session.job {
                         Job::Echo { .. } => session.backlog.extend_from_slice(&bytes),
                         Job::Count(count) => {
-                            *count += bytes.len() as u64;
-                            self.server.consumed(channel, bytes.len());
+                            *count += len as u64;
+                            self.server.consumed(channel, len);
                         }
-                        _ => self.server.consumed(channel, bytes.len()),
+                        _ => self.server.consumed(channel, len),
                     }
                 }
                 ServerEvent::Eof(channel) => {

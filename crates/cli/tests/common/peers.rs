@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 pub use outlast_testing::{checkout, peer};
 
@@ -17,6 +18,25 @@ pub fn java(peer: &Path, class: &str, arguments: &[&str]) -> Command {
     command.arg("-cp").arg(format!("{0}/classes:{0}/lib/*", peer.display()));
     command.arg(class).args(arguments);
     command
+}
+
+/// Tests of one program run at the same time, and write the page in turns.
+static PAGE: Mutex<()> = Mutex::new(());
+
+/// Compares the table between two marks of `docs/interop.md` with what was found; with `OUTLAST_BLESS` set, writes it.
+#[track_caller]
+pub fn hold_table(begin: &str, end: &str, table: &str) {
+    let _turn = PAGE.lock().unwrap_or_else(PoisonError::into_inner);
+    let path = checkout().join("docs/interop.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = text.split_once(begin).unwrap();
+    let (_, after) = rest.split_once(end).unwrap();
+    let found = format!("{before}{begin}\n{table}{end}{after}");
+    if std::env::var_os("OUTLAST_BLESS").is_some() {
+        std::fs::write(&path, &found).unwrap();
+        return;
+    }
+    assert!(found == text, "docs/interop.md is stale: run the test with OUTLAST_BLESS=1\n{table}");
 }
 
 /// A program of `tests/interop/pki`, which verifies certificates, CRLs and OCSP responses with another

@@ -10,7 +10,7 @@ use rustls::ClientConfig;
 use rustls::crypto::aws_lc_rs;
 use serde_json::json;
 
-use crate::common::peers::{checkout, peer};
+use crate::common::peers::{checkout, hold_table, peer};
 use crate::common::succeed;
 use crate::endpoints::clients::{Program, said_on};
 use crate::endpoints::in_process::{quinn_as_it_is, rustls};
@@ -197,16 +197,7 @@ async fn the_table_of_clients_is_what_they_negotiate() {
         }
         table += "\n";
     }
-    let path = checkout().join("docs/interop.md");
-    let text = std::fs::read_to_string(&path).unwrap();
-    let (before, rest) = text.split_once(BEGIN).unwrap();
-    let (_, after) = rest.split_once(END).unwrap();
-    let found = format!("{before}{BEGIN}\n{table}{END}{after}");
-    if std::env::var_os("OUTLAST_BLESS").is_some() {
-        std::fs::write(&path, &found).unwrap();
-        return;
-    }
-    assert!(found == text, "docs/interop.md is stale: run the test with OUTLAST_BLESS=1\n{table}");
+    hold_table(BEGIN, END, &table);
 }
 
 const BEGIN: &str = "<!-- begin: clients as they are -->";

@@ -166,3 +166,30 @@ fn tls_to_s3_is_hybrid_and_its_certificate_is_checked() {
     }
     assert_eq!(moto.keys("files"), before);
 }
+
+/// What the system trusts is in a pipe, which is removed while it is read for the first time.
+#[test]
+fn trust_in_s3_is_read_once_for_all_clients() {
+    let folder = Folder::new();
+    let secret = folder.write("secret", SECRET.as_bytes());
+    let settings = format!(
+        "[buckets]\nendpoint = \"https://localhost:1\"\naccess_key_id = \"testing\"\nsecret_access_key_file = {secret:?}\n"
+    );
+    let settings = folder.write("settings.toml", settings.as_bytes());
+    let roots = std::fs::read(folder.data.join("client/ca.pem")).unwrap();
+    let pipe = folder.path("roots.pem");
+    succeed(Command::new("mkfifo").arg(&pipe));
+    let mut command = outlast();
+    command.env("SSL_CERT_FILE", &pipe);
+    let place = pipe.clone();
+    std::thread::spawn(move || {
+        // Waits for the reader, which then waits for the end of the content.
+        let mut file = std::fs::OpenOptions::new().write(true).open(&place).unwrap();
+        std::fs::remove_file(&place).unwrap();
+        file.write_all(&roots).unwrap();
+    });
+    let arguments = ["--sftp-listen", "127.0.0.1:0", "--config", settings.to_str().unwrap()];
+    let server = Server::start_by(command, &folder.data, &arguments);
+    assert!(server.sftp.is_some());
+    assert!(!pipe.exists(), "it was not read");
+}

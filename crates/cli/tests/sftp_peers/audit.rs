@@ -10,7 +10,7 @@ use outlast_negotiate::catalogue::POLICIES;
 use outlast_testing::program;
 use serde_json::{Value, json};
 
-use crate::common::peers::{checkout, peer};
+use crate::common::peers::{hold_table, peer};
 use crate::common::{outlast, run, stderr, stdout, succeed};
 use crate::sftp::World;
 
@@ -69,16 +69,7 @@ fn ssh_audit_passes_every_policy() {
         let list = if marked.is_empty() { "nothing".to_owned() } else { marked.join(", ") };
         let _ = writeln!(table, "| `{policy}` | passed | {verdict} | {list} |");
     }
-    let path = checkout().join("docs/interop.md");
-    let text = std::fs::read_to_string(&path).unwrap();
-    let (before, rest) = text.split_once(BEGIN).unwrap();
-    let (_, after) = rest.split_once(END).unwrap();
-    let found = format!("{before}{BEGIN}\n{table}{END}{after}");
-    if std::env::var_os("OUTLAST_BLESS").is_some() {
-        std::fs::write(&path, &found).unwrap();
-        return;
-    }
-    assert!(found == text, "docs/interop.md is stale: run the test with OUTLAST_BLESS=1\n{table}");
+    hold_table(BEGIN, END, &table);
 }
 
 /// Algorithms that the report gives a warning or a failure.

@@ -1,9 +1,10 @@
 //! A crowd of real clients as they are: what the ledger, its forecast and the audit trail say of each must be right.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use outlast_api::ops::transfer::update_server::UpdateServer;
+use outlast_testing::moto::Moto;
 use outlast_testing::program;
 use serde_json::{Value, json};
 
@@ -200,6 +201,33 @@ fn ledger_forecast_and_audit_trail_are_right_about_each_of_the_crowd() {
     for (at, (name, worked, text)) in come(&mut members).into_iter().enumerate() {
         assert_eq!(worked, members[at].is_hybrid(), "{name}: {text}");
     }
+}
+
+/// The same clients with buckets of S3, where nothing can be written into what is there.
+#[test]
+fn each_of_the_crowd_uses_buckets_of_s3() {
+    let Some(moto) = Moto::start(0) else { return };
+    let (world, ..) = World::behind(&moto, Path::new("/usr/bin"));
+    // As AWS advises for clients that set the times of what they send: rclone does.
+    let change =
+        json!({ "ServerId": world.id, "ProtocolDetails": { "SetStatOption": "ENABLE_NO_OP" } });
+    world.call(async |session| {
+        session.call::<UpdateServer>(change).await.unwrap().unwrap();
+    });
+    let content = random(9_000_000);
+    world.folder.write("x", &content);
+    let putty = Putty::find();
+    let mut members = crowd(&world, putty.as_ref());
+    for (at, (name, worked, text)) in come(&mut members).into_iter().enumerate() {
+        assert_eq!(worked, members[at].key_exchange.is_some(), "{name}: {text}");
+    }
+    if members.iter().any(|member| member.name == "rclone") {
+        assert!(moto.curl(&[], "/files/rclone/x") == content, "another content");
+    }
+    let left = moto.keys("files");
+    let is_expected = |key: &String| key.ends_with('/') || key == "rclone/x";
+    assert!(left.iter().all(is_expected), "{left:?}");
+    assert!(moto.uploads("files").is_empty());
 }
 
 /// Whether the audit trail has the member's login and file.

@@ -318,7 +318,8 @@ kinds! {
     /// A file was uploaded over SFTP: it is closed, and on disk if uploads are atomic.
     UPLOAD_COMPLETED: Aws, "aws.transfer", "SFTP Server File Upload Completed",
         transfer!("bytes": Bytes, "file-path": File);
-    /// A file was not uploaded: the connection was lost, part of it could not be written, or it was refused when it was scanned.
+    /// A file was not uploaded: it could not be opened, the connection was lost, part of it could not be written, or it was refused
+    /// when it was scanned.
     UPLOAD_FAILED: Aws, "aws.transfer", "SFTP Server File Upload Failed",
         transfer!(failed "bytes": Bytes, "file-path": File);
     /// A file that was opened for reading over SFTP was closed.
@@ -330,25 +331,25 @@ kinds! {
     /// A file was removed over SFTP.
     FILE_DELETE_COMPLETED: Aws, "aws.transfer", "SFTP Server File Delete Completed",
         transfer!("file-path": File);
-    /// A user may not remove a file.
+    /// A file was not removed: the user may not, or it failed.
     FILE_DELETE_FAILED: Aws, "aws.transfer", "SFTP Server File Delete Failed",
         transfer!(failed "file-path": File);
     /// A file or directory was renamed over SFTP.
     FILE_RENAME_COMPLETED: Aws, "aws.transfer", "SFTP Server File Rename Completed",
         transfer!("original-file-path": OldFile, "renamed-file-path": NewFile);
-    /// A user may not rename a file.
+    /// A file or directory was not renamed: the user may not, or it failed.
     FILE_RENAME_FAILED: Aws, "aws.transfer", "SFTP Server File Rename Failed",
         transfer!(failed "original-file-path": OldFile, "renamed-file-path": NewFile);
     /// A directory was made over SFTP.
     DIRECTORY_CREATE_COMPLETED: Aws, "aws.transfer", "SFTP Server Directory Create Completed",
         transfer!("directory-path": Directory);
-    /// A user may not make a directory.
+    /// A directory was not made: the user may not, or it failed.
     DIRECTORY_CREATE_FAILED: Aws, "aws.transfer", "SFTP Server Directory Create Failed",
         transfer!(failed "directory-path": Directory);
     /// A directory was removed over SFTP.
     DIRECTORY_DELETE_COMPLETED: Aws, "aws.transfer", "SFTP Server Directory Delete Completed",
         transfer!("directory-path": Directory);
-    /// A user may not remove a directory.
+    /// A directory was not removed: the user may not, or it failed.
     DIRECTORY_DELETE_FAILED: Aws, "aws.transfer", "SFTP Server Directory Delete Failed",
         transfer!(failed "directory-path": Directory);
 

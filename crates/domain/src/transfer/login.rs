@@ -82,6 +82,12 @@ pub enum Refusal {
     /// The key is none of the user's.
     #[error("the key is none of the user's")]
     WrongKey,
+    /// The signature is not one of the key that was shown, or not for this session.
+    #[error("the signature is not valid")]
+    Signature,
+    /// A key or certificate cannot be read, or its algorithm is not allowed.
+    #[error("what was shown cannot be used: {0}")]
+    Unreadable(String),
     /// The password is not the user's, or the user has none.
     #[error("the password is not the user's")]
     WrongPassword,
@@ -91,6 +97,9 @@ pub enum Refusal {
     /// The way to authenticate is not one of the server's.
     #[error("the server takes no such proof")]
     Method,
+    /// The same for a method that no server has.
+    #[error("the server takes no such proof: {0}")]
+    NotServed(String),
     /// The user may not come from the peer's address.
     #[error("the user may not log in from this address")]
     Address,

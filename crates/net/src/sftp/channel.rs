@@ -1,10 +1,12 @@
 //! A channel of a connection: an SFTP session between the client's bytes and the threads that touch files.
 
 use bytes::{Buf, Bytes};
+use outlast_sftp::limits::MAX_REPLY_BYTES;
 use outlast_sftp::operation::{Operation, Outcome, Record};
 use outlast_sftp::session::Session;
 use outlast_ssh::{ChannelId, Server};
 
+use super::budget::{Budget, WIDE};
 use crate::limits;
 
 /// A channel that the client has opened.
@@ -15,6 +17,12 @@ pub(super) struct Channel {
     rest: Bytes,
     /// Bytes of the client that no window was granted for yet.
     unconsumed: usize,
+    /// Bytes that the client has sent.
+    received: usize,
+    /// Whether the client has the whole window.
+    is_wide: bool,
+    /// What the connection's budget has counted.
+    counted: usize,
     running: usize,
     /// Whether the client sends no more.
     ended: bool,
@@ -36,6 +44,9 @@ impl Channel {
             sftp: None,
             rest: Bytes::new(),
             unconsumed: 0,
+            received: 0,
+            is_wide: false,
+            counted: 0,
             running: 0,
             ended: false,
             closing: false,
@@ -58,6 +69,7 @@ impl Channel {
 
     pub(super) fn receive(&mut self, bytes: &[u8]) {
         self.unconsumed += bytes.len();
+        self.received = self.received.saturating_add(bytes.len());
         if let Some(sftp) = &mut self.sftp {
             // `pump` sees the violation.
             let _ = sftp.receive(bytes);
@@ -92,15 +104,26 @@ impl Channel {
         }
     }
 
+    /// What it holds in memory, or has promised to take.
+    fn holds(&self) -> usize {
+        self.sftp.as_ref().map_or(0, |sftp| held(sftp, &self.rest, self.is_wide))
+    }
+
     /// Starts operations, sends their replies, and grants the client as much window as there is room for. `now` carries out an operation
     /// if that needs no waiting. `start` starts others, those of one call together, up to `most` times.
+    ///
+    /// If the budget is used up, nothing but the channel's own share is left: one large reply at a time, which must be sent before
+    /// another one is made, and window for one packet. With that it goes on whenever its client reads.
     pub(super) fn pump(
         &mut self,
         ssh: &mut Server,
+        budget: &mut Budget,
         most: usize,
         now: impl Fn(Operation) -> Result<Outcome, Box<Operation>>,
         mut start: impl FnMut(Vec<Operation>),
     ) {
+        let holds = self.holds();
+        budget.count(&mut self.counted, holds);
         if self.closing {
             return;
         }
@@ -111,6 +134,9 @@ impl Channel {
         };
         let most = limits::MAX_SFTP_OPERATIONS.min(self.running + most);
         while self.running < most {
+            if !limit(sftp, budget) && !self.rest.is_empty() {
+                break;
+            }
             let Some(operation) = sftp.next_operation() else { break };
             match now(operation) {
                 Ok(outcome) => {
@@ -127,10 +153,15 @@ impl Channel {
                     start(together);
                 }
             }
+            budget.count(&mut self.counted, held(sftp, &self.rest, self.is_wide));
         }
         loop {
             if self.rest.is_empty() {
-                if ssh.queued() >= limits::SFTP_OUTPUT {
+                let most = match budget.has_room() {
+                    true => limits::SFTP_OUTPUT,
+                    false => limits::SFTP_REPLIES_OF_CHANNEL,
+                };
+                if ssh.queued() >= most {
                     break;
                 }
                 let Some(next) = sftp.next_output() else { break };
@@ -144,8 +175,17 @@ impl Channel {
             }
             self.rest.advance(taken);
         }
-        if sftp.wants_input() && self.unconsumed > 0 {
+        budget.count(&mut self.counted, held(sftp, &self.rest, self.is_wide));
+        let has_room =
+            limit(sftp, budget) || held(sftp, &self.rest, false) < limits::SFTP_SHARE_OF_CHANNEL;
+        if has_room && sftp.wants_input() && self.unconsumed > 0 {
             ssh.consumed(self.id, std::mem::take(&mut self.unconsumed));
+        }
+        let sends_much = self.received >= limits::SFTP_FIRST_WINDOW as usize;
+        if !self.is_wide && sends_much && budget.has_room_for_window() {
+            self.is_wide = true;
+            budget.count(&mut self.counted, held(sftp, &self.rest, true));
+            ssh.widen(self.id);
         }
         let is_wrong = sftp.violation().is_some();
         if is_wrong || (self.ended && sftp.is_idle() && self.rest.is_empty()) {
@@ -160,17 +200,41 @@ impl Channel {
     pub(super) fn end(&mut self) -> Vec<Record> {
         self.sftp.as_mut().map(Session::end).unwrap_or_default()
     }
+
+    /// Gives back what the budget has counted, when nothing of the channel is left.
+    pub(super) fn leave(&mut self, budget: &mut Budget) {
+        budget.count(&mut self.counted, 0);
+    }
+}
+
+/// Bytes of a session, of output that the transport has not taken, and of a window beyond the first one as far as nothing has come
+/// through it. A window cannot be taken back, so that it counts until the channel is over.
+fn held(sftp: &Session, rest: &Bytes, is_wide: bool) -> usize {
+    let promised = if is_wide { WIDE.saturating_sub(sftp.asked_bytes()) } else { 0 };
+    sftp.held_bytes() + rest.len() + promised
+}
+
+/// Limits the replies of a session to what the budget allows. False if that is only the channel's share.
+fn limit(sftp: &mut Session, budget: &Budget) -> bool {
+    let has_room = budget.has_room();
+    sftp.limit_replies(if has_room { MAX_REPLY_BYTES } else { limits::SFTP_REPLIES_OF_CHANNEL });
+    has_room
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
+    use std::collections::BTreeMap;
+    use std::path::Path;
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use outlast_sftp::limits::{MAX_DATA, MAX_PACKET};
     use outlast_sftp::local::{Folder, FolderOptions};
     use outlast_sftp::path::RemotePath;
     use outlast_sftp::request::{Request, write_hello};
+    use outlast_sftp::view::View;
     use outlast_sftp::volume::OpenHow;
     use outlast_ssh::{
         AuthDecision, Client, ClientConfig, ClientEvent, Credential, HostKey, KeyKind, PrivateKey,
@@ -181,16 +245,29 @@ mod tests {
 
     /// A server with a client that has opened a channel.
     fn opened() -> (Server, ChannelId) {
+        let (server, _, ids) = connected(1);
+        (server, ids[0])
+    }
+
+    /// A server with a client that has opened so many channels, and would take all that is sent in them.
+    fn connected(channels: usize) -> (Server, Client, Vec<ChannelId>) {
         let key = Arc::new(PrivateKey::generate(KeyKind::Ed25519).unwrap());
         let config = ServerConfig::new(vec![HostKey { key, certificate: None }]);
         let mut server = Server::new(Arc::new(config), 0);
-        let mut client = Client::new(Arc::new(ClientConfig::default()), 0);
+        let mut config = ClientConfig::default();
+        config.limits.window = 64 << 20;
+        let mut client = Client::new(Arc::new(config), 0);
+        let mut ids = Vec::new();
         for _ in 0..100 {
             while let Some(event) = client.poll() {
                 match event {
                     ClientEvent::HostKey(_) => client.answer(true),
                     ClientEvent::Ready => client.authenticate("alice", Credential::None),
-                    ClientEvent::Authenticated => drop(client.open()),
+                    ClientEvent::Authenticated => {
+                        for _ in 0..channels {
+                            client.open().unwrap();
+                        }
+                    }
                     ClientEvent::Disconnected(end) => panic!("{end:?}"),
                     _ => {}
                 }
@@ -203,7 +280,7 @@ mod tests {
                     ServerEvent::Authenticate(_) => server.answer(AuthDecision::Accept),
                     ServerEvent::ChannelOpen(id) => {
                         server.reply(true);
-                        return (server, id);
+                        ids.push(id);
                     }
                     ServerEvent::Disconnected(end) => panic!("{end:?}"),
                     _ => {}
@@ -212,8 +289,144 @@ mod tests {
             let sent = server.outgoing().to_vec();
             server.sent(sent.len());
             client.receive(&sent, 0);
+            if ids.len() == channels {
+                return (server, client, ids);
+            }
         }
         panic!("no channel was opened")
+    }
+
+    /// A view of a folder with a file that one READ returns.
+    fn one_file(folder: &Path) -> View {
+        std::fs::write(folder.join("file"), vec![7; MAX_DATA]).unwrap();
+        let volume = Arc::new(Folder::open(folder, FolderOptions::default()).unwrap());
+        View::new(|| 0).mount(RemotePath::root(), volume)
+    }
+
+    fn opens() -> Request {
+        let (path, attributes) = (Bytes::from_static(b"/file"), Default::default());
+        Request::Open { path, how: OpenHow::reading(), attributes }
+    }
+
+    /// Reads the whole file, by the first handle of a session.
+    fn reads() -> Request {
+        let handle = Bytes::copy_from_slice(&0_u64.to_be_bytes());
+        Request::Read { handle, offset: 0, length: u32::try_from(MAX_DATA).unwrap() }
+    }
+
+    /// Lets the client read what was sent, and counts it.
+    fn passes(server: &mut Server, client: &mut Client, got: &mut BTreeMap<ChannelId, usize>) {
+        let sent = server.outgoing().to_vec();
+        server.sent(sent.len());
+        client.receive(&sent, 0);
+        while let Some(event) = client.poll() {
+            if let ClientEvent::Data { channel, bytes, .. } = event {
+                client.consumed(channel, bytes.len());
+                *got.entry(channel).or_default() += bytes.len();
+            }
+        }
+        let sent = client.outgoing().to_vec();
+        client.sent(sent.len());
+        server.receive(&sent, 0);
+        while server.poll().is_some() {}
+    }
+
+    /// Channels whose client reads nothing hold no more than the connection may, and the client gets everything when it reads.
+    #[test]
+    fn the_channels_of_a_connection_share_a_budget() {
+        const READS: usize = 20;
+        let folder = tempfile::tempdir().unwrap();
+        let view = one_file(folder.path());
+        let (mut server, mut client, ids) = connected(limits::MAX_SFTP_CHANNELS);
+        let user = Arc::new(AtomicUsize::new(0));
+        let mut budget = Budget::new(user.clone());
+        let mut channels: Vec<_> = ids.iter().map(|id| Channel::new(*id)).collect();
+        for channel in &mut channels {
+            assert!(channel.start());
+            channel.receive(&write_hello(3));
+            channel.receive(&opens().write(0));
+            for _ in 0..READS {
+                channel.receive(&reads().write(1));
+            }
+        }
+        let pump = |channels: &mut [Channel], server: &mut Server, budget: &mut Budget| {
+            for channel in channels {
+                let now = |operation: Operation| Ok(operation.run(&view));
+                channel.pump(server, budget, 1000, now, |_| {});
+            }
+        };
+        for _ in 0..READS {
+            pump(&mut channels, &mut server, &mut budget);
+        }
+        let held: usize = channels.iter().map(Channel::holds).sum();
+        let shares = limits::MAX_SFTP_CHANNELS * (limits::SFTP_SHARE_OF_CHANNEL + MAX_PACKET);
+        assert!(held > limits::SFTP_MEMORY_OF_CONNECTION / 2, "{held}");
+        assert!(held <= limits::SFTP_MEMORY_OF_CONNECTION + shares, "{held}");
+        assert_eq!(user.load(Ordering::Relaxed), held);
+        let mut got = BTreeMap::new();
+        while !server.outgoing().is_empty() {
+            passes(&mut server, &mut client, &mut got);
+            pump(&mut channels, &mut server, &mut budget);
+        }
+        assert_eq!(got.len(), channels.len());
+        assert!(got.values().all(|bytes| *bytes > READS * MAX_DATA), "{got:?}");
+        assert_eq!(user.load(Ordering::Relaxed), 0);
+    }
+
+    /// A channel whose user may hold no more goes on with its own share: one large reply at a time, and window for one packet.
+    #[test]
+    fn a_channel_goes_on_with_its_own_share() {
+        let folder = tempfile::tempdir().unwrap();
+        let view = one_file(folder.path());
+        for (elsewhere, most) in
+            [(0, limits::MAX_SFTP_OPERATIONS), (limits::SFTP_MEMORY_OF_USER + 1, 1)]
+        {
+            let (mut server, mut client, ids) = connected(1);
+            let mut budget = Budget::new(Arc::new(AtomicUsize::new(elsewhere)));
+            let mut channel = Channel::new(ids[0]);
+            assert!(channel.start());
+            channel.receive(&write_hello(3));
+            channel.receive(&opens().write(0));
+            let later = |operation| Err(Box::new(operation));
+            let mut started: Vec<Operation> = Vec::new();
+            channel.pump(&mut server, &mut budget, 100, later, |some| started.extend(some));
+            channel.complete(started.drain(..).map(|one| one.run(&view)).collect());
+            for _ in 0..20 {
+                channel.receive(&reads().write(1));
+            }
+            let mut got = BTreeMap::new();
+            let mut rounds = 0;
+            loop {
+                channel.pump(&mut server, &mut budget, 100, later, |some| started.extend(some));
+                assert!(started.len() <= most, "{} reads at a time", started.len());
+                rounds += usize::from(started.len() == most);
+                if started.is_empty() && server.outgoing().is_empty() {
+                    break;
+                }
+                for one in started.drain(..) {
+                    channel.complete(vec![one.run(&view)]);
+                }
+                passes(&mut server, &mut client, &mut got);
+            }
+            assert!(rounds >= 20 / most, "{rounds}");
+            assert!(got.values().all(|bytes| *bytes > 20 * MAX_DATA), "{got:?}");
+            // Window for the whole of a long packet.
+            let handle = Bytes::copy_from_slice(&0_u64.to_be_bytes());
+            let write = Request::Write { handle, offset: 0, data: vec![1; MAX_DATA].into() };
+            for piece in write.write(2).chunks(limits::SFTP_READ) {
+                channel.receive(piece);
+                let held = channel.holds();
+                channel.pump(&mut server, &mut budget, 0, later, |_| {});
+                assert_eq!(channel.unconsumed, 0, "{held}");
+            }
+            assert_eq!(channel.is_wide, elsewhere == 0);
+            // Another one has to wait until the first is done, if there is no memory for both.
+            for piece in write.write(3).chunks(limits::SFTP_READ) {
+                channel.receive(piece);
+            }
+            channel.pump(&mut server, &mut budget, 0, later, |_| {});
+            assert_eq!(channel.unconsumed > 0, elsewhere > 0);
+        }
     }
 
     /// A channel starts as many operations as the connection has turns for, and no more than its own.
@@ -228,10 +441,12 @@ mod tests {
             channel.receive(&request.write(number));
         }
         let mut started = Vec::new();
+        let mut budget = Budget::new(Arc::default());
         let mut pump = |channel: &mut Channel, most: usize| {
             let before = started.len();
             let later = |operation| Err(Box::new(operation));
-            channel.pump(&mut server, most, later, |operations| started.push(operations));
+            let start = |operations| started.push(operations);
+            channel.pump(&mut server, &mut budget, most, later, start);
             started.len() - before
         };
         assert_eq!(pump(&mut channel, 0), 0, "other channels have all turns");
@@ -240,13 +455,14 @@ mod tests {
         assert_eq!(pump(&mut channel, 1), 1);
         assert_eq!(pump(&mut channel, 1000), limits::MAX_SFTP_OPERATIONS - 4);
         assert_eq!(pump(&mut channel, 1000), 0);
-        let view = Arc::new(outlast_sftp::view::View::new(|| 0));
+        let view = Arc::new(View::new(|| 0));
         for _ in 0..2 {
             let operations = started.pop().unwrap();
             channel.complete(operations.into_iter().map(|one| one.run(&view)).collect());
         }
         let mut more = 0;
-        channel.pump(&mut server, 1000, |operation| Err(Box::new(operation)), |_| more += 1);
+        let later = |operation| Err(Box::new(operation));
+        channel.pump(&mut server, &mut budget, 1000, later, |_| more += 1);
         assert_eq!(more, 2, "as many as have ended");
         let all = limits::MAX_SFTP_CHANNELS * limits::MAX_SFTP_OPERATIONS;
         assert!(limits::MAX_SFTP_OPERATIONS_OF_CONNECTION < all, "channels share turns");
@@ -257,7 +473,7 @@ mod tests {
     fn a_closed_channel_waits_for_what_is_running() {
         let folder = tempfile::tempdir().unwrap();
         let volume = Arc::new(Folder::open(folder.path(), FolderOptions::default()).unwrap());
-        let view = outlast_sftp::view::View::new(|| 0).mount(RemotePath::root(), volume);
+        let view = View::new(|| 0).mount(RemotePath::root(), volume);
         let how = OpenHow { write: true, create: true, ..OpenHow::default() };
         let (path, attributes) = (Bytes::from_static(b"/file"), Default::default());
         let open = Request::Open { path, how, attributes };
@@ -268,6 +484,7 @@ mod tests {
         let late = Request::Remove { path: Bytes::from_static(b"/file") };
         for (before, running, bytes) in [(Some(&open), &write, 5), (None, &open, 0)] {
             let (mut server, id) = opened();
+            let mut budget = Budget::new(Arc::default());
             let mut channel = Channel::new(id);
             assert!(channel.start());
             channel.receive(&write_hello(3));
@@ -275,7 +492,8 @@ mod tests {
                 channel.receive(&request.write(1));
                 let mut started: Vec<Operation> = Vec::new();
                 let later = |operation| Err(Box::new(operation));
-                channel.pump(&mut server, 100, later, |operations| started.extend(operations));
+                let start = |operations| started.extend(operations);
+                channel.pump(&mut server, &mut budget, 100, later, start);
                 started
             };
             let run = |operations: Vec<Operation>| -> Vec<Outcome> {

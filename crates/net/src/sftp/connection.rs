@@ -19,13 +19,16 @@ use outlast_ssh::{
 use tokio::io::{Interest, Ready};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
 use tokio::time::{sleep_until, timeout};
 
 use super::SftpServer;
+use super::budget::Budget;
 use super::channel::{self, Channel};
+use super::failures::Failures;
 use super::journal::{Journal, is_told};
 use super::listener::Listening;
-use super::login::{Failure, OTHER_METHOD, Outcome, Proven, User};
+use super::login::{Outcome, Proven, User};
 use super::report::Report;
 use super::roster::Roster;
 use super::startups::Startup;
@@ -43,7 +46,8 @@ enum Done {
 }
 
 thread_local! {
-    /// Where a thread reads sockets. The transport copies what it keeps, so that a connection that waits needs no memory for it.
+    /// Where a thread reads sockets whose clients send little. The transport copies what it keeps, so that a connection that waits needs
+    /// no memory for it.
     static INPUT: RefCell<Box<[u8]>> = RefCell::new(vec![0; limits::SFTP_READ].into_boxed_slice());
 }
 
@@ -52,6 +56,12 @@ struct Inside {
     user: User,
     view: Arc<View>,
     journal: Journal,
+    /// What its channels and the transport's output hold in memory.
+    budget: Budget,
+    /// The output among it.
+    output: usize,
+    /// The record of tries that failed before.
+    failures: Option<JoinHandle<()>>,
 }
 
 struct Connection {
@@ -68,8 +78,11 @@ struct Connection {
     /// The key that the service is asked about.
     asked: Option<Proven>,
     inside: Option<Inside>,
-    failure: Option<Failure>,
+    /// Tries to log in that failed.
+    failures: Failures,
     channels: Vec<Channel>,
+    /// Whether the last read found so much that copying it would take longer than memory of its own.
+    sends_much: bool,
     /// Operations that are running, also of channels that are closed.
     running: usize,
     /// Whether the connection has ended: operations that have not begun are not carried out any more.
@@ -77,7 +90,12 @@ struct Connection {
     done: mpsc::UnboundedSender<Done>,
     /// When something of the user's was last done.
     used: Instant,
+    /// When it was last decided whether to ask the client for a sign of life.
     asked_for_life: Instant,
+    /// Whether something has come from the client since.
+    was_heard: bool,
+    /// Questions since something last came.
+    questions: u32,
     /// When it was last checked that the user may be here.
     checked: Instant,
     /// Whether a try to log in is being decided.
@@ -117,13 +135,16 @@ impl SftpServer {
             proven: None,
             asked: None,
             inside: None,
-            failure: None,
+            failures: Failures::default(),
             channels: Vec::new(),
+            sends_much: false,
             running: 0,
             over: Arc::default(),
             done,
             used: Instant::now(),
             asked_for_life: Instant::now(),
+            was_heard: false,
+            questions: 0,
             checked: Instant::now(),
             deciding: false,
             ended: false,
@@ -201,20 +222,26 @@ impl Connection {
 
     /// Reads what the socket has. False at the end of the stream.
     fn read(&mut self, stream: &TcpStream) -> bool {
-        let room = self.ssh.room();
-        INPUT.with_borrow_mut(|input| {
-            let most = input.len().min(room);
-            match stream.try_read(&mut input[..most]) {
-                Ok(0) => false,
-                Ok(len) => {
-                    self.report.heard(len);
-                    let now_ms = self.now_ms();
-                    self.ssh.receive(&input[..len], now_ms);
-                    true
-                }
-                Err(error) => error.kind() == std::io::ErrorKind::WouldBlock,
+        let (most, now_ms) = (limits::SFTP_READ.min(self.ssh.room()), self.now_ms());
+        let read = if self.sends_much {
+            stream.try_read_buf(&mut self.ssh.input(most, now_ms))
+        } else {
+            INPUT.with_borrow_mut(|input| {
+                let len = stream.try_read(&mut input[..most])?;
+                self.ssh.receive(&input[..len], now_ms);
+                Ok(len)
+            })
+        };
+        match read {
+            Ok(0) => false,
+            Ok(len) => {
+                self.report.heard(len);
+                self.was_heard = true;
+                self.sends_much = len >= limits::SFTP_READ / 2;
+                true
             }
-        })
+            Err(error) => error.kind() == std::io::ErrorKind::WouldBlock,
+        }
     }
 
     /// Writes what the socket takes. False if it is broken.
@@ -263,7 +290,8 @@ impl Connection {
     }
 
     fn pump(&mut self) {
-        let Some(inside) = &self.inside else { return };
+        let Some(inside) = &mut self.inside else { return };
+        inside.budget.count(&mut inside.output, self.ssh.queued());
         for channel in &mut self.channels {
             let id = channel.id();
             let (view, journal) = (inside.view.clone(), inside.journal.clone());
@@ -272,7 +300,7 @@ impl Connection {
             let running = &mut self.running;
             let most = limits::MAX_SFTP_OPERATIONS_OF_CONNECTION.saturating_sub(*running);
             let now = |operation: Operation| operation.try_now(&inside.view);
-            channel.pump(&mut self.ssh, most, now, |operations| {
+            channel.pump(&mut self.ssh, &mut inside.budget, most, now, |operations| {
                 let (view, journal, done) = (view.clone(), journal.clone(), done.clone());
                 let (server, place, over) = (server.clone(), place.clone(), over.clone());
                 *running += 1;
@@ -288,6 +316,7 @@ impl Connection {
                 });
             });
         }
+        inside.budget.count(&mut inside.output, self.ssh.queued());
     }
 
     fn on_event(&mut self, event: ServerEvent) {
@@ -301,10 +330,10 @@ impl Connection {
                 self.ssh.reply(true);
             }
             ServerEvent::ChannelRequest { channel, request } => self.request(channel, &request),
-            ServerEvent::Data { channel, bytes } => {
+            ServerEvent::Data { channel, len } => {
                 self.used = Instant::now();
                 if let Some(found) = self.channels.iter_mut().find(|one| one.id() == channel) {
-                    found.receive(&bytes);
+                    found.receive(self.ssh.data(len));
                 }
             }
             ServerEvent::Eof(channel) => {
@@ -443,11 +472,8 @@ impl Connection {
         if matches!(decision, AuthDecision::Partial(_)) {
             self.proven = self.asked.take();
         }
-        // A method that nobody has does not hide what was tried before.
-        if let Some(failure) = failure
-            && !(self.failure.is_some() && failure.method == OTHER_METHOD)
-        {
-            self.failure = Some(failure);
+        if let Some(failure) = failure {
+            self.failures.add(failure);
         }
         if let Some(user) = user {
             self.enter(user);
@@ -464,12 +490,17 @@ impl Connection {
 
     fn enter(&mut self, user: User) {
         self.startup = None;
-        self.failure = None;
+        let failures = std::mem::take(&mut self.failures);
+        let described = self.described.clone().filter(|_| failures.matter_after_login());
+        let failures = described
+            .map(|described| tokio::spawn(failures.record(self.server.clone(), described)));
         self.report.principal = Some(user.arn.clone());
         self.used = Instant::now();
         self.checked = self.used;
         let journal = journal(&self.server, &user);
-        self.inside = Some(Inside { view: user.view.clone(), user, journal });
+        let budget = Budget::new(user.place.held.clone());
+        let view = user.view.clone();
+        self.inside = Some(Inside { view, user, journal, budget, output: 0, failures });
     }
 
     /// When something is due.
@@ -478,7 +509,7 @@ impl Connection {
         let mine = match &self.inside {
             None => begun + settings.login_grace,
             Some(_) => {
-                let next = (self.asked_for_life + limits::SFTP_KEEPALIVE)
+                let next = (self.asked_for_life + settings.keepalive)
                     .min(self.checked + limits::SFTP_RECHECK);
                 next.min(self.used + settings.idle)
             }
@@ -515,11 +546,22 @@ impl Connection {
         if now >= self.checked + limits::SFTP_RECHECK {
             self.check_again();
         }
-        if now >= self.asked_for_life + limits::SFTP_KEEPALIVE {
+        if now >= self.asked_for_life + self.server.settings.keepalive {
             self.asked_for_life = now;
-            if self.ssh.keepalive() > limits::SFTP_KEEPALIVES {
-                self.ssh.disconnect(Reason::ConnectionLost, "you did not answer");
-            }
+            self.ask_for_life();
+        }
+    }
+
+    /// Asks a silent client for a sign of life; ends the session of one that stays silent. Whatever comes is a sign: an answer has to wait
+    /// behind the data of a slow transfer, in both directions.
+    fn ask_for_life(&mut self) {
+        if std::mem::take(&mut self.was_heard) {
+            self.questions = 0;
+        } else if self.questions >= limits::SFTP_KEEPALIVES {
+            self.ssh.disconnect(Reason::ConnectionLost, "you did not answer");
+        } else {
+            self.questions += 1;
+            self.ssh.keepalive();
         }
     }
 
@@ -546,8 +588,13 @@ impl Connection {
         }
         let is_it = |one: &Channel| one.id() == channel && one.is_over();
         let Some(at) = self.channels.iter().position(is_it) else { return };
-        let records = self.channels.swap_remove(at).end();
-        let Some(inside) = self.inside.as_ref().filter(|_| !records.is_empty()) else { return };
+        let mut channel = self.channels.swap_remove(at);
+        let records = channel.end();
+        let Some(inside) = &mut self.inside else { return };
+        channel.leave(&mut inside.budget);
+        if records.is_empty() {
+            return;
+        }
         let journal = inside.journal.clone();
         tokio::spawn(async move {
             for record in records {
@@ -568,7 +615,9 @@ impl Connection {
     async fn finish(mut self, stream: &TcpStream) {
         self.write(stream);
         let Some(inside) = self.inside.take() else {
-            self.failed().await;
+            if let Some(described) = self.described.take() {
+                self.failures.record(self.server.clone(), described).await;
+            }
             return;
         };
         for channel in &mut self.channels {
@@ -577,27 +626,10 @@ impl Connection {
             }
         }
         ended(&inside.journal).await;
-        drop(inside.user);
-    }
-
-    /// Records that nobody logged in, although somebody tried.
-    async fn failed(&mut self) {
-        let (Some(failure), Some(described)) = (self.failure.take(), self.described.take()) else {
-            return;
-        };
-        let Failure { user, method, refusal } = failure;
-        tracing::info!(peer = %self.peer, method, reason = %refusal, "an SFTP login was refused");
-        let service = &self.server.service;
-        let now_ms = (self.server.clock)();
-        let event = service.sftp_auth_failed(&described, &user, method, &refusal, now_ms);
-        let outcome = match event {
-            Ok(Some(transaction)) => super::journal::commit(service, transaction).await,
-            Ok(None) => Ok(()),
-            Err(error) => Err(error.to_string()),
-        };
-        if let Err(error) = outcome {
-            tracing::error!(error, "a refused SFTP login could not be recorded");
+        if let Some(failures) = inside.failures {
+            let _ = failures.await;
         }
+        drop(inside.user);
     }
 }
 

@@ -129,6 +129,8 @@ fn config(
     config.limits = Limits {
         channels: limits::MAX_SFTP_CHANNELS,
         packet: limits::MAX_SFTP_PACKET,
+        window: limits::SFTP_WINDOW,
+        first_window: limits::SFTP_FIRST_WINDOW,
         ..Limits::default()
     };
     Ok((config, rules, policy.ssh.host_keys))

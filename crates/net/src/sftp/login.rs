@@ -1,7 +1,9 @@
 //! Logins: what a client shows, decided by the service.
 
 use std::collections::HashMap;
+use std::future::ready;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use outlast_api::service::sftp::{Connection as Described, Decision, Session};
@@ -10,11 +12,12 @@ use outlast_domain::transfer::{Account, Located, Login, Refusal, ServerFacts};
 use outlast_sftp::path::RemotePath;
 use outlast_sftp::view::View;
 use outlast_ssh::{Attempt, AuthDecision, Certificate, KeyOffer, Method, Signed};
-use outlast_store::driver::drive;
+use outlast_store::driver::{self, drive};
 use tokio::sync::Semaphore;
 
 use super::SftpServer;
 use super::certified::{Certificated, Claimant, Proof};
+use super::failures::{Failure, Gravity};
 use super::home::Home;
 use super::journal::Target;
 use super::listener::Listening;
@@ -29,13 +32,6 @@ pub(super) struct Outcome {
     pub(super) user: Option<User>,
     /// Why it failed, for the audit event of the connection's end.
     pub(super) failure: Option<Failure>,
-}
-
-/// A failed try.
-pub(super) struct Failure {
-    pub(super) user: String,
-    pub(super) method: &'static str,
-    pub(super) refusal: Refusal,
 }
 
 /// A user who is logged in.
@@ -73,6 +69,7 @@ pub(super) struct Users {
 struct Sessions {
     count: usize,
     turns: Arc<Semaphore>,
+    held: Arc<AtomicUsize>,
 }
 
 /// One of them.
@@ -81,6 +78,8 @@ pub(super) struct Place {
     user: String,
     /// What operations of the user wait for; nobody closes it.
     pub(super) turns: Arc<Semaphore>,
+    /// Bytes that the sessions of the user hold in memory.
+    pub(super) held: Arc<AtomicUsize>,
 }
 
 impl Users {
@@ -91,12 +90,15 @@ impl Users {
         if count >= most {
             return None;
         }
-        let new =
-            || Sessions { count: 0, turns: Arc::new(Semaphore::new(limits::SFTP_THREADS_OF_USER)) };
+        let new = || Sessions {
+            count: 0,
+            turns: Arc::new(Semaphore::new(limits::SFTP_THREADS_OF_USER)),
+            held: Arc::default(),
+        };
         let sessions = open.entry(user.to_owned()).or_insert_with(new);
         sessions.count += 1;
-        let turns = sessions.turns.clone();
-        Some(Place { open: self.open.clone(), user: user.to_owned(), turns })
+        let (turns, held) = (sessions.turns.clone(), sessions.held.clone());
+        Some(Place { open: self.open.clone(), user: user.to_owned(), turns, held })
     }
 }
 
@@ -113,7 +115,7 @@ impl Drop for Place {
 }
 
 /// What is recorded of a method that is not served.
-pub(super) const OTHER_METHOD: &str = "other";
+const OTHER_METHOD: &str = "other";
 
 /// What a client has shown.
 pub(super) struct Shown {
@@ -121,6 +123,30 @@ pub(super) struct Shown {
     pub(super) key: Option<Box<KeyOffer>>,
     pub(super) password: Option<Secret>,
     method: &'static str,
+}
+
+impl Shown {
+    /// Nothing that a login could be decided with.
+    fn nothing(user: String, method: &'static str) -> Self {
+        Self { user, key: None, password: None, method }
+    }
+
+    /// Whether it is more than the offer of a key.
+    fn proves(&self) -> bool {
+        let signed = self.key.as_ref().is_some_and(|offer| offer.signed == Signed::Valid);
+        signed || self.password.is_some()
+    }
+
+    fn failure(&self, refusal: Refusal) -> Failure {
+        let gravity = match refusal {
+            Refusal::Signature => Gravity::Signature,
+            _ if self.proves() => Gravity::Proof,
+            Refusal::Certificate(_) | Refusal::Unreadable(_) => Gravity::Unusable,
+            _ if self.key.is_some() => Gravity::Offered,
+            _ => Gravity::NotServed,
+        };
+        Failure { user: self.user.clone(), method: self.method, refusal, gravity }
+    }
 }
 
 /// A key that was proven in this connection, where a password is wanted, too.
@@ -152,8 +178,11 @@ impl SftpServer {
         proven: Option<Proven>,
     ) -> Outcome {
         let Attempt { user, method } = attempt;
+        // What fails without a decision.
+        let mut hopeless = None;
         let shown = match method {
             Method::PublicKey(key) => {
+                hopeless = (key.signed == Signed::Invalid).then_some(Refusal::Signature);
                 Shown { user, key: Some(key), password: None, method: "publickey" }
             }
             Method::Password(password) => {
@@ -161,31 +190,27 @@ impl SftpServer {
             }
             // A client asks for the methods in this way.
             Method::None => return Outcome::of(AuthDecision::Reject),
-            Method::KeyboardInteractive(_) | Method::Other(_) => {
-                Shown { user, key: None, password: None, method: OTHER_METHOD }
+            Method::KeyboardInteractive(_) => Shown::nothing(user, OTHER_METHOD),
+            Method::Other(name) => {
+                hopeless = Some(Refusal::NotServed(name));
+                Shown::nothing(user, OTHER_METHOD)
+            }
+            Method::Unusable { method, why } => {
+                hopeless = Some(Refusal::Unreadable(why));
+                Shown::nothing(user, method)
             }
         };
         let failed = |refusal| Outcome {
             decision: AuthDecision::Reject,
             user: None,
-            failure: Some(Failure { user: shown.user.clone(), method: shown.method, refusal }),
+            failure: Some(shown.failure(refusal)),
         };
-        if shown.key.as_ref().is_some_and(|offer| offer.signed == Signed::Invalid) {
-            return failed(Refusal::WrongKey);
+        if let Some(refusal) = hopeless {
+            return failed(refusal);
         }
         if let Some(roster) = self.roster() {
             let decided = self.file_login(&roster, &listening, &described, peer, &shown).await;
             return decided.unwrap_or_else(failed);
-        }
-        let tries = shown.password.is_some()
-            || shown.key.as_ref().is_some_and(|offer| offer.signed == Signed::Valid);
-        // Before the decision: its event says that the user is connected.
-        let mut place = None;
-        if tries {
-            place = self.users.enter(&shown.user, self.settings.sessions_by_user);
-            if place.is_none() {
-                return failed(too_many());
-            }
         }
         let blob = shown.key.as_ref().map(|offer| offer.key.blob().to_vec());
         let is_signed = shown.key.as_ref().is_some_and(|offer| offer.signed == Signed::Valid);
@@ -220,29 +245,23 @@ impl SftpServer {
         };
         let mut answer = None;
         for _ in 0..2 {
-            let decided = self.decide(&login, &described, answer.as_ref()).await;
+            let (decided, place) = self.decide(&login, &described, answer.as_ref()).await;
             match decided {
                 Decision::Refused(refusal) => return failed(refusal),
                 Decision::KeyAcceptable => return Outcome::of(AuthDecision::AcceptKey),
                 Decision::NeedsPassword => {
                     return Outcome::of(AuthDecision::Partial(vec!["password"]));
                 }
-                Decision::Ask(question) => {
-                    // A client that has proved nothing yet takes no place for so long.
-                    drop(place.take());
-                    match (self.settings.ask)(question).await {
-                        Ok(found) => answer = Some(found),
-                        Err(refusal) => return failed(refusal),
-                    }
-                    place = self.users.enter(&shown.user, self.settings.sessions_by_user);
-                    if place.is_none() {
-                        return failed(too_many());
-                    }
-                }
+                Decision::Ask(question) => match (self.settings.ask)(question).await {
+                    Ok(found) => answer = Some(found),
+                    Err(refusal) => return failed(refusal),
+                },
                 Decision::Failed => return Outcome::of(AuthDecision::Reject),
                 Decision::Account(account) => {
                     // Nobody is logged in without a proof.
-                    let Some(place) = place else { return Outcome::of(AuthDecision::Reject) };
+                    let Some(place) = place.filter(|_| shown.proves()) else {
+                        return Outcome::of(AuthDecision::Reject);
+                    };
                     let session = Arc::new(Session::new((*described).clone(), &account));
                     let key = login.key.filter(|_| key_is_proven).map(<[u8]>::to_vec);
                     let certified = certificate.zip(certified).map(|(certificate, shown)| {
@@ -350,21 +369,34 @@ impl SftpServer {
         }
     }
 
+    /// Decides a login. A user who is accepted has a place among the user's sessions before the event says that the user is connected;
+    /// nobody else takes one.
     async fn decide(
         self: &Arc<Self>,
         login: &Login<'_>,
         described: &Described,
         answer: Option<&Option<outlast_domain::transfer::Answer>>,
-    ) -> Decision {
+    ) -> (Decision, Option<Place>) {
         let service = &self.service;
-        let prepare = || async {
+        let mut place = None;
+        let prepare = || {
             let answer = answer.map(Option::as_ref);
-            tokio::task::block_in_place(|| {
+            let attempt = tokio::task::block_in_place(|| {
                 service.sftp_login(login, described, answer, (self.clock)())
-            })
+            });
+            if matches!(attempt, driver::Attempt::Commit(..)) && place.is_none() {
+                place = self.users.enter(login.user, self.settings.sessions_by_user);
+                if place.is_none() {
+                    return ready(driver::Attempt::Done(Decision::Refused(too_many())));
+                }
+            }
+            ready(attempt)
         };
-        let finish = |ready, outcome| service.sftp_settled(ready, outcome);
-        drive(service.store().as_ref(), prepare, finish).await.unwrap_or(Decision::Failed)
+        let finish = |accepted, outcome| service.sftp_settled(accepted, outcome);
+        let decided = drive(service.store().as_ref(), prepare, finish).await;
+        let decided = decided.unwrap_or(Decision::Failed);
+        let place = place.filter(|_| matches!(decided, Decision::Account(_)));
+        (decided, place)
     }
 }
 
@@ -398,6 +430,7 @@ mod tests {
         drop(first);
         let third = users.enter("a", 2).unwrap();
         assert!(Arc::ptr_eq(&second.turns, &third.turns));
+        assert!(Arc::ptr_eq(&second.held, &third.held) && !Arc::ptr_eq(&second.held, &other.held));
         drop((second, third));
         assert!(users.open.lock().unwrap().get("a").is_none());
     }

@@ -11,7 +11,7 @@ use super::{Folder, identity, metadata, tags};
 use crate::attributes::Attributes;
 use crate::error::{Error, Result};
 use crate::path::RemotePath;
-use crate::volume::{File, Space};
+use crate::volume::{File, Inode, Space};
 
 pub(super) struct Plain {
     file: OwnedFd,
@@ -91,6 +91,10 @@ impl File for Plain {
 
     fn attributes(&self) -> Result<Attributes> {
         Ok(metadata::attributes(&fstat(&self.file)?))
+    }
+
+    fn inode(&self) -> Result<Option<Inode>> {
+        Ok(Some(metadata::inode(&fstat(&self.file)?)))
     }
 
     fn set_attributes(&self, to: &Attributes) -> Result<()> {

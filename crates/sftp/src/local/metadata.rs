@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::proc_path;
 use crate::attributes::{Attributes, FOLDER, TYPE};
 use crate::error::Result;
-use crate::volume::Space;
+use crate::volume::{Inode, Space};
 
 /// Permissions that clients can set. Set-user-ID, set-group-ID and sticky bits are not among them: a file with content of a
 /// stranger would run as its owner.
@@ -29,6 +29,13 @@ pub(super) fn attributes(stat: &Stat) -> Attributes {
         mode: Some(stat.st_mode),
         times: Some((seconds(stat.st_atime), seconds(stat.st_mtime))),
     }
+}
+
+/// Which file it is.
+pub(super) fn inode(stat: &Stat) -> Inode {
+    #[allow(clippy::useless_conversion, reason = "it has 32 bits on Arm")]
+    let names = stat.st_nlink.into();
+    Inode { id: (stat.st_dev, stat.st_ino), names }
 }
 
 /// Space of a file system.

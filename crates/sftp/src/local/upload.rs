@@ -26,7 +26,7 @@ use crate::attributes::Attributes;
 use crate::error::{Error, Result};
 use crate::limits::COPY_BUFFER;
 use crate::path::RemotePath;
-use crate::volume::{File, OpenHow, Space};
+use crate::volume::{File, Inode, OpenHow, Space};
 
 pub(super) struct Upload {
     file: OwnedFd,
@@ -223,6 +223,10 @@ impl File for Upload {
 
     fn attributes(&self) -> Result<Attributes> {
         Ok(metadata::attributes(&fstat(&self.file)?))
+    }
+
+    fn inode(&self) -> Result<Option<Inode>> {
+        Ok(Some(metadata::inode(&fstat(&self.file)?)))
     }
 
     fn set_attributes(&self, to: &Attributes) -> Result<()> {

@@ -1,4 +1,4 @@
-//! A file whose growth counts against a quota.
+//! An open file that counts against a quota, with its growth.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,20 +7,23 @@ use crate::attributes::Attributes;
 use crate::error::Result;
 use crate::path::RemotePath;
 use crate::quota::{Quota, Usage};
-use crate::view::usage::usage_of;
-use crate::volume::{File, Follow, OpenHow, Space, Volume};
+use crate::view::usage::counted;
+use crate::volume::{File, FileId, Follow, OpenHow, Space, Volume};
 
 struct Metered {
     file: Box<dyn File>,
     volume: Arc<dyn Volume>,
     path: RemotePath,
     quota: Arc<Quota>,
-    appends: bool,
+    how: OpenHow,
     state: Mutex<State>,
 }
 
 /// What the file has been charged for, apart from bytes that are visible under its name.
+#[derive(Default)]
 struct State {
+    /// The file that the quota knows as open, once it is visible.
+    held: Option<FileId>,
     /// The content is not visible yet; all of it is charged in addition to what the name has.
     is_apart: bool,
     /// The name did not exist when the file was opened.
@@ -29,13 +32,20 @@ struct State {
     visible: u64,
 }
 
-/// Opens a file for writing.
+/// Opens a file.
 pub(super) fn open(
     volume: Arc<dyn Volume>,
     path: RemotePath,
     how: &OpenHow,
     quota: &Arc<Quota>,
 ) -> Result<Box<dyn File>> {
+    if !how.changes() {
+        let file = volume.open(&path, how)?;
+        let Some(held) = quota.hold(&*file)? else { return Ok(file) };
+        let state = Mutex::new(State { held: Some(held), ..State::default() });
+        let (quota, how) = (Arc::clone(quota), *how);
+        return Ok(Box::new(Metered { file, volume, path, quota, how, state }));
+    }
     let _gate = quota.gate();
     let visible = || volume.attributes(&path, Follow::Yes).ok();
     let before = visible();
@@ -43,19 +53,21 @@ pub(super) fn open(
     quota.take(name)?;
     let file = volume.open(&path, how).inspect_err(|_| quota.give(name))?;
     let is_apart = file.is_apart();
+    let mut held = None;
     if is_apart {
         let copied = Usage { bytes: size(file.attributes().ok()), files: 0 };
         // Dropping the file forgets it.
         quota.take(copied).inspect_err(|_| quota.give(name))?;
     } else {
+        held = quota.hold(&*file).inspect_err(|_| quota.give(name))?;
         // An existing file may have been emptied.
         let bytes = size(before).saturating_sub(size(visible()));
         quota.give(Usage { bytes, files: 0 });
     }
     let visible = size(file.attributes().ok());
-    let state = Mutex::new(State { is_apart, charged_name: before.is_none(), visible });
-    let (quota, appends) = (Arc::clone(quota), how.append);
-    Ok(Box::new(Metered { file, volume, path, quota, appends, state }))
+    let state = Mutex::new(State { held, is_apart, charged_name: before.is_none(), visible });
+    let (quota, how) = (Arc::clone(quota), *how);
+    Ok(Box::new(Metered { file, volume, path, quota, how, state }))
 }
 
 fn size(of: Option<Attributes>) -> u64 {
@@ -65,6 +77,9 @@ fn size(of: Option<Attributes>) -> u64 {
 impl Metered {
     /// Does something that makes the content visible: from then on, what the name had before is gone.
     fn publishing(&self, act: impl FnOnce() -> Result<()>) -> Result<()> {
+        if !self.how.changes() {
+            return act();
+        }
         // What takes long must not hold up the other files of the home.
         self.file.settle()?;
         let _gate = self.quota.gate();
@@ -74,7 +89,7 @@ impl Metered {
             state.visible = size(self.file.attributes().ok());
             return Ok(());
         }
-        let before = self.volume.attributes(&self.path, Follow::No).ok();
+        let replaced = counted(&*self.volume, &self.path);
         let done = act();
         if done.is_err() && self.file.is_apart() {
             return done;
@@ -82,15 +97,20 @@ impl Metered {
         // Even if it failed afterwards, the content is visible.
         state.is_apart = false;
         state.visible = size(self.file.attributes().ok());
-        let replaced = before.map_or(0, |before| usage_of(&before).bytes);
-        self.quota.give(Usage { bytes: replaced, files: 0 });
-        match (before.is_some(), state.charged_name) {
-            // Somebody else has created the name, or removed it.
-            (true, true) => self.quota.give(Usage { bytes: 0, files: 1 }),
-            (false, false) => self.quota.add(Usage { bytes: 0, files: 1 }),
-            _ => {}
+        // If another program has removed it at once, it counts like all that is not noticed.
+        state.held = self.quota.hold(&*self.file).unwrap_or_default();
+        // It counts as a file of its own: what it replaces still counts while it is open, and may have come or gone meanwhile.
+        self.quota.add(Usage { bytes: 0, files: u64::from(!state.charged_name) });
+        if let Some(replaced) = replaced.filter(|_| self.is_at_its_path(state.held)) {
+            self.quota.gone(replaced);
         }
         done
+    }
+
+    /// Whether the path leads to this file. If its folder was renamed meanwhile, another one may be there.
+    fn is_at_its_path(&self, held: Option<FileId>) -> bool {
+        let Some(held) = held else { return true };
+        self.volume.inode(&self.path).is_ok_and(|found| found.is_some_and(|inode| inode.id == held))
     }
 
     /// Does something after which the file may be `to` bytes long.
@@ -118,13 +138,21 @@ impl File for Metered {
         // Another handle may have changed the size: only the file itself knows it.
         let _gate = self.quota.gate();
         let size = size(Some(self.file.attributes()?));
-        let begin = if self.appends { size } else { offset };
+        let begin = if self.how.append { size } else { offset };
         let end = begin.saturating_add(bytes.len() as u64);
         self.growing(size, end, || self.file.write_at(offset, bytes))
     }
 
     fn attributes(&self) -> Result<Attributes> {
         self.file.attributes()
+    }
+
+    fn entity_tag(&self) -> Result<Option<String>> {
+        self.file.entity_tag()
+    }
+
+    fn is_same(&self, entity_tag: &str) -> Result<bool> {
+        self.file.is_same(entity_tag)
     }
 
     fn set_attributes(&self, to: &Attributes) -> Result<()> {
@@ -165,7 +193,7 @@ impl File for Metered {
 }
 
 impl Drop for Metered {
-    /// Content that never became visible is forgotten.
+    /// Content that never became visible is forgotten, and so is a file without a name that nobody else has open.
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         if state.is_apart {
@@ -176,6 +204,10 @@ impl Drop for Metered {
             let now = size(self.file.attributes().ok());
             self.quota.give(Usage { bytes: now.saturating_sub(state.visible), files: 0 });
             self.quota.add(Usage { bytes: state.visible.saturating_sub(now), files: 0 });
+        }
+        if let Some(held) = state.held {
+            let file = &self.file;
+            self.quota.release(held, || Usage { bytes: size(file.attributes().ok()), files: 1 });
         }
     }
 }

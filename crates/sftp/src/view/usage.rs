@@ -3,8 +3,8 @@
 use crate::attributes::Attributes;
 use crate::error::Result;
 use crate::path::RemotePath;
-use crate::quota::Usage;
-use crate::volume::{Entry, Volume};
+use crate::quota::{Counted, Usage};
+use crate::volume::{Entry, Follow, Volume};
 
 /// Counts what a volume contains. Folders that cannot be read count alone: a user who makes one must not lock everybody out.
 ///
@@ -32,8 +32,16 @@ pub fn measure(volume: &dyn Volume) -> Result<Usage> {
     Ok(used)
 }
 
-/// What one name counts.
-pub(super) fn usage_of(attributes: &Attributes) -> Usage {
+/// What the name at a path counts; none if it does not exist.
+pub(super) fn counted(volume: &dyn Volume, path: &RemotePath) -> Option<Counted> {
+    let used = usage_of(&volume.attributes(path, Follow::No).ok()?);
+    // Each name of a file counts. One of several counts no more when it is removed: the file counts under the others.
+    let inode = volume.inode(path).ok().flatten().filter(|inode| inode.names == 1);
+    Some(Counted { used, file: inode.map(|inode| inode.id) })
+}
+
+/// What one name with these attributes counts.
+fn usage_of(attributes: &Attributes) -> Usage {
     let size = if attributes.is_regular() { attributes.size } else { None };
     Usage { bytes: size.unwrap_or(0), files: 1 }
 }

@@ -168,7 +168,7 @@ impl Authentication {
             HOST_BOUND_METHOD if self.allows("publickey") => {
                 self.public_key(transport, payload, reader, true)?
             }
-            other => failed(format!("method {}", printable(other))),
+            other => (Pending::Failed, Method::Other(printable(other))),
         };
         self.pending = Some(pending);
         Ok(Attempt { user: user.to_owned(), method })
@@ -197,21 +197,21 @@ impl Authentication {
         let allowed =
             Algorithm::by_name(name).filter(|(row, _)| self.user_keys.contains(&row.name));
         let Some((row, with_certificate)) = allowed else {
-            return Ok(failed(format!("key algorithm {}", printable(name.as_bytes()))));
+            return Ok(unusable(KEY, format!("key algorithm {}", printable(name.as_bytes()))));
         };
         let (key, certificate) = if with_certificate {
             match Certificate::parse(blob) {
                 Ok(certificate) => (certificate.key().clone(), Some(certificate)),
-                Err(error) => return Ok(failed(error.to_string())),
+                Err(error) => return Ok(unusable(KEY, error.to_string())),
             }
         } else {
             match PublicKey::parse(blob) {
                 Ok(key) => (key, None),
-                Err(error) => return Ok(failed(error.to_string())),
+                Err(error) => return Ok(unusable(KEY, error.to_string())),
             }
         };
         if key.key_type() != row.key_type {
-            return Ok(failed("a key of another type than its algorithm".to_owned()));
+            return Ok(unusable(KEY, "a key of another type than its algorithm".to_owned()));
         }
         let signed = match signature {
             None => Signed::No,
@@ -320,8 +320,10 @@ impl Authentication {
     }
 }
 
-fn failed(why: String) -> (Pending, Method) {
-    (Pending::Failed, Method::Other(why))
+const KEY: &str = "publickey";
+
+fn unusable(method: &'static str, why: String) -> (Pending, Method) {
+    (Pending::Failed, Method::Unusable { method, why })
 }
 
 fn secret(bytes: &[u8]) -> Result<Secret, Error> {
@@ -334,7 +336,7 @@ fn secret(bytes: &[u8]) -> Result<Secret, Error> {
 /// RFC 4252, section 8. Changing a password is not supported.
 fn password(mut reader: Reader<'_>) -> Result<(Pending, Method), Error> {
     if reader.bool()? {
-        return Ok(failed("a change of the password".to_owned()));
+        return Ok(unusable("password", "a change of the password".to_owned()));
     }
     let password = secret(reader.string()?)?;
     reader.end()?;

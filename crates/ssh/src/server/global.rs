@@ -17,7 +17,7 @@ pub(crate) const NO_MORE_SESSIONS: &[u8] = b"no-more-sessions@openssh.com";
 
 /// Requests for proofs in a connection, because each takes signatures.
 const MAX_PROOFS: u32 = 4;
-/// Keepalives that are sent without an answer to any.
+/// Keepalives that wait for their answers. A client that goes on and answers none is asked no more.
 const MAX_KEEPALIVES: u32 = 64;
 
 impl Server {

@@ -74,3 +74,51 @@ fn connections() {
     println!("{own} bytes of its own");
     println!("bytes by connection: {}", (after - before) / CONNECTIONS);
 }
+
+/// While the answer to a try is awaited, its packet takes no place beside what comes next.
+#[test]
+fn a_question_keeps_no_packet() {
+    let mut server = Server::new(std::sync::Arc::new(server_config()), 0);
+    let mut client = Client::new(std::sync::Arc::new(ClientConfig::default()), 0);
+    let mut is_asked = false;
+    for _ in 0..100 {
+        while let Some(event) = client.poll() {
+            match event {
+                ClientEvent::HostKey(_) => client.answer(true),
+                ClientEvent::Ready => {
+                    let mut long = vec![message::USERAUTH_REQUEST];
+                    for field in ["alice", "ssh-connection", "publickey"] {
+                        long.put_string(field.as_bytes());
+                    }
+                    long.put_bool(false);
+                    long.put_string(b"ssh-ed25519");
+                    long.put_string(&[1; 16_000]);
+                    client.transport.send(&[&long]).unwrap();
+                }
+                ClientEvent::Disconnected(end) => panic!("{end:?}"),
+                _ => {}
+            }
+        }
+        let sent = client.outgoing().to_vec();
+        client.sent(sent.len());
+        for piece in sent.chunks(server.room()) {
+            server.receive(piece, 0);
+            while let Some(event) = server.poll() {
+                is_asked |= matches!(event, ServerEvent::Authenticate(_));
+            }
+        }
+        let sent = server.outgoing().to_vec();
+        server.sent(sent.len());
+        client.receive(&sent, 0);
+        if is_asked {
+            break;
+        }
+    }
+    assert!(is_asked);
+    while server.room() > 0 {
+        server.receive(&vec![0; server.room()], 0);
+        assert!(server.poll().is_none());
+    }
+    let own = server.memory() - size_of::<Server>();
+    assert!(own < 24 * 1024, "{own}");
+}

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
+use bytes::BufMut as _;
 use outlast_crypto::Secret;
 
 use crate::*;
@@ -67,6 +68,8 @@ pub(super) struct Pair {
     /// Most bytes that are moved at a time.
     pub(super) piece: usize,
     pub(super) announce: bool,
+    /// Whether the server's input is filled by the caller.
+    pub(super) fills: bool,
 }
 
 impl Pair {
@@ -90,6 +93,7 @@ impl Pair {
             client_closed: false,
             piece: usize::MAX,
             announce: false,
+            fills: false,
         }
     }
 
@@ -115,7 +119,11 @@ impl Pair {
         let to_server = self.client.outgoing();
         let len = to_server.len().min(self.piece);
         if len > 0 && self.server.wants_input() {
-            self.server.receive(&to_server[..len], self.now_ms);
+            if self.fills {
+                self.server.input(len, self.now_ms).put_slice(&to_server[..len]);
+            } else {
+                self.server.receive(&to_server[..len], self.now_ms);
+            }
             self.client.sent(len);
             moved = true;
         }
@@ -151,8 +159,8 @@ impl Pair {
                 ServerEvent::ChannelRequest { request, .. } => {
                     self.server.reply(request != Request::Shell);
                 }
-                ServerEvent::Data { channel, bytes } => {
-                    self.backlog.extend_from_slice(&bytes);
+                ServerEvent::Data { channel, len } => {
+                    self.backlog.extend_from_slice(self.server.data(len));
                     let written = self.server.write(channel, &self.backlog);
                     self.server.consumed(channel, written);
                     self.backlog.drain(..written);

@@ -15,6 +15,19 @@ fn bytes_may_come_one_by_one() {
     }
 }
 
+/// A caller that reads into the server's input gets the same, in pieces of any size, while keys change.
+#[test]
+fn the_input_may_be_filled_by_the_caller() {
+    for piece in [37, 1000, 40_000, 1 << 20] {
+        let mut config = server_config();
+        config.limits.rekey_bytes = 16 * 1024;
+        let mut pair = Pair::new(config, ClientConfig::default(), With::Password);
+        (pair.piece, pair.fills) = (piece, true);
+        pair.message = (0..100_000_u32).map(|at| (at * 7 % 253) as u8).collect();
+        pair.check(&format!("pieces of {piece}"));
+    }
+}
+
 #[test]
 fn a_flight_may_be_cut_anywhere() {
     // The client's first flights, recorded; the server gets them in two parts, for each cut of the first kilobytes.
@@ -43,9 +56,19 @@ fn windows_grow_by_what_is_consumed() {
     pair.message = vec![1; 1024 * 1024];
     pair.check("a small window");
 
-    // Who does not consume gets no more than the window.
+    // Who does not consume gets no more than the window, which may begin small.
+    for (first, widens, window) in
+        [(u32::MAX, false, 64 * 1024), (16 * 1024, false, 16 * 1024), (16 * 1024, true, 64 * 1024)]
+    {
+        assert_eq!(unconsumed(first, widens, window), window, "{first} {widens}");
+    }
+}
+
+/// Bytes of a client's message that arrive at a server that consumes nothing; the rest is in the client's queue.
+fn unconsumed(first: u32, widens: bool, window: usize) -> usize {
     let mut config = server_config();
     config.limits.window = 64 * 1024;
+    config.limits.first_window = first;
     let mut pair = Pair::new(config, ClientConfig::default(), With::Password);
     pair.message = vec![1; 1024 * 1024];
     let mut got = 0;
@@ -60,7 +83,12 @@ fn windows_grow_by_what_is_consumed() {
                 ServerEvent::ChannelOpen(_) | ServerEvent::ChannelRequest { .. } => {
                     pair.server.reply(true);
                 }
-                ServerEvent::Data { bytes, .. } => got += bytes.len(),
+                ServerEvent::Data { channel, len } => {
+                    got += len;
+                    if widens {
+                        pair.server.widen(channel);
+                    }
+                }
                 ServerEvent::Disconnected(end) => panic!("{end:?}"),
                 _ => {}
             }
@@ -69,9 +97,9 @@ fn windows_grow_by_what_is_consumed() {
         pair.server.sent(bytes.len());
         pair.client.receive(&bytes, 0);
     }
-    assert_eq!(got, 64 * 1024);
     // What the window holds back is in the client's queue, up to its limit.
-    assert_eq!(pair.client.queued(), 1024 * 1024 - 64 * 1024);
+    assert_eq!(pair.client.queued(), 1024 * 1024 - window);
+    got
 }
 
 #[test]

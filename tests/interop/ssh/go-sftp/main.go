@@ -40,7 +40,7 @@ func connect(port, user, kind, name string, signer ssh.Signer) string {
 		names, config.Ciphers = supported.Ciphers, []string{name}
 	case "mac":
 		names, config.MACs = supported.MACs, []string{name}
-		config.Ciphers = []string{"aes128-ctr"}
+		config.Ciphers = []string{"aes256-ctr"}
 	}
 	if !slices.Contains(names, name) {
 		return "unsupported"

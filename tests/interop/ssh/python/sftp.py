@@ -23,7 +23,7 @@ async def with_asyncssh(port, user, key, kind, name):
         "kex": {"kex_algs": [name]},
         "key": {"server_host_key_algs": [name]},
         "cipher": {"encryption_algs": [name]},
-        "mac": {"encryption_algs": ["aes128-ctr"], "mac_algs": [name]},
+        "mac": {"encryption_algs": ["aes256-ctr"], "mac_algs": [name]},
         "default": {},
     }[kind]
     try:
@@ -54,7 +54,7 @@ def with_paramiko(port, user, key, kind, name):
             elif kind == "cipher":
                 options.ciphers = (name,)
             elif kind == "mac":
-                options.ciphers = ("aes128-ctr",)
+                options.ciphers = ("aes256-ctr",)
                 options.digests = (name,)
         except ValueError:
             return "unsupported"

@@ -86,7 +86,7 @@ fn kind_of(
         FileEvent::Rename { .. } => (&FILE_RENAME_COMPLETED, 0, ""),
         FileEvent::Mkdir(_) => (&DIRECTORY_CREATE_COMPLETED, 0, ""),
         FileEvent::Rmdir(_) => (&DIRECTORY_DELETE_COMPLETED, 0, ""),
-        FileEvent::Denied { operation, .. } => match operation {
+        FileEvent::Failed { operation, .. } => match operation {
             "OPEN" | "CLOSE" if subject.writes => (&UPLOAD_FAILED, 0, unknown),
             "OPEN" => (&DOWNLOAD_FAILED, 0, unknown),
             "REMOVE" => (&FILE_DELETE_FAILED, 0, unknown),

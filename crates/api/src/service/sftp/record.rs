@@ -34,7 +34,7 @@ pub enum FileEvent<'a> {
         /// Bytes that the user has read.
         bytes_out: u64,
     },
-    /// A connection was lost while a file was open for writing.
+    /// A connection was lost while a file was open, or part of what was sent could not be written.
     PartialClose {
         /// Its path.
         path: &'a [u8],
@@ -60,24 +60,30 @@ pub enum FileEvent<'a> {
     SetStat {
         /// The path.
         path: &'a [u8],
-        /// Which ones, in words.
+        /// Which ones and their values, in words.
         attributes: &'a str,
     },
-    /// A link was made.
+    /// A symbolic or hard link was made.
     Symlink {
         /// Its path.
         path: &'a [u8],
-        /// Where it leads.
+        /// Where it leads: what the client wrote, or the path of the file that got another name.
         target: &'a [u8],
     },
     /// The connection has ended.
     Disconnected,
-    /// A request was refused because the user may not do that.
-    Denied {
+    /// A request was refused because the user may not do that, or a change has failed.
+    Failed {
         /// The path.
         path: &'a [u8],
+        /// Its second path, and the member of the event that has it: `new-path`, or `target` of a symbolic link.
+        other: Option<(&'a str, &'a [u8])>,
         /// The request, such as `OPEN`.
         operation: &'a str,
+        /// The status that the user got, such as `SSH_FX_FAILURE`.
+        status: &'a str,
+        /// Why it failed.
+        message: &'a str,
     },
 }
 
@@ -112,10 +118,14 @@ impl FileEvent<'_> {
                 ("CREATE_SYMLINK", false, json!({ "path": shown(path), "target": shown(target) }))
             }
             Self::Disconnected => ("DISCONNECTED", true, json!({})),
-            Self::Denied { path, operation } => {
-                let told = json!({
-                    "path": shown(path), "operation": operation, "message": "Access denied",
+            Self::Failed { path, other, operation, status, message } => {
+                let mut told = json!({
+                    "path": shown(path), "operation": operation, "status": status,
+                    "message": quoted(message, 255),
                 });
+                if let Some((member, other)) = other {
+                    told[member] = shown(other).into();
+                }
                 ("ERROR", true, told)
             }
         }
@@ -235,19 +245,34 @@ fn of_session(
     event(connection, activity, read_only, identity, resources, told, now_ms)
 }
 
+/// Tries of a connection to log in that failed.
+#[derive(Debug, Clone, Copy)]
+pub struct AuthFailure<'a> {
+    /// The name that the client gives.
+    pub user: &'a str,
+    /// Method of the try that matters most.
+    pub method: &'a str,
+    /// Why that one failed.
+    pub refusal: &'a Refusal,
+    /// Methods of those that failed, each once.
+    pub methods: &'a [&'a str],
+    /// How many failed.
+    pub tries: u32,
+}
+
 /// The event `AUTH_FAILURE` of a connection.
 pub(super) fn auth_failure(
     connection: &Connection,
-    user: &str,
-    method: &str,
-    refusal: &Refusal,
+    failure: &AuthFailure<'_>,
     now_ms: i64,
 ) -> Result<Vec<u8>, Fault> {
     let mut told = of_connection(connection, "AUTH_FAILURE");
     negotiated(connection, &mut told);
-    told.insert("user".to_owned(), quoted(user, limits::SFTP_USER_QUOTED).into());
-    told.insert("method".to_owned(), quoted(method, 64).into());
-    told.insert("message".to_owned(), refusal.to_string().into());
+    told.insert("user".to_owned(), quoted(failure.user, limits::SFTP_USER_QUOTED).into());
+    told.insert("method".to_owned(), quoted(failure.method, 64).into());
+    told.insert("message".to_owned(), failure.refusal.to_string().into());
+    told.insert("methods".to_owned(), failure.methods.into());
+    told.insert("tries".to_owned(), failure.tries.into());
     let account = &connection.scope.account;
     let resources = json!([
         { "accountId": account, "type": SERVER.cloudtrail, "ARN": connection.server_arn },

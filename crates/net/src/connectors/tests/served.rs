@@ -235,14 +235,15 @@ impl Connection {
                 ServerEvent::ChannelRequest { .. } => {
                     self.ssh.reply(self.options.trick != Trick::NoSubsystem);
                 }
-                ServerEvent::Data { channel, bytes } => {
-                    self.moved += bytes.len();
+                ServerEvent::Data { channel, len } => {
+                    let bytes = self.ssh.data(len);
+                    self.moved += len;
                     self.refuses_next |= self.options.trick == Trick::NoFsync
                         && bytes.windows(FSYNC.len()).any(|part| part == FSYNC);
-                    self.ssh.consumed(channel, bytes.len());
-                    if self.sftp.receive(&bytes).is_err() {
+                    if self.sftp.receive(bytes).is_err() {
                         return false;
                     }
+                    self.ssh.consumed(channel, len);
                 }
                 ServerEvent::Disconnected(_) => return false,
                 ServerEvent::Eof(_)

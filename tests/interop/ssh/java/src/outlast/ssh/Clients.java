@@ -83,7 +83,7 @@ public final class Clients {
                     BuiltinMacs row = known(BuiltinMacs.fromFactoryName(name));
                     supported(row.isSupported());
                     client.setMacFactories(List.of(row));
-                    client.setCipherFactories(List.of(BuiltinCiphers.aes128ctr));
+                    client.setCipherFactories(List.of(BuiltinCiphers.aes256ctr));
                 }
                 default -> { }
             }
@@ -124,7 +124,7 @@ public final class Clients {
             case "cipher" -> both(session, "cipher", name);
             case "mac" -> {
                 both(session, "mac", name);
-                both(session, "cipher", "aes128-ctr");
+                both(session, "cipher", "aes256-ctr");
             }
             default -> { }
         }
