@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use outlast_testing::{checkout, peer};
 
@@ -38,13 +39,29 @@ const PAGES_OF_PEERS: &[(&str, &str)] = &[("docs/guide/cosign.md", "cosign")];
 /// What an example prints when its last step succeeds.
 const VALID: &str = "a signature of 3309 bytes, valid: true";
 
+/// A folder with the programs that users have, and with no others that were built here: `sftp` in a page is OpenSSH's, and not the
+/// fuzz target of that name.
+fn programs() -> PathBuf {
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs");
+    std::fs::create_dir_all(&folder).unwrap();
+    let built = Path::new(env!("CARGO_BIN_EXE_outlast")).parent().unwrap();
+    for name in ["outlast", "outlast-lab"] {
+        let link = folder.join(name);
+        if link.symlink_metadata().is_err() {
+            std::os::unix::fs::symlink(built.join(name), link).unwrap();
+        }
+    }
+    folder
+}
+
 /// A shell with `outlast` and the programs of these peers in its path, and no variables of AWS or Outlast.
 fn shell(peers: &[&Path]) -> Command {
     let mut command = outlast_testing::program::command("bash");
-    let own = Path::new(env!("CARGO_BIN_EXE_outlast")).parent().unwrap();
     let path = std::env::var_os("PATH").unwrap();
     let folders = peers.iter().map(|peer| peer.join("bin"));
-    let all = std::iter::once(own.to_path_buf()).chain(folders).chain(std::env::split_paths(&path));
+    let all = std::iter::once(programs()).chain(folders).chain(std::env::split_paths(&path));
     command.env("PATH", std::env::join_paths(all).unwrap());
     command
 }

@@ -73,7 +73,7 @@ fn text(results: &Results, name: &str) -> String {
     let mut out = format!("# {}\n\n", escaped(&title));
     let mut about = vec![
         date(state.at_ms),
-        format!("{} of `outlast lab`, {}", mode(asked.quick), duration(seconds)),
+        format!("{} of outlast lab, {}", mode(asked.quick), duration(seconds)),
     ];
     about.extend(asked.version.iter().map(|version| format!("version {version}")));
     about.extend(asked.seed.map(|seed| format!("seed {seed}")));
@@ -81,9 +81,11 @@ fn text(results: &Results, name: &str) -> String {
     about.retain(|one| !one.is_empty());
     line(&mut out, &format!("{}.", escaped(&about.join("; "))));
     out.push_str("\n## What it comes to\n\n");
-    line(&mut out, &escaped(&lead::sentences(&results.told).join(" ")));
-    if let Some(links) = lead::experiment(&results.told).and_then(lead::links) {
+    for paragraph in lead::sentences(&results.told) {
+        line(&mut out, &escaped(&paragraph));
         out.push('\n');
+    }
+    if let Some(links) = lead::experiment(&results.told).and_then(lead::links) {
         table(&mut out, links);
         out.push('\n');
         line(&mut out, &escaped(&links.note));
