@@ -6,6 +6,7 @@
     reason = "a test may fail and print"
 )]
 
+mod promises;
 mod renames;
 mod s3;
 

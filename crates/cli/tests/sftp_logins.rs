@@ -56,7 +56,7 @@ fn write(folder: &Folder, users: &[(&str, String)]) -> PathBuf {
     file
 }
 
-fn keygen(tools: &Path, folder: &Folder, arguments: &[&str]) {
+pub fn keygen(tools: &Path, folder: &Folder, arguments: &[&str]) {
     let mut keygen = Command::new(tools.join("ssh-keygen"));
     succeed(keygen.arg("-q").args(arguments).current_dir(folder.temporary.path()));
 }

@@ -320,7 +320,7 @@ fn wrong_input_ends_it_with_a_message() {
 }
 
 /// The server with a client that is this test.
-struct Server {
+pub struct Server {
     child: Child,
     input: Option<ChildStdin>,
     output: ChildStdout,
@@ -328,8 +328,12 @@ struct Server {
 }
 
 impl Server {
-    fn start(root: &Path, options: &[&str]) -> Self {
-        let mut command = outlast();
+    pub fn start(root: &Path, options: &[&str]) -> Self {
+        Self::start_by(outlast(), root, options)
+    }
+
+    /// Starts a server with the environment of `command`.
+    pub fn start_by(mut command: Command, root: &Path, options: &[&str]) -> Self {
         command.args(["sftp-server", "--root"]).arg(root).args(options);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -349,7 +353,7 @@ impl Server {
         packet.into()
     }
 
-    fn greet(&mut self) {
+    pub fn greet(&mut self) {
         self.input().write_all(&write_hello(3)).unwrap();
         self.packet();
     }
@@ -364,13 +368,13 @@ impl Server {
         Reply::parse(self.packet()).unwrap().1
     }
 
-    fn call(&mut self, request: &Request) -> Reply {
+    pub fn call(&mut self, request: &Request) -> Reply {
         self.send(request);
         self.reply()
     }
 
     #[track_caller]
-    fn ok(&mut self, request: &Request) {
+    pub fn ok(&mut self, request: &Request) {
         let reply = self.call(request);
         assert!(matches!(&reply, Reply::Status(it) if it.status == Status::Ok), "{reply:?}");
     }

@@ -14,10 +14,10 @@ use crate::common::peers::peer;
 use crate::common::{self, Folder, Server, outlast, run, stderr, stdout, succeed};
 
 /// A server whose users are in a file, and OpenSSH's programs.
-struct World {
-    folder: Folder,
-    server: Server,
-    tools: PathBuf,
+pub struct World {
+    pub folder: Folder,
+    pub server: Server,
+    pub tools: PathBuf,
 }
 
 fn openssh() -> Option<PathBuf> {
@@ -28,7 +28,7 @@ fn openssh() -> Option<PathBuf> {
 type Said<'a> = &'a [(&'a str, &'a str)];
 
 /// Makes keys of users, and the file. `{dir}` stands for a folder of the test.
-fn write(folder: &Folder, tools: &Path, users: Said<'_>) -> PathBuf {
+pub fn write(folder: &Folder, tools: &Path, users: Said<'_>) -> PathBuf {
     let mut text =
         "account = \"123456789012\"\nbanner = \"before\"\nwelcome = \"after\"\n".to_owned();
     let dir = folder.path("files").display().to_string();
@@ -58,7 +58,7 @@ impl World {
         Self { folder, server, tools: tools.to_path_buf() }
     }
 
-    fn change(&self, users: Said<'_>) {
+    pub fn change(&self, users: Said<'_>) {
         write(&self.folder, &self.tools, users);
     }
 
@@ -85,7 +85,7 @@ impl World {
         command
     }
 
-    fn with_key(&self, user: &str, key: &str, commands: &[&str]) -> Output {
+    pub fn with_key(&self, user: &str, key: &str, commands: &[&str]) -> Output {
         let mut child = self.command(user, key).spawn().unwrap();
         let text = commands.join("\n") + "\n";
         let mut input = child.stdin.take().unwrap();
@@ -96,7 +96,7 @@ impl World {
     }
 
     #[track_caller]
-    fn works(&self, user: &str, commands: &[&str]) -> String {
+    pub fn works(&self, user: &str, commands: &[&str]) -> String {
         let output = self.with_key(user, user, commands);
         assert!(output.status.success(), "{commands:?}: {}{}", stdout(&output), stderr(&output));
         stdout(&output)
@@ -111,7 +111,7 @@ impl World {
     }
 
     /// A session that stays, after its first reply.
-    fn stays(&self, user: &str) -> Child {
+    pub fn stays(&self, user: &str) -> Child {
         common::stays(self.command(user, user))
     }
 

@@ -272,7 +272,14 @@ impl Session {
         self.output.push_back(packet.into());
     }
 
-    /// The next operation to run, if one may start now.
+    /// Replies that wait for [`Session::next_output`].
+    #[must_use]
+    pub fn waiting_replies(&self) -> usize {
+        self.output.len()
+    }
+
+    /// The next operation to run, if one may start now. Requests that are refused without an operation are answered meanwhile:
+    /// there may be more replies afterwards, whatever is returned.
     pub fn next_operation(&mut self) -> Option<Operation> {
         // What arrived while there was no room. A violation shows in `violation`, once what came before it is done.
         let _ = if self.violation.is_none() { self.parse() } else { Ok(()) };

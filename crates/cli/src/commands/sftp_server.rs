@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValuesParser, RangedU64ValueParser};
 use outlast_net::server::system_clock;
 use outlast_sftp::error::Error;
 use outlast_sftp::limits::MAX_HANDLES;
@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     #[arg(long, short = 'P', value_name = "REQUESTS", value_delimiter = ',', value_parser = PossibleValuesParser::new(KINDS.iter().copied()), hide_possible_values = true)]
     deny: Vec<String>,
     /// Open files and folders, at most.
-    #[arg(long, value_name = "NUMBER", default_value_t = MAX_HANDLES)]
+    #[arg(long, value_name = "NUMBER", default_value_t = MAX_HANDLES, value_parser = RangedU64ValueParser::<usize>::new().range(1..=65_536))]
     max_handles: usize,
     /// Threads that wait for the disk.
     #[arg(long, value_name = "NUMBER", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=64))]
@@ -194,7 +194,13 @@ impl Server {
                 drop(state);
                 return self.fail(Failure::new(violation.to_string()));
             }
-            let Some(operation) = state.session.next_operation() else {
+            let replies = state.session.waiting_replies();
+            let operation = state.session.next_operation();
+            if state.session.waiting_replies() > replies {
+                // What was refused without an operation is to be written, too.
+                self.changed.notify_all();
+            }
+            let Some(operation) = operation else {
                 state = self.wait(state);
                 continue;
             };
