@@ -32,6 +32,7 @@ const MAIN: &[&str] = &[
     "rclone",
     "ssh-go",
     "moto",
+    "versitygw",
     "sshd",
     "vectors",
 ];

@@ -19,7 +19,7 @@ use outlast_api::ops::transfer::start_remote_move::StartRemoteMove;
 use outlast_api::ops::transfer::test_connection::TestConnection;
 use outlast_api::ops::transfer::update_connector::UpdateConnector;
 use outlast_ssh::{KeyKind, PrivateKey};
-use outlast_testing::moto::Moto;
+use outlast_testing::s3::S3;
 use outlast_testing::sshd::Sshd;
 use outlast_testing::{eventually, until};
 use serde_json::{Value, json};
@@ -296,9 +296,9 @@ fn servers_and_secrets_that_are_wrong_are_told() {
 /// The same with a bucket of S3, which needs no folders.
 #[test]
 fn buckets_of_s3_are_sent_from_and_retrieved_into() {
-    let Some(moto) = Moto::start(10) else { return };
+    let Some(moto) = S3::moto(10) else { return };
     let world = World::start_with(|folder| {
-        let secret = folder.write("secret", b"the-secret-of-this-test");
+        let secret = folder.write("secret", outlast_testing::s3::SECRET.as_bytes());
         let settings = format!(
             "[buckets]\nendpoint = \"{}\"\naccess_key_id = \"testing\"\nsecret_access_key_file = {secret:?}\n",
             moto.endpoint()

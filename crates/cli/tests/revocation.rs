@@ -18,7 +18,7 @@ use common::peers::{openssl, peer};
 use common::{Folder, Server, Session, fail, outlast, run, runtime, stderr, stdout, succeed};
 use outlast_api::ops::acm_pca;
 use outlast_testing::PATIENCE;
-use outlast_testing::moto::Moto;
+use outlast_testing::s3::S3;
 use serde_json::{Value, json};
 
 /// An authority made by API calls, and a folder.
@@ -302,7 +302,7 @@ fn reports_and_crls_are_written_below_the_data_folder() {
 
 #[test]
 fn crls_go_to_a_bucket_behind_s3() {
-    let Some(moto) = Moto::start(0) else { return };
+    let Some(moto) = S3::moto(0) else { return };
     let endpoint = moto.endpoint();
     let _ = moto.curl(&["-X", "PUT"], "/lists");
     let folder = Folder::new();

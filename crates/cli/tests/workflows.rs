@@ -16,7 +16,7 @@ use outlast_api::ops::transfer::{
     create_workflow, delete_workflow, describe_execution, list_executions,
     send_workflow_step_state, update_server,
 };
-use outlast_testing::moto::Moto;
+use outlast_testing::s3::S3;
 use outlast_testing::until;
 use serde_json::{Value, json};
 
@@ -548,7 +548,7 @@ fn a_function_at_a_url_answers_when_it_is_ready_or_its_time_ends() {
 #[test]
 fn files_of_s3_are_copied_and_tagged_there() {
     let Some(tools) = openssh() else { return };
-    let Some(moto) = Moto::start(0) else { return };
+    let Some(moto) = S3::moto(0) else { return };
     let (world, log, _) = World::behind(&moto, &tools);
     let _ = moto.curl(&["-X", "PUT"], "/archive");
     world.at_home("alice", "all");

@@ -1,4 +1,6 @@
-//! Buckets of S3 as volumes of SFTP, with moto's S3.
+//! Buckets of S3 as volumes of SFTP, with moto's S3 and Versity's gateway.
+
+mod gateway;
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -15,7 +17,7 @@ use outlast_sftp::attributes::Attributes;
 use outlast_sftp::error::Status;
 use outlast_sftp::path::RemotePath;
 use outlast_sftp::volume::{File, Follow, OpenHow, Volume};
-use outlast_testing::moto::Moto;
+use outlast_testing::s3::{ACCESS_KEY, S3, SECRET};
 use tokio::runtime::Runtime;
 
 /// Bytes of the first parts.
@@ -29,14 +31,14 @@ struct World {
     runtime: Runtime,
 }
 
-fn client(endpoint: &str) -> Client {
+fn client(endpoint: &str, secret: &str) -> Client {
     let settings = Settings {
         endpoint: endpoint.into(),
         allow_plain: false,
         region: "us-east-1".into(),
         credentials: Credentials {
-            access_key_id: "testing".into(),
-            secret: Secret::new(b"the secret of the test".to_vec()),
+            access_key_id: ACCESS_KEY.into(),
+            secret: Secret::new(secret.as_bytes().to_vec()),
             token: None,
         },
         connector: Connector::new(&Policy::default(), &[]).unwrap(),
@@ -46,7 +48,7 @@ fn client(endpoint: &str) -> Client {
 
 fn world(endpoint: &str, bucket: &str) -> World {
     let runtime = Runtime::new().unwrap();
-    let buckets = S3Buckets::new(client(endpoint), runtime.handle().clone());
+    let buckets = S3Buckets::new(client(endpoint, SECRET), runtime.handle().clone());
     World { volume: buckets.open(bucket).unwrap(), runtime }
 }
 
@@ -119,6 +121,13 @@ impl World {
     }
 }
 
+/// Runs a test with each server that is there.
+fn each(test: impl Fn(&S3)) {
+    for s3 in [S3::moto(0), S3::gateway()].iter().flatten() {
+        test(s3);
+    }
+}
+
 #[track_caller]
 fn refused<T>(outcome: outlast_sftp::error::Result<T>, status: Status, why: &str) {
     let error = outcome.err().unwrap();
@@ -133,48 +142,49 @@ fn same(found: &[u8], expected: &[u8]) {
 
 #[test]
 fn files_are_written_in_any_order_and_appear_whole() {
-    let Some(moto) = Moto::start(0) else { return };
-    let world = world(&moto.endpoint(), "files");
-    let content = content(20_000_000);
-    let count = content.len().div_ceil(PIECE);
-    // As a client with 64 requests under way, the last of which arrives first; from back to front; twice.
-    let windows = (0..count.div_ceil(WINDOW))
-        .flat_map(|window| (window * WINDOW..((window + 1) * WINDOW).min(count)).rev());
-    let orders: [(&str, Vec<usize>); 3] = [
-        ("windows", windows.collect()),
-        ("reversed", (0..count).rev().collect()),
-        ("twice", (0..3).chain(0..count).collect()),
-    ];
-    for (name, order) in orders {
-        let file = world.volume.open(&path(name), &creating()).unwrap();
-        write_all(&*file, &content, order.into_iter());
-        assert!(!world.is_there(name), "{name}");
-        assert_eq!(file.attributes().unwrap().size, Some(content.len() as u64));
-        file.close().unwrap();
-        same(&world.get(name), &content);
-        same(&moto.curl(&[], &format!("/files/{name}")), &content);
-    }
-    for (name, len) in [("empty", 0), ("small", 1), ("part", 8 << 20)] {
-        world.put(name, &content[..len]);
-        same(&moto.curl(&[], &format!("/files/{name}")), &content[..len]);
-        same(&world.get(name), &content[..len]);
-    }
-    // Reads at random, across the borders of blocks, and beyond the end.
-    let file = world.volume.open(&path("reversed"), &OpenHow::reading()).unwrap();
-    for (at, len) in
-        [(9_000_000, 1000), (4 << 20, 10), ((4 << 20) - 5, 9_000_000), (19_999_999, 50), (5, 5)]
-    {
-        let mut buffer = vec![0; len];
-        let read = file.read_at(at as u64, &mut buffer).unwrap();
-        same(&buffer[..read], &content[at..(at + len).min(content.len())]);
-    }
-    assert_eq!(file.read_at(20_000_000, &mut [0; 8]).unwrap(), 0);
-    assert_eq!(file.read_at(u64::MAX, &mut [0; 8]).unwrap(), 0);
-    // Another object has taken its place: what was not read yet is not mixed with it.
-    world.put("reversed", b"another");
-    let mut buffer = [0; 8];
-    refused(file.read_at(5_000_000, &mut buffer), Status::Failure, "somebody else");
-    assert!(moto.uploads("files").is_empty());
+    each(|s3| {
+        let world = world(&s3.endpoint(), "files");
+        let content = content(20_000_000);
+        let count = content.len().div_ceil(PIECE);
+        // As a client with 64 requests under way, the last of which arrives first; from back to front; twice.
+        let windows = (0..count.div_ceil(WINDOW))
+            .flat_map(|window| (window * WINDOW..((window + 1) * WINDOW).min(count)).rev());
+        let orders: [(&str, Vec<usize>); 3] = [
+            ("windows", windows.collect()),
+            ("reversed", (0..count).rev().collect()),
+            ("twice", (0..3).chain(0..count).collect()),
+        ];
+        for (name, order) in orders {
+            let file = world.volume.open(&path(name), &creating()).unwrap();
+            write_all(&*file, &content, order.into_iter());
+            assert!(!world.is_there(name), "{name}");
+            assert_eq!(file.attributes().unwrap().size, Some(content.len() as u64));
+            file.close().unwrap();
+            same(&world.get(name), &content);
+            same(&s3.curl(&[], &format!("/files/{name}")), &content);
+        }
+        for (name, len) in [("empty", 0), ("small", 1), ("part", 8 << 20)] {
+            world.put(name, &content[..len]);
+            same(&s3.curl(&[], &format!("/files/{name}")), &content[..len]);
+            same(&world.get(name), &content[..len]);
+        }
+        // Reads at random, across the borders of blocks, and beyond the end.
+        let file = world.volume.open(&path("reversed"), &OpenHow::reading()).unwrap();
+        for (at, len) in
+            [(9_000_000, 1000), (4 << 20, 10), ((4 << 20) - 5, 9_000_000), (19_999_999, 50), (5, 5)]
+        {
+            let mut buffer = vec![0; len];
+            let read = file.read_at(at as u64, &mut buffer).unwrap();
+            same(&buffer[..read], &content[at..(at + len).min(content.len())]);
+        }
+        assert_eq!(file.read_at(20_000_000, &mut [0; 8]).unwrap(), 0);
+        assert_eq!(file.read_at(u64::MAX, &mut [0; 8]).unwrap(), 0);
+        // Another object has taken its place: what was not read yet is not mixed with it.
+        world.put("reversed", b"another");
+        let mut buffer = [0; 8];
+        refused(file.read_at(5_000_000, &mut buffer), Status::Failure, "somebody else");
+        assert!(s3.uploads("files").is_empty());
+    });
 }
 
 /// S3 refuses an upload without its length, also an empty one; moto does not.
@@ -214,29 +224,30 @@ fn an_empty_upload_says_its_length() {
 /// Of two clients that add to a file, one is told that it was too late; nothing that was acknowledged is lost.
 #[test]
 fn two_who_add_to_a_file_lose_nothing() {
-    let Some(moto) = Moto::start(0) else { return };
-    let world = world(&moto.endpoint(), "files");
-    world.put("log", b"begin ");
-    let how = OpenHow { append: true, ..changing() };
-    let open = || world.volume.open(&path("log"), &how).unwrap();
-    let (one, other) = (open(), open());
-    one.write_at(0, b"one").unwrap();
-    other.write_at(0, b"other").unwrap();
-    one.close().unwrap();
-    refused(other.close(), Status::Failure, "somebody else");
-    assert_eq!(world.get("log"), b"begin one");
-    // Neither is anything lost where somebody else empties and writes it.
-    let late = open();
-    late.write_at(0, b"late").unwrap();
-    world.put("log", b"new");
-    refused(late.close(), Status::Failure, "somebody else");
-    assert_eq!(world.get("log"), b"new");
+    each(|s3| {
+        let world = world(&s3.endpoint(), "files");
+        world.put("log", b"begin ");
+        let how = OpenHow { append: true, ..changing() };
+        let open = || world.volume.open(&path("log"), &how).unwrap();
+        let (one, other) = (open(), open());
+        one.write_at(0, b"one").unwrap();
+        other.write_at(0, b"other").unwrap();
+        one.close().unwrap();
+        refused(other.close(), Status::Failure, "somebody else");
+        assert_eq!(world.get("log"), b"begin one");
+        // Neither is anything lost where somebody else empties and writes it.
+        let late = open();
+        late.write_at(0, b"late").unwrap();
+        world.put("log", b"new");
+        refused(late.close(), Status::Failure, "somebody else");
+        assert_eq!(world.get("log"), b"new");
+    });
 }
 
 /// A client cannot take the memory of all others with a few bytes at the end of a large part.
 #[test]
 fn a_gap_takes_no_memory() {
-    let Some(moto) = Moto::start(0) else { return };
+    let Some(moto) = S3::moto(0) else { return };
     let world = world(&moto.endpoint(), "files");
     let file = world.volume.open(&path("sparse"), &creating()).unwrap();
     let in_large_part = (16_000 << 20) + (60 << 20);
@@ -245,122 +256,125 @@ fn a_gap_takes_no_memory() {
 
 #[test]
 fn an_upload_that_is_not_closed_changes_nothing() {
-    let Some(moto) = Moto::start(0) else { return };
-    let world = world(&moto.endpoint(), "files");
-    world.put("old", b"old");
-    let content = content(20_000_000);
-    for name in ["old", "new"] {
-        let file = world.volume.open(&path(name), &creating()).unwrap();
-        write_all(&*file, &content, 0..content.len().div_ceil(PIECE));
-        assert_eq!(moto.uploads("files"), [name]);
-        drop(file);
-        outlast_testing::until("the parts are forgotten", || moto.uploads("files").is_empty());
-    }
-    assert_eq!(moto.keys("files"), ["old"]);
-    assert_eq!(world.get("old"), b"old");
-    // What cannot be kept is refused, and leaves nothing either.
-    let open = |name: &str| world.volume.open(&path(name), &creating()).unwrap();
-    let hole = open("new");
-    hole.write_at(PART, b"x").unwrap();
-    refused(hole.close(), Status::OpUnsupported, "hole");
-    let again = open("new");
-    write_all(&*again, &content, 0..content.len().div_ceil(PIECE));
-    refused(again.write_at(0, b"header"), Status::Failure, "in order");
-    refused(again.close(), Status::Failure, "in order");
-    let scattered = open("new");
-    for part in 0..4 {
-        scattered.write_at(part * PART, b"x").unwrap();
-    }
-    refused(scattered.write_at(4 * PART, b"x"), Status::Failure, "in order");
-    refused(open("new").write_at(5 << 40, b"x"), Status::Failure, "1.7 TiB");
-    refused(open("new").write_at(u64::MAX, b"x"), Status::Failure, "1.7 TiB");
-    assert_eq!(moto.keys("files"), ["old"]);
-    outlast_testing::until("the parts are forgotten", || moto.uploads("files").is_empty());
+    each(|s3| {
+        let world = world(&s3.endpoint(), "files");
+        world.put("old", b"old");
+        let content = content(20_000_000);
+        for name in ["old", "new"] {
+            let file = world.volume.open(&path(name), &creating()).unwrap();
+            write_all(&*file, &content, 0..content.len().div_ceil(PIECE));
+            assert_eq!(s3.uploads("files"), [name]);
+            drop(file);
+            outlast_testing::until("the parts are forgotten", || s3.uploads("files").is_empty());
+        }
+        assert_eq!(s3.keys("files"), ["old"]);
+        assert_eq!(world.get("old"), b"old");
+        // What cannot be kept is refused, and leaves nothing either.
+        let open = |name: &str| world.volume.open(&path(name), &creating()).unwrap();
+        let hole = open("new");
+        hole.write_at(PART, b"x").unwrap();
+        refused(hole.close(), Status::OpUnsupported, "hole");
+        let again = open("new");
+        write_all(&*again, &content, 0..content.len().div_ceil(PIECE));
+        refused(again.write_at(0, b"header"), Status::Failure, "in order");
+        refused(again.close(), Status::Failure, "in order");
+        let scattered = open("new");
+        for part in 0..4 {
+            scattered.write_at(part * PART, b"x").unwrap();
+        }
+        refused(scattered.write_at(4 * PART, b"x"), Status::Failure, "in order");
+        refused(open("new").write_at(5 << 40, b"x"), Status::Failure, "1.7 TiB");
+        refused(open("new").write_at(u64::MAX, b"x"), Status::Failure, "1.7 TiB");
+        assert_eq!(s3.keys("files"), ["old"]);
+        outlast_testing::until("the parts are forgotten", || s3.uploads("files").is_empty());
+    });
 }
 
 #[test]
 fn what_is_there_stays_where_nothing_is_written() {
-    let Some(moto) = Moto::start(0) else { return };
-    let world = world(&moto.endpoint(), "files");
-    let new = content(1_000_000);
-    for len in [1000, 20_000_000] {
-        let mut expected = content(len);
-        world.put("x", &expected);
-        // reput: the rest of a file whose beginning is there.
-        let file = world.volume.open(&path("x"), &changing()).unwrap();
-        let begin = len - 100;
-        for (piece, bytes) in new.chunks(PIECE).enumerate() {
-            file.write_at((begin + piece * PIECE) as u64, bytes).unwrap();
+    each(|s3| {
+        let world = world(&s3.endpoint(), "files");
+        let new = content(1_000_000);
+        for len in [1000, 20_000_000] {
+            let mut expected = content(len);
+            world.put("x", &expected);
+            // reput: the rest of a file whose beginning is there.
+            let file = world.volume.open(&path("x"), &changing()).unwrap();
+            let begin = len - 100;
+            for (piece, bytes) in new.chunks(PIECE).enumerate() {
+                file.write_at((begin + piece * PIECE) as u64, bytes).unwrap();
+            }
+            same(&world.get("x"), &expected);
+            file.close().unwrap();
+            expected.truncate(begin);
+            expected.extend_from_slice(&new);
+            same(&world.get("x"), &expected);
+            // In the middle.
+            let file = world.volume.open(&path("x"), &changing()).unwrap();
+            file.write_at(500, b"changed").unwrap();
+            file.close().unwrap();
+            expected[500..507].copy_from_slice(b"changed");
+            same(&world.get("x"), &expected);
+            // At the end, wherever the client says; durable before the file is closed.
+            let how = OpenHow { append: true, ..changing() };
+            let file = world.volume.open(&path("x"), &how).unwrap();
+            file.write_at(0, b"one").unwrap();
+            file.sync().unwrap();
+            expected.extend_from_slice(b"one");
+            same(&world.get("x"), &expected);
+            file.write_at(0, b"two").unwrap();
+            file.close().unwrap();
+            expected.extend_from_slice(b"two");
+            same(&world.get("x"), &expected);
+            // Shorter, as clients make a file whose upload was interrupted.
+            let file = world.volume.open(&path("x"), &changing()).unwrap();
+            let size = Some(700);
+            file.set_attributes(&Attributes { size, ..Attributes::default() }).unwrap();
+            file.close().unwrap();
+            same(&world.get("x"), &expected[..700]);
         }
-        same(&world.get("x"), &expected);
-        file.close().unwrap();
-        expected.truncate(begin);
-        expected.extend_from_slice(&new);
-        same(&world.get("x"), &expected);
-        // In the middle.
-        let file = world.volume.open(&path("x"), &changing()).unwrap();
-        file.write_at(500, b"changed").unwrap();
-        file.close().unwrap();
-        expected[500..507].copy_from_slice(b"changed");
-        same(&world.get("x"), &expected);
-        // At the end, wherever the client says; durable before the file is closed.
-        let how = OpenHow { append: true, ..changing() };
-        let file = world.volume.open(&path("x"), &how).unwrap();
-        file.write_at(0, b"one").unwrap();
-        file.sync().unwrap();
-        expected.extend_from_slice(b"one");
-        same(&world.get("x"), &expected);
-        file.write_at(0, b"two").unwrap();
-        file.close().unwrap();
-        expected.extend_from_slice(b"two");
-        same(&world.get("x"), &expected);
-        // Shorter, as clients make a file whose upload was interrupted.
-        let file = world.volume.open(&path("x"), &changing()).unwrap();
-        let size = Some(700);
-        file.set_attributes(&Attributes { size, ..Attributes::default() }).unwrap();
-        file.close().unwrap();
-        same(&world.get("x"), &expected[..700]);
-    }
-    // A file that is opened and closed is not written.
-    let before = moto.curl(&["-I"], "/files/x");
-    world.volume.open(&path("x"), &changing()).unwrap().close().unwrap();
-    let tag = |head: &[u8]| String::from_utf8_lossy(head).to_lowercase().contains("etag");
-    assert!(tag(&before) && tag(&moto.curl(&["-I"], "/files/x")));
-    // Somebody else changes what is there.
-    world.put("y", &content(20_000_000));
-    let file = world.volume.open(&path("y"), &changing()).unwrap();
-    file.write_at(5, b"x").unwrap();
-    world.put("y", b"another");
-    assert!(file.close().is_err());
-    assert_eq!(world.get("y"), b"another");
+        // A file that is opened and closed is not written.
+        let before = s3.curl(&["-I"], "/files/x");
+        world.volume.open(&path("x"), &changing()).unwrap().close().unwrap();
+        let tag = |head: &[u8]| String::from_utf8_lossy(head).to_lowercase().contains("etag");
+        assert!(tag(&before) && tag(&s3.curl(&["-I"], "/files/x")));
+        // Somebody else changes what is there.
+        world.put("y", &content(20_000_000));
+        let file = world.volume.open(&path("y"), &changing()).unwrap();
+        file.write_at(5, b"x").unwrap();
+        world.put("y", b"another");
+        assert!(file.close().is_err());
+        assert_eq!(world.get("y"), b"another");
+    });
 }
 
 #[test]
 fn one_of_two_creates_a_file() {
-    let Some(moto) = Moto::start(0) else { return };
-    let world = world(&moto.endpoint(), "files");
-    let how = OpenHow { exclusive: true, truncate: false, ..creating() };
-    for (name, len) in [("small", 10), ("large", 10_000_000)] {
-        let contents = [content(len), content(len)];
-        let files: Vec<_> = contents
-            .iter()
-            .map(|content| {
-                let file = world.volume.open(&path(name), &how).unwrap();
-                write_all(&*file, content, 0..content.len().div_ceil(PIECE));
-                file
-            })
-            .collect();
-        files[1].close().unwrap();
-        refused(files[0].close(), Status::Failure, "somebody else");
-        refused(files[0].close(), Status::Failure, "somebody else");
-        same(&world.get(name), &contents[1]);
-        refused(world.volume.open(&path(name), &how), Status::Failure, "exists");
-    }
+    each(|s3| {
+        let world = world(&s3.endpoint(), "files");
+        let how = OpenHow { exclusive: true, truncate: false, ..creating() };
+        for (name, len) in [("small", 10), ("large", 10_000_000)] {
+            let contents = [content(len), content(len)];
+            let files: Vec<_> = contents
+                .iter()
+                .map(|content| {
+                    let file = world.volume.open(&path(name), &how).unwrap();
+                    write_all(&*file, content, 0..content.len().div_ceil(PIECE));
+                    file
+                })
+                .collect();
+            files[1].close().unwrap();
+            refused(files[0].close(), Status::Failure, "somebody else");
+            refused(files[0].close(), Status::Failure, "somebody else");
+            same(&world.get(name), &contents[1]);
+            refused(world.volume.open(&path(name), &how), Status::Failure, "exists");
+        }
+    });
 }
 
 #[test]
 fn folders_are_what_keys_share() {
-    let Some(moto) = Moto::start(0) else { return };
+    let Some(moto) = S3::moto(0) else { return };
     let world = world(&moto.endpoint(), "files");
     let volume = &world.volume;
     assert!(world.names("/").is_empty());
@@ -435,7 +449,7 @@ fn folders_are_what_keys_share() {
 
 #[test]
 fn a_long_listing_comes_page_by_page() {
-    let Some(moto) = Moto::start(10_001) else { return };
+    let Some(moto) = S3::moto(10_001) else { return };
     let world = world(&moto.endpoint(), "many");
     assert_eq!(world.names("/"), ["all/"]);
     let names = world.names("all");
@@ -457,14 +471,15 @@ fn a_storage_that_is_away_or_refuses_tells_no_secret() {
     let error = away.volume.attributes(&path("x"), Follow::No).unwrap_err();
     assert_eq!(error.status, Status::Failure);
     assert!(error.text.contains("does not answer") && !error.text.contains("secret"), "{error}");
-    let shown = format!("{:?}", client("http://127.0.0.1:1"));
+    let shown = format!("{:?}", client("http://127.0.0.1:1", SECRET));
     assert_eq!(shown, "Client(\"127.0.0.1:1\")");
-    let Some(moto) = Moto::start(0) else { return };
+    let Some(moto) = S3::moto(0) else { return };
     let nowhere = world(&moto.endpoint(), "nowhere");
     refused(nowhere.volume.list(&path("/")), Status::NoSuchFile, "bucket");
     refused(nowhere.volume.attributes(&path("x"), Follow::No), Status::NoSuchFile, "bucket");
     refused(nowhere.volume.open(&path("x"), &creating()), Status::NoSuchFile, "bucket");
-    let buckets = S3Buckets::new(client(&moto.endpoint()), nowhere.runtime.handle().clone());
+    let buckets =
+        S3Buckets::new(client(&moto.endpoint(), SECRET), nowhere.runtime.handle().clone());
     for odd in ["", ".", "..", "a/b", ".a"] {
         assert!(buckets.open(odd).is_err(), "{odd}");
     }
@@ -637,7 +652,7 @@ fn a_large_file_keeps_type_metadata_and_tags() {
 /// What a workflow has copied is known by itself: another file may have its name at once.
 #[test]
 fn an_upload_knows_what_it_has_written() {
-    let Some(moto) = Moto::start(0) else { return };
+    let Some(moto) = S3::moto(0) else { return };
     let world = world(&moto.endpoint(), "files");
     for len in [10, 10_000_000] {
         let content = content(len);

@@ -8,8 +8,8 @@
 )]
 
 pub mod attack_page;
-pub mod moto;
 pub mod program;
+pub mod s3;
 pub mod sshd;
 
 use std::fmt::Display;

@@ -1,16 +1,14 @@
-//! The door with buckets behind S3, which moto serves.
+//! The door with buckets behind S3, which moto and Versity's gateway serve.
 
-use outlast_testing::moto::Moto;
+use outlast_testing::s3::{S3, SECRET};
 
 use super::*;
 use crate::proxy::World as Pki;
 
-const SECRET: &str = "the-secret-of-this-test";
-
 impl World {
     /// A world whose buckets are behind an S3 endpoint, with its log.
-    pub fn behind(moto: &Moto, tools: &Path) -> (Self, common::Log, String) {
-        Self::at(outlast(), &moto.endpoint(), "", tools)
+    pub fn behind(s3: &S3, tools: &Path) -> (Self, common::Log, String) {
+        Self::at(outlast(), &s3.endpoint(), "", tools)
     }
 
     /// The same at an endpoint, with more settings of `[buckets]` and the environment of `command`.
@@ -43,7 +41,7 @@ impl World {
 #[test]
 fn files_of_a_bucket_come_and_go() {
     let Some(tools) = openssh() else { return };
-    let Some(moto) = Moto::start(10_001) else { return };
+    let Some(moto) = S3::moto(10_001) else { return };
     let (world, log, _) = World::behind(&moto, &tools);
     world.at_home("alice", "all");
     world.role(
@@ -94,8 +92,13 @@ fn files_of_a_bucket_come_and_go() {
 #[test]
 fn an_upload_to_s3_that_is_interrupted_leaves_nothing_visible() {
     let Some(tools) = openssh() else { return };
-    let Some(moto) = Moto::start(0) else { return };
-    let (mut world, _, settings) = World::behind(&moto, &tools);
+    for s3 in [S3::moto(0), S3::gateway()].iter().flatten() {
+        interrupted_uploads(s3, &tools);
+    }
+}
+
+fn interrupted_uploads(s3: &S3, tools: &Path) {
+    let (mut world, _, settings) = World::behind(s3, tools);
     world.at_home("alice", "all");
     world.folder.write("big", b"the old one");
     world.works("alice", &["put big"]);
@@ -107,21 +110,21 @@ fn an_upload_to_s3_that_is_interrupted_leaves_nothing_visible() {
         command.args(world.options("alice")).args(["-l", "160000", "-P", &port, "-b"]).arg(batch);
         command.arg("alice@127.0.0.1").current_dir(world.folder.temporary.path());
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        outlast_testing::until("parts are in S3", || !moto.uploads("files").is_empty());
+        outlast_testing::until("parts are in S3", || !s3.uploads("files").is_empty());
         child
     };
     // The client is lost: the server forgets the parts.
     let mut client = upload(&world);
     client.kill().unwrap();
     client.wait().unwrap();
-    outlast_testing::until("the parts are forgotten", || moto.uploads("files").is_empty());
+    outlast_testing::until("the parts are forgotten", || s3.uploads("files").is_empty());
     world.events_until("PARTIAL_CLOSE");
-    assert_eq!(moto.curl(&[], "/files/alice/big"), b"the old one");
+    assert_eq!(s3.curl(&[], "/files/alice/big"), b"the old one");
     // The server is killed: the parts stay, and nobody sees them.
     let mut client = upload(&world);
     world.server.kill();
     assert!(!client.wait().unwrap().success());
-    assert_eq!(moto.keys("files"), ["alice/", "alice/big"]);
+    assert_eq!(s3.keys("files"), ["alice/", "alice/big"]);
     let arguments = ["--sftp-listen", "127.0.0.1:0", "--config", &settings];
     world.server = Server::start(&world.folder.data, &arguments);
     let said = world.works("alice", &["ls -1", "get big back"]);
@@ -133,7 +136,7 @@ fn an_upload_to_s3_that_is_interrupted_leaves_nothing_visible() {
 #[test]
 fn tls_to_s3_is_hybrid_and_its_certificate_is_checked() {
     let Some(tools) = openssh() else { return };
-    let Some(moto) = Moto::start(0) else { return };
+    let Some(moto) = S3::moto(0) else { return };
     let [pki, other] = [Pki::new(), Pki::new()];
     let front = pki.proxy(&format!("tcp://127.0.0.1:{}", moto.port), &["--mode", "require"]);
     let endpoint = format!("https://localhost:{}", front.port);

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use outlast_api::ops::transfer::update_server::UpdateServer;
-use outlast_testing::moto::Moto;
 use outlast_testing::program;
+use outlast_testing::s3::S3;
 use serde_json::{Value, json};
 
 use super::{Putty, libraries, openssh};
@@ -206,7 +206,7 @@ fn ledger_forecast_and_audit_trail_are_right_about_each_of_the_crowd() {
 /// The same clients with buckets of S3, where nothing can be written into what is there.
 #[test]
 fn each_of_the_crowd_uses_buckets_of_s3() {
-    let Some(moto) = Moto::start(0) else { return };
+    let Some(moto) = S3::moto(0) else { return };
     let (world, ..) = World::behind(&moto, Path::new("/usr/bin"));
     // As AWS advises for clients that set the times of what they send: rclone does.
     let change =

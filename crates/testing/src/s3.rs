@@ -1,10 +1,17 @@
-//! moto's S3 server, a peer.
+//! Servers that speak S3, which are peers: moto, a mock that checks no signature, and Versity's gateway, which serves a folder
+//! and does.
 
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use tempfile::TempDir;
+
 use crate::{peer, until};
+
+/// The access key of every server.
+pub const ACCESS_KEY: &str = "testing";
+/// Its secret.
+pub const SECRET: &str = "the-secret-of-the-test";
 
 /// Serves, with a bucket `files`, and with a bucket `many` in which the folder `all` has as many objects as the second
 /// argument says: one request for each would take half a minute.
@@ -21,33 +28,53 @@ ThreadedMotoServer(ip_address="127.0.0.1", port=int(sys.argv[1]), verbose=False)
 time.sleep(3600)
 "#;
 
-/// The server; it ends when this is dropped.
-pub struct Moto {
+/// A server; it ends when this is dropped. It has the buckets `files` and `many`.
+pub struct S3 {
     child: Child,
     /// Its port on loopback.
     pub port: u16,
+    /// What the gateway serves.
+    _folder: Option<TempDir>,
 }
 
-impl Moto {
-    /// Starts a server, if the peer is there, with so many objects in the bucket `many`.
+impl S3 {
+    /// Starts moto, if the peer is there, with so many objects in the bucket `many`.
     ///
     /// # Panics
     /// If it does not start.
     #[must_use]
-    pub fn start(many: usize) -> Option<Self> {
-        let peer = peer("moto")?;
-        Some(Self::start_at(&peer, many))
+    pub fn moto(many: usize) -> Option<Self> {
+        let program = peer("moto")?.join("bin/python");
+        let port = free_port();
+        let arguments = ["-c", SERVE, &port.to_string(), &many.to_string()];
+        Some(Self::start(Command::new(program).args(arguments), port, None))
+    }
+
+    /// Starts the gateway, if the peer is there, with empty buckets.
+    ///
+    /// # Panics
+    /// If it does not start.
+    #[must_use]
+    #[expect(clippy::unwrap_used, reason = "a test may fail")]
+    pub fn gateway() -> Option<Self> {
+        let program = peer("versitygw")?.join("bin/versitygw");
+        let (port, folder) = (free_port(), TempDir::new().unwrap());
+        let mut command = Command::new(program);
+        command.args(["--quiet", "--access", ACCESS_KEY, "--secret", SECRET, "--port"]);
+        command.arg(format!("127.0.0.1:{port}")).arg("posix").arg(folder.path());
+        let started = Self::start(&mut command, port, Some(folder));
+        for bucket in ["/files", "/many"] {
+            let _ = started.curl(&["-X", "PUT"], bucket);
+        }
+        Some(started)
     }
 
     #[expect(clippy::unwrap_used, reason = "a test may fail")]
-    fn start_at(peer: &Path, many: usize) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut command = Command::new(peer.join("bin/python"));
-        command.args(["-c", SERVE, &port.to_string(), &many.to_string()]);
+    fn start(command: &mut Command, port: u16, folder: Option<TempDir>) -> Self {
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        let moto = Self { child: command.spawn().unwrap(), port };
-        until("moto's S3", || TcpStream::connect(("127.0.0.1", port)).is_ok());
-        moto
+        let started = Self { child: command.spawn().unwrap(), port, _folder: folder };
+        until("a server that speaks S3", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+        started
     }
 
     /// URL of the endpoint.
@@ -64,8 +91,10 @@ impl Moto {
     #[expect(clippy::unwrap_used, reason = "a test may fail")]
     pub fn curl(&self, arguments: &[&str], path: &str) -> Vec<u8> {
         let mut command = Command::new("curl");
-        command.args(["-sSf", "--path-as-is", "--user", "testing:testing"]);
+        command.args(["-sSf", "--path-as-is", "--user", &format!("{ACCESS_KEY}:{SECRET}")]);
         command.args(["--aws-sigv4", "aws:amz:us-east-1:s3"]).args(arguments);
+        // Older curls sign the payload of S3 without naming its digest.
+        command.args(["-H", "x-amz-content-sha256: UNSIGNED-PAYLOAD"]);
         let output = command.arg(format!("{}{path}", self.endpoint())).output().unwrap();
         assert!(output.status.success(), "{path}: {}", String::from_utf8_lossy(&output.stderr));
         output.stdout
@@ -80,7 +109,7 @@ impl Moto {
     /// Keys of uploads in parts that have neither been completed nor aborted.
     #[must_use]
     pub fn uploads(&self, bucket: &str) -> Vec<String> {
-        self.texts(&format!("/{bucket}?uploads"), "Key")
+        self.texts(&format!("/{bucket}?uploads="), "Key")
     }
 
     fn texts(&self, path: &str, element: &str) -> Vec<String> {
@@ -91,7 +120,12 @@ impl Moto {
     }
 }
 
-impl Drop for Moto {
+#[expect(clippy::unwrap_used, reason = "a test may fail")]
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+impl Drop for S3 {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
