@@ -8,6 +8,8 @@
 mod clock;
 mod congestion;
 mod estimate;
+mod own;
+mod profile;
 mod receiver;
 pub mod selftest;
 mod sender;
@@ -22,119 +24,12 @@ mod tests;
 use std::thread;
 
 use clock::Clock;
+pub use own::{Kernel, running};
+pub use profile::{PROFILES, Profile, Tcp};
 use simulation::{Script, Simulation};
 
 use crate::link::{Link, Outcome, Transfer, mix};
 use crate::trace::Trace;
-
-/// How a kernel's TCP behaves.
-#[derive(Debug)]
-pub struct Profile {
-    /// Name on the command line and in plans, such as `linux-6.18`.
-    pub name: &'static str,
-    /// Clock ticks per second (`CONFIG_HZ`).
-    pub hz: u32,
-    /// SYNs that are retransmitted after one second each, before the interval doubles (`tcp_syn_linear_timeouts`).
-    pub linear_syns: u32,
-    /// Added to the timers of probes and reordering, in microseconds; 0 stands for two ticks (`TCP_TIMEOUT_MIN`).
-    pub least_timeout_us: u64,
-    /// Least time that RACK waits for packets out of order, in microseconds.
-    pub reordering_floor_us: u64,
-    /// Replies after which a connection counts as interactive, so that its acknowledgements are delayed
-    /// (`TCP_PINGPONG_THRESH`).
-    pub replies: u8,
-    /// Whether a connection whose SYN was retransmitted spuriously still starts with a full window.
-    pub undoes_syn: bool,
-    /// Whether the emulation loses as a whole what TCP hands over in one piece. No network does that; `netem` does,
-    /// unless packets are segmented before it.
-    pub pieces: bool,
-    /// Whether a client's probe waits for two round trips and 200 ms although the timeout is earlier: observed in
-    /// published data, found in no source.
-    pub patient_client: bool,
-    /// Source of these values.
-    pub source: &'static str,
-}
-
-/// All profiles; the first one is the default.
-pub static PROFILES: &[Profile] = &[
-    Profile {
-        name: "linux-6.18",
-        hz: 250,
-        linear_syns: 4,
-        least_timeout_us: 2_000,
-        reordering_floor_us: 0,
-        replies: 1,
-        undoes_syn: true,
-        pieces: false,
-        patient_client: false,
-        source: "net/ipv4 of Linux 6.18: tcp_syn_linear_timeouts (since 6.5), TCP_TIMEOUT_MIN_US (since 6.7), \
-                 tcp_pingpong_thresh; HZ=250 as most distributions of servers configure",
-    },
-    Profile {
-        name: "linux-6.18-1000hz",
-        hz: 1000,
-        linear_syns: 4,
-        least_timeout_us: 2_000,
-        reordering_floor_us: 0,
-        replies: 1,
-        undoes_syn: true,
-        pieces: false,
-        patient_client: false,
-        source: "as linux-6.18, with HZ=1000 as Fedora, Arch and Ubuntu since 24.10 configure",
-    },
-    Profile {
-        name: "linux-5.4",
-        hz: 250,
-        linear_syns: 0,
-        least_timeout_us: 0,
-        reordering_floor_us: 0,
-        replies: 3,
-        undoes_syn: true,
-        pieces: false,
-        patient_client: false,
-        source: "net/ipv4 of Linux 5.4 (Ubuntu 20.04, HZ=250): SYNs back off from the first, TCP_TIMEOUT_MIN is two ticks, \
-                 TCP_PINGPONG_THRESH is 3 (since 5.1)",
-    },
-    Profile {
-        name: "linux-4.15",
-        hz: 250,
-        linear_syns: 0,
-        least_timeout_us: 0,
-        reordering_floor_us: 1_000,
-        replies: 1,
-        undoes_syn: false,
-        pieces: false,
-        patient_client: false,
-        source: "net/ipv4 of Linux 4.15 (Ubuntu 18.04, HZ=250): as 5.4, RACK waits 1 ms at least, one reply makes a \
-                 conversation",
-    },
-    Profile {
-        name: "linux-5.0-netem",
-        hz: 250,
-        linear_syns: 0,
-        least_timeout_us: 0,
-        reordering_floor_us: 0,
-        replies: 1,
-        undoes_syn: false,
-        pieces: true,
-        patient_client: true,
-        source: "net/ipv4 of Linux 5.0 (Ubuntu 18.04's later kernels, HZ=250) under netem as the study of 2019 set it up: since \
-                 4.17 TCP hands over pieces of several packets whatever `ethtool -K gso off` says, and netem loses a piece whole. That it is this kernel, \
-                 that pieces are lost whole and that the client's probe is patient was concluded from the data of 2019 with loss. The study \
-                 of 2022 names no kernel: that this profile stands for it is an assumption",
-    },
-];
-
-mod own;
-
-pub use own::{Kernel, running};
-
-impl Profile {
-    /// The row with this name.
-    pub fn by_name(name: &str) -> Option<&'static Self> {
-        PROFILES.iter().find(|profile| profile.name == name)
-    }
-}
 
 /// Simulates one connection. The same `seed` and `flow` lose the same packets, whatever is sent: the `flow`s of two
 /// subjects pair.
@@ -169,7 +64,8 @@ pub(crate) fn emitted(
     simulation.sent()
 }
 
-/// Simulates the flows 0 to `count`, on two threads if there are enough; the result does not depend on that.
+/// Simulates the flows 0 to `count`, on two threads if there are enough; the result does not depend on the machine. Clients that
+/// save metrics (`Tcp::client_saves`) have saved nothing when either half begins.
 pub fn connections(
     profile: &'static Profile,
     link: &Link,

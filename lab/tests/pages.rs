@@ -191,7 +191,7 @@ fn own_data_are_scored() {
     let out = root.path().join("scores.csv");
     let said = succeed(score(&[]).arg("--out").arg(&out));
     let said: Value = serde_json::from_str(&said).unwrap();
-    assert_eq!(said["profile"], "linux-6.18");
+    assert_eq!(said["sets"][0]["profile"], "linux-6.18");
     let points = said["sets"][0]["points"].as_array().unwrap();
     assert_eq!((points.len(), &points[0]["line"]), (1, &json!(3)));
     assert_eq!(points[0]["figures"][0]["what"], "p50");

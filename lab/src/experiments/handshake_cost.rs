@@ -2,9 +2,11 @@
 //! QUIC.
 
 mod flights;
+mod links;
 mod operators;
 mod published;
 mod tables;
+mod windows;
 
 use std::time::Duration;
 

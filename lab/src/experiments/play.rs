@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::link::{ClockStart, Link, Outcome, Transfer};
-use crate::model::validated::{Outside, hello_packets};
+use crate::model::validated::Outside;
 use crate::model::{self, Profile};
 use crate::plan::model_cost;
 use crate::run::Run;
@@ -59,9 +59,6 @@ pub struct Spread {
 pub struct Row {
     /// Name of the contender.
     pub name: String,
-    /// Packets of its ClientHello; 0 in results of earlier versions.
-    #[serde(default)]
-    pub hello_packets: u64,
     /// Time of the handshake from the SYN.
     pub syn: Spread,
     /// Time of the handshake from when TCP was connected.
@@ -223,7 +220,7 @@ fn key(point: &GridPoint<'_>, contenders: &[Contender], seed: u64) -> Result<Str
     let mut key = format!(
         "model/{}/{}/rtt {} ms/loss {}",
         point.part,
-        point.profile.name,
+        spelled(point.profile)?,
         Duration::from_micros(rtt_us).as_secs_f64() * 1e3,
         percent(loss)
     );
@@ -235,8 +232,7 @@ fn key(point: &GridPoint<'_>, contenders: &[Contender], seed: u64) -> Result<Str
     }
     let who: Vec<(&str, &Trace)> =
         contenders.iter().map(|contender| (contender.name.as_str(), &contender.trace)).collect();
-    let who = serde_json::to_vec(&who).map_err(LabError::failed)?;
-    let digest = hex::encode(digest::digest(&digest::SHA256, &who));
+    let digest = digest_of(&who)?;
     let Transfer { request, body } = point.transfer;
     let kept = if point.raw { "/every time" } else { "" };
     Ok(key
@@ -244,8 +240,27 @@ fn key(point: &GridPoint<'_>, contenders: &[Contender], seed: u64) -> Result<Str
             "/{request}+{body} B/{}/seed {seed}{kept}{}/{}",
             point.count,
             if point.bytes { "/bytes" } else { "" },
-            digest.get(..16).unwrap_or_default()
+            digest
         ))
+}
+
+/// The first 16 hexadecimal digits of the SHA-256 of a value's JSON, for keys.
+pub fn digest_of(value: &impl Serialize) -> Result<String, LabError> {
+    let json = serde_json::to_vec(value).map_err(LabError::failed)?;
+    let mut digest = hex::encode(digest::digest(&digest::SHA256, &json));
+    digest.truncate(16);
+    Ok(digest)
+}
+
+/// A profile in a key: its name, and what it does where that is not the table's row of this name. Results that were stored
+/// before clients saved metrics are not used again, so that such rows have it, too.
+pub fn spelled(profile: &Profile) -> Result<String, LabError> {
+    let name = profile.name;
+    let is_row = Profile::by_name(name).is_some_and(|row| row.tcp == profile.tcp);
+    if is_row && !profile.tcp.client_saves {
+        return Ok(name.to_owned());
+    }
+    Ok(format!("{name} {}", digest_of(&profile.tcp)?))
 }
 
 /// A share as people write it.
@@ -336,7 +351,6 @@ fn row(
         |time: fn(&Outcome) -> u64| own.iter().map(|outcome| time(outcome) / 1000).collect();
     Row {
         name: contender.name.clone(),
-        hello_packets: hello_packets(&contender.trace),
         unpaired: apart(&syn, &times(&baseline.apart, ClockStart::Syn)),
         unpaired_connected: apart(&connected, &times(&baseline.apart, ClockStart::Connected)),
         syn: Spread::of(&syn),
@@ -416,14 +430,9 @@ impl Played {
 }
 
 impl Seen {
-    /// What of a contender's times here is outside the model's validated range.
-    pub fn outside(&self, row: &Row) -> Option<Outside> {
-        Outside::of(&self.link, row.hello_packets)
-    }
-
-    /// Whether a contender's times here are, or those of any of them.
-    pub fn has_outside(&self) -> bool {
-        self.played.rows.iter().any(|row| self.outside(row).is_some())
+    /// What of the times here is outside the model's validated range.
+    pub fn outside(&self) -> Option<Outside> {
+        Outside::of(&self.link)
     }
 }
 

@@ -71,8 +71,13 @@ fn round_cost(quick: bool) -> Duration {
 
 const CAPACITY: Duration = Duration::from_millis(1500);
 
+/// Time for the intervals, which resample all requests of all rounds.
+fn evaluation(quick: bool) -> Duration {
+    Duration::from_millis(if quick { 1500 } else { 100_000 })
+}
+
 fn estimate(settings: &Settings) -> Duration {
-    round_cost(settings.quick) * rounds(settings.quick) + CAPACITY + Duration::from_millis(1500)
+    round_cost(settings.quick) * rounds(settings.quick) + CAPACITY + evaluation(settings.quick)
 }
 
 fn run(run: &mut Run<'_>) -> Result<(), LabError> {

@@ -19,13 +19,13 @@ pub const NO_INTERVAL: &str = "Where all flows have one difference, as without l
 /// Column that says which of a row's times are outside the model's validated range.
 pub const OUTSIDE: &str = validated::COLUMN;
 
-fn outside(point: &Seen, row: &Row) -> Value {
-    point.outside(row).map_or("-", Outside::words).into()
+fn outside(point: &Seen) -> Value {
+    point.outside().map_or("-", Outside::words).into()
 }
 
 /// A note or caption with the sentence on what is outside, if any of these points is.
 fn with_sentence<'a>(text: &str, seen: impl IntoIterator<Item = &'a Seen>) -> String {
-    if seen.into_iter().any(Seen::has_outside) {
+    if seen.into_iter().any(|point| point.outside().is_some()) {
         format!("{text} {}", validated::SENTENCE)
     } else {
         text.to_owned()
@@ -101,7 +101,7 @@ fn cells(point: &Seen, row: &Row) -> Vec<Value> {
     }
     cells.push(row.differences.at(50).into());
     cells.extend([row.unpaired.value, row.unpaired.low, row.unpaired.high].map(Value::from));
-    cells.push(outside(point, row));
+    cells.push(outside(point));
     cells
 }
 
@@ -138,7 +138,7 @@ pub fn bytes_table(name: &str, title: &str, note: &str, seen: &[Seen]) -> Table 
                 short(above(&row.syn, &base.syn, 50)).into(),
                 short(above(last, base_last, 50)).into(),
                 paired,
-                outside(point, row),
+                outside(point),
             ]);
         }
     }
@@ -177,7 +177,7 @@ pub fn fans(name: &str, title: &str, seen: &[Seen], names: &[&str], start: Clock
             seen.iter().filter(|point| point.link.rtt_us == rtt && has(point, names)).collect();
         let Some(first) = points.first() else { continue };
         panels.push(Fan {
-            title: format!("RTT {} ms{}", rtt_ms(&first.link), marked(&points, names)),
+            title: format!("RTT {} ms{}", rtt_ms(&first.link), marked(&points)),
             names: names.iter().map(|&name| name.to_owned()).collect(),
             x: points.iter().map(|point| hundred(point.link.loss)).collect(),
             shares: FAN.iter().map(|&percent| share(percent)).collect(),
@@ -204,23 +204,16 @@ pub fn fans(name: &str, title: &str, seen: &[Seen], names: &[&str], start: Clock
 }
 
 /// Which points of a panel are outside the model's validated range, for its title.
-fn marked(points: &[&Seen], names: &[&str]) -> String {
+fn marked(points: &[&Seen]) -> String {
     if points.first().is_some_and(|point| Outside::of_rtt(&point.link).is_some()) {
         return "; not validated".to_owned();
     }
-    let at = |wanted: Outside| -> Vec<String> {
-        let is = |point: &Seen| {
-            let rows = names.iter().filter_map(|name| point.played.row(name));
-            rows.into_iter().any(|row| point.outside(row) == Some(wanted))
-        };
-        points.iter().filter(|point| is(point)).map(|point| percent(point.link.loss)).collect()
-    };
-    [(Outside::Tails, "p95"), (Outside::Times, "long ClientHellos")]
-        .into_iter()
-        .map(|(outside, what)| (what, at(outside)))
-        .filter(|(_, losses)| !losses.is_empty())
-        .map(|(what, losses)| format!("; not validated: {what} at {}", losses.join(", ")))
-        .collect()
+    let tails = points.iter().filter(|point| point.outside() == Some(Outside::Tails));
+    let losses: Vec<String> = tails.map(|point| percent(point.link.loss)).collect();
+    if losses.is_empty() {
+        return String::new();
+    }
+    format!("; not validated: p95 at {}", losses.join(", "))
 }
 
 fn fan(points: &[&Seen], name: &str, start: ClockStart) -> Vec<Vec<f64>> {
@@ -260,11 +253,11 @@ pub fn heat(name: &str, seen: &[Seen], loss: f64) -> Chart {
         .first()
         .and_then(|point| point.played.rows.first())
         .map_or_else(String::new, |row| row.name.clone());
-    let columns: Vec<(String, &str)> = at
+    let is_outside = |point: &Seen| Outside::of_rtt(&point.link).is_some();
+    let columns = at
         .iter()
         .map(|point| {
-            let mark = if Outside::of_rtt(&point.link).is_some() { " *" } else { "" };
-            (format!("{} ms", rtt_ms(&point.link)), mark)
+            format!("{} ms{}", rtt_ms(&point.link), if is_outside(point) { " *" } else { "" })
         })
         .collect();
     Chart {
@@ -272,31 +265,21 @@ pub fn heat(name: &str, seen: &[Seen], loss: f64) -> Chart {
         title: format!("Extra milliseconds over {baseline} at {} loss", percent(loss)),
         x: Axis::linear("RTT"),
         y: Axis::linear("extra mean time of a handshake (ms)"),
-        marks: Marks::Heat {
-            rows: rows.iter().map(|row| starred(row, &at)).collect(),
-            columns: columns.iter().map(|(name, mark)| format!("{name}{mark}")).collect(),
-            values,
-        },
+        marks: Marks::Heat { rows, columns, values },
         rules: Vec::new(),
         caption: {
             let text = format!(
                 "Mean of the differences flow by flow: both met the same losses. A cell with a dash has a difference whose 95 % interval \
                  contains 0; the table has its figures. {NO_INTERVAL}"
             );
-            // Means are not tails: only rows and columns with a star are outside.
-            let starred = rows.iter().any(|row| starred(row, &at) != *row)
-                || columns.iter().any(|(_, mark)| !mark.is_empty());
-            if starred { format!("{text} *: {}", validated::SENTENCE) } else { text }
+            // Means are not tails: only columns with a star are outside.
+            if at.iter().any(|point| is_outside(point)) {
+                format!("{text} *: {}", validated::SENTENCE)
+            } else {
+                text
+            }
         },
     }
-}
-
-/// A name with a star, if its means at one of these points are outside the model's validated range.
-fn starred(name: &str, points: &[&Seen]) -> String {
-    let is_outside = points.iter().any(|point| {
-        point.played.row(name).is_some_and(|row| point.outside(row) == Some(Outside::Times))
-    });
-    if is_outside { format!("{name} *") } else { name.to_owned() }
 }
 
 /// The distribution of paired differences at one point.

@@ -18,7 +18,7 @@ pub(super) struct Clock {
 impl Clock {
     /// A clock with a random phase at every level of the wheel that a connection uses.
     pub(super) fn new(profile: &Profile, random: u64) -> Self {
-        let tick_ns = 1_000_000_000 / u64::from(profile.hz);
+        let tick_ns = 1_000_000_000 / u64::from(profile.tcp.hz);
         // 4096 ticks are the granularity of level 4, used beyond 32,256 jiffies.
         Self { tick_ns, phase_ns: random % (tick_ns * 4096) }
     }
@@ -38,6 +38,11 @@ impl Clock {
     /// Microseconds as jiffies, rounded up.
     pub(super) fn jiffies(&self, us: u64) -> u32 {
         u32::try_from((us * 1000).div_ceil(self.tick_ns)).unwrap_or(u32::MAX)
+    }
+
+    /// Microseconds as jiffies, rounded down.
+    pub(super) fn whole_jiffies(&self, us: u64) -> u32 {
+        u32::try_from(us * 1000 / self.tick_ns.max(1)).unwrap_or(u32::MAX)
     }
 
     /// Jiffies as microseconds.

@@ -90,7 +90,7 @@ impl Receiver {
         if gap {
             self.absorb();
         }
-        let interactive = self.replies >= profile.replies;
+        let interactive = self.replies >= profile.tcp.replies;
         let many = self.next - self.told > self.segment;
         if gap || many || (self.quick > 0 && !interactive) {
             return true;

@@ -7,17 +7,13 @@ mod recovery;
 mod timers;
 
 use super::congestion::Cubic;
-use super::estimate::Estimate;
+use super::estimate::{Estimate, RTO_MIN_US};
 use super::{Clock, Profile};
 
 /// Most data in a packet: 1500 bytes minus IPv4, TCP and timestamps.
 pub(super) const MSS: u32 = 1448;
-/// Initial congestion window (`TCP_INIT_CWND`, RFC 6928).
-const FIRST_WINDOW: u32 = 10;
 /// `TCP_INFINITE_SSTHRESH`.
 const INFINITE: u32 = u32::MAX;
-/// Selectively acknowledged packets that start recovery immediately (`tp->reordering`).
-const DUPLICATES: u32 = 3;
 /// `TCP_RTO_MAX`: 120 s.
 const RTO_MAX_US: u64 = 120_000_000;
 /// A time that is never reached.
@@ -122,6 +118,13 @@ enum Resend {
     New,
 }
 
+/// What a kernel saves of connections for later ones to the same peer (`tcp_metrics.c`), as far as it is modelled.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Saved {
+    /// Eight times the smoothed round-trip time (`TCP_METRIC_RTT`); 0 if none is saved.
+    smoothed8_us: u64,
+}
+
 /// The sending half.
 #[derive(Debug, Default)]
 pub(super) struct Sender {
@@ -169,7 +172,8 @@ pub(super) struct Sender {
     /// State of the noise in clock readings, and that of the present reading.
     noise: u64,
     noise_ns: u64,
-    patient: bool,
+    /// Selectively acknowledged packets that start recovery immediately (`tp->reordering`).
+    reordering: u32,
     // Use of the window.
     limited: bool,
     most_out: u32,
@@ -185,8 +189,8 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    /// A sender for a new connection. `patient` says whether its probes wait although the timeout is earlier.
-    pub(super) fn clear(&mut self, noise: u64, patient: bool) {
+    /// A sender for a new connection, which takes packets for lost once so many after them are acknowledged selectively.
+    pub(super) fn clear(&mut self, noise: u64, reordering: u32) {
         self.segments.clear();
         self.out.clear();
         *self = Self {
@@ -199,7 +203,7 @@ impl Sender {
             threshold: INFINITE,
             due: NEVER,
             noise,
-            patient,
+            reordering,
             ..Self::default()
         };
     }
@@ -209,20 +213,38 @@ impl Sender {
         self.next
     }
 
-    /// The connection is established (`tcp_init_transfer`). `cut` says whether the SYN had to be sent more than
-    /// twice, which leaves a window of one packet.
-    pub(super) fn established(&mut self, kernel: Kernel, rtt_us: Option<u64>, cut: bool) {
-        self.window = if cut { 1 } else { FIRST_WINDOW };
-        if let Some(rtt_us) = rtt_us {
-            self.read_clock();
-            let rtt_us = rtt_us + self.noise_ns / 1000;
-            self.estimate.sample(rtt_us, self.una, self.next);
-            self.estimate.smallest(rtt_us);
-            self.set_rto(kernel);
-        } else {
-            // RFC 6298, section 5.7.
-            self.rto = kernel.clock.jiffies(3_000_000);
+    /// The connection is established (`tcp_init_transfer`) after a round trip of `rtt_us`. `cut` says
+    /// whether the SYN had to be sent more than twice, which leaves a window of one packet.
+    pub(super) fn established(&mut self, kernel: Kernel, rtt_us: u64, cut: bool, saved: Saved) {
+        self.window = if cut { 1 } else { kernel.profile.tcp.first_window };
+        self.read_clock();
+        let rtt_us = rtt_us + self.noise_ns / 1000;
+        self.estimate.sample(rtt_us, self.una, self.next);
+        self.estimate.smallest(rtt_us);
+        self.set_rto(kernel);
+        // tcp_init_metrics: a larger saved time gives the first timeout, until there is a sample of data.
+        if saved.smoothed8_us > self.estimate.smoothed8_us() {
+            let clock = kernel.clock;
+            let saved = clock.whole_jiffies(saved.smoothed8_us / 8);
+            let more = saved.saturating_mul(2).max(clock.jiffies(RTO_MIN_US));
+            self.rto = saved.saturating_add(more).min(clock.jiffies(RTO_MAX_US));
         }
+    }
+
+    /// What the kernel saves of this connection, after what it had saved of earlier ones (`tcp_update_metrics`). Where the
+    /// simulation ended with the Finished, its acknowledgement, with that of the FIN, would be one more sample.
+    pub(super) fn saves(&self, before: Saved, ended_with_finished: bool) -> Saved {
+        let mut estimate = self.estimate;
+        if ended_with_finished {
+            estimate.sample(estimate.smallest_us(), self.una, self.next);
+        }
+        let smoothed8_us = estimate.smoothed8_us();
+        // A larger time is taken at once, a smaller one by an eighth.
+        let smoothed8_us = match before.smoothed8_us.checked_sub(smoothed8_us) {
+            None => smoothed8_us,
+            Some(excess) => before.smoothed8_us - (excess >> 3),
+        };
+        Saved { smoothed8_us }
     }
 
     /// The application writes.

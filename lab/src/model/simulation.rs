@@ -2,7 +2,7 @@
 //! allocates nothing.
 
 use super::receiver::Receiver;
-use super::sender::{Acknowledgement, Kernel, Sender};
+use super::sender::{Acknowledgement, Kernel, Saved, Sender};
 use super::wire::{Packet, Path, Wire};
 use super::{Clock, Profile};
 use crate::link::{Draw, Link, Outcome, PURE_ACK, Transfer};
@@ -19,6 +19,8 @@ const MOST_BYTES: u64 = 1 << 30;
 /// Most data of a TLS record, and its overhead: header, type, tag (RFC 8446, section 5.2).
 const RECORD: u32 = 16_384;
 const RECORD_ADDS: u32 = 22;
+/// `tcp_reordering`, the packets that must be acknowledged selectively until those before them count as lost.
+const REORDERING: u32 = 3;
 /// A time that is never reached.
 const NEVER: u64 = u64::MAX;
 
@@ -118,6 +120,8 @@ struct End {
     phase: Phase,
     sender: Sender,
     receiver: Receiver,
+    /// What its kernel has saved of earlier connections.
+    saved: Saved,
     /// When the SYN, or SYN-ACK, is due for retransmission.
     syn_due: u64,
     /// When it was first sent, and last.
@@ -134,12 +138,13 @@ struct End {
 }
 
 impl End {
-    fn clear(&mut self, noise: u64, patient: bool) {
-        self.sender.clear(noise, patient);
+    fn clear(&mut self, noise: u64, reordering: u32) {
+        self.sender.clear(noise, reordering);
         self.receiver.clear();
         *self = Self {
             sender: std::mem::take(&mut self.sender),
             receiver: std::mem::take(&mut self.receiver),
+            saved: self.saved,
             syn_due: NEVER,
             write_due: NEVER,
             ..Self::default()
@@ -157,7 +162,7 @@ enum Event {
     Write,
 }
 
-/// A link with two ends, used again for each connection.
+/// A link with two ends, used again for each connection. What a client's kernel saves of one is there for the next.
 #[derive(Debug)]
 pub(super) struct Simulation {
     profile: &'static Profile,
@@ -189,8 +194,9 @@ impl Simulation {
         self.draws = [Draw::new(seed, flow, Side::Client), Draw::new(seed, flow, Side::Server)];
         self.clock = Clock::new(self.profile, self.draws[CLIENT].bits(u32::MAX, 0));
         for (side, end) in self.ends.iter_mut().enumerate() {
-            let patient = side == CLIENT && self.profile.patient_client;
-            end.clear(self.draws[side].bits(u32::MAX, 1), patient);
+            let reordering =
+                if side == CLIENT { self.profile.tcp.client_reordering } else { REORDERING };
+            end.clear(self.draws[side].bits(u32::MAX, 1), reordering);
             self.wires[side].clear();
         }
         self.outcome = nothing();
@@ -202,6 +208,11 @@ impl Simulation {
                 break;
             }
             finished = self.happen(script, now, side, event);
+        }
+        // A connection that was abandoned does not come to its end in TIME-WAIT.
+        if self.profile.tcp.client_saves && self.outcome.handshake_ns < LIMIT_NS {
+            let client = &mut self.ends[CLIENT];
+            client.saved = client.sender.saves(client.saved, script.answer.is_none());
         }
         let resent = self.resent();
         let outcome = &mut self.outcome;
@@ -383,8 +394,8 @@ impl Simulation {
         };
         // tcp_init_transfer: since 5.2 not if the answer is to the first SYN, which was not lost then.
         let spurious = end.syn_timeouts == 0 || echo == self.clock.stamp(end.syn_first);
-        let cut = end.syn_again > 1 && !(self.profile.undoes_syn && spurious);
-        end.sender.established(kernel, Some(rtt_us), cut);
+        let cut = end.syn_again > 1 && !(self.profile.tcp.undoes_syn && spurious);
+        end.sender.established(kernel, rtt_us, cut, end.saved);
     }
 
     /// Starts the CPU time of the next write, if what it needs has arrived.
@@ -405,7 +416,7 @@ impl Simulation {
         let profile = self.profile;
         let end = &mut self.ends[side];
         // New kernels retransmit the first SYNs without back-off; SYN-ACKs always back off.
-        let linear = if side == CLIENT { profile.linear_syns } else { 0 };
+        let linear = if side == CLIENT { profile.tcp.linear_syns } else { 0 };
         let doublings = end.syn_timeouts.saturating_sub(linear).min(16);
         let timeout = (FIRST_TIMEOUT_US << doublings).min(TIMEOUT_MAX_US);
         end.syn_due = self.clock.fires(now, self.clock.jiffies(timeout));
@@ -435,7 +446,7 @@ impl Simulation {
                 ..Packet::default()
             };
             end.receiver.acknowledge(&mut packet);
-            let number = if self.profile.pieces { departure.piece } else { departure.number };
+            let number = if self.profile.tcp.pieces { departure.piece } else { departure.number };
             let key = (number, departure.again);
             self.wires[side].send(&self.path, self.draws[side], now, key, packet);
         }

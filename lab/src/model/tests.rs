@@ -260,6 +260,66 @@ fn threads_do_not_change_results() {
     }
 }
 
+/// What a client's kernel saves of a connection whose SYN-ACK was lost gives the next one its first timeout.
+#[test]
+fn a_saved_round_trip_postpones_the_first_timeout() {
+    let saving = Kernel {
+        tcp: Tcp { client_saves: true, ..Tcp::default() },
+        ..Kernel::like_the_default("saving")
+    };
+    let trace = trace(1000);
+    let flow = |wanted: &[(Side, u32, u32)]| flow_that_loses(0.1, wanted, [3, 2]);
+    let (late, lost) = (flow(&[(Side::Server, 0, 0)]), flow(&[(Side::Client, 1, 0)]));
+    let run = |profile: &'static Profile, before: &[u64]| {
+        let mut simulation = Simulation::new(profile, &link(30, 0.1));
+        let script = Script::new(&trace, NOTHING);
+        for flow in before {
+            simulation.run(&script, SEED, *flow);
+        }
+        simulation.run(&script, SEED, lost).handshake_ns
+    };
+    // Without it the timeout, 230 ms, comes before the probe, which waits for two round trips and 200 ms: 65 ticks.
+    between(run(new(), &[late]), 60.6 + 232.0, 60.6 + 236.0);
+    between(run(saving.profile(), &[]), 60.6 + 232.0, 60.6 + 236.0);
+    // They are kept with a granularity of 8.
+    between(run(saving.profile(), &[late]), 60.6 + 260.0, 60.6 + 296.0);
+    // An eighth of the difference is forgotten with each connection: after forty it is below 30 ms.
+    let calm = flow(&[]);
+    let mut before = vec![late];
+    before.extend([calm; 40]);
+    between(run(saving.profile(), &before), 60.6 + 232.0, 60.6 + 240.0);
+}
+
+/// A client that has seen reordering waits where one that has not repairs at once.
+#[test]
+fn saved_reordering_makes_a_client_wait() {
+    let patient = Kernel {
+        tcp: Tcp { client_reordering: 7, ..Tcp::default() },
+        ..Kernel::like_the_default("patient")
+    };
+    let mut long = trace(1000);
+    long.steps[0].bytes = 9_856;
+    let flow = flow_that_loses(0.1, &[(Side::Client, 1, 0)], [9, 2]);
+    let handshake =
+        |profile| connect(profile, &link(30, 0.1), &long, NOTHING, SEED, flow).handshake_ns;
+    // Six packets after the gap are acknowledged.
+    assert_eq!(handshake(new()), 90 * MS + 600_000);
+    between(handshake(patient.profile()), 60.6 + 30.0 + 12.0, 60.6 + 30.0 + 16.1);
+}
+
+#[test]
+fn a_first_window_as_large_as_the_flight_saves_its_round_trip() {
+    let wide = Kernel {
+        tcp: Tcp { first_window: 20, ..Tcp::default() },
+        ..Kernel::like_the_default("wide")
+    };
+    let handshake = |flight| {
+        connect(wide.profile(), &link(30, 0.0), &trace(flight), NOTHING, 1, 1).handshake_ns
+    };
+    assert_eq!(handshake(28_960), 60 * MS + 600_000);
+    assert_eq!(handshake(28_961), 90 * MS + 600_000);
+}
+
 #[test]
 fn profiles_have_names_of_their_own_and_sources() {
     for (index, profile) in PROFILES.iter().enumerate() {

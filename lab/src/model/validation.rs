@@ -1,9 +1,9 @@
 //! Validation of the model: against published measurements, and against real TCP over the emulated link.
 //!
-//! CPU times and a machine's own overhead are calibrated without loss. But three properties of the profile for the
+//! CPU times and a machine's own overhead are calibrated without loss. But some properties of the profile for the
 //! published data, `linux-5.0-netem`, come from those data with loss: whole segments are lost, a repeated SYN-ACK
-//! leaves a window of one packet, and the client's probe is patient. docs/lab-model.md says how that was decided. No
-//! property of the default profile comes from them.
+//! leaves a window of one packet, and the client's kernel saves what it learns of a connection for the next.
+//! docs/lab-model.md says how that was decided. No property of the default profile comes from them.
 
 pub mod agreement;
 pub mod data;

@@ -314,8 +314,8 @@ fn own_kernels_are_profiles() {
                 [[kernel]]\nname = \"mine\"\nlike = \"linux-5.4\"\nhz = 1000";
     let plan = Plan::parse(text).unwrap();
     let kernels = plan.kernels().unwrap();
-    assert_eq!((kernels[0].name, kernels[0].hz, kernels[0].linear_syns), ("mine", 1000, 0));
-    assert_eq!((kernels[1].name, kernels[1].hz), ("linux-5.4", 250));
+    assert_eq!((kernels[0].name, kernels[0].tcp.hz, kernels[0].tcp.linear_syns), ("mine", 1000, 0));
+    assert_eq!((kernels[1].name, kernels[1].tcp.hz), ("linux-5.4", 250));
     let stored = serde_json::to_string(&plan).unwrap();
     assert_eq!(serde_json::from_str::<Plan>(&stored).unwrap(), plan);
 }
@@ -324,6 +324,7 @@ fn own_kernels_are_profiles() {
 #[test]
 fn a_written_kernel_is_read() {
     let own = Kernel { source: "a \"quoted\" text".into(), ..Kernel::like_the_default("mine") };
-    let text = format!("title = \"x\"\nrtt_ms = [1]\nprofiles = [\"mine\"]\n{}", own.toml());
+    let text =
+        format!("title = \"x\"\nrtt_ms = [1]\nprofiles = [\"mine\"]\n{}", own.toml().unwrap());
     assert_eq!(Plan::parse(&text).unwrap().own_kernels, [own]);
 }

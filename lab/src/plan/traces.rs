@@ -187,7 +187,15 @@ const KERNEL: &[Field<Kernel>] = &[
         name: "hz",
         help: "clock ticks per second (CONFIG_HZ), 100 to 1000",
         read: |kernel, node| {
-            kernel.hz = node.small(100, 1000)?;
+            kernel.tcp.hz = node.small(100, 1000)?;
+            Ok(())
+        },
+    },
+    Field {
+        name: "first_window",
+        help: "first congestion window in packets (initcwnd of a route), 1 to 1000",
+        read: |kernel, node| {
+            kernel.tcp.first_window = node.small(1, 1000)?;
             Ok(())
         },
     },
@@ -195,7 +203,7 @@ const KERNEL: &[Field<Kernel>] = &[
         name: "linear_syns",
         help: "SYNs retransmitted after one second each before the interval doubles (tcp_syn_linear_timeouts), 0 to 20",
         read: |kernel, node| {
-            kernel.linear_syns = node.small(0, 20)?;
+            kernel.tcp.linear_syns = node.small(0, 20)?;
             Ok(())
         },
     },
@@ -203,7 +211,7 @@ const KERNEL: &[Field<Kernel>] = &[
         name: "least_timeout_us",
         help: "added to the timers of probes and reordering (TCP_TIMEOUT_MIN_US); 0 stands for two ticks",
         read: |kernel, node| {
-            kernel.least_timeout_us = node.whole(0, 1_000_000)?;
+            kernel.tcp.least_timeout_us = node.whole(0, 1_000_000)?;
             Ok(())
         },
     },
@@ -211,7 +219,7 @@ const KERNEL: &[Field<Kernel>] = &[
         name: "reordering_floor_us",
         help: "least time that RACK waits for packets out of order",
         read: |kernel, node| {
-            kernel.reordering_floor_us = node.whole(0, 1_000_000)?;
+            kernel.tcp.reordering_floor_us = node.whole(0, 1_000_000)?;
             Ok(())
         },
     },
@@ -219,7 +227,7 @@ const KERNEL: &[Field<Kernel>] = &[
         name: "replies",
         help: "replies after which acknowledgements are delayed (TCP_PINGPONG_THRESH), 1 to 16",
         read: |kernel, node| {
-            kernel.replies = node.small(1, 16)?;
+            kernel.tcp.replies = node.small(1, 16)?;
             Ok(())
         },
     },
@@ -227,7 +235,7 @@ const KERNEL: &[Field<Kernel>] = &[
         name: "undoes_syn",
         help: "whether a connection whose SYN was retransmitted needlessly starts with a full window (since Linux 5.2)",
         read: |kernel, node| {
-            kernel.undoes_syn = node.truth()?;
+            kernel.tcp.undoes_syn = node.truth()?;
             Ok(())
         },
     },
@@ -235,15 +243,23 @@ const KERNEL: &[Field<Kernel>] = &[
         name: "pieces",
         help: "whether the emulated link loses whole what TCP hands over in one piece, as netem does",
         read: |kernel, node| {
-            kernel.pieces = node.truth()?;
+            kernel.tcp.pieces = node.truth()?;
             Ok(())
         },
     },
     Field {
-        name: "patient_client",
-        help: "whether a client's probe waits although the timeout is earlier",
+        name: "client_saves",
+        help: "whether the round-trip time that a client's kernel saved of earlier connections gives the first timeout (without tcp_no_metrics_save)",
         read: |kernel, node| {
-            kernel.patient_client = node.truth()?;
+            kernel.tcp.client_saves = node.truth()?;
+            Ok(())
+        },
+    },
+    Field {
+        name: "client_reordering",
+        help: "selectively acknowledged packets with which a client repairs losses at once (tcp_reordering, or what was saved), 3 to 300",
+        read: |kernel, node| {
+            kernel.tcp.client_reordering = node.small(3, 300)?;
             Ok(())
         },
     },

@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     let text = format!(
         "# Into a plan, with profiles = [\"{}\"]. \"outlast lab selftest --only real\" compares the model with this kernel\'s TCP.\n{}",
         arguments.name,
-        kernel.toml()
+        kernel.toml().map_err(|error| failure(&error))?
     );
     output.result(text.trim_end(), &kernel);
     Ok(())

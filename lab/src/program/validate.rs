@@ -13,9 +13,6 @@ use super::failure;
 use outlast_terminal::failure::Failure;
 use outlast_terminal::output::Output;
 
-/// Kernel of the published studies' set-up.
-const PUBLISHED: &str = "linux-5.0-netem";
-
 /// Arguments of `lab validate`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -23,7 +20,7 @@ pub(crate) struct Arguments {
     /// that were held out].
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
-    /// Kernel whose TCP is modelled [default: the newest, or that of the published studies for their figures].
+    /// Kernel whose TCP is modelled [default: the newest, or for published figures that of their study].
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
     /// Handshakes of the model for each point.
@@ -38,22 +35,26 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> {
-    let profile = profile(arguments)?;
+    let chosen = chosen(arguments)?;
     let stop = super::stop_flag()?;
     let mut scored: Vec<(String, Vec<Score>)> = Vec::new();
     let mut text = String::new();
     let mut roles = Vec::new();
-    let mut score =
-        |set: &str, role: &str, source: Value, points: &[score::Measured]| -> Result<(), Failure> {
-            let scores = score::score(points, profile, arguments.count, arguments.seed, &stop);
-            let scores = scores.map_err(|error| failure(&error).code(2))?;
-            text += &format!("{set} ({role}): {}\n", score::sentence(&scores));
-            roles.push(
-                json!({ "set": set, "role": role, "source": source, "points": scores.as_slice() }),
+    let mut score = |set: &str,
+                     role: &str,
+                     source: Value,
+                     profile: &'static Profile,
+                     points: &[score::Measured]|
+     -> Result<(), Failure> {
+        let scores = score::score(points, profile, arguments.count, arguments.seed, &stop);
+        let scores = scores.map_err(|error| failure(&error).code(2))?;
+        text += &format!("{set} ({role}): {}\n", score::sentence(&scores));
+        roles.push(
+                json!({ "set": set, "role": role, "source": source, "profile": profile.name, "points": scores.as_slice() }),
             );
-            scored.push((format!("{set} ({role})"), scores));
-            Ok(())
-        };
+        scored.push((format!("{set} ({role})"), scores));
+        Ok(())
+    };
     match &arguments.data {
         Some(file) => {
             let points = data::read(file).map_err(|error| {
@@ -61,14 +62,16 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
                     .hint("docs/lab.md, \"Scoring your own data\", describes the columns")
                     .code(2)
             })?;
-            score(&file.display().to_string(), "your data", Value::Null, &points)?;
+            let profile = chosen.or(PROFILES.first()).ok_or_else(|| Failure::new("no profile"))?;
+            score(&file.display().to_string(), "your data", Value::Null, profile, &points)?;
         }
         None => {
             for set in sets().map_err(|error| failure(&error))? {
                 let (file, sha256) = &set.file;
                 let source =
                     json!({ "file": file, "sha256": sha256, "frozen": set.frozen, "why": set.why });
-                score(&set.name, set.role.words(), source, &set.points)?;
+                let profile = chosen.unwrap_or(set.profile);
+                score(&set.name, set.role.words(), source, profile, &set.points)?;
             }
         }
     }
@@ -94,21 +97,16 @@ pub(crate) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     if worst.len() > 10 {
         text += &format!("  and {} further points that do not agree\n", worst.len() - 10);
     }
-    output.result(text.trim_end(), &json!({ "profile": profile.name, "sets": roles }));
+    output.result(text.trim_end(), &json!({ "sets": roles }));
     Ok(())
 }
 
-fn profile(arguments: &Arguments) -> Result<&'static Profile, Failure> {
-    let name = match (&arguments.profile, &arguments.data) {
-        (Some(name), _) => Some(name.as_str()),
-        (None, None) => Some(PUBLISHED),
-        (None, Some(_)) => None,
-    };
-    let found = name.map_or(PROFILES.first(), Profile::by_name);
-    found.ok_or_else(|| {
+/// The kernel that the command names.
+fn chosen(arguments: &Arguments) -> Result<Option<&'static Profile>, Failure> {
+    let Some(name) = &arguments.profile else { return Ok(None) };
+    let found = Profile::by_name(name).ok_or_else(|| {
         let known: Vec<&str> = PROFILES.iter().map(|row| row.name).collect();
-        Failure::new(format!("no kernel profile is named {}", name.unwrap_or_default()))
-            .hint(known.join(", "))
-            .code(2)
-    })
+        Failure::new(format!("no kernel profile is named {name}")).hint(known.join(", ")).code(2)
+    })?;
+    Ok(Some(found))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::error::LabError;
 use crate::experiments::play::{self, Contender, GridPoint, Seen};
 use crate::experiments::tables::{NO_INTERVAL, OUTSIDE, hundred, interval_words, rtt_ms, short};
-use crate::link::{Link, Transfer};
+use crate::link::Link;
 use crate::model::PROFILES;
 use crate::model::validated::{self, Outside};
 use crate::result::{Table, Value};
@@ -13,23 +13,23 @@ use crate::run::Run;
 use crate::subject::{Kind, Subject};
 use crate::tls::Stack;
 
-/// Round-trip times in milliseconds: the same region, a country, an ocean, a satellite or a bad mobile network.
-const RTTS_MS: [u64; 4] = [1, 30, 100, 300];
-/// Shares of packets lost in each direction.
-const LOSSES: [f64; 3] = [0.0, 0.01, 0.03];
+use super::links::{LOSSES, RTTS_MS, TRANSFER};
+use super::windows;
+
 /// Name of the table, which the page's first paragraph finds by it.
 const TABLE: &str = "operators";
 /// The profile with which the model was compared with published data.
 const PUBLISHED_WITH: &str = "linux-5.0-netem";
-/// A page of data after the handshake: what a client waits for.
-const TRANSFER: Transfer = Transfer { request: 200, body: 1000 };
 
+/// The baseline, and the handshake with the largest flight of the server.
+const CLASSICAL: &str = "classical";
+const LARGE: &str = "hybrid, ML-DSA-65, leaf and intermediate";
 /// Who is compared: name in the table, key exchange, signature, certificates, kind.
 const WHO: [(&str, &str, &str, u8, Kind); 6] = [
-    ("classical", "x25519", "ECDSA P-256", 2, Kind::Full),
+    (CLASSICAL, "x25519", "ECDSA P-256", 2, Kind::Full),
     ("hybrid", "X25519MLKEM768", "ECDSA P-256", 2, Kind::Full),
     ("hybrid, ML-DSA-65, leaf alone", "X25519MLKEM768", "ML-DSA-65", 1, Kind::Full),
-    ("hybrid, ML-DSA-65, leaf and intermediate", "X25519MLKEM768", "ML-DSA-65", 2, Kind::Full),
+    (LARGE, "X25519MLKEM768", "ML-DSA-65", 2, Kind::Full),
     ("hybrid, ML-DSA-44, leaf and intermediate", "X25519MLKEM768", "ML-DSA-44", 2, Kind::Full),
     ("hybrid, ML-DSA-65, resumed", "X25519MLKEM768", "ML-DSA-65", 2, Kind::Resumed),
 ];
@@ -40,7 +40,9 @@ fn count(quick: bool) -> u64 {
 
 pub(super) fn estimate(quick: bool) -> Duration {
     let handshakes = count(quick) * (RTTS_MS.len() * LOSSES.len() * WHO.len()) as u64;
-    play::trace_cost(quick) * 6 + Duration::from_micros(12 * handshakes)
+    play::trace_cost(quick) * 6
+        + Duration::from_micros(12 * handshakes)
+        + windows::cost(count(quick))
 }
 
 /// Plays all of them and adds the table.
@@ -77,6 +79,10 @@ pub(super) fn run(run: &mut Run<'_>, stack: &dyn Stack) -> Result<(), LabError> 
     let seen = play::over(run, &points, &contenders)?;
     let table = table(&seen, stack.name());
     run.table(table);
+    let named = |wanted: &str| contenders.iter().find(|contender| contender.name == wanted);
+    if let (Some(classical), Some(large)) = (named(CLASSICAL), named(LARGE)) {
+        windows::run(run, classical, large, count(run.quick()))?;
+    }
     Ok(())
 }
 
@@ -115,8 +121,7 @@ fn table(seen: &[Seen], stack: &str) -> Table {
                 row.push(short(100.0 * one.paired.value / base.syn.mean).into());
                 row.push(interval_words(&one.paired, "ms").into());
             }
-            let outside = point.played.rows.iter().find_map(|one| point.outside(one));
-            row.push(outside.map_or("-", Outside::words).into());
+            row.push(point.outside().map_or("-", Outside::words).into());
             Some(row)
         })
         .collect();
@@ -132,7 +137,7 @@ fn table(seen: &[Seen], stack: &str) -> Table {
              each is off."
         );
     }
-    if seen.iter().any(Seen::has_outside) {
+    if seen.iter().any(|point| point.outside().is_some()) {
         note += &format!(" {}", validated::SENTENCE);
     }
     Table {

@@ -279,7 +279,7 @@ fn sentences(plan: &Plan, group: &Group, seen: &[Seen]) -> Vec<String> {
     for (_, contender) in group.contenders.iter().skip(1).take(LINES) {
         let words = |point: &Seen| {
             let (row, base) = (point.played.row(&contender.name)?, point.played.rows.first()?);
-            let outside = point.outside(row).map_or_else(String::new, |outside| {
+            let outside = point.outside().map_or_else(String::new, |outside| {
                 format!("; outside the model's validated range: {}", outside.words())
             });
             let (own, base) = (row.handshake(plan.clock), base.handshake(plan.clock));

@@ -367,7 +367,7 @@ struct Predicted {
     who: Who,
     count: u32,
     /// Measured seconds per request.
-    actual: f64,
+    actual: Estimate,
     /// Prediction from a request and a connection that were measured separately.
     apart: f64,
     /// Prediction from a request on a kept connection and one with a new connection, as the published rates are read.
@@ -382,7 +382,8 @@ impl Predicted {
             Self {
                 who,
                 count,
-                actual: time(Cycle::Requests(count)),
+                actual: measured
+                    .time(measured.index(who, false, Cycle::Requests(count)), share(&[Some(who)])),
                 apart: predicted(measured, who, count, share(&[Some(who)])),
                 read: kept + (time(ONCE) - kept) / f64::from(count),
             }
@@ -393,8 +394,38 @@ impl Predicted {
             .collect()
     }
 
-    fn off(&self, formula: f64) -> f64 {
-        formula / self.actual - 1.0
+    /// Error of a formula as a share, with the interval of what was measured.
+    fn off(&self, formula: f64) -> Estimate {
+        let Estimate { value, low, high } = self.actual;
+        Estimate {
+            value: formula / value - 1.0,
+            low: formula / high - 1.0,
+            high: formula / low - 1.0,
+        }
+    }
+}
+
+/// Whether a formula agrees, by its errors: all of their intervals are within [`CLOSE`], or one of them is beyond.
+fn agreement(errors: &[Estimate]) -> Verdict {
+    let verdicts: Vec<Verdict> =
+        errors.iter().map(|error| effect::agrees(error, 0.0, CLOSE, None)).collect();
+    if verdicts.contains(&Verdict::Differs) {
+        Verdict::Differs
+    } else if !verdicts.is_empty() && verdicts.iter().all(|one| *one == Verdict::Holds) {
+        Verdict::Holds
+    } else {
+        Verdict::Undecided
+    }
+}
+
+/// The verdict from that on both readings of the formula: it holds in part where only the connection's time read from the
+/// rates agrees.
+fn combined(apart: Verdict, read: Verdict) -> Verdict {
+    match (apart, read) {
+        (Verdict::Holds, _) => Verdict::Holds,
+        (Verdict::Differs, Verdict::Holds) => Verdict::Partly,
+        (Verdict::Differs, Verdict::Differs) => Verdict::Differs,
+        _ => Verdict::Undecided,
     }
 }
 
@@ -406,11 +437,11 @@ fn formula_table(run: &mut Run<'_>, sweeps: &[(String, Measured)]) {
                 Value::from(place.clone()),
                 one.who.name.into(),
                 f64::from(one.count).into(),
-                (1.0 / one.actual).into(),
+                (1.0 / one.actual.value).into(),
                 (1.0 / one.apart).into(),
-                (one.off(one.apart) * 100.0).into(),
+                (one.off(one.apart).value * 100.0).into(),
                 (1.0 / one.read).into(),
-                (one.off(one.read) * 100.0).into(),
+                (one.off(one.read).value * 100.0).into(),
             ]);
         }
     }
@@ -482,7 +513,7 @@ fn formula_finding(run: &mut Run<'_>, place: &str, measured: &Measured) {
     let all = Predicted::all(measured);
     let worst = |formula: fn(&Predicted) -> f64| {
         all.iter()
-            .map(|one| (one, one.off(formula(one))))
+            .map(|one| (one, one.off(formula(one)).value))
             .max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))
     };
     let (Some((first, apart)), Some((second, read))) =
@@ -490,13 +521,10 @@ fn formula_finding(run: &mut Run<'_>, place: &str, measured: &Measured) {
     else {
         return;
     };
-    let verdict = if apart.abs() <= CLOSE {
-        Verdict::Holds
-    } else if read.abs() <= CLOSE {
-        Verdict::Partly
-    } else {
-        Verdict::Differs
+    let agrees = |formula: fn(&Predicted) -> f64| {
+        agreement(&all.iter().map(|one| one.off(formula(one))).collect::<Vec<_>>())
     };
+    let verdict = combined(agrees(|one| one.apart), agrees(|one| one.read));
     let rest = parts(measured, HYBRID)[3];
     run.finding(Finding {
         kind: ClaimKind::Own,
@@ -515,7 +543,7 @@ fn formula_finding(run: &mut Run<'_>, place: &str, measured: &Measured) {
         ),
         verdict,
         why: format!(
-            "A new connection is more than its handshake as the client sees it: {rest:.2} ms go into what the server still does after the client's Finished, into the first request and into the end of the connection. Reading the connection's time from the rates has that in it. It holds here if all predictions are within 5 %, and partly if those are that are read from the rates."
+            "A new connection is more than its handshake as the client sees it: {rest:.2} ms go into what the server still does after the client's Finished, into the first request and into the end of the connection. Reading the connection's time from the rates has that in it. It holds here if the whole interval of each error (that of the measured time) is within 5 %, and in part if one is beyond and all of those are within that are read from the rates; an interval that is neither decides nothing."
         ),
     });
 }
@@ -576,5 +604,37 @@ mod tests {
             assert_eq!(negligible(&rate), verdict, "{rate:?}");
             assert!(kept_words(&rate).starts_with(words), "{}", kept_words(&rate));
         }
+    }
+
+    /// An error's interval decides; one that is wider never makes the formula hold.
+    #[test]
+    fn the_formula_is_judged_by_intervals() {
+        let error = |low: f64, high: f64| Estimate { value: f64::midpoint(low, high), low, high };
+        let (good, bad, wide) = (error(-0.01, 0.02), error(-0.09, -0.06), error(-0.06, 0.01));
+        assert_eq!(agreement(&[good, good]), Verdict::Holds);
+        assert_eq!(agreement(&[good, wide]), Verdict::Undecided);
+        assert_eq!(agreement(&[good, wide, bad]), Verdict::Differs);
+        assert_eq!(agreement(&[]), Verdict::Undecided);
+        let (holds, differs, open) = (Verdict::Holds, Verdict::Differs, Verdict::Undecided);
+        for (apart, read, expected) in [
+            (holds, differs, holds),
+            (differs, holds, Verdict::Partly),
+            (differs, differs, differs),
+            (differs, open, open),
+            (open, holds, open),
+            (open, differs, open),
+        ] {
+            assert_eq!(combined(apart, read), expected);
+        }
+        let one = Predicted {
+            who: HYBRID,
+            count: 1,
+            actual: Estimate { value: 0.01, low: 0.008, high: 0.0125 },
+            apart: 0.01,
+            read: 0.02,
+        };
+        let off = one.off(one.apart);
+        assert!((off.value).abs() < 1e-12 && (off.low + 0.2).abs() < 1e-12, "{off:?}");
+        assert!((off.high - 0.25).abs() < 1e-12, "{off:?}");
     }
 }

@@ -80,7 +80,7 @@ const NETWORKS: [(&str, u64); 3] =
     [("near", 5_500), ("medium", 30_000), ("worst", grid::LONGEST_RTT_US)];
 /// The kernel that stands for the study's: netem at both ends, as in the study of 2019. The study names no kernel: that it
 /// was like this one is an assumption, and its data were compared with today's, too (table `study-errors`).
-const KERNEL: &str = "linux-5.0-netem";
+const KERNEL: &str = "linux-5.0-netem-fresh";
 
 /// The published curves of hybrid pairs at level 1.
 pub(super) fn curves() -> Result<Vec<Curve>, LabError> {

@@ -4,7 +4,7 @@ use std::fs;
 
 use rustix::time::{ClockId, clock_getres};
 
-use super::Kernel;
+use super::{Kernel, Tcp};
 use crate::error::LabError;
 
 /// First versions with a behaviour, from the kernel's sources.
@@ -56,14 +56,15 @@ impl Told {
         });
         Ok(Kernel {
             name: name.to_owned(),
-            hz,
-            linear_syns: self.linear_syns.unwrap_or(0).min(20),
-            least_timeout_us: if version >= TIMEOUT_MIN_US { 2_000 } else { 0 },
-            reordering_floor_us: if version >= NO_REORDERING_FLOOR { 0 } else { 1_000 },
-            replies: replies.clamp(1, 16),
-            undoes_syn: version >= UNDOES_SYN,
-            pieces: false,
-            patient_client: false,
+            tcp: Tcp {
+                hz,
+                linear_syns: self.linear_syns.unwrap_or(0).min(20),
+                least_timeout_us: if version >= TIMEOUT_MIN_US { 2_000 } else { 0 },
+                reordering_floor_us: if version >= NO_REORDERING_FLOOR { 0 } else { 1_000 },
+                replies: replies.clamp(1, 16),
+                undoes_syn: version >= UNDOES_SYN,
+                ..Tcp::default()
+            },
             source: format!(
                 "Linux {} as it says of itself: version, tcp_syn_linear_timeouts, tcp_pingpong_thresh, resolution of CLOCK_MONOTONIC_COARSE",
                 self.release
@@ -110,6 +111,9 @@ mod tests {
     #[test]
     fn the_running_kernel_has_a_profile() {
         let here = running("here").unwrap();
-        assert!((100..=1000).contains(&here.hz) && here.source.starts_with("Linux "), "{here:?}");
+        assert!(
+            (100..=1000).contains(&here.tcp.hz) && here.source.starts_with("Linux "),
+            "{here:?}"
+        );
     }
 }

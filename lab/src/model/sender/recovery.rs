@@ -1,7 +1,7 @@
 //! Detection of lost packets (RACK, tcp_recovery.c), and their retransmission while the window shrinks (proportional
 //! rate reduction).
 
-use super::{DUPLICATES, Departure, INFINITE, Kernel, Pending, Segment, Sender, State, Told};
+use super::{Departure, INFINITE, Kernel, Pending, Segment, Sender, State, Told};
 
 impl Sender {
     pub(super) fn rack_advance(&mut self, now: u64, segment: &Segment) {
@@ -20,11 +20,12 @@ impl Sender {
 
     /// `tcp_rack_reo_wnd`.
     pub(super) fn reordering_us(&self, kernel: Kernel) -> u64 {
-        if self.state >= State::Recovery || self.sacked_out >= DUPLICATES {
+        if self.state >= State::Recovery || self.sacked_out >= self.reordering {
             return 0;
         }
-        let window = (self.estimate.smallest_us() >> 2).max(kernel.profile.reordering_floor_us);
-        window.min(self.estimate.smoothed_us().max(kernel.profile.reordering_floor_us))
+        let floor = kernel.profile.tcp.reordering_floor_us;
+        let window = (self.estimate.smallest_us() >> 2).max(floor);
+        window.min(self.estimate.smoothed_us().max(floor))
     }
 
     /// `tcp_identify_packet_loss`; a timer that is set for reordering stays.

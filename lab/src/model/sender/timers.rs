@@ -57,7 +57,7 @@ impl Sender {
         } else {
             self.until_timeout_us(kernel, now)
         };
-        if left > 0 && !self.patient {
+        if left > 0 {
             jiffies = jiffies.min(clock.jiffies(u64::try_from(left).unwrap_or(u64::MAX)));
         }
         self.set(kernel, now, Pending::Probe, jiffies);
@@ -153,8 +153,8 @@ impl Sender {
 impl Kernel {
     /// A time with `TCP_TIMEOUT_MIN` added as in this kernel version, in jiffies.
     pub(super) fn least(&self, us: u64) -> u32 {
-        if self.profile.least_timeout_us > 0 {
-            self.clock.jiffies(us + self.profile.least_timeout_us)
+        if self.profile.tcp.least_timeout_us > 0 {
+            self.clock.jiffies(us + self.profile.tcp.least_timeout_us)
         } else {
             self.clock.jiffies(us) + 2
         }

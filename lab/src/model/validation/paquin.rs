@@ -94,7 +94,7 @@ pub fn against_paquin_with(
     let others: Vec<&Figure> = figures.iter().filter(|one| !near(one.rtt_ms)).collect();
     let note = format!(
         "{PAQUIN_PAPER}. {PAQUIN_HANDSHAKES} handshakes a point there, {count} here; profile {PROFILE}. CPU time and its spread are those of the published data \
-         without loss; three properties of the profile were chosen by the data with loss. At a jump: beyond 3 %, but within 3 % of one of the model's \
+         without loss; the properties of the profile were chosen by the data with loss, or found in them and then in the kernel's source. At a jump: beyond 3 %, but within 3 % of one of the model's \
          percentiles within two standard errors of its share. {}. At RTT 31 ms: {}; at the other RTTs: {}. Beside it, {}.",
         counts(&figures),
         counts(&learnt),
@@ -323,6 +323,7 @@ fn below(times: &[f64], value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{Kernel, Tcp};
 
     #[test]
     fn the_model_agrees_with_published_percentiles() {
@@ -348,20 +349,22 @@ mod tests {
         good as f64 / figures.len() as f64
     }
 
-    /// Of the three properties taken from the data with loss, two were decided by those at 31 ms; they also hold
-    /// where they were not decided. Nothing at 31 ms depends on the third, which the kernel's source decides.
+    /// Of three properties that were seen in the data with loss, two are decided by those at 31 ms; they also hold where they
+    /// were not decided. Nothing at 31 ms depends on the third, which the kernel's source decides. The reordering that clients have saved, which
+    /// FrodoKEM's points decided, stays as it is: no handshake of this set has so long a ClientHello.
     #[test]
     fn what_is_learnt_at_one_round_trip_time_holds_at_the_others() {
         let go_on = AtomicBool::new(false);
         let rest = Profile::by_name(PROFILE).unwrap();
         let mut best: Option<(f64, &'static Profile)> = None;
         for bits in 0..8_u8 {
-            let profile: &'static Profile = Box::leak(Box::new(Profile {
+            let tcp = Tcp {
                 pieces: bits & 1 != 0,
                 undoes_syn: bits & 2 != 0,
-                patient_client: bits & 4 != 0,
-                ..*rest
-            }));
+                client_saves: bits & 4 != 0,
+                ..rest.tcp
+            };
+            let profile = Kernel { tcp, ..Kernel::like("tried", rest) }.profile();
             let only = |point: &PaquinPoint| wanted(point, false) && near(point.rtt_ms);
             let share = agreeing(&figures(profile, 2_000, &only, &go_on).unwrap());
             if best.is_none_or(|(most, _)| share > most) {
@@ -369,9 +372,9 @@ mod tests {
             }
         }
         let chosen = best.unwrap().1;
-        assert!(chosen.pieces && chosen.patient_client, "{chosen:?}");
+        assert!(chosen.tcp.pieces && chosen.tcp.client_saves, "{chosen:?}");
         let only = |point: &PaquinPoint| wanted(point, false) && !near(point.rtt_ms);
-        let others = figures(chosen, 2_000, &only, &go_on).unwrap();
-        assert!(agreeing(&others) >= LEAST, "{}", counts(&others));
+        let others = figures(chosen, 5_000, &only, &go_on).unwrap();
+        assert!(agreeing(&others) >= LEAST, "{chosen:?}: {}", counts(&others));
     }
 }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::rounded;
 use crate::error::LabError;
 use crate::link::{ClockStart, Link, Transfer, mix};
-use crate::model::validated::{Outside, hello_packets};
+use crate::model::validated::Outside;
 use crate::model::{Profile, connections};
 use crate::result::{Table, Value};
 use crate::statistics::{mean, quantile, quantile_of, sorted};
@@ -246,7 +246,7 @@ fn one(profile: &'static Profile, point: &Measured, times: &[f64]) -> Score {
         loss_percent: rounded(point.link.loss * 100.0),
         profile: profile.name,
         figures,
-        outside: Outside::of(&point.link, hello_packets(&point.trace)).map(Outside::words),
+        outside: Outside::of(&point.link).map(Outside::words),
     }
 }
 

@@ -7,11 +7,13 @@ use super::paquin_trace;
 use super::score::{Measured, flights};
 use crate::error::LabError;
 use crate::link::{ClockStart, Link};
+use crate::model::Profile;
 use crate::published::{PAQUIN_HANDSHAKES, Row, fudan, fudan_worst, paquin, rows};
 
 /// The sets, in their order.
 const HOLDOUT: &str = include_str!("../../../published/holdout.toml");
 const HELD_OUT: &str = include_str!("../../../published/paquin2019-heldout.csv");
+const FRODOKEM: &str = include_str!("../../../published/paquin2019-frodokem.csv");
 
 /// Whether a set was used to make the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -48,6 +50,7 @@ struct Entry {
     name: String,
     file: String,
     sha256: String,
+    profile: String,
     role: Role,
     why: String,
 }
@@ -59,6 +62,8 @@ pub struct Set {
     pub name: String,
     /// Whether the model was made with it.
     pub role: Role,
+    /// The kernel of its set-up, as far as that is known.
+    pub profile: &'static Profile,
     /// Why it is there.
     pub why: String,
     /// Its file in lab/published, and the SHA-256 of that.
@@ -77,9 +82,11 @@ pub fn sets() -> Result<Vec<Set>, LabError> {
         .into_iter()
         .map(|row| {
             let points = points(&row.file)?;
+            let profile = Profile::by_name(&row.profile)
+                .ok_or_else(|| LabError::failed(format!("no profile {}", row.profile)))?;
             let frozen = manifest.frozen.clone();
             let file = (row.file, row.sha256);
-            Ok(Set { name: row.name, role: row.role, why: row.why, file, frozen, points })
+            Ok(Set { name: row.name, role: row.role, profile, why: row.why, file, frozen, points })
         })
         .collect()
 }
@@ -87,7 +94,8 @@ pub fn sets() -> Result<Vec<Set>, LabError> {
 fn points(file: &str) -> Result<Vec<Measured>, LabError> {
     match file {
         "paquin2019.csv" => of_paquin(),
-        "paquin2019-heldout.csv" => held_out(),
+        "paquin2019-heldout.csv" => more_of_paquin(HELD_OUT),
+        "paquin2019-frodokem.csv" => more_of_paquin(FRODOKEM),
         "fudan2022.csv" => of_fudan(),
         "fudan2022-worst.csv" => of_worst(),
         _ => Err(LabError::failed(format!("nothing reads {file}"))),
@@ -123,11 +131,11 @@ fn of_paquin() -> Result<Vec<Measured>, LabError> {
     Ok(points.collect())
 }
 
-/// Shares of the columns of the held-out file.
+/// Shares of the columns of the files with all percentiles.
 const SHARES: [f64; 7] = [0.25, 0.375, 0.5, 0.625, 0.75, 0.85, 0.95];
 
-fn held_out() -> Result<Vec<Measured>, LabError> {
-    rows(HELD_OUT, |row: &Row| {
+fn more_of_paquin(file: &str) -> Result<Vec<Measured>, LabError> {
+    rows(file, |row: &Row| {
         let algorithm = row.text(1)?;
         let times: Option<Vec<f64>> = (4..11).map(|column| row.number(column)).collect();
         Some(Measured {
@@ -201,7 +209,7 @@ mod tests {
     fn sets_are_frozen() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("published");
         let manifest: Manifest = toml::from_str(HOLDOUT).unwrap();
-        assert_eq!(manifest.frozen, "2026-11-24");
+        assert_eq!(manifest.frozen, "2026-11-27");
         let mut files = 0;
         for entry in std::fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
@@ -225,7 +233,13 @@ mod tests {
             sets.iter().map(|set| (set.role, set.points.len())).collect();
         assert_eq!(
             counts,
-            [(Role::Fitted, 400), (Role::HeldOut, 153), (Role::HeldOut, 26), (Role::HeldOut, 12)]
+            [
+                (Role::Fitted, 400),
+                (Role::Fitted, 100),
+                (Role::HeldOut, 53),
+                (Role::HeldOut, 26),
+                (Role::HeldOut, 12)
+            ]
         );
         for point in sets.iter().flat_map(|set| &set.points) {
             assert!(point.quantiles.is_sorted_by(|one, other| one.1 <= other.1), "{point:?}");
