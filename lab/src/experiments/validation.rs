@@ -13,7 +13,7 @@ use crate::experiments::play::{self, Contender, share};
 use crate::experiments::tables::{place_words, short};
 use crate::link::{Link, Outcome, Transfer};
 use crate::live::{self, Live, Proof};
-use crate::model::validation::agreement::{Agreement, times};
+use crate::model::validation::agreement::{AGREES, Agreement, times};
 use crate::model::{self, Profile};
 use crate::plan::live_cost;
 use crate::result::{Axis, Chart, Marks, Series, Table};
@@ -158,6 +158,7 @@ pub fn tell(
     }
     let mut rows = Vec::new();
     let mut series = Vec::new();
+    let mut verdicts = Vec::new();
     for point in points {
         for (name, live) in &point.outcomes {
             let Some(contender) = all.iter().find(|contender| contender.name == *name) else {
@@ -172,6 +173,7 @@ pub fn tell(
                 live.len() as u64,
             );
             let found = Agreement::of(point.link.loss, live, &model);
+            verdicts.push(found.refusal().is_none().then(|| found.verdict() == AGREES));
             let (live, model) = (times(live), times(&model));
             let p95 = |list: &[f64]| quantile_of(list, 0.95);
             let median = |list: &[f64]| quantile_of(list, 0.5);
@@ -240,6 +242,7 @@ pub fn tell(
                 .to_owned(),
         });
     }
+    run.note(sentence(&verdicts));
     for point in points {
         let proof = &point.proof;
         run.note(format!(
@@ -253,6 +256,19 @@ pub fn tell(
     }
 }
 
+/// How many of the comparisons agree; `None` are those without a verdict.
+fn sentence(verdicts: &[Option<bool>]) -> String {
+    let count = |wanted: Option<bool>| verdicts.iter().filter(|one| **one == wanted).count();
+    format!(
+        "The model beside this machine's TCP (table live): of {} comparisons {} agree, {} do not, and {} have no verdict, because the emulation \
+         delivered packets late or there were too few flows.",
+        verdicts.len(),
+        count(Some(true)),
+        count(Some(false)),
+        count(None)
+    )
+}
+
 fn steps(name: String, times: &[f64]) -> Series {
     let times = sorted(times.iter().copied());
     let points = times
@@ -261,4 +277,19 @@ fn steps(name: String, times: &[f64]) -> Series {
         .map(|(index, time)| [*time, 100.0 * share(index + 1, times.len())])
         .collect();
     Series { name, points, band: Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What has no verdict counts neither for nor against.
+    #[test]
+    fn comparisons_without_a_verdict_are_told() {
+        let said = sentence(&[Some(true), None, Some(false), None, None]);
+        assert!(
+            said.contains("of 5 comparisons 1 agree, 1 do not, and 3 have no verdict"),
+            "{said}"
+        );
+    }
 }

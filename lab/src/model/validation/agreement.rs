@@ -15,6 +15,9 @@ const MOST_LATE: f64 = 0.1;
 /// Largest difference of the means, and of the 95th percentiles, in per cent.
 pub(super) const LIMITS_PERCENT: [f64; 2] = [10.0, 8.0];
 
+/// The verdict that model and live agree.
+pub const AGREES: &str = "yes";
+
 /// Figures of a point, of all of its flows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Agreement {
@@ -70,7 +73,7 @@ impl Agreement {
         }
         let [mean, p95] = LIMITS_PERCENT;
         match (self.mean_percent.abs() <= mean, self.p95_percent.abs() <= p95) {
-            (true, true) => "yes",
+            (true, true) => AGREES,
             (false, true) => "no: the mean",
             (true, false) => "no: the 95th percentile",
             (false, false) => "no",
