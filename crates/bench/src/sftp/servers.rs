@@ -141,11 +141,12 @@ impl World {
         let host = PrivateKey::generate(KeyKind::Ed25519).map_err(|error| error.to_string())?;
         write_key(&self.folder.path("host"), &host)?;
         let address = free_address()?;
-        // `PerSourcePenalties` would refuse clients that leave before they log in.
+        // `PerSourcePenalties` would refuse clients that leave before they log in. sshd starts sftp-server by the user's shell:
+        // bash reads `.bashrc` under sshd unless SHLVL says that it is an inner shell, and what that file does would count.
         let settings = format!(
             "ListenAddress {address}\nHostKey {host}\nAuthorizedKeysFile {keys}\nStrictModes no\n\
              PermitRootLogin prohibit-password\nUsePAM no\nPidFile none\nPerSourcePenalties no\n\
-             MaxStartups 10000\nSubsystem sftp {sftp_server}\n",
+             MaxStartups 10000\nSetEnv SHLVL=2\nSubsystem sftp {sftp_server}\n",
             host = self.folder.path("host").display(),
             keys = self.folder.path("authorized_keys").display(),
             sftp_server = sftp_server.display(),
