@@ -70,7 +70,7 @@ impl Which {
 }
 
 /// Peers that the benchmark compares with.
-const MEASURED: &[&str] = &["openssl", "s2n", "nginx", "openssh", "sshd"];
+const MEASURED: &[&str] = &["openssl", "s2n", "nginx", "openssh", "sshd", "ssh-go"];
 
 /// Installs peers, and PostgreSQL where it is missing.
 pub fn install(root: &Path, which: Which) -> Result<(), String> {

@@ -1,6 +1,7 @@
-//! The SFTP door next to OpenSSH's sshd and sftp-server: CPU time of handshakes and logins, throughput, and many sessions.
+//! The SFTP door next to OpenSSH's sshd and sftp-server, and to a server of the libraries that SFTPGo is made of: CPU time of
+//! handshakes and logins, throughput, and many sessions.
 //!
-//! Both servers run as processes on one core, in turns; clients are on the other core.
+//! The servers run as processes on one core, in turns; clients are on the other core.
 
 mod client;
 mod servers;
@@ -31,30 +32,42 @@ const AT_ONCE: usize = 1000;
 /// The method that clients prefer, and what it is compared with.
 const HYBRID: &str = "mlkem768x25519-sha256";
 const CLASSICAL: &str = "curve25519-sha256";
+/// What the server of Go's libraries is.
+const GO: &str = "golang.org/x/crypto/ssh and github.com/pkg/sftp, of which SFTPGo is made";
 
-/// A cipher and the names of its figures.
+/// A cipher and the names of its figures: those of get, then those of put.
 struct Cipher {
     name: &'static str,
-    get: &'static str,
-    get_cpu: &'static str,
-    put: &'static str,
-    put_cpu: &'static str,
+    figures: [Names; 2],
+}
+
+/// Names of a transfer's figures.
+struct Names {
+    throughput: &'static str,
+    cpu: &'static str,
+    go_throughput: &'static str,
+    go_cpu: &'static str,
+}
+
+macro_rules! names {
+    ($transfer:literal) => {
+        Names {
+            throughput: concat!($transfer, ", throughput / OpenSSH's sftp-server"),
+            cpu: concat!($transfer, ", server CPU / OpenSSH's sftp-server"),
+            go_throughput: concat!($transfer, ", throughput / a server of Go's libraries"),
+            go_cpu: concat!($transfer, ", server CPU / a server of Go's libraries"),
+        }
+    };
 }
 
 const CIPHERS: [Cipher; 2] = [
     Cipher {
         name: "aes256-gcm@openssh.com",
-        get: "SFTP get, AES-256-GCM, throughput / OpenSSH's sftp-server",
-        get_cpu: "SFTP get, AES-256-GCM, server CPU / OpenSSH's sftp-server",
-        put: "SFTP put, AES-256-GCM, throughput / OpenSSH's sftp-server",
-        put_cpu: "SFTP put, AES-256-GCM, server CPU / OpenSSH's sftp-server",
+        figures: [names!("SFTP get, AES-256-GCM"), names!("SFTP put, AES-256-GCM")],
     },
     Cipher {
         name: "chacha20-poly1305@openssh.com",
-        get: "SFTP get, ChaCha20-Poly1305, throughput / OpenSSH's sftp-server",
-        get_cpu: "SFTP get, ChaCha20-Poly1305, server CPU / OpenSSH's sftp-server",
-        put: "SFTP put, ChaCha20-Poly1305, throughput / OpenSSH's sftp-server",
-        put_cpu: "SFTP put, ChaCha20-Poly1305, server CPU / OpenSSH's sftp-server",
+        figures: [names!("SFTP get, ChaCha20-Poly1305"), names!("SFTP put, ChaCha20-Poly1305")],
     },
 ];
 
@@ -66,10 +79,10 @@ pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
     let world = World::new(size)?;
     let mut figures = Vec::new();
     {
-        let (ours, openssh) = (world.ours()?, world.openssh()?);
-        figures.extend(handshakes(&world, &ours, &openssh, quick)?);
+        let servers = [world.ours()?, world.openssh()?, world.go()?];
+        figures.extend(handshakes(&world, &servers, quick)?);
         for cipher in &CIPHERS {
-            figures.extend(transfers(&world, &ours, &openssh, cipher, size, quick)?);
+            figures.extend(transfers(&world, &servers, cipher, size, quick)?);
         }
     }
     figures.push(at_once(&world)?);
@@ -85,12 +98,8 @@ enum Work {
 }
 
 /// CPU time of servers for each connection.
-fn handshakes(
-    world: &World,
-    ours: &Target,
-    openssh: &Target,
-    quick: bool,
-) -> Result<Vec<Figure>, String> {
+fn handshakes(world: &World, servers: &[Target; 3], quick: bool) -> Result<Vec<Figure>, String> {
+    let [ours, openssh, go] = servers;
     let (rounds, time) = if quick { (3, 700) } else { (11, 2000) };
     let time = Duration::from_millis(time);
     let login = |target| Work::Session(Arc::new(world.login(target, 0)));
@@ -100,8 +109,10 @@ fn handshakes(
         (openssh, Work::Handshake(HYBRID)),
         (ours, login(ours)),
         (openssh, login(openssh)),
+        (go, Work::Handshake(HYBRID)),
+        (go, login(go)),
     ];
-    let mut samples = [const { Vec::new() }; 5];
+    let mut samples = [const { Vec::new() }; 7];
     for round in 0..=rounds {
         for offset in 0..runs.len() {
             let index = (round + offset) % runs.len();
@@ -115,7 +126,7 @@ fn handshakes(
             }
         }
     }
-    let [hybrid, classical, theirs, session, their_session] =
+    let [hybrid, classical, theirs, session, their_session, go, go_session] =
         samples.map(|mut samples| quantile(&mut samples, 0.5));
     let (upgrade, against) = (ratio(hybrid, classical), ratio(theirs, hybrid));
     let micros = |time: Duration| time.as_micros();
@@ -157,6 +168,24 @@ fn handshakes(
                 "{} against {} µs; begin and end are events of the audit trail, on disk, here only",
                 micros(session),
                 micros(their_session)
+            ),
+        },
+        Figure {
+            name: "hybrid SSH handshakes for each server CPU second / a server of Go's libraries",
+            value: format!("{:.2}", ratio(go, hybrid)),
+            limit: "-",
+            met: true,
+            note: format!("{} against {} µs; {GO}", micros(hybrid), micros(go)),
+        },
+        Figure {
+            name: "SFTP sessions for each server CPU second / a server of Go's libraries",
+            value: format!("{:.2}", ratio(go_session, session)),
+            limit: "-",
+            met: true,
+            note: format!(
+                "{} against {} µs; it confines nobody and records nothing",
+                micros(session),
+                micros(go_session)
             ),
         },
     ])
@@ -234,20 +263,18 @@ impl Spent {
 /// left out.
 fn transfers(
     world: &World,
-    ours: &Target,
-    openssh: &Target,
+    servers: &[Target; 3],
     cipher: &Cipher,
     size: u64,
     quick: bool,
 ) -> Result<Vec<Figure>, String> {
     let rounds = if quick { 2 } else { 7 };
-    let servers = [ours, openssh];
     let local = world.files().join("local").display().to_string();
-    let mut spent: [[Spent; 3]; 2] = Default::default();
+    let mut spent: [[Spent; 3]; 3] = Default::default();
     for round in 0..=rounds {
         for turn in 0..servers.len() {
             let server = (round + turn) % servers.len();
-            let target = servers[server];
+            let target = &servers[server];
             let jobs = [
                 format!("get {} {local}", target.remote(FILE)),
                 format!("put {local} {}", target.remote("uploaded")),
@@ -266,36 +293,53 @@ fn transfers(
             }
         }
     }
-    let [[get, put, none], [their_get, their_put, their_none]] =
-        spent.map(|jobs| jobs.map(Spent::median));
-    let without = |all: (Duration, Duration), none: (Duration, Duration)| {
-        (all.0.saturating_sub(none.0), all.1.saturating_sub(none.1))
-    };
+    let spent = spent.map(|jobs| {
+        let [get, put, none] = jobs.map(Spent::median);
+        [get, put].map(|all| (all.0.saturating_sub(none.0), all.1.saturating_sub(none.1)))
+    });
     let mut figures = Vec::new();
-    for (name, cpu_name, (time, cpu), (their_time, their_cpu)) in [
-        (cipher.get, cipher.get_cpu, without(get, none), without(their_get, their_none)),
-        (cipher.put, cipher.put_cpu, without(put, none), without(their_put, their_none)),
-    ] {
-        let (faster, work) = (ratio(their_time, time), ratio(cpu, their_cpu));
-        figures.push(Figure {
-            name,
-            value: format!("{faster:.2}"),
-            limit: ">= 0.9",
-            met: faster >= 0.9,
-            note: format!(
-                "{:.0} against {:.0} MiB/s; {} MiB in memory, OpenSSH 10.0's client, median of {rounds} turns",
-                rate(size, time),
-                rate(size, their_time),
-                size >> 20,
-            ),
-        });
-        figures.push(Figure {
-            name: cpu_name,
-            value: format!("{work:.2}"),
-            limit: "<= 0.7",
-            met: work <= 0.7,
-            note: format!("{} against {} ms", cpu.as_millis(), their_cpu.as_millis()),
-        });
+    for (way, names) in cipher.figures.iter().enumerate() {
+        let [(time, cpu), (their_time, their_cpu), (go_time, go_cpu)] =
+            [0, 1, 2].map(|server| spent[server][way]);
+        let rates =
+            |other| format!("{:.0} against {:.0} MiB/s", rate(size, time), rate(size, other));
+        let work =
+            |other: Duration| format!("{} against {} ms", cpu.as_millis(), other.as_millis());
+        let (faster, less) = (ratio(their_time, time), ratio(cpu, their_cpu));
+        figures.extend([
+            Figure {
+                name: names.throughput,
+                value: format!("{faster:.2}"),
+                limit: ">= 0.9",
+                met: faster >= 0.9,
+                note: format!(
+                    "{}; {} MiB in memory, OpenSSH 10.0's client, median of {rounds} turns",
+                    rates(their_time),
+                    size >> 20,
+                ),
+            },
+            Figure {
+                name: names.cpu,
+                value: format!("{less:.2}"),
+                limit: "<= 0.7",
+                met: less <= 0.7,
+                note: work(their_cpu),
+            },
+            Figure {
+                name: names.go_throughput,
+                value: format!("{:.2}", ratio(go_time, time)),
+                limit: "-",
+                met: true,
+                note: rates(go_time),
+            },
+            Figure {
+                name: names.go_cpu,
+                value: format!("{:.2}", ratio(cpu, go_cpu)),
+                limit: "-",
+                met: true,
+                note: work(go_cpu),
+            },
+        ]);
     }
     Ok(figures)
 }

@@ -174,7 +174,10 @@ impl Chosen {
         data: &Path,
     ) -> Result<(Settings, Option<Following>), Failure> {
         let buckets = self.storage(buckets, data, self.atomic_uploads)?;
-        let default = Settings::new(buckets, sink);
+        let mut default = Settings::new(buckets, sink);
+        if let Some(connections) = self.connections {
+            default = default.with_connections(connections);
+        }
         let users = self.users.clone().map(|path| Users::new(path, data));
         let following = users.map(|users| {
             let begun = users.begin().map_err(|failure| failure.about("sftp.users"))?;
@@ -195,7 +198,6 @@ impl Chosen {
             authorities: self.authorities.clone(),
             login_grace: self.login_grace,
             idle: self.idle,
-            connections: self.connections.unwrap_or(default.connections),
             sessions_by_user: self.sessions_per_user.unwrap_or(default.sessions_by_user),
             ..default
         };

@@ -226,6 +226,11 @@ pub const MAX_FUNCTION_ANSWER: usize = 1 << 20;
 pub const MAX_SFTP_CONNECTIONS: usize = 8192;
 /// Sessions of one SFTP user.
 pub const MAX_SFTP_SESSIONS_BY_USER: usize = 1024;
+/// Files and folders that all SFTP sessions have open together, and never more than a quarter of the file descriptors that the process
+/// may have: an upload takes two of them.
+pub const MAX_SFTP_HANDLES: usize = 16_384;
+/// Part of these that one user may have.
+pub const SFTP_HANDLES_SHARE: usize = 8;
 /// SFTP connections that have not authenticated: from the first number on new ones are dropped at random, from the second all.
 pub const SFTP_STARTUPS: (usize, usize) = (1024, 2048);
 /// From accept to the end of authentication.

@@ -37,6 +37,7 @@ use outlast_api::service::{Service, Sink};
 use outlast_ledger::Observe;
 use outlast_negotiate::Mode;
 use outlast_sftp::arrival::{Inspector, Reception, Signer};
+use rustix::process::{Resource, getrlimit};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -105,6 +106,8 @@ pub struct Settings {
     pub connections: usize,
     /// Connections of one peer, at most.
     pub connections_by_peer: usize,
+    /// Files and folders that all sessions have open together, at most; a user may have an eighth of them.
+    pub handles: usize,
     /// Sessions of one user, at most.
     pub sessions_by_user: usize,
     /// Connections that have not authenticated: from `begin` on a new one is dropped with a probability that grows to 1 at
@@ -134,10 +137,30 @@ impl Settings {
             grace: limits::GRACE,
             connections: limits::MAX_SFTP_CONNECTIONS,
             connections_by_peer: limits::MAX_SFTP_CONNECTIONS / limits::PEER_SHARE,
+            handles: handles(),
             sessions_by_user: limits::MAX_SFTP_SESSIONS_BY_USER,
             startups: limits::SFTP_STARTUPS,
         }
     }
+
+    /// So many connections. The limits that keep one peer, or those who have not authenticated, from taking all of them follow.
+    #[must_use]
+    pub fn with_connections(self, connections: usize) -> Self {
+        let part = |of: usize| connections.saturating_mul(of) / limits::MAX_SFTP_CONNECTIONS;
+        let (begin, full) = limits::SFTP_STARTUPS;
+        Self {
+            connections,
+            connections_by_peer: (connections / limits::PEER_SHARE).max(1),
+            startups: (part(begin).max(1), part(full).max(1)),
+            ..self
+        }
+    }
+}
+
+/// Files and folders that sessions may have open, by the descriptors that the process may have.
+fn handles() -> usize {
+    let descriptors = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+    usize::try_from(descriptors / 4).unwrap_or(usize::MAX).clamp(1, limits::MAX_SFTP_HANDLES)
 }
 
 /// An SFTP listener, ready to run.
@@ -174,7 +197,7 @@ impl SftpServer {
             clock,
             storage,
             startups: Arc::new(Startups::new(begin, full)),
-            users: login::Users::default(),
+            users: login::Users::new(settings.handles),
             passwords: Turns::new(),
             threads: Semaphore::new(limits::SFTP_THREADS),
             inspections: Arc::default(),

@@ -112,6 +112,41 @@ fn an_address_has_its_number_of_connections() {
     until("the address has room again", || connect(&door, [127, 0, 0, 1]).is_some());
 }
 
+/// One address cannot take all connections, however few there are.
+#[test]
+fn an_address_has_its_part_of_few_connections() {
+    let door = Door::open(|settings| settings.with_connections(16));
+    let silent: Vec<_> = (0..16).filter_map(|_| connect(&door, [127, 0, 0, 2])).collect();
+    assert_eq!(silent.len(), 2);
+    door.login();
+}
+
+/// What a user's sessions have open counts together, and leaves some to others.
+#[test]
+fn a_user_has_a_number_of_open_files() {
+    let door = Door::open(|settings| Settings { handles: 24, ..settings });
+    let opens = Asks::OpenDir { path: Bytes::from_static(b".") };
+    let mut sessions = [door.login(), door.login()];
+    let mut handles = Vec::new();
+    for number in 0..3 {
+        let Reply::Handle(handle) = sessions[number % 2].call(&opens) else { panic!("{number}") };
+        handles.push(handle);
+    }
+    for session in &mut sessions {
+        let reply = session.call(&opens);
+        let Reply::Status(error) = reply else { panic!("{reply:?}") };
+        assert_eq!(error.status, Status::Failure);
+        assert!(error.text.contains("close some"), "{}", error.text);
+    }
+    // One that is closed, or whose session has ended, can be opened again.
+    let close = Asks::Close { handle: handles[0].clone() };
+    assert!(matches!(sessions[0].call(&close), Reply::Status(error) if error.status == Status::Ok));
+    assert!(matches!(sessions[1].call(&opens), Reply::Handle(_)));
+    let [mut first, second] = sessions;
+    drop(second);
+    until("the other session's are closed", || matches!(first.call(&opens), Reply::Handle(_)));
+}
+
 #[test]
 fn a_full_door_opens_when_a_client_leaves() {
     let door = Door::open(|settings| Settings { startups: (2, 3), ..settings });

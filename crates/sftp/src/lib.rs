@@ -13,6 +13,7 @@ pub mod attributes;
 pub mod below;
 pub mod client;
 pub mod error;
+pub mod handles;
 pub mod limits;
 pub mod local;
 pub mod longname;

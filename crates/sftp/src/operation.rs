@@ -1,22 +1,26 @@
 //! One request while it is carried out: what it is, for those who audit or refuse it, and how it is run.
 
+mod open;
 mod record;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
+pub use open::Open;
+use open::What;
 pub use record::Record;
 
 use crate::error::{Error, Result, Status};
+use crate::handles::Held;
 use crate::limits::{COPY_BUFFER, MAX_DATA, MAX_NAMES_BYTES, MAX_PACKET};
 use crate::longname::long_name;
 use crate::path::RemotePath;
 use crate::reply::{DATA_HEADER, Name, Reply, data_header};
 use crate::request::Request;
 use crate::view::View;
-use crate::volume::{File, Follow, Listing, OpenHow};
+use crate::volume::{File, Follow, OpenHow};
 use crate::wire::Writer;
 
 /// The kinds of operations, see [`Operation::kind`].
@@ -52,100 +56,6 @@ pub const KINDS: &[&str] = &[
     "users-groups-by-id",
 ];
 
-/// An open file or folder, behind a handle.
-pub struct Open {
-    /// Its path when it was opened.
-    pub path: RemotePath,
-    what: What,
-    /// When it was opened, in seconds since 1970.
-    since: i64,
-    bytes_read: AtomicU64,
-    bytes_written: AtomicU64,
-    /// Whether something that the client has sent could not be written.
-    is_broken: AtomicBool,
-    /// Whether a read or write was denied.
-    was_denied: AtomicBool,
-    /// Whether what was written is not visible. The file itself is not asked when the session ends: it may be busy for long.
-    is_apart: AtomicBool,
-}
-
-enum What {
-    File(Box<dyn File>, OpenHow),
-    Folder(Mutex<Box<dyn Listing>>),
-}
-
-impl Open {
-    fn new(path: RemotePath, what: What, since: i64) -> Self {
-        let is_apart = matches!(&what, What::File(file, _) if file.is_apart());
-        Self {
-            is_apart: AtomicBool::new(is_apart),
-            path,
-            what,
-            since,
-            bytes_read: AtomicU64::new(0),
-            bytes_written: AtomicU64::new(0),
-            is_broken: AtomicBool::new(false),
-            was_denied: AtomicBool::new(false),
-        }
-    }
-
-    fn file(&self) -> Result<(&dyn File, &OpenHow)> {
-        match &self.what {
-            What::File(file, how) => Ok((&**file, how)),
-            What::Folder(_) => Err(Error::failure("the handle is that of a folder")),
-        }
-    }
-
-    /// Whether the client opened it for writing.
-    #[must_use]
-    pub fn writes(&self) -> bool {
-        matches!(&self.what, What::File(_, how) if how.changes())
-    }
-
-    /// Bytes that were read and written so far.
-    #[must_use]
-    pub fn bytes(&self) -> (u64, u64) {
-        (self.bytes_read.load(Ordering::Relaxed), self.bytes_written.load(Ordering::Relaxed))
-    }
-
-    fn ended(&self, kind: &'static str) -> Record {
-        let kind = match self.what {
-            What::File(..) => kind,
-            What::Folder(_) => "closedir",
-        };
-        let (bytes_read, bytes_written) = self.bytes();
-        let path = Some(self.path.clone());
-        let writes = self.writes();
-        let status = Status::Ok;
-        let (since, text) = (self.since, "".into());
-        let is_apart = self.is_apart.load(Ordering::Relaxed);
-        let is_broken = self.is_broken.load(Ordering::Relaxed);
-        Record {
-            kind,
-            path,
-            to: None,
-            target: None,
-            attributes: None,
-            how: None,
-            writes,
-            is_apart,
-            is_broken,
-            is_repeated: false,
-            bytes_read,
-            bytes_written,
-            since,
-            status,
-            text,
-        }
-    }
-
-    /// What is known of it when the session ends without a close.
-    #[must_use]
-    pub fn abandoned(&self) -> Record {
-        self.ended("abandon")
-    }
-}
-
 /// A request that may run now.
 pub struct Operation {
     pub(crate) id: u32,
@@ -158,6 +68,8 @@ pub struct Operation {
     /// Handle for what the request opens.
     pub(crate) new_handle: Bytes,
     pub(crate) max_handles: usize,
+    /// The place of what the request opens.
+    pub(crate) held: Option<Held>,
 }
 
 /// The end of an operation, for [`crate::session::Session::complete`].
@@ -169,6 +81,14 @@ pub struct Outcome {
     pub record: Record,
 }
 
+impl Outcome {
+    /// What is known of what was opened, if there is no session any more that could take it.
+    #[must_use]
+    pub fn abandoned(&self) -> Option<Record> {
+        self.opened.as_ref().map(|(_, open)| open.abandoned())
+    }
+}
+
 /// What a request did so far.
 #[derive(Default)]
 struct Done {
@@ -178,7 +98,16 @@ struct Done {
     is_broken: bool,
     /// Whether an earlier read or write of its handle was denied, as it is.
     is_repeated: bool,
+    /// The place of what it opens.
+    held: Option<Held>,
     opened: Option<Arc<Open>>,
+}
+
+impl Done {
+    /// It has opened something.
+    fn opens(&mut self, path: RemotePath, what: What, since: i64) {
+        self.opened = Some(Arc::new(Open::new(path, what, since, self.held.take())));
+    }
 }
 
 impl Operation {
@@ -329,7 +258,7 @@ impl Operation {
     /// Carries it out, unless `is_over` says that the session has ended meanwhile: then it fails, and a file that it would have closed
     /// is abandoned. A copy asks again between its pieces, because it may last for hours.
     #[must_use]
-    pub fn run_until(self, view: &View, is_over: &dyn Fn() -> bool) -> Outcome {
+    pub fn run_until(mut self, view: &View, is_over: &dyn Fn() -> bool) -> Outcome {
         if is_over() {
             // The session has no handle of the file any more, so that its end does not tell of it.
             let left_open = match &self.request {
@@ -350,6 +279,7 @@ impl Operation {
                 Err(error) => self.failed(view, done, error),
             };
         }
+        done.held = self.held.take();
         match self.reply(view, &mut done, is_over) {
             Ok(reply) => {
                 let packet = reply.write(self.id);
@@ -377,7 +307,7 @@ impl Operation {
     }
 
     fn outcome(self, view: &View, done: Done, packet: Vec<u8>, error: Option<Error>) -> Outcome {
-        let Done { bytes_read, bytes_written, is_broken, is_repeated, opened } = done;
+        let Done { bytes_read, bytes_written, is_broken, is_repeated, opened, held: _ } = done;
         let (status, text) =
             error.map_or((Status::Ok, "".into()), |error| (error.status, error.text));
         let record = match (&self.request, &self.open) {
@@ -453,13 +383,13 @@ impl Operation {
                 let path = view.path(path)?;
                 let how = effective(how);
                 let file = view.open(&path, &how)?;
-                done.opened = Some(Arc::new(Open::new(path, What::File(file, how), view.now())));
+                done.opens(path, What::File(file, how), view.now());
                 Ok(Reply::Handle(self.new_handle.clone()))
             }
             Request::OpenDir { path } => {
                 let path = view.path(path)?;
                 let listing = Mutex::new(view.list(&path)?);
-                done.opened = Some(Arc::new(Open::new(path, What::Folder(listing), view.now())));
+                done.opens(path, What::Folder(listing), view.now());
                 Ok(Reply::Handle(self.new_handle.clone()))
             }
             Request::Close { .. } => {

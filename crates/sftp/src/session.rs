@@ -26,6 +26,7 @@ use bytes::{Bytes, BytesMut};
 
 use self::lanes::{Lane, Lanes};
 use crate::error::Error;
+use crate::handles::Handles;
 use crate::limits::{
     LOOKAHEAD, MAX_DATA, MAX_HANDLES, MAX_INPUT, MAX_NAMES_BYTES, MAX_PACKET, MAX_REPLY_BYTES,
     MAX_REQUEST_BYTES, MAX_REQUESTS, REPLY_OVERHEAD, REQUEST_OVERHEAD,
@@ -98,6 +99,8 @@ pub struct Session {
     /// Operations that are running and will open something.
     opening: usize,
     max_handles: usize,
+    /// What the open ones count for besides.
+    shared: Option<Arc<Handles>>,
     /// Kinds of requests whose extensions are not announced.
     withheld: Vec<&'static str>,
     next_handle: u64,
@@ -108,6 +111,8 @@ pub struct Session {
     most_replies: usize,
     violation: Option<Violation>,
 }
+
+const TOO_MANY_OPEN: &str = "you, or all users of the server together, have as many open files and folders as are allowed: close some, and try again";
 
 impl Default for Session {
     fn default() -> Self {
@@ -131,6 +136,7 @@ impl Session {
             handles: BTreeMap::new(),
             opening: 0,
             max_handles,
+            shared: None,
             withheld: Vec::new(),
             next_handle: 0,
             next_serial: 0,
@@ -352,6 +358,14 @@ impl Session {
             self.held -= size;
             return Err((id, Error::failure(text)));
         }
+        let held = match self.shared.as_ref().filter(|_| opens).map(Handles::take) {
+            None => None,
+            Some(Some(held)) => Some(held),
+            Some(None) => {
+                self.held -= size;
+                return Err((id, Error::failure(TOO_MANY_OPEN)));
+            }
+        };
         if let Request::Close { handle } = &request {
             self.handles.remove(handle);
         }
@@ -369,7 +383,7 @@ impl Session {
             Bytes::new()
         };
         let max_handles = self.max_handles;
-        Ok(Operation { id, serial, request, open, other, new_handle, max_handles })
+        Ok(Operation { id, serial, request, open, other, new_handle, max_handles, held })
     }
 
     /// Takes the outcome of an operation of this session; its reply is queued.
@@ -386,6 +400,12 @@ impl Session {
             self.send(packet);
         }
         record
+    }
+
+    /// Lets what is open count for these as well.
+    #[must_use]
+    pub fn sharing(self, handles: Arc<Handles>) -> Self {
+        Self { shared: Some(handles), ..self }
     }
 
     /// The next bytes for the client.

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::attributes::Attributes;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Status};
 use crate::owners::Owners;
 use crate::path::RemotePath;
 use crate::quota::{Counted, Quota, Usage};
@@ -254,7 +254,10 @@ impl View {
     /// It does not exist, or the user may not know.
     pub fn attributes(&self, path: &RemotePath, follow: Follow) -> Result<Attributes> {
         let attributes = match self.spot(path)? {
-            Spot::In(mount, inner) => mount.volume.attributes(&inner, follow)?,
+            Spot::In(mount, inner) => match mount.volume.attributes(&inner, follow) {
+                Err(error) if self.leads_to_mount(path, &error) => Attributes::virtual_folder(),
+                found => found?,
+            },
             Spot::Virtual => Attributes::virtual_folder(),
         };
         // A user who may only write somewhere still has to get there.
@@ -301,7 +304,10 @@ impl View {
         let spot = self.spot(path)?;
         self.rights(path).demand(Rights::LIST)?;
         let inner = match spot {
-            Spot::In(mount, inner) => Some(mount.volume.list(&inner)?),
+            Spot::In(mount, inner) => match mount.volume.list(&inner) {
+                Err(error) if self.leads_to_mount(path, &error) => None,
+                found => Some(found?),
+            },
             Spot::Virtual => None,
         };
         let mounted = self.mounted_in(path);
@@ -322,6 +328,11 @@ impl View {
         }
         let hidden = self.hidden.iter().cloned().chain(mounted).collect();
         Ok(Box::new(listing::Merged { first, inner, hidden }))
+    }
+
+    /// Whether a path that a volume does not have leads to another one's place all the same.
+    fn leads_to_mount(&self, path: &RemotePath, error: &Error) -> bool {
+        error.status == Status::NoSuchFile && !self.mounted_in(path).is_empty()
     }
 
     /// Names in a folder below which something is mounted.
@@ -502,8 +513,9 @@ impl Mount {
         }
     }
 
-    /// Does something that needs more of the quota.
+    /// Makes a name that needs more of the quota. A rename that looks which names are left must not see it half-way.
     fn taking(&self, more: Usage, act: impl FnOnce() -> Result<()>) -> Result<()> {
+        let _gate = self.gate();
         if let Some(quota) = &self.quota {
             quota.take(more)?;
         }

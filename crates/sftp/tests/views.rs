@@ -9,8 +9,9 @@ use outlast_sftp::error::Status::{
 };
 use outlast_sftp::local::FolderOptions;
 use outlast_sftp::quota::{Quota, Usage};
-use outlast_sftp::request::Request;
+use outlast_sftp::request::{Request, write_hello};
 use outlast_sftp::rights::Rights;
+use outlast_sftp::session::Session;
 use outlast_sftp::view::View;
 use outlast_sftp::volume::OpenHow;
 use tempfile::tempdir;
@@ -342,5 +343,36 @@ fn a_quota_cannot_be_tricked() {
         server.write("/l", b"1");
         server.session.end();
         assert_eq!(server.view.measure().unwrap().bytes, quota.used().bytes);
+        // No bytes beyond the end make no file longer.
+        let used = quota.used();
+        server.session = Session::default();
+        server.session.receive(&write_hello(3)).unwrap();
+        server.session.next_output();
+        let handle = server.handle(&open("/g", how));
+        server.ok(&write(&handle, 90, b""));
+        server.ok(&Request::Close { handle });
+        assert_eq!(quota.used(), used);
+        assert_eq!(server.view.measure().unwrap().bytes, used.bytes);
     }
+}
+
+/// A user's home is mounted at the root, and something else two folders below.
+#[test]
+fn what_leads_to_a_mount_can_be_entered() {
+    let (home, other) = (tempdir().unwrap(), tempdir().unwrap());
+    std::fs::write(other.path().join("b"), b"b").unwrap();
+    let plain = FolderOptions::default();
+    let view = View::new(|| NOW)
+        .mount(path("/"), folder(home.path(), plain))
+        .mount(path("/in/new"), folder(other.path(), plain));
+    let mut server = Server::new(view);
+    assert_eq!(server.names("/"), ["in"]);
+    assert!(server.attributes(&Request::Stat { path: bytes("/in") }).is_folder());
+    assert_eq!(server.names("/in"), ["new"]);
+    assert_eq!(server.names("/in/new"), ["b"]);
+    server.refused(&Request::OpenDir { path: bytes("/out") }, NoSuchFile);
+    // The home's own folder is beneath.
+    std::fs::create_dir(home.path().join("in")).unwrap();
+    std::fs::write(home.path().join("in/a"), b"a").unwrap();
+    assert_eq!(server.names("/in"), ["a", "new"]);
 }

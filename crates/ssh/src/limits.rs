@@ -68,8 +68,10 @@ pub struct Limits {
     pub rekey_bytes: u64,
     /// Milliseconds after which keys are exchanged again.
     pub rekey_ms: u64,
-    /// Milliseconds that a key exchange may take.
+    /// Milliseconds that a key exchange may take, as long as nobody has authenticated.
     pub exchange_ms: u64,
+    /// The same afterwards. A slow client must first take what was sent before it, up to some megabytes.
+    pub rekeying_ms: u64,
     /// Milliseconds that a server with [`crate::ServerConfig::preferred`] methods waits for a client's list before it sends its own.
     pub offer_ms: u64,
 }
@@ -86,6 +88,7 @@ impl Default for Limits {
             rekey_bytes: 1 << 30,
             rekey_ms: 60 * 60 * 1000,
             exchange_ms: 60 * 1000,
+            rekeying_ms: 10 * 60 * 1000,
             // JSch sends its list after the server's identification string, sometimes more than a second later.
             offer_ms: 5000,
         }

@@ -280,7 +280,8 @@ impl Transport {
             _ if self.closed => return None,
             Phase::Idle => self.limits().rekey_ms,
             Phase::Waiting => self.limits().offer_ms,
-            _ => self.limits().exchange_ms,
+            _ if self.early => self.limits().exchange_ms,
+            _ => self.limits().rekeying_ms,
         };
         Some(self.since_ms.saturating_add(wait_ms))
     }

@@ -152,11 +152,8 @@ impl Service {
     /// # Errors
     /// [`Unserved`]
     pub fn sftp_server(&self, id: Option<&str>, now_ms: i64) -> Result<Arc<ServerFacts>, Unserved> {
-        let is_fresh = |kept: &Kept| {
-            kept.id.as_deref() == id && (0..FACTS_MS).contains(&now_ms.saturating_sub(kept.read_ms))
-        };
-        if let Some(kept) = lock(&self.sftp.facts).iter().find(|kept| is_fresh(kept)) {
-            return Ok(kept.facts.clone());
+        if let Some(kept) = self.kept_sftp_server(id, now_ms) {
+            return Ok(kept);
         }
         let mut work = self.work(now_ms);
         let facts = Arc::new(transfer::served(&mut work, id)?);
@@ -167,6 +164,15 @@ impl Service {
         }
         all.push(Kept { id: id.map(str::to_owned), read_ms: now_ms, facts: facts.clone() });
         Ok(facts)
+    }
+
+    /// What [`Self::sftp_server`] has read within the last second. It does not block.
+    #[must_use]
+    pub fn kept_sftp_server(&self, id: Option<&str>, now_ms: i64) -> Option<Arc<ServerFacts>> {
+        let is_fresh = |kept: &&Kept| {
+            kept.id.as_deref() == id && (0..FACTS_MS).contains(&now_ms.saturating_sub(kept.read_ms))
+        };
+        lock(&self.sftp.facts).iter().find(is_fresh).map(|kept| kept.facts.clone())
     }
 
     /// Decides a login, except for the commit. `answer` is that of the identity provider, once it was asked: `Some(None)` if

@@ -1,5 +1,5 @@
-//! The two servers: `outlast server --sftp-listen`, and OpenSSH's sshd with its sftp-server. Both have the same file to give, and
-//! users with the same key.
+//! The servers: `outlast server --sftp-listen`, OpenSSH's sshd with its sftp-server, and one of Go's libraries, which SFTPGo uses
+//! as well. All have the same file to give, and users with the same key.
 
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
@@ -21,7 +21,7 @@ use crate::process::{outlast, this_program};
 
 /// Users of Outlast's server, so that each has fewer sessions than a user may have.
 pub(super) const USERS: usize = 8;
-/// Name of the file that both servers give, in `files`.
+/// Name of the file that all servers give, in `files`.
 pub(super) const FILE: &str = "large";
 
 /// Where files and keys are.
@@ -46,7 +46,7 @@ pub(super) struct Target {
 /// Ends with this.
 enum Process {
     Ours { _server: Server },
-    OpenSsh { _server: Pinned },
+    Peer { _server: Pinned },
 }
 
 impl World {
@@ -61,6 +61,8 @@ impl World {
         std::fs::create_dir_all(&home).map_err(|error| error.to_string())?;
         write_random(&home.join(FILE), size).map_err(|error| error.to_string())?;
         write_key(&world.folder.path("id"), &world.key)?;
+        let host = PrivateKey::generate(KeyKind::Ed25519).map_err(|error| error.to_string())?;
+        write_key(&world.folder.path("host"), &host)?;
         let line = world.key.public_key().to_openssh_line() + "\n";
         std::fs::write(world.folder.path("authorized_keys"), line)
             .map_err(|error| error.to_string())?;
@@ -138,8 +140,6 @@ impl World {
         let program = peer("sshd/bin/sshd")?;
         let sftp_server = peer("sshd/lib/openssh/sftp-server")?;
         let sftp_server = sftp_server.canonicalize().map_err(|error| error.to_string())?;
-        let host = PrivateKey::generate(KeyKind::Ed25519).map_err(|error| error.to_string())?;
-        write_key(&self.folder.path("host"), &host)?;
         let address = free_address()?;
         // `PerSourcePenalties` would refuse clients that leave before they log in. sshd starts sftp-server by the user's shell:
         // bash reads `.bashrc` under sshd unless SHLVL says that it is an inner shell, and what that file does would count.
@@ -155,12 +155,19 @@ impl World {
         std::fs::write(&path, settings).map_err(|error| error.to_string())?;
         let mut command = Command::new(program);
         command.args(["-D", "-e", "-f"]).arg(path);
-        let server = Pinned::start(&this_program()?, &command, SERVER_CORE, address)?;
         let user = std::env::var("USER").unwrap_or_else(|_| "root".to_owned());
-        let pid = server.child.id();
-        let process = Process::OpenSsh { _server: server };
         let path = self.files().join("bench").display().to_string();
-        Ok(Target { name: "OpenSSH", address, pid, user, path, _process: process })
+        peer_target("OpenSSH", &command, address, user, path)
+    }
+
+    /// Starts the server of Go's libraries on the same core.
+    pub(super) fn go(&self) -> Result<Target, String> {
+        let address = free_address()?;
+        let mut command = Command::new(peer("ssh-go/bin/sftp-server")?);
+        command.arg(address.to_string());
+        command.args([self.folder.path("host"), self.folder.path("authorized_keys")]);
+        command.arg(self.files());
+        peer_target("Go", &command, address, user(0), "/bench".to_owned())
     }
 
     /// A login at a server, as one of its users.
@@ -206,6 +213,19 @@ impl World {
         }
         Err(format!("{}: {}", target.name, String::from_utf8_lossy(&output.stderr).trim()))
     }
+}
+
+/// Starts a peer on the servers' core.
+fn peer_target(
+    name: &'static str,
+    command: &Command,
+    address: SocketAddr,
+    user: String,
+    path: String,
+) -> Result<Target, String> {
+    let server = Pinned::start(&this_program()?, command, SERVER_CORE, address)?;
+    let pid = server.child.id();
+    Ok(Target { name, address, pid, user, path, _process: Process::Peer { _server: server } })
 }
 
 impl Target {

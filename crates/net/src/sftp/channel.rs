@@ -1,6 +1,9 @@
 //! A channel of a connection: an SFTP session between the client's bytes and the threads that touch files.
 
+use std::sync::Arc;
+
 use bytes::{Buf, Bytes};
+use outlast_sftp::handles::Handles;
 use outlast_sftp::limits::MAX_REPLY_BYTES;
 use outlast_sftp::operation::{Operation, Outcome, Record};
 use outlast_sftp::session::Session;
@@ -58,11 +61,11 @@ impl Channel {
         self.id
     }
 
-    /// Starts SFTP, once.
-    pub(super) fn start(&mut self) -> bool {
+    /// Starts SFTP, once. What it opens counts for these.
+    pub(super) fn start(&mut self, handles: Arc<Handles>) -> bool {
         let is_new = self.sftp.is_none() && !self.closing;
         if is_new {
-            self.sftp = Some(Session::default());
+            self.sftp = Some(Session::default().sharing(handles));
         }
         is_new
     }
@@ -243,6 +246,10 @@ mod tests {
 
     use super::*;
 
+    fn handles() -> Arc<Handles> {
+        Arc::new(Handles::new(100))
+    }
+
     /// A server with a client that has opened a channel.
     fn opened() -> (Server, ChannelId) {
         let (server, _, ids) = connected(1);
@@ -342,7 +349,7 @@ mod tests {
         let mut budget = Budget::new(user.clone());
         let mut channels: Vec<_> = ids.iter().map(|id| Channel::new(*id)).collect();
         for channel in &mut channels {
-            assert!(channel.start());
+            assert!(channel.start(handles()));
             channel.receive(&write_hello(3));
             channel.receive(&opens().write(0));
             for _ in 0..READS {
@@ -384,7 +391,7 @@ mod tests {
             let (mut server, mut client, ids) = connected(1);
             let mut budget = Budget::new(Arc::new(AtomicUsize::new(elsewhere)));
             let mut channel = Channel::new(ids[0]);
-            assert!(channel.start());
+            assert!(channel.start(handles()));
             channel.receive(&write_hello(3));
             channel.receive(&opens().write(0));
             let later = |operation| Err(Box::new(operation));
@@ -434,7 +441,7 @@ mod tests {
     fn operations_wait_for_turns_of_the_connection() {
         let (mut server, id) = opened();
         let mut channel = Channel::new(id);
-        assert!(channel.start() && !channel.start());
+        assert!(channel.start(handles()) && !channel.start(handles()));
         channel.receive(&write_hello(3));
         for number in 0..50 {
             let request = Request::Stat { path: Bytes::from(format!("/{number}")) };
@@ -486,7 +493,7 @@ mod tests {
             let (mut server, id) = opened();
             let mut budget = Budget::new(Arc::default());
             let mut channel = Channel::new(id);
-            assert!(channel.start());
+            assert!(channel.start(handles()));
             channel.receive(&write_hello(3));
             let mut starts = |channel: &mut Channel, request: &Request| {
                 channel.receive(&request.write(1));

@@ -10,7 +10,7 @@ use outlast_api::service::sftp::Connection as Described;
 use outlast_crypto::ssh::Algorithm;
 use outlast_domain::ids;
 use outlast_domain::transfer::Refusal;
-use outlast_sftp::operation::Operation;
+use outlast_sftp::operation::{self, Operation};
 use outlast_sftp::view::View;
 use outlast_ssh::{
     Attempt, AuthDecision, ChannelId, Chosen, Method, Negotiation, Reason, Request, Server,
@@ -113,7 +113,7 @@ impl SftpServer {
         stopped: watch::Receiver<bool>,
     ) {
         let _ = stream.set_nodelay(true);
-        let listening = match tokio::task::block_in_place(|| self.listening()) {
+        let listening = match self.listening() {
             Ok(listening) => listening,
             Err(error) => {
                 tracing::warn!(%peer, error, "an SFTP client found no server");
@@ -312,7 +312,13 @@ impl Connection {
                     };
                     // The user's next session shares the turns as long as this one holds some.
                     drop(place);
-                    let _ = done.send(ended);
+                    // If the connection waits no longer, its end did not tell of what was opened since.
+                    if let Err(mpsc::error::SendError(Done::Operations(lost))) = done.send(ended) {
+                        for record in lost.outcomes.iter().filter_map(operation::Outcome::abandoned)
+                        {
+                            told(&journal, &record).await;
+                        }
+                    }
                 });
             });
         }
@@ -428,7 +434,8 @@ impl Connection {
         let channel = self.channels.iter_mut().find(|one| one.id() == id);
         match request {
             Request::Subsystem(name) if name == "sftp" => {
-                let started = channel.is_some_and(Channel::start);
+                let handles = self.inside.as_ref().map(|inside| inside.user.place.handles.clone());
+                let started = channel.zip(handles).is_some_and(|(one, handles)| one.start(handles));
                 self.ssh.reply(started);
             }
             Request::Exec(_) | Request::Shell => {
@@ -666,7 +673,7 @@ async fn ended(journal: &Journal) {
     }
 }
 
-async fn told(journal: &Journal, record: &outlast_sftp::operation::Record) {
+async fn told(journal: &Journal, record: &operation::Record) {
     if let Err(error) = journal.tell(record).await {
         tracing::error!(error, "a file that was not closed could not be recorded");
     }
@@ -675,7 +682,7 @@ async fn told(journal: &Journal, record: &outlast_sftp::operation::Record) {
 /// Makes the events of operations durable.
 async fn recorded(
     channel: ChannelId,
-    outcomes: Vec<outlast_sftp::operation::Outcome>,
+    outcomes: Vec<operation::Outcome>,
     journal: &Journal,
 ) -> Done {
     for outcome in outcomes.iter().filter(|outcome| is_told(&outcome.record)) {

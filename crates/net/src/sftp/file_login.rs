@@ -12,6 +12,7 @@ use super::certified::{Certificated, Claimant, Proof};
 use super::listener::Listening;
 use super::login::{Outcome, Renewal, Shown, User, seconds, too_many};
 use super::roster::{FileUser, Roster};
+use super::turns::on_thread;
 use super::{SftpServer, tree};
 use crate::metrics::{Action, Limit};
 use crate::peer::Peer;
@@ -27,9 +28,8 @@ struct Found {
 impl SftpServer {
     /// The users of the file, if the listener serves one.
     pub(super) fn roster(&self) -> Option<Arc<Roster>> {
-        let roster = self.settings.users.as_ref()?.borrow().clone();
-        self.quotas.follow(&roster);
-        Some(roster)
+        let users = self.settings.users.as_ref()?;
+        Some(self.quotas.follow(|| users.borrow().clone()))
     }
 
     /// Decides a try to log in.
@@ -59,7 +59,7 @@ impl SftpServer {
         let (server, opened, account) =
             (self.clone(), found.clone(), roster.facts.scope.account.clone());
         let (storage, reception) = (self.storage_of(&session.user_arn), self.reception(&session));
-        let view = tokio::task::spawn_blocking(move || {
+        let view = on_thread([&place.turns, &self.threads], move || {
             tree::view(&opened.tree, &account, &storage, &server.quotas, &reception, seconds)
         });
         let view = view.await.unwrap_or_else(|_| Err(outlast_sftp::error::Status::Failure.into()));

@@ -24,11 +24,33 @@ pub(super) struct Listening {
 }
 
 impl SftpServer {
-    /// What is served now. It may read the store, at most once a second.
+    /// What is served now. The store is read at most once a second.
     ///
     /// # Errors
     /// Why nothing is served, for the operator.
     pub(super) fn listening(&self) -> Result<Arc<Listening>, String> {
+        // A thread that may block gives its other connections to another one, which costs more than most of this.
+        match self.known() {
+            Some(listening) => Ok(listening),
+            None => tokio::task::block_in_place(|| self.read_listening()),
+        }
+    }
+
+    /// What is served, if nothing has to be read to know it.
+    fn known(&self) -> Option<Arc<Listening>> {
+        if self.settings.authorities.is_some() {
+            return None;
+        }
+        let facts = match self.roster() {
+            Some(roster) => roster.facts.clone(),
+            None => {
+                self.service.kept_sftp_server(self.settings.server.as_deref(), (self.clock)())?
+            }
+        };
+        self.made(&facts, None).filter(|_| facts.is_online)
+    }
+
+    fn read_listening(&self) -> Result<Arc<Listening>, String> {
         let facts = match self.roster() {
             Some(roster) => roster.facts.clone(),
             None => self.transfer_server().map_err(|error| error.to_string())?,
@@ -38,12 +60,8 @@ impl SftpServer {
         }
         // While they cannot be read, the connection's logins say so; its host keys have no certificates.
         let authorities = self.settings.authorities.as_ref().and_then(|read| read().ok());
-        let kept = self.listening.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let is_it = |kept: &Arc<Listening>| {
-            kept.facts.version == facts.version && same(&kept.authorities, &authorities)
-        };
-        if let Some(kept) = kept.filter(is_it) {
-            return Ok(kept);
+        if let Some(made) = self.made(&facts, authorities.as_ref()) {
+            return Ok(made);
         }
         let hosts = authorities.as_ref().map_or(&[][..], |all| &all.host_certificates);
         let (config, rules, signatures) = config(&facts, self.settings.mode, hosts)?;
@@ -51,6 +69,18 @@ impl SftpServer {
         let listening = Arc::new(Listening { config, rules, facts, signatures, authorities });
         *self.listening.write().unwrap_or_else(PoisonError::into_inner) = Some(listening.clone());
         Ok(listening)
+    }
+
+    /// The last configuration, if it was made of these.
+    fn made(
+        &self,
+        facts: &ServerFacts,
+        authorities: Option<&Arc<Authorities>>,
+    ) -> Option<Arc<Listening>> {
+        let made = self.listening.read().unwrap_or_else(PoisonError::into_inner).clone()?;
+        let is_it = made.facts.version == facts.version
+            && made.authorities.as_ref().map(Arc::as_ptr) == authorities.map(Arc::as_ptr);
+        is_it.then_some(made)
     }
 
     /// The Transfer server that is served. One that was chosen stays when another account makes a server: that must not end what
@@ -64,13 +94,6 @@ impl SftpServer {
         let kept = self.listening.read().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(kept) = kept else { return found };
         self.service.sftp_server(Some(&kept.facts.id), now_ms)
-    }
-}
-
-fn same(one: &Option<Arc<Authorities>>, other: &Option<Arc<Authorities>>) -> bool {
-    match (one, other) {
-        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
-        (one, other) => one.is_none() && other.is_none(),
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use outlast_api::service::sftp::{Connection as Described, Decision, Session};
 use outlast_crypto::Secret;
 use outlast_domain::transfer::{Account, Located, Login, Refusal, ServerFacts};
+use outlast_sftp::handles::Handles;
 use outlast_sftp::path::RemotePath;
 use outlast_sftp::view::View;
 use outlast_ssh::{Attempt, AuthDecision, Certificate, KeyOffer, Method, Signed};
@@ -22,6 +23,7 @@ use super::home::Home;
 use super::journal::Target;
 use super::listener::Listening;
 use super::roster::FileUser;
+use super::turns::on_thread;
 use crate::limits;
 use crate::server::system_clock;
 
@@ -60,9 +62,11 @@ pub(super) enum Renewal {
 }
 
 /// Sessions of each user, by the name that clients give.
-#[derive(Default)]
 pub(super) struct Users {
     open: Arc<Mutex<HashMap<String, Sessions>>>,
+    /// Files and folders that all of them have open, and how many one user may have.
+    handles: Arc<Handles>,
+    handles_of_user: usize,
 }
 
 /// Those of one user.
@@ -70,6 +74,7 @@ struct Sessions {
     count: usize,
     turns: Arc<Semaphore>,
     held: Arc<AtomicUsize>,
+    handles: Arc<Handles>,
 }
 
 /// One of them.
@@ -80,9 +85,17 @@ pub(super) struct Place {
     pub(super) turns: Arc<Semaphore>,
     /// Bytes that the sessions of the user hold in memory.
     pub(super) held: Arc<AtomicUsize>,
+    /// Files and folders that the sessions of the user have open.
+    pub(super) handles: Arc<Handles>,
 }
 
 impl Users {
+    /// Users who may have so many files and folders open together.
+    pub(super) fn new(handles: usize) -> Self {
+        let handles_of_user = (handles / limits::SFTP_HANDLES_SHARE).max(1);
+        Self { open: Arc::default(), handles: Arc::new(Handles::new(handles)), handles_of_user }
+    }
+
     /// One more session of a user, unless there are `most`.
     pub(super) fn enter(&self, user: &str, most: usize) -> Option<Place> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -94,11 +107,13 @@ impl Users {
             count: 0,
             turns: Arc::new(Semaphore::new(limits::SFTP_THREADS_OF_USER)),
             held: Arc::default(),
+            handles: Arc::new(Handles::among(self.handles.clone(), self.handles_of_user)),
         };
         let sessions = open.entry(user.to_owned()).or_insert_with(new);
         sessions.count += 1;
         let (turns, held) = (sessions.turns.clone(), sessions.held.clone());
-        Some(Place { open: self.open.clone(), user: user.to_owned(), turns, held })
+        let handles = sessions.handles.clone();
+        Some(Place { open: self.open.clone(), user: user.to_owned(), turns, held, handles })
     }
 }
 
@@ -350,7 +365,7 @@ impl SftpServer {
         let home = Arc::new(Home::new(account.clone(), storage, self.clock));
         let preparing = home.clone();
         // A failure is in the log, and the first request says so, too.
-        let _ = tokio::task::spawn_blocking(move || preparing.prepare()).await;
+        let _ = on_thread([&place.turns, &self.threads], move || preparing.prepare()).await;
         let start = RemotePath::parse(&account.directories.start(), &RemotePath::root())
             .unwrap_or_else(|_| RemotePath::root());
         let home = self.reception(&session).guard(home);
@@ -416,7 +431,7 @@ mod tests {
 
     #[test]
     fn a_users_sessions_share_turns_and_leave_some_to_others() {
-        let users = Users::default();
+        let users = Users::new(100);
         let (first, second) = (users.enter("a", 2).unwrap(), users.enter("a", 2).unwrap());
         assert!(users.enter("a", 2).is_none());
         let other = users.enter("b", 2).unwrap();

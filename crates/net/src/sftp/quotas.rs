@@ -28,13 +28,16 @@ struct Kept {
 }
 
 impl Quotas {
-    /// Takes over what a file says. A folder whose limit has changed keeps its usage.
-    pub(super) fn follow(&self, roster: &Arc<Roster>) {
+    /// Takes over what a file says now. A folder whose limit has changed keeps its usage. `now` is called while nobody else follows, so
+    /// that a slow thread does not go back to an earlier roster.
+    pub(super) fn follow(&self, now: impl FnOnce() -> Arc<Roster>) -> Arc<Roster> {
         let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
-        if !std::ptr::eq(followed.as_ptr(), Arc::as_ptr(roster)) {
-            self.set(roster);
-            *followed = Arc::downgrade(roster);
+        let roster = now();
+        if !std::ptr::eq(followed.as_ptr(), Arc::as_ptr(&roster)) {
+            self.set(&roster);
+            *followed = Arc::downgrade(&roster);
         }
+        roster
     }
 
     fn set(&self, roster: &Roster) {

@@ -1,4 +1,4 @@
-//! Operations of a session on threads that may block, of which there are only so many.
+//! What sessions do on threads that may block, of which there are only so many.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 
 /// Runs operations one after the other on a thread that may block. Those that have not begun when the connection is over fail.
 pub(super) async fn carried_out(
-    [user, all]: [&Semaphore; 2],
+    turns: [&Semaphore; 2],
     operations: Vec<Operation>,
     view: Arc<View>,
     over: Arc<AtomicBool>,
@@ -22,7 +22,15 @@ pub(super) async fn carried_out(
     if !blocks {
         return Ok(run());
     }
-    // Nobody closes them. A user's operations wait for each other before they wait with those of others.
+    on_thread(turns, run).await
+}
+
+/// Does something of a user on a thread that may block.
+pub(super) async fn on_thread<T: Send + 'static>(
+    [user, all]: [&Semaphore; 2],
+    run: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, String> {
+    // Nobody closes them. A user's work waits for the user's other work before it waits with that of others.
     let _turns = (user.acquire().await, all.acquire().await);
     tokio::task::spawn_blocking(run).await.map_err(|error| error.to_string())
 }

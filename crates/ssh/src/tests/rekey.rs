@@ -56,6 +56,27 @@ fn an_exchange_has_a_time_limit() {
     assert_eq!((server.next_timer(), server.poll().is_none()), (None, true));
 }
 
+/// A client that is slow to take what was sent before has more time for its new keys than for its first ones.
+#[test]
+fn new_keys_have_their_own_time_limit() {
+    let mut config = server_config();
+    config.limits.rekey_ms = 1000;
+    config.limits.exchange_ms = 500;
+    config.limits.rekeying_ms = 5000;
+    let mut pair = Pair::new(config, ClientConfig::default(), With::Password);
+    pair.check("before");
+    pair.now_ms = 1000;
+    pair.server.on_timer(1000);
+    // The client does not answer.
+    assert_eq!(pair.server.next_timer(), Some(6000));
+    pair.server.on_timer(5999);
+    assert!(pair.server.poll().is_none());
+    pair.server.on_timer(6000);
+    assert!(
+        matches!(pair.server.poll(), Some(ServerEvent::Disconnected(end)) if end.reason == Reason::ConnectionLost)
+    );
+}
+
 /// The sequence number wraps around; without strict key exchange it is never reset.
 #[test]
 fn sequence_numbers_wrap() {

@@ -88,7 +88,8 @@ impl Download {
         if blocks.kept.len() >= limits::S3_BLOCKS {
             blocks.kept.pop_front();
         }
-        let room = usize::try_from(limits::S3_BLOCK).ok()?;
+        let rest = self.object.head.size.saturating_sub(index * limits::S3_BLOCK);
+        let room = usize::try_from(rest.min(limits::S3_BLOCK)).ok()?;
         let mut share = Share::default();
         if !self.object.shared.memory.grow_spare(&mut share, room) {
             return None;

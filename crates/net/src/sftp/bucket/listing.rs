@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use outlast_sftp::error::{Error, Result};
 use outlast_sftp::volume::{Entry, Listing};
 
+use super::memory::Share;
 use super::{Shared, attributes, folder};
 use crate::limits;
 use crate::s3::objects::Page;
@@ -15,6 +16,8 @@ pub(super) struct Names {
     entries: VecDeque<Entry>,
     /// Where the next page begins; none after the last.
     next: Option<String>,
+    /// Memory of the entries.
+    share: Share,
 }
 
 impl Names {
@@ -25,12 +28,13 @@ impl Names {
         if is_empty && !prefix.is_empty() {
             return Err(Error::not_found());
         }
-        let mut names = Self { shared, prefix, entries: VecDeque::new(), next: None };
-        names.take(page);
+        let share = Share::default();
+        let mut names = Self { shared, prefix, entries: VecDeque::new(), next: None, share };
+        names.take(page)?;
         Ok(names)
     }
 
-    fn take(&mut self, page: Page) {
+    fn take(&mut self, page: Page) -> Result<()> {
         let Page { objects, prefixes, next } = page;
         for prefix in prefixes {
             let Some(name) = prefix.strip_prefix(&self.prefix) else { continue };
@@ -48,6 +52,11 @@ impl Names {
             }
         }
         self.next = next;
+        // It counts as the user's: a client may leave many folders open without reading on.
+        let held = |entry: &Entry| size_of::<Entry>() + entry.name.capacity();
+        self.share = Share::default();
+        self.shared.memory.grow(&mut self.share, self.entries.iter().map(held).sum())?;
+        Ok(())
     }
 }
 
@@ -65,7 +74,7 @@ impl Listing for Names {
             let Some(after) = &self.next else { return Ok(None) };
             let page = self.shared.bucket.list(&self.prefix, Some(after), limits::S3_PAGE);
             let page = self.shared.wait(page)?;
-            self.take(page);
+            self.take(page)?;
         }
         Err(Error::failure("the storage lists pages without names"))
     }

@@ -1,6 +1,7 @@
 //! Memory that all open files of S3 share.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use outlast_sftp::error::Error;
@@ -21,6 +22,8 @@ type Users = Arc<Mutex<HashMap<Arc<str>, usize>>>;
 #[derive(Clone)]
 pub(super) struct Memory {
     all: Arc<Semaphore>,
+    /// Units that are held by what can do without.
+    spare: Arc<AtomicUsize>,
     users: Users,
     /// Whose uploads it is for; nobody's in particular if there is none.
     user: Option<Arc<str>>,
@@ -32,6 +35,8 @@ pub(super) struct Share {
     held: Option<OwnedSemaphorePermit>,
     /// Whose units they are.
     user: Option<(Users, Arc<str>)>,
+    /// Where they are counted if they are spare.
+    spare: Option<Arc<AtomicUsize>>,
 }
 
 /// Why there is no room.
@@ -46,7 +51,8 @@ pub(super) enum Full {
 
 impl Default for Memory {
     fn default() -> Self {
-        Self { all: Arc::new(Semaphore::new(ALL)), users: Users::default(), user: None }
+        let all = Arc::new(Semaphore::new(ALL));
+        Self { all, spare: Arc::default(), users: Users::default(), user: None }
     }
 }
 
@@ -57,7 +63,8 @@ impl Memory {
     }
 
     /// Makes a share large enough for so many bytes. The uploads of a user have [`limits::S3_MEMORY_OF_USER`]; they get more
-    /// while half of all memory stays free for others, because a single part of a very large file is larger.
+    /// while half of all memory stays free of uploads, because a single part of a very large file is larger. What is read ahead does not
+    /// count for that half: otherwise some downloads would end the largest uploads.
     pub(super) fn grow(&self, share: &mut Share, bytes: usize) -> Result<(), Full> {
         let more = share.missing(bytes);
         let Some(user) = self.user.as_ref().filter(|_| more > 0) else {
@@ -66,7 +73,9 @@ impl Memory {
         // It is held until the units are taken: two uploads of the user must not both get the last ones.
         let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         let after = users.get(user).copied().unwrap_or(0).saturating_add(more);
-        if after > OF_USER && self.all.available_permits().saturating_sub(more) * 2 < ALL {
+        let free = self.all.available_permits();
+        let spare = self.spare.load(Ordering::Relaxed);
+        if after > OF_USER && (free + spare).saturating_sub(more) * 2 < ALL {
             return Err(Full::User);
         }
         self.add(share, more)?;
@@ -79,7 +88,12 @@ impl Memory {
     /// counted as the user's.
     pub(super) fn grow_spare(&self, share: &mut Share, bytes: usize) -> bool {
         let more = share.missing(bytes);
-        self.all.available_permits() * 2 > ALL && self.add(share, more).is_ok()
+        let is_added = self.all.available_permits() * 2 > ALL && self.add(share, more).is_ok();
+        if is_added {
+            self.spare.fetch_add(more, Ordering::Relaxed);
+            share.spare = Some(self.spare.clone());
+        }
+        is_added
     }
 
     fn add(&self, share: &mut Share, more: usize) -> Result<(), Full> {
@@ -110,6 +124,9 @@ impl Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
+        if let Some(spare) = self.spare.take() {
+            spare.fetch_sub(self.units(), Ordering::Relaxed);
+        }
         let Some((users, user)) = self.user.take() else { return };
         let units = self.units();
         let mut users = users.lock().unwrap_or_else(PoisonError::into_inner);
@@ -126,10 +143,11 @@ impl From<Full> for Error {
     fn from(full: Full) -> Self {
         Self::failure(match full {
             Full::Server => {
-                "the server holds too much of unfinished uploads; try again later".to_owned()
+                "the server holds too much of unfinished uploads and open folders; try again later"
+                    .to_owned()
             }
             Full::User => format!(
-                "your unfinished uploads hold your share of the server's memory, {} MiB: finish some of them first",
+                "your unfinished uploads and open folders hold your share of the server's memory, {} MiB: finish some of them first",
                 limits::S3_MEMORY_OF_USER >> 20
             ),
         })
@@ -152,6 +170,28 @@ mod tests {
         drop(one);
         assert_eq!(memory.grow(&mut other, limits::S3_MEMORY), Ok(()));
         assert_eq!(memory.grow(&mut other, usize::MAX), Err(Full::Server));
+    }
+
+    /// 320 MiB is a part of the largest files.
+    #[test]
+    fn what_is_read_ahead_ends_no_large_upload() {
+        let memory = Memory::default();
+        let user = memory.of_user("alice");
+        let mut blocks = Vec::new();
+        loop {
+            let mut block = Share::default();
+            if !memory.grow_spare(&mut block, 4 << 20) {
+                break;
+            }
+            blocks.push(block);
+        }
+        assert_eq!(blocks.len(), limits::S3_MEMORY / 2 / (4 << 20));
+        let mut part = Share::default();
+        assert_eq!(user.grow(&mut part, 320 << 20), Ok(()));
+        drop(blocks);
+        assert_eq!(memory.spare.load(Ordering::Relaxed), 0);
+        let mut others = Share::default();
+        assert_eq!(user.grow(&mut others, 320 << 20), Err(Full::User));
     }
 
     #[test]
