@@ -267,6 +267,9 @@ pub const SFTP_THREADS_OF_USER: usize = 16;
 pub const SFTP_THREADS: usize = 256;
 /// Uploads of a user that are inspected at the same time, in all sessions: others wait for the user's own.
 pub const SFTP_INSPECTIONS_OF_USER: usize = 4;
+/// Uploads of all users that are inspected or wait for it, each of which occupies a thread: half of [`SFTP_THREADS`] is left to everything
+/// else, however slow the scanner is.
+pub const SFTP_INSPECTIONS: usize = SFTP_THREADS / 2;
 /// Longest wait of an upload for others of its user to be inspected.
 pub const SFTP_INSPECTION_WAIT: Duration = Duration::from_secs(300);
 /// Bytes that a copy of a workflow holds in memory.

@@ -1,7 +1,9 @@
-//! Turns at inspections of uploads: those of one user leave some to others, whose uploads would wait for them all.
+//! Turns at inspections of uploads: those of one user leave some to others, whose uploads would wait for them all, and all together
+//! leave threads to what is not inspected.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,13 +17,28 @@ use crate::limits;
 pub(super) struct Inspections {
     running: Mutex<HashMap<String, usize>>,
     ended: Condvar,
+    /// Those that run or wait.
+    here: AtomicUsize,
+}
+
+/// Why an upload has no turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Crowded {
+    /// Others of its user take too long.
+    User,
+    /// Too many wait.
+    All,
 }
 
 /// One of them.
 struct Turn<'a> {
     all: &'a Inspections,
     user: &'a str,
+    _place: Place<'a>,
 }
+
+/// The place of one that runs or waits.
+struct Place<'a>(&'a AtomicUsize);
 
 /// Inspects the uploads of a user.
 struct OfUser {
@@ -40,8 +57,17 @@ impl Inspections {
         Arc::new(OfUser { all: self.clone(), inspector, user: user.to_owned() })
     }
 
-    /// A turn of a user; none if others of the same user take longer than `wait`.
-    fn enter<'a>(&'a self, user: &'a str, wait: Duration) -> Option<Turn<'a>> {
+    /// A turn of a user, unless others of the same user take longer than `wait`.
+    fn enter<'a>(
+        &'a self,
+        user: &'a str,
+        wait: Duration,
+    ) -> std::result::Result<Turn<'a>, Crowded> {
+        let more = |here| (here < limits::SFTP_INSPECTIONS).then_some(here + 1);
+        self.here
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
+            .map_err(|_| Crowded::All)?;
+        let place = Place(&self.here);
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let is_full = |running: &mut HashMap<String, usize>| {
             running.get(user).is_some_and(|count| *count >= limits::SFTP_INSPECTIONS_OF_USER)
@@ -49,10 +75,16 @@ impl Inspections {
         let waited = self.ended.wait_timeout_while(running, wait, is_full);
         let (mut running, waited) = waited.unwrap_or_else(PoisonError::into_inner);
         if waited.timed_out() {
-            return None;
+            return Err(Crowded::User);
         }
         *running.entry(user.to_owned()).or_default() += 1;
-        Some(Turn { all: self, user })
+        Ok(Turn { all: self, user, _place: place })
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -71,13 +103,18 @@ impl Drop for Turn<'_> {
 
 impl Inspector for OfUser {
     fn inspect(&self, name: &[u8], content: OwnedFd) -> Result<()> {
-        let Some(_turn) = self.all.enter(&self.user, limits::SFTP_INSPECTION_WAIT) else {
-            tracing::warn!(user = self.user, "an upload waits too long for others of its user");
-            return Err(Error::failure(
-                "too many of your uploads are being scanned; send the file again later",
-            ));
+        let text = match self.all.enter(&self.user, limits::SFTP_INSPECTION_WAIT) {
+            Ok(_turn) => return self.inspector.inspect(name, content),
+            Err(Crowded::User) => {
+                tracing::warn!(user = self.user, "an upload waits too long for others of its user");
+                "too many of your uploads are being scanned; send the file again later"
+            }
+            Err(Crowded::All) => {
+                tracing::warn!(user = self.user, "too many uploads wait for their scan");
+                "too many uploads are being scanned; send the file again later"
+            }
         };
-        self.inspector.inspect(name, content)
+        Err(Error::failure(text))
     }
 
     fn stop(&self) {
@@ -96,15 +133,29 @@ mod tests {
         let enter = |user| all.enter(user, Duration::ZERO);
         let mut turns: Vec<_> =
             (0..limits::SFTP_INSPECTIONS_OF_USER).map(|_| enter("a").unwrap()).collect();
-        assert!(enter("a").is_none());
-        assert!(enter("b").is_some());
+        assert_eq!(enter("a").err(), Some(Crowded::User));
+        assert!(enter("b").is_ok());
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| all.enter("a", Duration::from_secs(60)).is_some());
+            let waiting = scope.spawn(|| all.enter("a", Duration::from_secs(60)).is_ok());
             drop(turns.pop());
             assert!(waiting.join().unwrap(), "it waits for one to end");
         });
         drop(turns);
         assert!(all.running.lock().unwrap().is_empty());
+        assert_eq!(all.here.load(Ordering::Relaxed), 0);
+    }
+
+    /// However many users there are, threads are left to what is not inspected.
+    #[test]
+    fn all_inspections_leave_threads_to_others() {
+        let all = Inspections::default();
+        let users: Vec<_> = (0..limits::SFTP_THREADS).map(|number| number.to_string()).collect();
+        let turns: Vec<_> =
+            users.iter().filter_map(|user| all.enter(user, Duration::ZERO).ok()).collect();
+        assert_eq!(turns.len(), limits::SFTP_THREADS / 2);
+        assert_eq!(all.enter("a", Duration::ZERO).err(), Some(Crowded::All));
+        drop(turns);
+        assert!(all.enter("a", Duration::ZERO).is_ok());
     }
 
     /// Wants the turn of its user to last while it inspects.

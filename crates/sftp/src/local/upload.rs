@@ -237,6 +237,11 @@ impl File for Upload {
         Ok(Some(identity::entity_tag(&self.file, b"")?))
     }
 
+    /// Most of what is to be durable, so that little is left when it becomes visible.
+    fn settle(&self) -> Result<()> {
+        Ok(fsync(&self.file)?)
+    }
+
     fn sync(&self) -> Result<()> {
         self.publish()
     }
