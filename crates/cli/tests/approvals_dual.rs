@@ -2,6 +2,8 @@
 //! one message, with its copy, timestamps and proof.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
+use std::time::Duration;
+
 use outlast_api::ops::kms::sign::Sign;
 use outlast_api::ops::outlast::get_signing_request::GetSigningRequest;
 use outlast_api::ops::outlast::request_signing_approval::RequestSigningApproval;
@@ -105,7 +107,9 @@ fn two_keys_sign_together_what_the_approvers_of_both_have_seen() {
     let text = fail(&mut scene.by(bob, &wrong), 1);
     assert!(text.contains("no file of the request has its digest"), "{text}");
     succeed(&mut scene.by(bob, &approve));
-    // Other attributes than the approved ones, by either key: another time, or without the other signature.
+    // Other attributes than the approved ones, by either key: another time, or without the other signature. In the second of the request
+    // the time would be the approved one.
+    std::thread::sleep(Duration::from_millis(1100));
     for key in ["alias/release", "alias/release-classical"] {
         let text = fail(&mut scene.by(rita, &["sign", "app", "--key", key]), 1);
         assert!(text.contains("no request for this message"), "{text}");

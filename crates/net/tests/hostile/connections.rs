@@ -1,5 +1,7 @@
 //! Connections that are held, and handshakes that never finish.
 
+use std::time::Duration;
+
 use tokio::io::AsyncWriteExt;
 
 use super::*;
@@ -56,9 +58,17 @@ async fn a_peer_does_not_take_the_places_of_others() {
     setting.is_served(GOOD).await;
     // Even a good client at their address gets in.
     setting.is_served(BAD).await;
-    let open = open(&mut held).await;
-    println!("{open} of 40 are open");
-    assert_eq!((open, setting.limited("connections_by_peer")), (3, 37));
+    // One that has to make room may answer a last request, on a busy machine.
+    let mut found = open(&mut held).await;
+    for _ in 0..100 {
+        if found <= 3 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        found = open(&mut held).await;
+    }
+    println!("{found} of 40 are open");
+    assert_eq!((found, setting.limited("connections_by_peer")), (3, 37));
     assert_eq!(setting.limited("connections"), 0);
 }
 

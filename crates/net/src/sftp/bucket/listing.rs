@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use outlast_sftp::error::{Error, Result};
 use outlast_sftp::volume::{Entry, Listing};
 
-use super::memory::Share;
+use super::memory::{Memory, Share};
 use super::{Shared, attributes, folder};
 use crate::limits;
 use crate::s3::objects::Page;
@@ -52,12 +52,19 @@ impl Names {
             }
         }
         self.next = next;
-        // It counts as the user's: a client may leave many folders open without reading on.
-        let held = |entry: &Entry| size_of::<Entry>() + entry.name.capacity();
+        // Its old memory is free first.
         self.share = Share::default();
-        self.shared.memory.grow(&mut self.share, self.entries.iter().map(held).sum())?;
+        self.share = counted(&self.shared.memory, &self.entries)?;
         Ok(())
     }
+}
+
+/// Counts entries as the user's memory: a client may leave many folders open without reading on.
+fn counted(memory: &Memory, entries: &VecDeque<Entry>) -> Result<Share> {
+    let bytes = |entry: &Entry| size_of::<Entry>() + entry.name.capacity();
+    let mut share = Share::default();
+    memory.grow(&mut share, entries.iter().map(bytes).sum())?;
+    Ok(share)
 }
 
 /// Whether a client can say the name: not that of the folder's own marker, and none that only S3 tells apart from other paths.
@@ -77,5 +84,28 @@ impl Listing for Names {
             self.take(page)?;
         }
         Err(Error::failure("the storage lists pages without names"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A client opens a folder of the longest names again and again, and reads none of them to its end.
+    #[test]
+    fn listings_that_are_not_read_end_with_the_users_memory() {
+        let entry = || Entry { name: vec![b'n'; 1024], attributes: folder(None), links: 1 };
+        let page: VecDeque<Entry> = (0..limits::S3_PAGE).map(|_| entry()).collect();
+        let memory = Memory::default();
+        let (greedy, other) = (memory.of_user("greedy"), memory.of_user("other"));
+        let mut open = Vec::new();
+        while let Ok(share) = counted(&greedy, &page) {
+            open.push(share);
+        }
+        let bytes = open.len() * limits::S3_PAGE as usize * 1024;
+        assert!(bytes <= limits::S3_MEMORY / 2, "{bytes}");
+        assert!(counted(&other, &page).is_ok());
+        open.pop();
+        assert!(counted(&greedy, &page).is_ok());
     }
 }
