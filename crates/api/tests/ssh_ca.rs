@@ -352,6 +352,8 @@ fn what_makes_no_sense_is_refused() {
         json!({ "CriticalOptions": { "unknown": "" } }),
         json!({ "CriticalOptions": { "force-command": "" } }),
         json!({ "CriticalOptions": { "source-address": "192.0.2.0/33" } }),
+        json!({ "CriticalOptions": { "source-address": "10.0.0.0/0" } }),
+        json!({ "CriticalOptions": { "source-address": "192.0.2.0/24,192.0.2.5/24" } }),
         json!({ "CriticalOptions": { "source-address": "" } }),
         json!({ "CriticalOptions": { "verify-required": "yes" } }),
         json!({ "Extensions": { "a b": "" } }),

@@ -333,9 +333,9 @@ fn requests_that_cannot_be_done_are_refused() {
         ),
         (
             "StartDirectoryListing",
-            with(&listing, json!({ "MaxItems": 10_001 })),
+            with(&listing, json!({ "MaxItems": 200_001 })),
             "InvalidRequestException",
-            "10000",
+            "200000",
         ),
         (
             "StartDirectoryListing",

@@ -310,6 +310,8 @@ fn identity_providers_are_asked_and_not_trusted_too_much() {
     let missing = &says(&users.replace("users", "missing"), json!({}));
     let bad_policy = &says(&users, json!({ "Policy": "{}" }));
     let nobody = &json!({});
+    let bare = &says(&users, json!({}));
+    let after = |shown| Shown { accepted: true, ..shown };
     let offered = |server| Shown { proven: false, ..Shown::key(server, "alice", 1) };
     let two = |server, proven| Shown {
         password: Some("secret"),
@@ -351,6 +353,13 @@ fn identity_providers_are_asked_and_not_trusted_too_much() {
         (two(&both, true), good, "welcome alice"),
         (two(&both, false), good, "key acceptable"),
         (Shown { password: Some("secret"), ..wrong(&both) }, good, "none of the user's"),
+        // An answer about a password has no keys: what counts is that the key was accepted before, and was proven.
+        (after(two(&both, true)), bare, "welcome alice"),
+        (two(&both, true), bare, "none of the user's"),
+        (after(two(&both, false)), bare, "key acceptable"),
+        (after(Shown::key(&both, "alice", 1)), bare, "none of the user's"),
+        (after(Shown { password: Some("secret"), ..wrong(&both) }), good, "none of the user's"),
+        (after(two(&both, true)), nobody, "refuses the user"),
         // Roles of other accounts, and what does not exist.
         (secret(&either), foreign, "not one of the account"),
         (secret(&either), missing, "there is no role"),

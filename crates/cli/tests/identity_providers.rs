@@ -15,6 +15,7 @@ use outlast_api::aws::Operation;
 use outlast_api::client::ServiceError;
 use outlast_api::ops::transfer::create_server::CreateServer;
 use outlast_api::ops::transfer::test_identity_provider::TestIdentityProvider;
+use outlast_api::ops::transfer::update_server::UpdateServer;
 use outlast_testing::until;
 use serde_json::{Value, json};
 
@@ -38,6 +39,8 @@ struct World {
 enum Shows<'a> {
     Password(&'a str),
     Key(&'a str),
+    /// A key, then a password.
+    Both(&'a str, &'a str),
 }
 
 impl World {
@@ -108,19 +111,21 @@ impl World {
         command.arg("-S").arg(self.tools.join("ssh")).args(["-F", "none", "-P", &port]);
         command.args(["-o", "BatchMode=no", "-o", "NumberOfPasswordPrompts=1"]);
         command.args(["-o", "StrictHostKeyChecking=no", "-o", &known]);
-        match shows {
-            Shows::Password(password) => {
-                let ask = self.folder.write("ask.sh", b"#!/bin/sh\nprintf '%s\\n' \"$SHOWN\"\n");
-                let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-                std::fs::set_permissions(&ask, mode).unwrap();
-                command.args(["-o", "PreferredAuthentications=password"]);
-                command.env("SSH_ASKPASS", ask).env("SSH_ASKPASS_REQUIRE", "force");
-                command.env("SHOWN", password);
-            }
-            Shows::Key(key) => {
-                command.args(["-o", "PreferredAuthentications=publickey"]);
-                command.args(["-o", "IdentitiesOnly=yes", "-i"]).arg(self.folder.path(key));
-            }
+        let (key, password, methods) = match *shows {
+            Shows::Password(password) => (None, Some(password), "password"),
+            Shows::Key(key) => (Some(key), None, "publickey"),
+            Shows::Both(key, password) => (Some(key), Some(password), "publickey,password"),
+        };
+        command.args(["-o", &format!("PreferredAuthentications={methods}")]);
+        if let Some(password) = password {
+            let ask = self.folder.write("ask.sh", b"#!/bin/sh\nprintf '%s\\n' \"$SHOWN\"\n");
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+            std::fs::set_permissions(&ask, mode).unwrap();
+            command.env("SSH_ASKPASS", ask).env("SSH_ASKPASS_REQUIRE", "force");
+            command.env("SHOWN", password);
+        }
+        if let Some(key) = key {
+            command.args(["-o", "IdentitiesOnly=yes", "-i"]).arg(self.folder.path(key));
         }
         command.arg("-b").arg(batch).arg(format!("{user}@127.0.0.1"));
         run(command.current_dir(self.folder.temporary.path()))
@@ -243,10 +248,25 @@ fn a_provider_over_https_decides_about_logins() {
         assert_eq!(told, status, "{user}");
         assert!(message.contains(says), "{user}: {message}");
     }
+    // Both proofs: as AWS demands, the provider names keys only when it is asked without a password.
+    let methods = json!({ "Url": url, "SftpAuthenticationMethods": "PUBLIC_KEY_AND_PASSWORD" });
+    let body = json!({ "ServerId": server, "IdentityProviderDetails": methods });
+    world.call::<UpdateServer>(body).unwrap();
+    let both = Shows::Both("alice", PASSWORD);
+    until("the server wants both", || world.login("alice", &both).status.success());
+    for shows in [
+        password,
+        Shows::Key("alice"),
+        Shows::Both("alice", "wrong"),
+        Shows::Both("mallory", PASSWORD),
+    ] {
+        world.is_refused("alice", &shows);
+    }
+    world.enters("alice", &both);
     let (_, keys, _, _) = world.tested(&server, "alice", "");
     assert_eq!(keys["PublicKeys"], json!([*key.lock().unwrap()]));
     stub.down(true);
-    world.is_refused("alice", &password);
+    world.is_refused("alice", &both);
     let (status, answer, message, _) = world.tested(&server, "alice", PASSWORD);
     assert_eq!((status, &answer), (500, &json!("")));
     assert!(message.starts_with("Unable to call identity provider"), "{message}");

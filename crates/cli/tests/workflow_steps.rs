@@ -219,6 +219,7 @@ fn session(service: &Service, server: &str, key: &[u8]) -> Session {
         user: "alice",
         key: Some(key),
         key_is_proven: true,
+        key_was_accepted: false,
         certificate: None,
         password: None,
         source_ip,

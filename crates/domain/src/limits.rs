@@ -302,7 +302,7 @@ pub const CONNECTOR_CONNECTIONS: std::ops::RangeInclusive<i64> = 1..=5;
 /// Files of one transfer.
 pub const MAX_TRANSFER_FILES: usize = 10;
 /// Files and directories in a list of a remote directory (`MaxItems`).
-pub const MAX_LISTED_ITEMS: u32 = 10_000;
+pub const MAX_LISTED_ITEMS: u32 = 200_000;
 /// The same by default.
 pub const DEFAULT_LISTED_ITEMS: u32 = 1000;
 /// Jobs of one connector that wait or run.

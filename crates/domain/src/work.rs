@@ -155,9 +155,12 @@ impl<'a> Work<'a> {
         let there = self.store.count(&prefix).map_err(Fault::from)?;
         let written = self.writes.range(prefix.clone()..);
         let mine = written.take_while(|(record_key, _)| record_key.starts_with(&prefix));
-        let count = there
-            + mine.filter(|(record_key, value)| self.makes(record_key, value.is_some())).count()
-                as u64;
+        let (mut made, mut deleted) = (0, 0);
+        for (record_key, value) in mine {
+            made += u64::from(self.makes(record_key, value.is_some()));
+            deleted += u64::from(self.deletes(record_key, value.is_some()));
+        }
+        let count = (there + made).saturating_sub(deleted);
         self.admitted.insert(prefix, most);
         if count >= most { Err(Reached::new(quota, most).into()) } else { Ok(()) }
     }
@@ -465,6 +468,11 @@ impl<'a> Work<'a> {
     /// Whether a write creates a record.
     fn makes(&self, record_key: &str, is_there: bool) -> bool {
         is_there && self.reads.get(record_key).is_none_or(|seen| seen.version.is_none())
+    }
+
+    /// Whether a write deletes a record.
+    fn deletes(&self, record_key: &str, is_there: bool) -> bool {
+        !is_there && self.reads.get(record_key).is_some_and(|seen| seen.version.is_some())
     }
 
     /// The counts that the writes may change, and those that a quota was compared with.

@@ -263,6 +263,8 @@ pub const SFTP_WRITES_TOGETHER: usize = 8;
 pub const MAX_SFTP_OPERATIONS_OF_CONNECTION: usize = 32;
 /// Operations of a user that run at the same time, in all sessions: others wait for the user's own.
 pub const SFTP_THREADS_OF_USER: usize = 16;
+/// Logins of a user that open the user's folders at the same time. They do not wait for the user's operations, which may take minutes.
+pub const SFTP_LOGINS_OF_USER: usize = 4;
 /// Operations of all connections that run at the same time, so that slow files leave threads to the rest of the server.
 pub const SFTP_THREADS: usize = 256;
 /// Uploads of a user that are inspected at the same time, in all sessions: others wait for the user's own.

@@ -239,10 +239,10 @@ impl Certificate {
         let Some(list) = self.critical(SOURCE_ADDRESS) else { return Ok(()) };
         let list = std::str::from_utf8(list).map_err(|_| CertificateError::SourceAddress)?;
         let address = address.to_canonical();
-        if list.split(',').any(|block| contains(block, address)) {
-            Ok(())
-        } else {
-            Err(CertificateError::SourceAddress)
+        // As with OpenSSH, a list with a mistake in it allows nothing.
+        match is_source_list(list) && list.split(',').any(|block| contains(block, address)) {
+            true => Ok(()),
+            false => Err(CertificateError::SourceAddress),
         }
     }
 
@@ -372,25 +372,34 @@ fn options(list: &[u8]) -> Result<Vec<(String, Vec<u8>)>, KeyError> {
     Ok(found)
 }
 
-/// Network, and length of its prefix in bits, of a block such as `192.0.2.0/24` or an address.
+/// Network, and length of its prefix in bits, of a block such as `192.0.2.0/24` or an address. Bits of an address beyond the prefix are a
+/// mistake: `10.0.0.0/0` was meant otherwise.
 fn parse_block(block: &str) -> Option<(IpAddr, u32)> {
     let (network, len) = match block.split_once('/') {
-        Some((network, len)) => (network, Some(len.parse::<u32>().ok()?)),
+        Some((network, len)) if len.bytes().all(|byte| byte.is_ascii_digit()) => {
+            (network, Some(len.parse::<u32>().ok()?))
+        }
+        Some(_) => return None,
         None => (block, None),
     };
     let network: IpAddr = network.parse().ok()?;
     let width = if network.is_ipv4() { 32 } else { 128 };
     let len = len.unwrap_or(width);
-    (len <= width).then_some((network, len))
+    let beyond = bits(network).checked_shl(len).unwrap_or(0);
+    (len <= width && beyond == 0).then_some((network, len))
+}
+
+/// An address as the highest bits of a number.
+fn bits(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => u128::from(u32::from(address)) << 96,
+        IpAddr::V6(address) => u128::from(address),
+    }
 }
 
 /// Whether a block contains the address.
 fn contains(block: &str, address: IpAddr) -> bool {
     let Some((network, len)) = parse_block(block) else { return false };
-    let bits = |address: IpAddr| match address {
-        IpAddr::V4(address) => u128::from(u32::from(address)) << 96,
-        IpAddr::V6(address) => u128::from(address),
-    };
     network.is_ipv4() == address.is_ipv4()
         && (len == 0 || (bits(network) ^ bits(address)) >> (128 - len) == 0)
 }
@@ -408,5 +417,10 @@ mod tests {
         assert!(contains("2001:db8::/32", "2001:db8:1::1") && contains("::/0", "::1"));
         assert!(!contains("192.0.2.0/33", "192.0.2.0") && !contains("", "192.0.2.0"));
         assert!(!contains("192.0.2.0/x", "192.0.2.0"));
+        // What `ssh-keygen -O source-address` refuses, too.
+        for mistake in ["10.0.0.0/0", "192.0.2.5/24", "192.0.2.0/+24", "2001:db8::1/32", "::1/0"] {
+            assert!(!is_source_list(mistake) && !contains(mistake, "10.0.0.0"), "{mistake}");
+        }
+        assert!(is_source_list("0.0.0.0/0,::/0,192.0.2.5/32,2001:db8::1/128"));
     }
 }

@@ -106,6 +106,8 @@ pub struct Shown<'a> {
     pub user: &'a str,
     pub key: Option<Vec<u8>>,
     pub proven: bool,
+    /// Whether an earlier step of the connection said that a password is wanted as well.
+    pub accepted: bool,
     pub password: Option<&'a str>,
     pub from: IpAddr,
 }
@@ -114,7 +116,8 @@ impl<'a> Shown<'a> {
     /// A proven key.
     pub fn key(server: &'a str, user: &'a str, number: u8) -> Self {
         let from = IpAddr::from([192, 0, 2, 7]);
-        Self { server, user, key: Some(blob(number)), proven: true, password: None, from }
+        let key = Some(blob(number));
+        Self { server, user, key, proven: true, accepted: false, password: None, from }
     }
 
     /// A password.
@@ -133,6 +136,7 @@ impl<'a> Shown<'a> {
             user: self.user,
             key: self.key.as_deref(),
             key_is_proven: self.proven,
+            key_was_accepted: self.accepted,
             password: password.as_ref(),
             source_ip: self.from,
             session: "0123456789abcdef",

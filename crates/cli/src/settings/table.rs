@@ -243,7 +243,7 @@ settings! {
         ca_bundle: PathBuf;
         /// Whether to allow plain HTTP beyond this machine [default: {}].
         allow_plain: bool = false;
-        /// Buckets that the authorities of an account may write to, by account: { "123456789012" = ["reports"] }.
+        /// Buckets that an account may use, by account: its authorities, and the users, connectors and workflows of its Transfer servers, as in { "123456789012" = ["reports"] }.
         /// Accounts that are not listed may use none [default: any account, any bucket].
         allow: BTreeMap<String, BTreeSet<String>>;
     }

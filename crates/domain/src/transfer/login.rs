@@ -34,6 +34,9 @@ pub struct Login<'a> {
     pub key: Option<&'a [u8]>,
     /// Whether the peer's signature with that key was verified, in this connection.
     pub key_is_proven: bool,
+    /// Whether the key was decided upon in this connection before: it is one of the user's, and [`Step::NeedsPassword`] said so. AWS's
+    /// providers name the keys of a user only when they are asked without a password ("Using multiple authentication methods").
+    pub key_was_accepted: bool,
     /// A certificate of that key, which names the user and whose authority the operator trusts, in place of a key of the
     /// user's own. The caller has checked all that it says.
     pub certificate: Option<&'a Certified>,
@@ -282,7 +285,9 @@ fn provided(
     // With a password alone the provider has decided; a key is one of those that it names.
     if let Some(offered) = key.filter(|_| both || password.is_none()) {
         let matches = is_one_of(said.keys.iter().map(String::as_str), offered);
-        if !matches && login.certificate.is_none() {
+        // An answer that names keys decides about them again.
+        let was_accepted = login.key_was_accepted && password.is_some() && said.keys.is_empty();
+        if !matches && !was_accepted && login.certificate.is_none() {
             return Ok(Step::Refused(Refusal::WrongKey));
         }
         if !login.key_is_proven {
@@ -328,6 +333,7 @@ pub fn test_answer(
         user: &question.user,
         key: None,
         key_is_proven: false,
+        key_was_accepted: false,
         certificate: None,
         password: None,
         source_ip: question.source_ip,

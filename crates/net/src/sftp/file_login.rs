@@ -59,7 +59,7 @@ impl SftpServer {
         let (server, opened, account) =
             (self.clone(), found.clone(), roster.facts.scope.account.clone());
         let (storage, reception) = (self.storage_of(&session.user_arn), self.reception(&session));
-        let view = on_thread([&place.turns, &self.threads], move || {
+        let view = on_thread([&place.logins, &self.threads], move || {
             tree::view(&opened.tree, &account, &storage, &server.quotas, &reception, seconds)
         });
         let view = view.await.unwrap_or_else(|_| Err(outlast_sftp::error::Status::Failure.into()));

@@ -73,6 +73,7 @@ pub(super) struct Users {
 struct Sessions {
     count: usize,
     turns: Arc<Semaphore>,
+    logins: Arc<Semaphore>,
     held: Arc<AtomicUsize>,
     handles: Arc<Handles>,
 }
@@ -83,6 +84,8 @@ pub(super) struct Place {
     user: String,
     /// What operations of the user wait for; nobody closes it.
     pub(super) turns: Arc<Semaphore>,
+    /// The same for logins that open folders.
+    pub(super) logins: Arc<Semaphore>,
     /// Bytes that the sessions of the user hold in memory.
     pub(super) held: Arc<AtomicUsize>,
     /// Files and folders that the sessions of the user have open.
@@ -106,14 +109,16 @@ impl Users {
         let new = || Sessions {
             count: 0,
             turns: Arc::new(Semaphore::new(limits::SFTP_THREADS_OF_USER)),
+            logins: Arc::new(Semaphore::new(limits::SFTP_LOGINS_OF_USER)),
             held: Arc::default(),
             handles: Arc::new(Handles::among(self.handles.clone(), self.handles_of_user)),
         };
         let sessions = open.entry(user.to_owned()).or_insert_with(new);
         sessions.count += 1;
         let (turns, held) = (sessions.turns.clone(), sessions.held.clone());
-        let handles = sessions.handles.clone();
-        Some(Place { open: self.open.clone(), user: user.to_owned(), turns, held, handles })
+        let (logins, handles) = (sessions.logins.clone(), sessions.handles.clone());
+        let (open, user) = (self.open.clone(), user.to_owned());
+        Some(Place { open, user, turns, logins, held, handles })
     }
 }
 
@@ -235,6 +240,7 @@ impl SftpServer {
             (Some(offer), _) => offer.certificate.clone(),
             (None, earlier) => earlier.as_ref().and_then(|proven| proven.certificate.clone()),
         };
+        let key_was_accepted = earlier.is_some() && blob.is_none();
         let (blob, key_is_proven) = match (blob, earlier) {
             (None, Some(earlier)) => (Some(earlier.key), true),
             (blob, _) => (blob, is_signed),
@@ -253,6 +259,7 @@ impl SftpServer {
             user: &shown.user,
             key,
             key_is_proven,
+            key_was_accepted,
             certificate: certified.as_ref(),
             password: shown.password.as_ref(),
             source_ip: peer.ip(),
@@ -315,6 +322,7 @@ impl SftpServer {
                     user: &session.user,
                     key: key.as_deref(),
                     key_is_proven: true,
+                    key_was_accepted: false,
                     certificate: certified.as_ref().map(|certified| &certified.shown),
                     password: None,
                     source_ip: from,
@@ -365,7 +373,7 @@ impl SftpServer {
         let home = Arc::new(Home::new(account.clone(), storage, self.clock));
         let preparing = home.clone();
         // A failure is in the log, and the first request says so, too.
-        let _ = on_thread([&place.turns, &self.threads], move || preparing.prepare()).await;
+        let _ = on_thread([&place.logins, &self.threads], move || preparing.prepare()).await;
         let start = RemotePath::parse(&account.directories.start(), &RemotePath::root())
             .unwrap_or_else(|_| RemotePath::root());
         let home = self.reception(&session).guard(home);
@@ -440,6 +448,12 @@ mod tests {
         assert!(second.turns.try_acquire().is_err());
         assert!(other.turns.try_acquire().is_ok());
         assert!(taken.len() < limits::SFTP_THREADS);
+        // What the user's operations hold does not keep the user's logins waiting.
+        let logins: Vec<_> = (0..limits::SFTP_LOGINS_OF_USER)
+            .map(|_| second.logins.try_acquire().unwrap())
+            .collect();
+        assert!(first.logins.try_acquire().is_err() && other.logins.try_acquire().is_ok());
+        drop(logins);
         drop(taken);
         // Ends of sessions take nothing from those that stay.
         drop(first);

@@ -7,7 +7,7 @@ use outlast_pki::time::rfc3339;
 use outlast_ssh::{Krl, KrlError, MAX_KRL_LEN, PublicKey, Revoked};
 use serde_json::json;
 
-use super::certificate::{Line, read_key, read_lines};
+use super::certificate::{Line, read_line, read_lines};
 use crate::failure::{FOUND, Failure, USAGE};
 use crate::files;
 use crate::output::Output;
@@ -85,6 +85,10 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
         list.version = list.version.saturating_add(1);
         list.generated_s = u64::try_from(system_clock().div_euclid(1000)).unwrap_or_default();
         let bytes = list.to_bytes();
+        if bytes.len() > MAX_KRL_LEN {
+            // Nobody could read it again.
+            return Err(Failure::file(path, &KrlError::TooLong));
+        }
         match arguments.create {
             true => files::write_absent(path, &bytes, 0o644)?,
             false => files::write(path, &bytes, 0o644)?,
@@ -100,7 +104,16 @@ fn read(path: &Path) -> Result<Krl, Failure> {
 
 fn change(list: &mut Krl, arguments: &Arguments) -> Result<(), Failure> {
     let authority = match &arguments.ca {
-        Some(path) if path.as_os_str() != "any" => Some(read_key(path)?),
+        Some(path) if path.as_os_str() != "any" => match read_line(path)? {
+            Line::Key(key) => Some(key),
+            Line::Certificate(_) => {
+                return Err(Failure::file(
+                    path,
+                    &"it is a certificate, not the key of an authority",
+                )
+                .hint("name the public key of the CA: outlast ssh ca-key prints it"));
+            }
+        },
         _ => None,
     };
     let authority: Option<&PublicKey> = authority.as_ref();
