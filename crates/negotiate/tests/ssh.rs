@@ -330,9 +330,15 @@ fn files_of_ssh_audit_have_what_is_served() {
         assert!(known.into_iter().all(|name| served(name)), "{text}");
         assert_eq!(list("ciphers"), rules.lists().ciphers);
         assert_eq!(list("macs"), rules.lists().macs);
-        assert!(
-            list("host keys")
-                .contains(&format!("{}-cert-v01@openssh.com", rules.lists().host_keys[0]))
-        );
+        let host_keys = list("host keys");
+        for (name, with_certificate) in [
+            ("ssh-mldsa44-ed25519", "ssh-mldsa44-ed25519-cert"),
+            ("ssh-ed25519", "ssh-ed25519-cert-v01@openssh.com"),
+            ("rsa-sha2-512", "rsa-sha2-512-cert-v01@openssh.com"),
+        ] {
+            let has = |name: &str| host_keys.iter().any(|found| found == name);
+            assert_eq!(has(with_certificate), rules.lists().host_keys.contains(&name), "{text}");
+        }
+        assert_eq!(host_keys.len(), 2 * rules.lists().host_keys.len());
     }
 }

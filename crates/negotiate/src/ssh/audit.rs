@@ -5,6 +5,14 @@ use super::rules::SshRules;
 /// Marker of a server with strict key exchange, which every server here sends.
 const STRICT: &str = "kex-strict-s-v00@openssh.com";
 
+/// Name of a host key algorithm with a certificate. OpenSSH 10.6 names that of the composite without a version.
+fn with_certificate(name: &str) -> String {
+    match name {
+        "ssh-mldsa44-ed25519" => format!("{name}-cert"),
+        _ => format!("{name}-cert-v01@openssh.com"),
+    }
+}
+
 /// The policy as a file of ssh-audit.
 ///
 /// It demands strict key exchange, and nothing beyond the policy: what a listener sends depends on its host keys and,
@@ -14,7 +22,7 @@ pub fn policy_file(rules: &SshRules) -> String {
     let mut methods = lists.key_exchanges.clone();
     methods.push(STRICT);
     // A host key's algorithm allows its certificates, too.
-    let certificates = lists.host_keys.iter().map(|name| format!("{name}-cert-v01@openssh.com"));
+    let certificates = lists.host_keys.iter().map(|name| with_certificate(name));
     let host_keys: Vec<_> =
         lists.host_keys.iter().map(|name| (*name).to_owned()).chain(certificates).collect();
     let (policy, mode) = (rules.policy.name, rules.mode);
