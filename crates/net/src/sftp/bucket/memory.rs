@@ -75,7 +75,9 @@ impl Memory {
         let after = users.get(user).copied().unwrap_or(0).saturating_add(more);
         let free = self.all.available_permits();
         let spare = self.spare.load(Ordering::Relaxed);
-        if after > OF_USER && (free + spare).saturating_sub(more) * 2 < ALL {
+        let is_half_free = (free + spare).saturating_sub(more) * 2 >= ALL;
+        // Each user's own share stays free for another one, whatever is read ahead.
+        if after > OF_USER && (!is_half_free || free.saturating_sub(more) < OF_USER) {
             return Err(Full::User);
         }
         self.add(share, more)?;
