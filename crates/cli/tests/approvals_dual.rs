@@ -2,13 +2,14 @@
 //! one message, with its copy, timestamps and proof.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
-use std::time::Duration;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use outlast_api::ops::kms::sign::Sign;
 use outlast_api::ops::outlast::get_signing_request::GetSigningRequest;
 use outlast_api::ops::outlast::request_signing_approval::RequestSigningApproval;
 use outlast_crypto::digests::Digest;
 use outlast_pki::cms::verify::SignedMessage;
+use outlast_testing::until;
 use serde_json::{Value, json};
 
 use crate::approvals::{Scene, arn};
@@ -109,7 +110,9 @@ fn two_keys_sign_together_what_the_approvers_of_both_have_seen() {
     succeed(&mut scene.by(bob, &approve));
     // Other attributes than the approved ones, by either key: another time, or without the other signature. In the second of the request
     // the time would be the approved one.
-    std::thread::sleep(Duration::from_millis(1100));
+    let second = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let approved_in = second();
+    until("the second is over", || second() > approved_in);
     for key in ["alias/release", "alias/release-classical"] {
         let text = fail(&mut scene.by(rita, &["sign", "app", "--key", key]), 1);
         assert!(text.contains("no request for this message"), "{text}");

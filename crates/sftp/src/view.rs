@@ -377,6 +377,8 @@ impl View {
         if self.mounts.iter().any(|mount| mount.at.below(path).is_some()) {
             return Err(fixed());
         }
+        // A rename that replaces the folder gives it back, and must not do so twice.
+        let _gate = mount.gate();
         mount.volume.remove_folder(&inner)?;
         mount.give(Usage { bytes: 0, files: 1 });
         Ok(())

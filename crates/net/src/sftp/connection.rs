@@ -215,8 +215,11 @@ impl Connection {
         if timeout(limits::SFTP_FINISH, self.drain(&mut arrived)).await.is_err() {
             tracing::warn!("an SFTP connection ended before its files were closed");
         }
-        // A login that is decided later finds nobody, and records its end itself.
-        drop(arrived);
+        // What ends later finds nobody, and records itself what it has left.
+        arrived.close();
+        while let Ok(done) = arrived.try_recv() {
+            self.take(done);
+        }
         self.finish(&stream).await;
     }
 

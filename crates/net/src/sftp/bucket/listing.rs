@@ -34,27 +34,29 @@ impl Names {
         Ok(names)
     }
 
+    /// Takes over a page when the last one has been read to its end. If there is no memory for it, it is forgotten, and asked for again.
     fn take(&mut self, page: Page) -> Result<()> {
         let Page { objects, prefixes, next } = page;
+        let mut entries = VecDeque::new();
         for prefix in prefixes {
             let Some(name) = prefix.strip_prefix(&self.prefix) else { continue };
             let name = name.strip_suffix('/').unwrap_or(name);
             if can_be_named(name) {
                 let attributes = folder(None);
-                self.entries.push_back(Entry { name: name.into(), attributes, links: 2 });
+                entries.push_back(Entry { name: name.into(), attributes, links: 2 });
             }
         }
         for object in objects {
             let Some(name) = object.key.strip_prefix(&self.prefix) else { continue };
             if can_be_named(name) {
                 let attributes = attributes(object.size, object.modified);
-                self.entries.push_back(Entry { name: name.into(), attributes, links: 1 });
+                entries.push_back(Entry { name: name.into(), attributes, links: 1 });
             }
         }
-        self.next = next;
-        // Its old memory is free first.
+        // The last page's memory is free first.
         self.share = Share::default();
-        self.share = counted(&self.shared.memory, &self.entries)?;
+        self.share = counted(&self.shared.memory, &entries)?;
+        (self.entries, self.next) = (entries, next);
         Ok(())
     }
 }
