@@ -32,7 +32,7 @@ const AT_ONCE: usize = 1000;
 /// The method that clients prefer, and what it is compared with.
 const HYBRID: &str = "mlkem768x25519-sha256";
 const CLASSICAL: &str = "curve25519-sha256";
-/// What the server of Go's libraries is.
+/// What the server built on Go's libraries is.
 const GO: &str = "golang.org/x/crypto/ssh and github.com/pkg/sftp, of which SFTPGo is made";
 
 /// A cipher and the names of its figures: those of get, then those of put.
@@ -54,8 +54,8 @@ macro_rules! names {
         Names {
             throughput: concat!($transfer, ", throughput / OpenSSH's sftp-server"),
             cpu: concat!($transfer, ", server CPU / OpenSSH's sftp-server"),
-            go_throughput: concat!($transfer, ", throughput / a server of Go's libraries"),
-            go_cpu: concat!($transfer, ", server CPU / a server of Go's libraries"),
+            go_throughput: concat!($transfer, ", throughput / a server built on Go's libraries"),
+            go_cpu: concat!($transfer, ", server CPU / a server built on Go's libraries"),
         }
     };
 }
@@ -171,14 +171,14 @@ fn handshakes(world: &World, servers: &[Target; 3], quick: bool) -> Result<Vec<F
             ),
         },
         Figure {
-            name: "hybrid SSH handshakes for each server CPU second / a server of Go's libraries",
+            name: "hybrid SSH handshakes for each server CPU second / a server built on Go's libraries",
             value: format!("{:.2}", ratio(go, hybrid)),
             limit: "-",
             met: true,
             note: format!("{} against {} µs; {GO}", micros(hybrid), micros(go)),
         },
         Figure {
-            name: "SFTP sessions for each server CPU second / a server of Go's libraries",
+            name: "SFTP sessions for each server CPU second / a server built on Go's libraries",
             value: format!("{:.2}", ratio(go_session, session)),
             limit: "-",
             met: true,

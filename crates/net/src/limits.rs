@@ -267,6 +267,9 @@ pub const SFTP_THREADS_OF_USER: usize = 16;
 pub const SFTP_LOGINS_OF_USER: usize = 4;
 /// Operations of all connections that run at the same time, so that slow files leave threads to the rest of the server.
 pub const SFTP_THREADS: usize = 256;
+/// Logins of all users that open folders at the same time. Operations have other threads, so that a folder that is slow to open, or is
+/// measured for its quota, does not hold up the sessions that are open.
+pub const SFTP_LOGINS: usize = SFTP_THREADS / 4;
 /// Uploads of a user that are inspected at the same time, in all sessions: others wait for the user's own.
 pub const SFTP_INSPECTIONS_OF_USER: usize = 4;
 /// Uploads of all users that are inspected or wait for it, each of which occupies a thread: half of [`SFTP_THREADS`] is left to everything
@@ -385,5 +388,6 @@ pub const CONNECTOR_SPACE_STEP: u64 = 8 << 20;
 pub const MAX_TESTS_OF_ACCOUNT: usize = 2;
 /// Names of a remote folder that lead to nothing that can be listed.
 pub const MAX_CONNECTOR_SKIPPED: usize = 10_000;
-/// Bytes of names in a list of a remote folder.
-pub const MAX_CONNECTOR_NAMES: usize = 8 * 1024 * 1024;
+/// Bytes of paths in a list of a remote folder: [`outlast_domain::limits::MAX_LISTED_ITEMS`] of 80 bytes. A list with longer ones is
+/// truncated before.
+pub const MAX_CONNECTOR_NAMES: usize = 16_000_000;

@@ -175,6 +175,8 @@ pub struct SftpServer {
     passwords: Turns,
     /// Threads that operations may occupy.
     threads: Semaphore,
+    /// Threads that logins may occupy to open folders.
+    logins: Semaphore,
     inspections: Arc<Inspections>,
     quotas: Quotas,
     signing: Option<Arc<Signatures>>,
@@ -200,6 +202,7 @@ impl SftpServer {
             users: login::Users::new(settings.handles),
             passwords: Turns::new(),
             threads: Semaphore::new(limits::SFTP_THREADS),
+            logins: Semaphore::new(limits::SFTP_LOGINS),
             inspections: Arc::default(),
             quotas: Quotas::default(),
             signing: settings.signatures.clone().map(|folder| Arc::new(Signatures::new(folder))),

@@ -101,6 +101,18 @@ fn answers_are_signs_of_life() {
     assert!(matches!(reply, Reply::Names(_)), "{reply:?}");
 }
 
+/// A client that began to exchange keys, and is slow to go on, has more time than one that is silent.
+#[test]
+fn an_exchange_of_keys_is_no_silence() {
+    let door = Door::open(|settings| Settings { keepalive: INTERVAL, ..settings });
+    let mut session = door.login();
+    session.ssh.rekey();
+    send(&mut session.ssh, &mut session.stream);
+    std::thread::sleep(6 * INTERVAL);
+    let reply = session.call(&Asks::RealPath { path: Bytes::from_static(b".") });
+    assert!(matches!(reply, Reply::Names(_)), "{reply:?}");
+}
+
 #[test]
 fn an_address_has_its_number_of_connections() {
     let door = Door::open(|settings| Settings { connections_by_peer: 2, ..settings });
@@ -115,10 +127,15 @@ fn an_address_has_its_number_of_connections() {
 /// One address cannot take all connections, however few there are.
 #[test]
 fn an_address_has_its_part_of_few_connections() {
-    let door = Door::open(|settings| settings.with_connections(16));
-    let silent: Vec<_> = (0..16).filter_map(|_| connect(&door, [127, 0, 0, 2])).collect();
-    assert_eq!(silent.len(), 2);
-    door.login();
+    let few = |settings: Settings| settings.with_connections(16);
+    // Each of the two limits that follow the number, without the other.
+    let before_login = |settings| Settings { connections_by_peer: 16, ..few(settings) };
+    let in_all = |settings| Settings { startups: (16, 16), ..few(settings) };
+    for door in [Door::open(before_login), Door::open(in_all), Door::open(few)] {
+        let silent: Vec<_> = (0..16).filter_map(|_| connect(&door, [127, 0, 0, 2])).collect();
+        assert_eq!(silent.len(), 2);
+        door.login();
+    }
 }
 
 /// What a user's sessions have open counts together, and leaves some to others.

@@ -155,6 +155,10 @@ impl Volume for Guarded {
         self.volume.needs_folders()
     }
 
+    fn changes_apart(&self) -> bool {
+        self.volume.changes_apart()
+    }
+
     fn without_links(self: Arc<Self>) -> Arc<dyn Volume> {
         let volume = Arc::clone(&self.volume).without_links();
         Arc::new(Self { volume, reception: self.reception.clone() })

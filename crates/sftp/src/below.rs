@@ -108,6 +108,14 @@ impl Volume for Below {
         self.volume.inode(&self.at(path))
     }
 
+    fn needs_folders(&self) -> bool {
+        self.volume.needs_folders()
+    }
+
+    fn changes_apart(&self) -> bool {
+        self.volume.changes_apart()
+    }
+
     fn without_links(self: Arc<Self>) -> Arc<dyn Volume> {
         self
     }

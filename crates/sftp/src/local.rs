@@ -423,6 +423,10 @@ impl Volume for Folder {
         Ok(Some(metadata::inode(&fstat(self.locate(path, Follow::No)?)?)))
     }
 
+    fn changes_apart(&self) -> bool {
+        self.options.atomic_uploads
+    }
+
     fn without_links(self: Arc<Self>) -> Arc<dyn Volume> {
         Arc::new(Self { follows: false, ..(*self).clone() })
     }

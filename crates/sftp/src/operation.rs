@@ -440,7 +440,7 @@ impl Operation {
             },
             Request::RealPath { path } => Ok(Reply::path(view.path(path)?.as_bytes())),
             Request::ExpandPath { path } => expand(view, path),
-            Request::HomeDirectory { .. } => Ok(Reply::path(view.home_path().as_bytes())),
+            Request::HomeDirectory { user } => Ok(Reply::path(view.home_of(user)?.as_bytes())),
             Request::ReadLink { path } => Ok(Reply::path(&view.read_link(&view.path(path)?)?)),
             Request::StatVfs { path } => Ok(Reply::space(&view.space(&view.path(path)?)?)),
             Request::FStatVfs { .. } => {
@@ -610,14 +610,16 @@ fn ended() -> Error {
     Error::failure("the session has ended")
 }
 
-/// `expand-path@openssh.com`: `~` and `~/…` are below the home; other users' homes are not known here.
+/// `expand-path@openssh.com`: `~` and `~user` are homes, and `~/…` and `~user/…` below them.
 fn expand(view: &View, path: &[u8]) -> Result<Reply> {
     let path = match path.strip_prefix(b"~") {
         None => view.path(path)?,
-        Some(rest) if rest.is_empty() || rest[0] == b'/' => {
-            RemotePath::parse(&[view.home_path().as_bytes(), rest].concat(), view.home_path())?
+        Some(rest) => {
+            let end = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
+            let (user, below) = rest.split_at(end);
+            let home = view.home_of(user)?;
+            RemotePath::parse(&[home.as_bytes(), below].concat(), home)?
         }
-        Some(_) => return Err(Error::failure("only your own home is known here: write ~ or ~/…")),
     };
     Ok(Reply::path(path.as_bytes()))
 }

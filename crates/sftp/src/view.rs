@@ -43,6 +43,7 @@ pub struct View {
     allowed: Rights,
     owners: Owners,
     home: RemotePath,
+    user: Vec<u8>,
     now: fn() -> i64,
 }
 
@@ -65,6 +66,7 @@ impl View {
             allowed: Rights::ALL,
             owners: Owners::default(),
             home: RemotePath::root(),
+            user: Vec::new(),
             now,
         }
     }
@@ -135,6 +137,13 @@ impl View {
         self
     }
 
+    /// Name of the user whose home it is; the home can be asked for by it.
+    #[must_use]
+    pub fn user(mut self, name: &[u8]) -> Self {
+        self.user = name.to_vec();
+        self
+    }
+
     fn tells_folders_apart(&self) -> bool {
         !self.rules.is_empty() || !self.hidden.is_empty()
     }
@@ -158,6 +167,17 @@ impl View {
     #[must_use]
     pub fn home_path(&self) -> &RemotePath {
         &self.home
+    }
+
+    /// The home of a user, of the one who is asking if the name is empty.
+    ///
+    /// # Errors
+    /// It is another user's, who may not exist: the answer is the same.
+    pub fn home_of(&self, user: &[u8]) -> Result<&RemotePath> {
+        if user.is_empty() || user == self.user {
+            return Ok(&self.home);
+        }
+        Err(Error::failure("only your own home is known here"))
     }
 
     /// Names for owners.

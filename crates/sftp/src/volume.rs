@@ -234,6 +234,11 @@ pub trait Volume: Send + Sync {
         true
     }
 
+    /// Whether a file that is opened for changes is apart ([`File::is_apart`]) at once, a copy of the visible one if it is not truncated.
+    fn changes_apart(&self) -> bool {
+        false
+    }
+
     /// The same volume for one user, if its open files use up what all users share: the files of one user then leave some of
     /// that to others.
     fn of_user(&self, user: &str) -> Option<Arc<dyn Volume>> {

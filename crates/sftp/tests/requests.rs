@@ -338,7 +338,7 @@ fn renames_replace_only_if_asked() {
 fn paths_are_absolute_and_normal() {
     let home = home();
     let start = crate::support::path("/d");
-    let mut server = Server::new(view(home.path()).home(start));
+    let mut server = Server::new(view(home.path()).home(start).user(b"me"));
     for (text, expected) in [
         ("", "/d"),
         (".", "/d"),
@@ -351,12 +351,29 @@ fn paths_are_absolute_and_normal() {
     ] {
         assert_eq!(server.name(&Request::RealPath { path: bytes(text) }), expected.as_bytes());
     }
-    for (text, expected) in
-        [("~", "/d"), ("~/x", "/d/x"), ("~//etc", "/d/etc"), ("/f", "/f"), ("x", "/d/x")]
-    {
+    for (text, expected) in [
+        ("~", "/d"),
+        ("~/x", "/d/x"),
+        ("~//etc", "/d/etc"),
+        ("~me", "/d"),
+        ("~me/x", "/d/x"),
+        ("/f", "/f"),
+        ("x", "/d/x"),
+    ] {
         assert_eq!(server.name(&Request::ExpandPath { path: bytes(text) }), expected.as_bytes());
     }
-    assert_eq!(server.name(&Request::HomeDirectory { user: bytes("me") }), b"/d");
+    for user in ["", "me"] {
+        assert_eq!(server.name(&Request::HomeDirectory { user: bytes(user) }), b"/d");
+    }
+    // Those of others are not known, whether or not there are such users.
+    for request in [
+        Request::HomeDirectory { user: bytes("root") },
+        Request::HomeDirectory { user: bytes("m") },
+        Request::ExpandPath { path: bytes("~root") },
+        Request::ExpandPath { path: bytes("~m/x") },
+    ] {
+        assert_eq!(server.refused(&request, Failure), "only your own home is known here");
+    }
     // A relative path is below the start.
     assert_eq!(server.read("g"), b"g");
 }

@@ -335,6 +335,13 @@ impl Server {
         self.note(result);
     }
 
+    /// Whether keys are being exchanged. A client may be silent meanwhile, because it must first take what was sent before;
+    /// [`crate::Limits::exchange_ms`] and [`crate::Limits::rekeying_ms`] say for how long.
+    #[must_use]
+    pub fn is_exchanging(&self) -> bool {
+        self.transport.is_exchanging()
+    }
+
     /// Gives memory up that an idle connection does not need. Call it from time to time: buffers keep what a busy one needs.
     pub fn rest(&mut self) {
         self.transport.rest();

@@ -444,6 +444,11 @@ impl Transport {
         Ok(())
     }
 
+    /// Whether keys are being exchanged, within a time limit of its own.
+    pub(crate) fn is_exchanging(&self) -> bool {
+        !matches!(self.phase, Phase::Idle)
+    }
+
     /// Whether a message of the services would go out at once.
     pub(crate) fn is_open(&self) -> bool {
         !self.closed && matches!(self.phase, Phase::Idle | Phase::Finishing(_))

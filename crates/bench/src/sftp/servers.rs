@@ -160,7 +160,7 @@ impl World {
         peer_target("OpenSSH", &command, address, user, path)
     }
 
-    /// Starts the server of Go's libraries on the same core.
+    /// Starts the server built on Go's libraries on the same core.
     pub(super) fn go(&self) -> Result<Target, String> {
         let address = free_address()?;
         let mut command = Command::new(peer("ssh-go/bin/sftp-server")?);

@@ -68,9 +68,12 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
     let home = start.as_os_str().as_encoded_bytes();
     let home = RemotePath::parse(home, &RemotePath::root())
         .map_err(|error| Failure::new(format!("--start: {error}")))?;
+    let owners = Owners::of_system();
+    let user = owners.user(rustix::process::geteuid().as_raw());
     let mut view = View::new(|| system_clock().div_euclid(1000))
-        .owners(Owners::of_system())
+        .owners(owners)
         .home(home)
+        .user(user.as_bytes())
         .mount(RemotePath::root(), Arc::new(folder));
     for name in hide {
         view = view.hide(name.as_bytes());

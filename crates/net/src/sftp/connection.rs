@@ -565,7 +565,8 @@ impl Connection {
     /// Asks a silent client for a sign of life; ends the session of one that stays silent. Whatever comes is a sign: an answer has to wait
     /// behind the data of a slow transfer, in both directions.
     fn ask_for_life(&mut self) {
-        if std::mem::take(&mut self.was_heard) {
+        // An exchange of keys has a time limit of its own, and no question could be sent before its end.
+        if std::mem::take(&mut self.was_heard) || self.ssh.is_exchanging() {
             self.questions = 0;
         } else if self.questions >= limits::SFTP_KEEPALIVES {
             self.ssh.disconnect(Reason::ConnectionLost, "you did not answer");

@@ -59,10 +59,15 @@ impl SftpServer {
         let (server, opened, account) =
             (self.clone(), found.clone(), roster.facts.scope.account.clone());
         let (storage, reception) = (self.storage_of(&session.user_arn), self.reception(&session));
-        let view = on_thread([&place.logins, &self.threads], move || {
+        let turn = place.logins.acquire().await;
+        let measuring = self.quotas.measuring(&found.tree).await;
+        let view = on_thread([&self.logins], move || {
             tree::view(&opened.tree, &account, &storage, &server.quotas, &reception, seconds)
+                .map(|view| view.user(opened.name.as_bytes()))
         });
-        let view = view.await.unwrap_or_else(|_| Err(outlast_sftp::error::Status::Failure.into()));
+        let view = view.await;
+        drop((turn, measuring));
+        let view = view.unwrap_or_else(|_| Err(outlast_sftp::error::Status::Failure.into()));
         let view = view.map_err(|error| Refusal::Unusable(error.to_string()))?;
         let (key, certificate) = match &proof {
             Proof::Key(blob) => (FileUser::fingerprint(blob), None),

@@ -3,8 +3,7 @@
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use outlast_sftp::arrival::Inspector;
@@ -12,13 +11,26 @@ use outlast_sftp::error::{Error, Result};
 
 use crate::limits;
 
-/// How many inspections of each user run.
+/// The inspections of all users.
 #[derive(Default)]
 pub(super) struct Inspections {
-    running: Mutex<HashMap<String, usize>>,
+    state: Mutex<State>,
     ended: Condvar,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct State {
+    users: HashMap<String, Number>,
+    /// Those that run or wait, of all users.
+    here: usize,
+}
+
+/// How many a user has.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Number {
     /// Those that run or wait.
-    here: AtomicUsize,
+    here: usize,
+    running: usize,
 }
 
 /// Why an upload has no turn.
@@ -30,15 +42,14 @@ enum Crowded {
     All,
 }
 
-/// One of them.
-struct Turn<'a> {
+/// One that runs.
+struct Turn<'a>(Place<'a>);
+
+/// One that runs or waits.
+struct Place<'a> {
     all: &'a Inspections,
     user: &'a str,
-    _place: Place<'a>,
 }
-
-/// The place of one that runs or waits.
-struct Place<'a>(&'a AtomicUsize);
 
 /// Inspects the uploads of a user.
 struct OfUser {
@@ -57,47 +68,65 @@ impl Inspections {
         Arc::new(OfUser { all: self.clone(), inspector, user: user.to_owned() })
     }
 
-    /// A turn of a user, unless others of the same user take longer than `wait`.
+    /// A turn of a user, unless others of the same user take longer than `wait`, or too many are here. As soon as half of the places are
+    /// taken, a user has places for those that run and none for more to wait: nobody's waiting uploads keep out those of others.
     fn enter<'a>(
         &'a self,
         user: &'a str,
         wait: Duration,
     ) -> std::result::Result<Turn<'a>, Crowded> {
-        let more = |here| (here < limits::SFTP_INSPECTIONS).then_some(here + 1);
-        self.here
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
-            .map_err(|_| Crowded::All)?;
-        let place = Place(&self.here);
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_full = |running: &mut HashMap<String, usize>| {
-            running.get(user).is_some_and(|count| *count >= limits::SFTP_INSPECTIONS_OF_USER)
-        };
-        let waited = self.ended.wait_timeout_while(running, wait, is_full);
-        let (mut running, waited) = waited.unwrap_or_else(PoisonError::into_inner);
-        if waited.timed_out() {
-            return Err(Crowded::User);
+        let mut state = self.state();
+        let mine = state.users.get(user).map_or(0, |number| number.here);
+        let is_crowded = state.here >= limits::SFTP_INSPECTIONS / 2;
+        if state.here >= limits::SFTP_INSPECTIONS
+            || (is_crowded && mine >= limits::SFTP_INSPECTIONS_OF_USER)
+        {
+            return Err(Crowded::All);
         }
-        *running.entry(user.to_owned()).or_default() += 1;
-        Ok(Turn { all: self, user, _place: place })
+        state.here += 1;
+        state.of(user).here += 1;
+        // Outlives the lock, which its drop needs.
+        let place = Place { all: self, user };
+        let is_full =
+            |state: &mut State| state.of(user).running >= limits::SFTP_INSPECTIONS_OF_USER;
+        let waited = self.ended.wait_timeout_while(state, wait, is_full);
+        let (mut state, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        let has_turn = !waited.timed_out();
+        if has_turn {
+            state.of(user).running += 1;
+        }
+        drop(state);
+        if has_turn { Ok(Turn(place)) } else { Err(Crowded::User) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn of(&mut self, user: &str) -> &mut Number {
+        self.users.entry(user.to_owned()).or_default()
     }
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        let mut state = self.all.state();
+        state.here -= 1;
+        let number = state.of(self.user);
+        number.here -= 1;
+        if number.here == 0 {
+            state.users.remove(self.user);
+        }
     }
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let mut running = self.all.running.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = running.get_mut(self.user) {
-            *count -= 1;
-            if *count == 0 {
-                running.remove(self.user);
-            }
-        }
-        self.all.ended.notify_all();
+        let Place { all, user } = self.0;
+        all.state().of(user).running -= 1;
+        all.ended.notify_all();
     }
 }
 
@@ -141,8 +170,7 @@ mod tests {
             assert!(waiting.join().unwrap(), "it waits for one to end");
         });
         drop(turns);
-        assert!(all.running.lock().unwrap().is_empty());
-        assert_eq!(all.here.load(Ordering::Relaxed), 0);
+        assert_eq!(*all.state(), State::default());
     }
 
     /// However many users there are, threads are left to what is not inspected.
@@ -158,12 +186,42 @@ mod tests {
         assert!(all.enter("a", Duration::ZERO).is_ok());
     }
 
+    /// Users whose uploads wait leave places to those whose uploads could run.
+    #[test]
+    fn who_waits_leaves_places_to_others() {
+        let all = Inspections::default();
+        let of_user = limits::SFTP_INSPECTIONS_OF_USER;
+        let half = limits::SFTP_INSPECTIONS / 2;
+        // So many as one user's operations can be, more than run.
+        let waiting = |user: &'static str| {
+            let enter = || all.enter(user, Duration::ZERO).ok();
+            (0..limits::SFTP_THREADS_OF_USER).filter_map(move |_| enter()).collect::<Vec<_>>()
+        };
+        std::thread::scope(|scope| {
+            let turns = waiting("a");
+            assert_eq!(turns.len(), of_user);
+            let waits: Vec<_> = (of_user..half)
+                .map(|_| scope.spawn(|| all.enter("a", Duration::from_secs(60)).is_ok()))
+                .collect();
+            while all.state().here < half {
+                std::thread::yield_now();
+            }
+            assert_eq!(all.enter("a", Duration::ZERO).err(), Some(Crowded::All));
+            let others = ["b", "c"].map(waiting);
+            assert!(others.iter().all(|turns| turns.len() == of_user));
+            assert_eq!(all.enter("b", Duration::from_secs(60)).err(), Some(Crowded::All));
+            drop((turns, others));
+            assert!(waits.into_iter().all(|one| one.join().unwrap()));
+        });
+        assert_eq!(*all.state(), State::default());
+    }
+
     /// Wants the turn of its user to last while it inspects.
     struct Wants(Arc<Inspections>);
 
     impl Inspector for Wants {
         fn inspect(&self, _: &[u8], _: OwnedFd) -> Result<()> {
-            assert_eq!(self.0.running.lock().unwrap().get("a"), Some(&1));
+            assert_eq!(self.0.state().of("a"), &Number { here: 1, running: 1 });
             Err(Error::denied("it is refused"))
         }
     }
@@ -175,6 +233,6 @@ mod tests {
         let content = std::fs::File::open("/dev/null").unwrap();
         let refused = inspector.inspect(b"file", content.into()).unwrap_err();
         assert_eq!(refused.text, "it is refused");
-        assert!(all.running.lock().unwrap().is_empty());
+        assert_eq!(*all.state(), State::default());
     }
 }

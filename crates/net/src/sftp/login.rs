@@ -373,11 +373,14 @@ impl SftpServer {
         let home = Arc::new(Home::new(account.clone(), storage, self.clock));
         let preparing = home.clone();
         // A failure is in the log, and the first request says so, too.
-        let _ = on_thread([&place.logins, &self.threads], move || preparing.prepare()).await;
+        let _ = on_thread([&place.logins, &self.logins], move || preparing.prepare()).await;
         let start = RemotePath::parse(&account.directories.start(), &RemotePath::root())
             .unwrap_or_else(|_| RemotePath::root());
         let home = self.reception(&session).guard(home);
-        let view = View::new(seconds).mount(RemotePath::root(), home).home(start);
+        let view = View::new(seconds)
+            .mount(RemotePath::root(), home)
+            .home(start)
+            .user(session.user.as_bytes());
         User {
             arn: account.user_arn.clone(),
             welcome: account.welcome.clone(),

@@ -25,14 +25,20 @@ pub(super) async fn carried_out(
     on_thread(turns, run).await
 }
 
-/// Does something of a user on a thread that may block.
-pub(super) async fn on_thread<T: Send + 'static>(
-    [user, all]: [&Semaphore; 2],
+/// Does something on a thread that may block, when there is a turn of each kind. They are waited for in this order: a user's own come
+/// first, so that a user's work waits for the user's other work before it waits with that of others.
+pub(super) async fn on_thread<T: Send + 'static, const N: usize>(
+    turns: [&Semaphore; N],
     run: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, String> {
-    // Nobody closes them. A user's work waits for the user's other work before it waits with that of others.
-    let _turns = (user.acquire().await, all.acquire().await);
-    tokio::task::spawn_blocking(run).await.map_err(|error| error.to_string())
+    let mut taken = Vec::with_capacity(N);
+    for turn in turns {
+        // Nobody closes them.
+        taken.push(turn.acquire().await);
+    }
+    let ended = tokio::task::spawn_blocking(run).await;
+    drop(taken);
+    ended.map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

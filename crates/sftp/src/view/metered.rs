@@ -46,22 +46,29 @@ pub(super) fn open(
         let (quota, how) = (Arc::clone(quota), *how);
         return Ok(Box::new(Metered { file, volume, path, quota, how, state }));
     }
-    let _gate = quota.gate();
+    // What is apart changes nothing in the home, and a copy takes long.
+    let is_apart = volume.changes_apart();
+    let _gate = (!is_apart).then(|| quota.gate());
     let visible = || volume.attributes(&path, Follow::Yes).ok();
     let before = visible();
+    let copied = if is_apart && !how.truncate { size(before) } else { 0 };
     let name = Usage { bytes: 0, files: u64::from(before.is_none()) };
-    quota.take(name)?;
-    let file = volume.open(&path, how).inspect_err(|_| quota.give(name))?;
+    let taken = Usage { bytes: copied, ..name };
+    quota.take(taken)?;
+    let file = volume.open(&path, how).inspect_err(|_| quota.give(taken))?;
     let is_apart = file.is_apart();
     let mut held = None;
     if is_apart {
-        let copied = Usage { bytes: size(file.attributes().ok()), files: 0 };
+        // Another program may have changed what was copied.
+        let has = size(file.attributes().ok());
+        let more = Usage { bytes: has.saturating_sub(copied), files: 0 };
         // Dropping the file forgets it.
-        quota.take(copied).inspect_err(|_| quota.give(name))?;
+        quota.take(more).inspect_err(|_| quota.give(taken))?;
+        quota.give(Usage { bytes: copied.saturating_sub(has), files: 0 });
     } else {
         held = quota.hold(&*file).inspect_err(|_| quota.give(name))?;
-        // An existing file may have been emptied.
-        let bytes = size(before).saturating_sub(size(visible()));
+        // An existing file may have been emptied. Nothing was copied.
+        let bytes = copied + size(before).saturating_sub(size(visible()));
         quota.give(Usage { bytes, files: 0 });
     }
     let visible = size(file.attributes().ok());
@@ -82,8 +89,8 @@ impl Metered {
         }
         // What takes long must not hold up the other files of the home.
         self.file.settle()?;
-        let _gate = self.quota.gate();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let _gate = self.quota.gate();
         if !state.is_apart {
             act()?;
             state.visible = size(self.file.attributes().ok());
@@ -113,6 +120,18 @@ impl Metered {
         self.volume.inode(&self.path).is_ok_and(|found| found.is_some_and(|inode| inode.id == held))
     }
 
+    /// Changes the file while its size is known. What nobody else sees keeps nobody else waiting.
+    fn changing<T>(&self, act: impl FnOnce() -> Result<T>) -> Result<T> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.is_apart {
+            return act();
+        }
+        // It is never apart again.
+        drop(state);
+        let _gate = self.quota.gate();
+        act()
+    }
+
     /// Does something after which the file may be `to` bytes long.
     fn growing(&self, from: u64, to: u64, act: impl FnOnce() -> Result<()>) -> Result<()> {
         let more = to.saturating_sub(from);
@@ -139,12 +158,13 @@ impl File for Metered {
             // It makes no file longer, wherever it is.
             return self.file.write_at(offset, bytes);
         }
-        // Another handle may have changed the size: only the file itself knows it.
-        let _gate = self.quota.gate();
-        let size = size(Some(self.file.attributes()?));
-        let begin = if self.how.append { size } else { offset };
-        let end = begin.saturating_add(bytes.len() as u64);
-        self.growing(size, end, || self.file.write_at(offset, bytes))
+        self.changing(|| {
+            // Another handle may have changed the size: only the file itself knows it.
+            let size = size(Some(self.file.attributes()?));
+            let begin = if self.how.append { size } else { offset };
+            let end = begin.saturating_add(bytes.len() as u64);
+            self.growing(size, end, || self.file.write_at(offset, bytes))
+        })
     }
 
     fn attributes(&self) -> Result<Attributes> {
@@ -161,14 +181,15 @@ impl File for Metered {
 
     fn set_attributes(&self, to: &Attributes) -> Result<()> {
         let Some(new) = to.size else { return self.file.set_attributes(to) };
-        let _gate = self.quota.gate();
-        let before = size(Some(self.file.attributes()?));
-        self.quota.take(Usage { bytes: new.saturating_sub(before), files: 0 })?;
-        let set = self.file.set_attributes(to);
-        // The size may have been set although another attribute was not.
-        let after = self.file.attributes().ok().and_then(|found| found.size).unwrap_or(before);
-        self.quota.give(Usage { bytes: before.max(new).saturating_sub(after), files: 0 });
-        set
+        self.changing(|| {
+            let before = size(Some(self.file.attributes()?));
+            self.quota.take(Usage { bytes: new.saturating_sub(before), files: 0 })?;
+            let set = self.file.set_attributes(to);
+            // The size may have been set although another attribute was not.
+            let after = self.file.attributes().ok().and_then(|found| found.size).unwrap_or(before);
+            self.quota.give(Usage { bytes: before.max(new).saturating_sub(after), files: 0 });
+            set
+        })
     }
 
     fn sync(&self) -> Result<()> {
@@ -213,5 +234,136 @@ impl Drop for Metered {
             let file = &self.file;
             self.quota.release(held, || Usage { bytes: size(file.attributes().ok()), files: 1 });
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may fail")]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use super::*;
+    use crate::error::Error;
+    use crate::local::{Folder, FolderOptions};
+    use crate::view::View;
+    use crate::volume::{Inode, Listing};
+
+    /// A folder that waits, when a file is opened for changes, as for a long copy.
+    struct Slow {
+        folder: Arc<Folder>,
+        begun: Mutex<Sender<()>>,
+        may_end: Mutex<Receiver<()>>,
+    }
+
+    impl Volume for Slow {
+        fn open(&self, path: &RemotePath, how: &OpenHow) -> Result<Box<dyn File>> {
+            if how.changes() && !how.create {
+                self.begun.lock().unwrap().send(()).unwrap();
+                self.may_end.lock().unwrap().recv().unwrap();
+            }
+            self.folder.open(path, how)
+        }
+
+        fn attributes(&self, path: &RemotePath, follow: Follow) -> Result<Attributes> {
+            self.folder.attributes(path, follow)
+        }
+
+        fn changes_apart(&self) -> bool {
+            self.folder.changes_apart()
+        }
+
+        fn inode(&self, path: &RemotePath) -> Result<Option<Inode>> {
+            self.folder.inode(path)
+        }
+
+        fn list(&self, path: &RemotePath) -> Result<Box<dyn Listing>> {
+            self.folder.list(path)
+        }
+
+        fn set_attributes(&self, _: &RemotePath, _: &Attributes, _: Follow) -> Result<()> {
+            Err(Error::not_found())
+        }
+
+        fn remove(&self, _: &RemotePath) -> Result<()> {
+            Err(Error::not_found())
+        }
+
+        fn make_folder(&self, _: &RemotePath, _: Option<u32>) -> Result<()> {
+            Err(Error::not_found())
+        }
+
+        fn remove_folder(&self, _: &RemotePath) -> Result<()> {
+            Err(Error::not_found())
+        }
+
+        fn rename(&self, _: &RemotePath, _: &RemotePath, _: bool) -> Result<()> {
+            Err(Error::not_found())
+        }
+
+        fn read_link(&self, _: &RemotePath) -> Result<Vec<u8>> {
+            Err(Error::not_found())
+        }
+
+        fn symlink(&self, _: &[u8], _: &RemotePath) -> Result<()> {
+            Err(Error::not_found())
+        }
+
+        fn hard_link(&self, _: &RemotePath, _: &RemotePath) -> Result<()> {
+            Err(Error::not_found())
+        }
+
+        fn space(&self, _: &RemotePath) -> Result<Space> {
+            Err(Error::not_found())
+        }
+
+        fn without_links(self: Arc<Self>) -> Arc<dyn Volume> {
+            self
+        }
+    }
+
+    fn path(text: &str) -> RemotePath {
+        RemotePath::parse(text.as_bytes(), &RemotePath::root()).unwrap()
+    }
+
+    /// Opening a file to go on with it copies it: there must be room for the copy before, and others go on meanwhile.
+    #[test]
+    fn a_copy_is_counted_before_it_is_made_and_keeps_nobody_waiting() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join("old"), [7; 600]).unwrap();
+        let options = FolderOptions { atomic_uploads: true };
+        let folder = Arc::new(Folder::open(home.path(), options).unwrap());
+        let ((begun, begins), (ends, may_end)) = (channel(), channel());
+        let slow =
+            Arc::new(Slow { folder, begun: Mutex::new(begun), may_end: Mutex::new(may_end) });
+        let used = Usage { bytes: 600, files: 1 };
+        let quota = Arc::new(Quota::new(Some(1000), None, used));
+        let view = View::new(|| 0).mount_with(RemotePath::root(), slow, Some(quota.clone()));
+        let goes_on = OpenHow { write: true, ..OpenHow::default() };
+        let refused = view.open(&path("/old"), &goes_on).err().unwrap();
+        assert!(refused.text.contains("quota exceeded"), "{}", refused.text);
+        assert!(begins.try_recv().is_err(), "it began to copy");
+        assert_eq!(quota.used(), used);
+        quota.limit(Some(2000), None);
+        std::thread::scope(|scope| {
+            let opens = scope.spawn(|| view.open(&path("/old"), &goes_on).unwrap());
+            begins.recv().unwrap();
+            assert_eq!(quota.used(), Usage { bytes: 1200, files: 1 });
+            let new = OpenHow { create: true, ..goes_on };
+            let other = view.open(&path("/new"), &new).unwrap();
+            other.write_at(0, &[1; 300]).unwrap();
+            other.close().unwrap();
+            drop(other);
+            ends.send(()).unwrap();
+            let copy = opens.join().unwrap();
+            assert!(copy.write_at(600, &[8; 600]).is_err());
+            copy.write_at(600, &[8; 500]).unwrap();
+            copy.close().unwrap();
+        });
+        assert_eq!(quota.used(), Usage { bytes: 1400, files: 2 });
+        // One that is not closed is forgotten.
+        ends.send(()).unwrap();
+        quota.limit(Some(3000), None);
+        drop(view.open(&path("/old"), &goes_on).unwrap());
+        assert_eq!(quota.used(), Usage { bytes: 1400, files: 2 });
     }
 }

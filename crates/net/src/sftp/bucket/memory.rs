@@ -1,8 +1,8 @@
 //! Memory that all open files of S3 share.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use outlast_sftp::error::Error;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -16,16 +16,29 @@ const ALL: usize = limits::S3_MEMORY / UNIT;
 /// Those that one user has for uploads in any case.
 const OF_USER: usize = limits::S3_MEMORY_OF_USER / UNIT;
 
+/// Those that may be held by what can do without.
+const SPARE: usize = ALL / 2;
+
 /// Units that the uploads of each user hold.
 type Users = Arc<Mutex<HashMap<Arc<str>, usize>>>;
+
+/// Units that are held by what can do without.
+#[derive(Debug, Default)]
+struct Spare {
+    all: usize,
+    /// Those of each user.
+    users: HashMap<Option<Arc<str>>, usize>,
+}
+
+/// How many units of these are one user's, and whose.
+type SpareOfUser = (Arc<Mutex<Spare>>, Option<Arc<str>>);
 
 #[derive(Clone)]
 pub(super) struct Memory {
     all: Arc<Semaphore>,
-    /// Units that are held by what can do without.
-    spare: Arc<AtomicUsize>,
+    spare: Arc<Mutex<Spare>>,
     users: Users,
-    /// Whose uploads it is for; nobody's in particular if there is none.
+    /// Whose files it is for; nobody's in particular if there is none.
     user: Option<Arc<str>>,
 }
 
@@ -36,7 +49,7 @@ pub(super) struct Share {
     /// Whose units they are.
     user: Option<(Users, Arc<str>)>,
     /// Where they are counted if they are spare.
-    spare: Option<Arc<AtomicUsize>>,
+    spare: Option<SpareOfUser>,
 }
 
 /// Why there is no room.
@@ -57,7 +70,7 @@ impl Default for Memory {
 }
 
 impl Memory {
-    /// The same memory for the uploads of one user.
+    /// The same memory for the files of one user.
     pub(super) fn of_user(&self, user: &str) -> Self {
         Self { user: Some(user.into()), ..self.clone() }
     }
@@ -71,10 +84,10 @@ impl Memory {
             return self.add(share, more);
         };
         // It is held until the units are taken: two uploads of the user must not both get the last ones.
-        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut users = lock(&self.users);
         let after = users.get(user).copied().unwrap_or(0).saturating_add(more);
         let free = self.all.available_permits();
-        let spare = self.spare.load(Ordering::Relaxed);
+        let spare = lock(&self.spare).all;
         let is_half_free = (free + spare).saturating_sub(more) * 2 >= ALL;
         // Each user's own share stays free for another one, whatever is read ahead.
         if after > OF_USER && (!is_half_free || free.saturating_sub(more) < OF_USER) {
@@ -86,16 +99,23 @@ impl Memory {
         Ok(())
     }
 
-    /// The same for what can do without; false if there is no room. Half of the memory is for uploads alone, and it is not
-    /// counted as the user's.
+    /// The same for what can do without; false if there is no room. Half of the memory is for uploads alone, and this does not count as
+    /// what the user's uploads hold. A user may have as much of the other half as for uploads, and more while half of it stays free.
     pub(super) fn grow_spare(&self, share: &mut Share, bytes: usize) -> bool {
         let more = share.missing(bytes);
-        let is_added = self.all.available_permits() * 2 > ALL && self.add(share, more).is_ok();
-        if is_added {
-            self.spare.fetch_add(more, Ordering::Relaxed);
-            share.spare = Some(self.spare.clone());
+        let mut spare = lock(&self.spare);
+        let after = spare.users.get(&self.user).copied().unwrap_or(0).saturating_add(more);
+        let is_half_free = spare.all.saturating_add(more) * 2 <= SPARE;
+        if (after > OF_USER && !is_half_free)
+            || self.all.available_permits() * 2 <= ALL
+            || self.add(share, more).is_err()
+        {
+            return false;
         }
-        is_added
+        spare.all += more;
+        spare.users.insert(self.user.clone(), after);
+        share.spare = Some((self.spare.clone(), self.user.clone()));
+        true
     }
 
     fn add(&self, share: &mut Share, more: usize) -> Result<(), Full> {
@@ -126,19 +146,30 @@ impl Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        if let Some(spare) = self.spare.take() {
-            spare.fetch_sub(self.units(), Ordering::Relaxed);
-        }
-        let Some((users, user)) = self.user.take() else { return };
         let units = self.units();
-        let mut users = users.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(held) = users.get_mut(&user) {
-            *held = held.saturating_sub(units);
-            if *held == 0 {
-                users.remove(&user);
-            }
+        if let Some((spare, user)) = self.spare.take() {
+            let mut spare = lock(&spare);
+            spare.all -= units;
+            give(&mut spare.users, &user, units);
+        }
+        if let Some((users, user)) = self.user.take() {
+            give(&mut lock(&users), &user, units);
         }
     }
+}
+
+/// Takes units from what a user holds.
+fn give<K: Eq + Hash>(users: &mut HashMap<K, usize>, user: &K, units: usize) {
+    if let Some(held) = users.get_mut(user) {
+        *held = held.saturating_sub(units);
+        if *held == 0 {
+            users.remove(user);
+        }
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl From<Full> for Error {
@@ -179,21 +210,48 @@ mod tests {
     fn what_is_read_ahead_ends_no_large_upload() {
         let memory = Memory::default();
         let user = memory.of_user("alice");
-        let mut blocks = Vec::new();
-        loop {
-            let mut block = Share::default();
-            if !memory.grow_spare(&mut block, 4 << 20) {
-                break;
-            }
-            blocks.push(block);
-        }
-        assert_eq!(blocks.len(), limits::S3_MEMORY / 2 / (4 << 20));
+        let readers = ["a", "b", "c", "d"].map(|name| memory.of_user(name));
+        let blocks: Vec<_> = readers.iter().flat_map(read_ahead).collect();
+        assert_eq!(blocks.len(), limits::S3_MEMORY / 2 / BLOCK);
         let mut part = Share::default();
         assert_eq!(user.grow(&mut part, 320 << 20), Ok(()));
-        drop(blocks);
-        assert_eq!(memory.spare.load(Ordering::Relaxed), 0);
+        // What is left is for other users.
+        let mut more = Share::default();
+        assert_eq!(user.grow(&mut more, 128 << 20), Err(Full::User));
+        let other = memory.of_user("bob");
+        assert_eq!(other.grow(&mut more, 128 << 20), Ok(()));
+        drop((blocks, more));
+        assert_eq!(lock(&memory.spare).all, 0);
+        assert!(lock(&memory.spare).users.is_empty());
         let mut others = Share::default();
         assert_eq!(user.grow(&mut others, 320 << 20), Err(Full::User));
+    }
+
+    const BLOCK: usize = 4 << 20;
+
+    /// As many blocks as a user gets.
+    fn read_ahead(memory: &Memory) -> Vec<Share> {
+        let block = || {
+            let mut block = Share::default();
+            memory.grow_spare(&mut block, BLOCK).then_some(block)
+        };
+        std::iter::from_fn(block).collect()
+    }
+
+    /// However many files a user reads, others have blocks of theirs.
+    #[test]
+    fn what_one_user_reads_ahead_leaves_blocks_to_others() {
+        let memory = Memory::default();
+        let (greedy, other) = (memory.of_user("greedy"), memory.of_user("other"));
+        let most = limits::S3_MEMORY / 4 / BLOCK;
+        let mut blocks = read_ahead(&greedy);
+        assert_eq!(blocks.len(), most);
+        assert!(read_ahead(&memory.of_user("greedy")).is_empty(), "in whichever session");
+        let others = read_ahead(&other);
+        assert_eq!(others.len(), limits::S3_MEMORY_OF_USER / BLOCK);
+        // The user's own share is all that it gets again.
+        blocks.clear();
+        assert_eq!(read_ahead(&greedy).len(), most - others.len());
     }
 
     #[test]
@@ -220,7 +278,7 @@ mod tests {
         assert_eq!(greedy.grow(&mut more, part), Ok(()));
         assert_eq!(greedy.grow(&mut more, part + 1), Err(Full::User));
         drop((shares, more, others));
-        assert!(memory.users.lock().unwrap().is_empty());
+        assert!(lock(&memory.users).is_empty());
     }
 
     #[test]
