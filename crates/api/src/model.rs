@@ -28,11 +28,20 @@ pub fn unique_tags(
     pairs: impl IntoIterator<Item = (String, String)>,
     code: &'static str,
 ) -> Result<BTreeMap<String, String>, ApiError> {
+    unique_tags_or(pairs, code, &[])
+}
+
+/// The same where callers may set some of the keys that AWS reserves.
+pub fn unique_tags_or(
+    pairs: impl IntoIterator<Item = (String, String)>,
+    code: &'static str,
+    of_callers: &[&str],
+) -> Result<BTreeMap<String, String>, ApiError> {
     let mut tags = BTreeMap::new();
     for (key, value) in pairs {
         let fits = (1..=limits::MAX_TAG_KEY).contains(&key.chars().count())
             && value.chars().count() <= limits::MAX_TAG_VALUE;
-        if key.to_ascii_lowercase().starts_with("aws:") {
+        if key.to_ascii_lowercase().starts_with("aws:") && !of_callers.contains(&key.as_str()) {
             return Err(ApiError::new(code, "Tags beginning with aws: are reserved"));
         }
         if !fits {

@@ -14,7 +14,12 @@ use crate::wire::ApiError;
 /// What to ask. There is no `Debug`: a password is among it.
 pub enum Errand {
     /// An identity provider, about a user.
-    Provider(Question),
+    Provider {
+        /// The server whose provider it is.
+        server_arn: String,
+        /// What to ask.
+        question: Question,
+    },
     /// The server of a connector: log in and out.
     Connection(Box<Endpoint>),
 }
@@ -24,7 +29,7 @@ impl Errand {
     pub fn unheard(&self) -> Reply {
         const REASON: &str = "the caller hung up before there was an answer";
         match self {
-            Self::Provider(_) => Reply::Provider(Err(REASON.to_owned())),
+            Self::Provider { .. } => Reply::Provider(Err(REASON.to_owned())),
             Self::Connection(_) => Reply::Connection(Err(ConnectionFailure {
                 message: REASON.to_owned(),
                 host_key: None,

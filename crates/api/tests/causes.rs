@@ -55,6 +55,15 @@ fn keys(fixture: &Fixture) -> Vec<(&'static str, String)> {
     ]
 }
 
+/// Members that AWS's model requires of an error.
+fn required(service: &str, code: &str) -> Vec<String> {
+    let service = service.replace('-', "_");
+    let path = format!("{}/models/{service}.json", env!("CARGO_MANIFEST_DIR"));
+    let model: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let required = model["shapes"][code]["required"].as_array();
+    required.into_iter().flatten().map(|name| name.as_str().unwrap().to_owned()).collect()
+}
+
 /// Sends the request of a cause and checks the answer.
 fn holds(
     fixture: &Fixture,
@@ -67,6 +76,12 @@ fn holds(
     let answer: Value = serde_json::from_slice(&response.body).unwrap();
     let got = (response.status, answer["__type"].as_str());
     assert_eq!(got, (*status, Some(*code)), "{operation} {body} ({source}): {answer}");
+    for member in
+        required(service, code).iter().filter(|name| !name.eq_ignore_ascii_case("message"))
+    {
+        let text = answer[member].as_str().unwrap_or_default();
+        assert!(!text.is_empty(), "{operation} {body}: {code} has no {member}: {answer}");
+    }
     let said = answer.get("message").or(answer.get("Message"));
     let said = said.map(|message| message.as_str().unwrap());
     match text {

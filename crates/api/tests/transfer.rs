@@ -534,3 +534,22 @@ fn accounts_and_regions_do_not_see_each_other() {
         assert_eq!(code(answer), "InvalidRequestException");
     }
 }
+
+/// AWS's console, CDK and Terraform keep the host name of a server in tags whose keys AWS reserves otherwise.
+#[test]
+fn tags_may_name_the_host_of_a_server() {
+    let fixture = Fixture::new();
+    let host = |key: &str| json!([{ "Key": key, "Value": "sftp.example" }]);
+    let name = host("aws:transfer:customHostname");
+    let server = fixture.server(json!({ "Tags": name }));
+    let arn = format!("arn:aws:transfer:{REGION}:{ACCOUNT}:server/{server}");
+    let zone = host("aws:transfer:route53HostedZoneId");
+    fixture.transfer("TagResource", json!({ "Arn": arn, "Tags": zone })).unwrap();
+    let found = fixture.transfer("ListTagsForResource", json!({ "Arn": arn })).unwrap();
+    assert_eq!(found["Tags"].as_array().unwrap().len(), 2);
+    for key in ["aws:transfer:other", "AWS:transfer:customHostname", "aws:cloudformation:stack-id"]
+    {
+        let error = fixture.transfer("TagResource", json!({ "Arn": arn, "Tags": host(key) }));
+        assert_eq!(error.unwrap_err().code, "InvalidRequestException", "{key}");
+    }
+}

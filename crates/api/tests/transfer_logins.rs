@@ -403,6 +403,13 @@ fn an_answer_counts_only_for_what_was_asked() {
         let told = shown.told(&fixture, Some(answer.as_ref()));
         assert!(told.contains(expected), "{} {expected}: {told}", shown.user);
     }
+    // The server has another provider now, which was not asked.
+    let details = json!({ "Url": "https://idp2.example" });
+    let update = json!({ "ServerId": server, "IdentityProviderDetails": details });
+    fixture.transfer("UpdateServer", update).unwrap();
+    for (shown, answer) in [(&by_key, &for_key), (&by_password, &for_password)] {
+        assert_eq!(shown.told(&fixture, Some(answer.as_ref())), "ask");
+    }
 }
 
 #[test]

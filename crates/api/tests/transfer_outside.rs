@@ -58,7 +58,9 @@ fn a_test_of_an_identity_provider_asks_it() {
         step(&fixture, body, None, |step| {
             let Step::Ask(asking) = step else { panic!("nobody is asked") };
             assert_eq!(asking.otherwise.error, Some("ServiceUnavailableException"));
-            let Errand::Provider(asked) = asking.errand else { panic!("another errand") };
+            let Errand::Provider { question: asked, .. } = asking.errand else {
+                panic!("another errand")
+            };
             question = Some(asked);
         });
         question.unwrap()

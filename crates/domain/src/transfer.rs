@@ -76,17 +76,34 @@ pub enum TransferError {
     #[error("{0}")]
     InvalidRequest(String),
     /// `ResourceNotFoundException`
-    #[error("{0}")]
-    NotFound(String),
+    #[error("{}", .0.message)]
+    NotFound(About),
     /// `ResourceExistsException`
-    #[error("{0}")]
-    Exists(String),
+    #[error("{}", .0.message)]
+    Exists(About),
     /// `AccessDeniedException`
     #[error(transparent)]
     Denied(#[from] Denied),
     /// An internal failure.
     #[error(transparent)]
     Fault(#[from] Fault),
+}
+
+/// The resource that is missing, or there already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct About {
+    message: String,
+    /// `ResourceType`
+    pub resource_type: &'static str,
+    /// `Resource`: its id, or its name where a caller chooses it.
+    pub resource: String,
+}
+
+impl About {
+    /// A refusal with this message.
+    pub fn new(message: String, resource_type: &'static str, resource: &str) -> Self {
+        Self { message, resource_type, resource: resource.to_owned() }
+    }
 }
 
 impl From<Reached> for TransferError {
@@ -98,6 +115,14 @@ impl From<Reached> for TransferError {
 impl TransferError {
     fn invalid(text: impl Into<String>) -> Self {
         Self::InvalidRequest(text.into())
+    }
+
+    fn not_found(message: &str, resource_type: &'static str, resource: &str) -> Self {
+        Self::NotFound(About::new(message.to_owned(), resource_type, resource))
+    }
+
+    fn exists(message: &str, resource_type: &'static str, resource: &str) -> Self {
+        Self::Exists(About::new(message.to_owned(), resource_type, resource))
     }
 }
 

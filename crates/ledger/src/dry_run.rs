@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use outlast_crypto::schemes::{Kind, SCHEMES, Scheme};
 use outlast_negotiate::decide::{CertificateFacts, can_show};
 use outlast_negotiate::ssh::{
-    SshChosen, SshNothingLeft, SshOffer, SshRefusal, SshRules, decide_ssh, decide_ssh_server,
-    served,
+    SshChosen, SshNothingLeft, SshOffer, SshRefusal, SshRules, decide_ssh, decide_ssh_certified,
+    decide_ssh_server, served,
 };
 use outlast_negotiate::{Decision, Refusal, Rules, decide};
 use serde::Serialize;
@@ -254,7 +254,9 @@ pub fn dry_run(tally: &Tally, rules: &Rules, certificates: &[CertificateFacts]) 
                 of_tls(&client, decide(rules, offer, facts))
             }
             Some(Hello::Ssh(Some(offer))) if !offer.key_exchanges.is_empty() => {
-                of_ssh(&ssh_rules, offer, decide_ssh)
+                // Who was served by a certificate alone is served by it again: host keys stay as they are.
+                let decide = if served > 0 { decide_ssh_certified } else { decide_ssh };
+                of_ssh(&ssh_rules, offer, decide)
             }
             Some(Hello::SshServer(Some(offer))) if !offer.key_exchanges.is_empty() => {
                 of_ssh(&ssh_rules, offer, decide_ssh_server)
@@ -329,7 +331,9 @@ fn of_ssh(
     let rules = match rules {
         Ok(rules) => rules,
         // Such a listener does not start.
-        Err(nothing) => return refused(SshRefusal::KeyExchange, nothing.to_string()),
+        Err(nothing) => {
+            return refused(SshRefusal::where_nothing_is_left(nothing), nothing.to_string());
+        }
     };
     match decide(rules, offer) {
         Ok(chosen) => {

@@ -191,10 +191,40 @@ fn a_dry_run_replays_ssh_offers_under_the_ssh_part_of_a_policy() {
     // A policy that no SSH listener can have breaks all of them.
     let cnsa = dry_run(&tally, &named("cnsa2-2026-11"), &[]);
     let ssh = cnsa.clients.iter().filter(|change| change.client.listener == "sftp");
-    assert_eq!(ssh.map(|change| change.breaks).sum::<u64>(), 4);
+    assert_eq!(ssh.clone().map(|change| change.breaks).sum::<u64>(), 4);
+    // The reason is that of the listener: it has no host key for the policy.
+    assert!(ssh.filter(|change| change.breaks > 0).all(|change| matches!(
+        change.future,
+        Future::Refused { reason: Reason::Ssh(SshRefusal::HostKey), .. }
+    )));
     let json = serde_json::to_value(&require).unwrap();
     let reason = &json["clients"][0]["future"]["refused"]["reason"];
     assert!(["classical", "key-exchange"].contains(&reason.as_str().unwrap()), "{reason}");
+}
+
+/// A client that takes host keys with certificates only is served as before where it was served, and is refused as before elsewhere.
+#[test]
+fn a_dry_run_knows_clients_that_want_host_certificates() {
+    let certified = SshOffer {
+        host_keys: vec!["ssh-ed25519-cert-v01@openssh.com".into()],
+        ..client("OpenSSH 10")
+    };
+    let refused = met(1, certified.clone(), "2026-11", Mode::Prefer);
+    assert_eq!(refused.outcome, SshOutcome::Refused(SshRefusal::HostKey));
+    let mut served = met(2, client("OpenSSH 10"), "2026-11", Mode::Prefer);
+    served.offer = Some(certified.clone());
+    if let SshOutcome::Served(what) = &mut served.outcome {
+        what.host_key = certified.host_keys[0].clone();
+    }
+    for (handshake, mends) in [(refused, 0), (served, 0)] {
+        let tally = tally(vec![line(handshake)]);
+        let named = |name| dry_run(&tally, &Rules::named(name).unwrap(), &[]);
+        let same = named("2026-11");
+        assert_eq!((same.replayed, same.breaks, same.mends), (1, 0, mends));
+        // This one has no Ed25519 host keys, with or without certificates.
+        let other = named("bsi-2026-11");
+        assert_eq!(other.breaks, same.replayed_served);
+    }
 }
 
 /// A server that a connector has reached, with these methods.

@@ -13,7 +13,9 @@ mod offer;
 mod rules;
 
 pub use crowd::{CROWD, SshClient};
-pub use decide::{SshChosen, SshDirection, SshRefusal, decide_ssh, decide_ssh_server};
+pub use decide::{
+    SshChosen, SshDirection, SshRefusal, decide_ssh, decide_ssh_certified, decide_ssh_server,
+};
 pub use diff::changes;
 pub use explain::{SshExplanation, SshReason, explain_ssh};
 pub use offer::{MAX_IDENTIFICATION, MAX_LIST, MAX_NAMES, SshOffer, is_name};

@@ -257,7 +257,7 @@ fn a_policy_that_leaves_nothing_is_refused() {
     let classical = SshNothingLeft::NoKeyExchange("classical-2026-11", Mode::Require);
     assert_eq!(new("classical-2026-11", Mode::Require), classical);
     // Its only host key algorithm is not served.
-    let cnsa = SshNothingLeft::NoAlgorithm("cnsa2-2026-11", "host key algorithm");
+    let cnsa = SshNothingLeft::NoHostKey("cnsa2-2026-11");
     assert_eq!(new("cnsa2-2026-11", Mode::Require), cnsa);
     // A server without RSA and ECDSA keys cannot have this policy.
     let ed25519 =

@@ -29,8 +29,8 @@ struct Test<'a> {
 
 impl<'a> Test<'a> {
     /// Nothing if the account has as many as it may.
-    fn begin(all: &'a Mutex<HashMap<String, usize>>, connector_arn: &str) -> Option<Self> {
-        let account = connector_arn.split(':').nth(4).unwrap_or_default().to_owned();
+    fn begin(all: &'a Mutex<HashMap<String, usize>>, arn: &str) -> Option<Self> {
+        let account = arn.split(':').nth(4).unwrap_or_default().to_owned();
         let mut counts = all.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(account.clone()).or_default();
         if *count >= limits::MAX_TESTS_OF_ACCOUNT {
@@ -63,22 +63,16 @@ impl Errands {
 
     /// Runs an errand, for [`limits::SFTP_PROVIDER`] or [`limits::OUTBOUND_TEST`] at most.
     pub async fn run(&self, errand: Errand) -> Reply {
-        let room = match &errand {
-            Errand::Provider(_) => &self.room,
-            Errand::Connection(_) => &self.connections,
+        let (room, arn) = match &errand {
+            Errand::Provider { server_arn, .. } => (&self.room, server_arn),
+            Errand::Connection(endpoint) => (&self.connections, &endpoint.connector_arn),
         };
-        let room = room.try_acquire();
+        let room = room.try_acquire().ok();
+        let test = room.and_then(|room| Some((room, Test::begin(&self.tests, arn)?)));
+        let Some(_test) = test else { return Reply::Busy };
         match errand {
-            Errand::Provider(_) if room.is_err() => Reply::Busy,
-            Errand::Connection(endpoint) => {
-                let test = room.ok().and_then(|room| {
-                    let test = Test::begin(&self.tests, &endpoint.connector_arn)?;
-                    Some((room, test))
-                });
-                let Some(_test) = test else { return Reply::Busy };
-                Reply::Connection(self.outbound.test(&endpoint).await)
-            }
-            Errand::Provider(question) => {
+            Errand::Connection(endpoint) => Reply::Connection(self.outbound.test(&endpoint).await),
+            Errand::Provider { question, .. } => {
                 Reply::Provider(self.providers.fetch(&question).await.map_err(|error| {
                     // What the network says about an address is for the operator, who may see it, not for the caller.
                     tracing::warn!(error, "an identity provider could not be asked for a test");

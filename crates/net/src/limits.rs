@@ -245,6 +245,10 @@ pub const SFTP_RECHECK: Duration = Duration::from_secs(10);
 pub const SFTP_KEEPALIVES: u32 = 3;
 /// Longest time of a question to an identity provider; API Gateway's own limit is 29 seconds.
 pub const SFTP_PROVIDER: Duration = Duration::from_secs(30);
+/// Questions of SFTP logins to identity providers at the same time.
+pub const SFTP_QUESTIONS: usize = 256;
+/// Those of one peer; its further ones wait for them.
+pub const SFTP_QUESTIONS_OF_PEER: usize = 8;
 /// Questions of one kind to servers outside that calls of the API wait for.
 pub const MAX_ERRANDS: usize = 8;
 /// Longest time for the operations that run when an SFTP connection ends.

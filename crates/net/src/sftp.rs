@@ -173,6 +173,8 @@ pub struct SftpServer {
     users: login::Users,
     /// Turns of addresses whose passwords are compared.
     passwords: Turns,
+    /// Turns of addresses whose logins identity providers decide.
+    questions: Turns,
     /// Threads that operations may occupy.
     threads: Semaphore,
     /// Threads that logins may occupy to open folders.
@@ -201,6 +203,7 @@ impl SftpServer {
             startups: Arc::new(Startups::new(begin, full)),
             users: login::Users::new(settings.handles),
             passwords: Turns::new(),
+            questions: Turns::of(limits::SFTP_QUESTIONS, limits::SFTP_QUESTIONS_OF_PEER),
             threads: Semaphore::new(limits::SFTP_THREADS),
             logins: Semaphore::new(limits::SFTP_LOGINS),
             inspections: Arc::default(),

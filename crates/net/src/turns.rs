@@ -15,13 +15,14 @@ use crate::limits;
 /// The turns of all principals.
 pub(crate) struct Turns {
     all: Semaphore,
-    at_a_time: usize,
+    /// Concurrent turns of one principal.
+    of_one: usize,
     principals: Mutex<HashMap<String, Weak<Own>>>,
 }
 
 /// State of one principal.
 struct Own {
-    /// With as many permits as there are in all: calls behind them wait only for their own principal.
+    /// Calls behind these wait only for their own principal.
     turns: Arc<Semaphore>,
     waiting: AtomicUsize,
 }
@@ -53,12 +54,13 @@ impl Turns {
     /// Leaves one core to others, if there are several.
     pub(crate) fn new() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-        Self::of(cores.saturating_sub(1).max(1))
+        let at_a_time = cores.saturating_sub(1).max(1);
+        Self::of(at_a_time, at_a_time)
     }
 
-    /// With this many concurrent turns.
-    fn of(at_a_time: usize) -> Self {
-        Self { all: Semaphore::new(at_a_time), at_a_time, principals: Mutex::default() }
+    /// With this many concurrent turns, and this many of one principal.
+    pub(crate) fn of(at_a_time: usize, of_one: usize) -> Self {
+        Self { all: Semaphore::new(at_a_time), of_one, principals: Mutex::default() }
     }
 
     /// Waits for a turn of this principal.
@@ -83,7 +85,7 @@ impl Turns {
         let mut principals = self.principals();
         let known = principals.get(principal).and_then(Weak::upgrade);
         known.unwrap_or_else(|| {
-            let turns = Arc::new(Semaphore::new(self.at_a_time));
+            let turns = Arc::new(Semaphore::new(self.of_one));
             let own = Arc::new(Own { turns, waiting: AtomicUsize::new(0) });
             principals.insert(principal.to_owned(), Arc::downgrade(&own));
             own
@@ -125,7 +127,7 @@ mod tests {
 
     #[test]
     fn who_has_many_does_not_hold_up_who_has_one() {
-        let turns = Turns::of(1);
+        let turns = Turns::of(1, 1);
         let Poll::Ready(Ok(first)) = poll(pin!(turns.take("busy"))) else { panic!("no turn") };
         let mut others: Vec<_> = (0..10).map(|_| Box::pin(turns.take("busy"))).collect();
         for other in &mut others {
@@ -144,8 +146,24 @@ mod tests {
     }
 
     #[test]
+    fn one_has_a_part_of_the_turns() {
+        let turns = Turns::of(3, 2);
+        let take = |principal| match poll(pin!(turns.take(principal))) {
+            Poll::Ready(Ok(turn)) => Some(turn),
+            _ => None,
+        };
+        let first = [take("busy").unwrap(), take("busy").unwrap()];
+        assert!(take("busy").is_none());
+        let other = take("quiet").unwrap();
+        assert!(take("third").is_none());
+        drop(first);
+        assert!(take("busy").is_some());
+        drop(other);
+    }
+
+    #[test]
     fn so_many_of_one_wait_and_what_is_given_up_makes_room() {
-        let turns = Turns::of(2);
+        let turns = Turns::of(2, 2);
         let taken: Vec<_> = (0..2)
             .map(|_| match poll(pin!(turns.take("a"))) {
                 Poll::Ready(Ok(turn)) => turn,

@@ -41,5 +41,6 @@ mod s3;
 mod second_hello;
 mod sftp_door;
 mod sftp_limits;
+mod sftp_strangers;
 mod tickets;
 mod witness;

@@ -13,7 +13,7 @@ use outlast_api::ops::transfer::create_server::CreateServer;
 use outlast_api::service::Sink;
 use outlast_domain::arn::Scope;
 use outlast_domain::transfer::{Methods, ServedHostKey, ServerFacts};
-use outlast_ledger::{End, Handshake, Observe, SshHandshake};
+use outlast_ledger::{End, Handshake, Observe, SshHandshake, SshOutcome};
 use outlast_net::server::system_clock;
 use outlast_net::sftp::roster::{FileUser, Mount, Place, Roster, Tree};
 use outlast_net::sftp::{Buckets, Settings, SftpServer};
@@ -26,14 +26,14 @@ use outlast_sftp::reply::Reply;
 use outlast_sftp::request::Request as Asks;
 use outlast_sftp::volume::{OpenHow, Volume};
 use outlast_ssh::{
-    Certificate, CertificateFields, CertificateKind, ChannelId, Client, ClientConfig, ClientEvent,
-    Credential, Disconnected, KeyKind, PrivateKey, Request,
+    ChannelId, Client, ClientConfig, ClientEvent, Credential, Disconnected, KeyKind, PrivateKey,
+    Request,
 };
 use outlast_store::faulty::FaultyStore;
 use outlast_store::memory::MemoryStore;
 use outlast_store::{Store, Transaction};
 use outlast_testing::until;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{oneshot, watch};
 
@@ -42,7 +42,7 @@ use crate::common::{Fixture, NOW, client};
 /// Longest wait of a client: a server that does not answer fails the test instead of keeping it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-struct Nowhere;
+pub(crate) struct Nowhere;
 
 impl Buckets for Nowhere {
     fn open(&self, _: &str) -> SftpResult<Arc<dyn Volume>> {
@@ -64,7 +64,7 @@ impl Sink for Nowhere {
 pub(crate) struct Door {
     pub(crate) runtime: &'static Runtime,
     pub(crate) address: SocketAddr,
-    key: Arc<PrivateKey>,
+    pub(crate) key: Arc<PrivateKey>,
     folder: tempfile::TempDir,
     pub(crate) store: Arc<FaultyStore<MemoryStore>>,
     stop: Option<oneshot::Sender<()>>,
@@ -161,7 +161,7 @@ pub(crate) fn send(ssh: &mut Client, stream: &mut TcpStream) {
 }
 
 /// What happens next.
-fn event(ssh: &mut Client, stream: &mut TcpStream) -> ClientEvent {
+pub(crate) fn event(ssh: &mut Client, stream: &mut TcpStream) -> ClientEvent {
     let mut buffer = vec![0; 64 * 1024];
     loop {
         if let Some(event) = ssh.poll() {
@@ -336,6 +336,37 @@ impl Observe for Ends {
     }
 }
 
+/// Sends what is reported of handshakes.
+struct Handshakes(Mutex<std::sync::mpsc::Sender<SshHandshake>>);
+
+impl Observe for Handshakes {
+    fn handshake(&self, _: &Handshake) {}
+
+    fn ssh_handshake(&self, handshake: &SshHandshake) {
+        let _ = self.0.lock().unwrap().send(handshake.clone());
+    }
+
+    fn end(&self, _: &End) {}
+}
+
+/// A client that says what it is and nothing else, a scanner for example, is reported by that.
+#[test]
+fn a_client_that_only_identifies_itself_is_reported() {
+    let (tells, told) = std::sync::mpsc::channel();
+    let observer: Arc<dyn Observe> = Arc::new(Handshakes(Mutex::new(tells)));
+    let door = Door::open(|settings| Settings { observer: Some(observer), ..settings });
+    for (sent, identified) in [(&b"SSH-2.0-Scanner\r\n"[..], true), (b"SSH-2.0-Sc", false)] {
+        let mut stream = TcpStream::connect(door.address).unwrap();
+        stream.write_all(sent).unwrap();
+        drop(stream);
+        let handshake = told.recv_timeout(PATIENCE).expect("nothing is reported");
+        assert!(matches!(handshake.outcome, SshOutcome::Failed(_)), "{:?}", handshake.outcome);
+        let offer = handshake.offer.map(|offer| (offer.identification, offer.key_exchanges));
+        let expected = ("SSH-2.0-Scanner".to_owned(), Vec::new());
+        assert_eq!(offer, identified.then_some(expected));
+    }
+}
+
 /// A client that asks for much and reads nothing is let go when its session is over, although it could not be told all.
 #[test]
 fn a_client_that_reads_nothing_does_not_keep_its_session() {
@@ -484,123 +515,21 @@ fn a_listener_goes_on_when_another_account_makes_a_server() {
     runtime.shutdown_background();
 }
 
-fn signed(key: &Arc<PrivateKey>) -> Credential {
+pub(crate) fn signed(key: &Arc<PrivateKey>) -> Credential {
     Credential::Key { key: key.clone(), certificate: None }
 }
 
-/// Whether a user gets in who shows these, one after the other.
-fn shows(address: SocketAddr, user: &str, credentials: Vec<Credential>) -> bool {
-    let mut stream = TcpStream::connect(address).unwrap();
+/// Connects from an address of this machine.
+pub(crate) fn connect_from(runtime: &Runtime, from: [u8; 4], to: SocketAddr) -> TcpStream {
+    let connected = runtime.block_on(async {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind(SocketAddr::from((from, 0)))?;
+        socket.connect(to).await?.into_std()
+    });
+    let stream = connected.unwrap();
+    stream.set_nonblocking(false).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let now_ms = system_clock().unsigned_abs();
-    let mut ssh = Client::new(Arc::new(ClientConfig::default()), now_ms);
-    let mut credentials = credentials.into_iter();
-    loop {
-        match event(&mut ssh, &mut stream) {
-            ClientEvent::HostKey(_) => ssh.answer(true),
-            ClientEvent::Ready | ClientEvent::Refused { .. } => match credentials.next() {
-                Some(credential) => ssh.authenticate(user, credential),
-                None => return false,
-            },
-            ClientEvent::Authenticated => return true,
-            ClientEvent::Disconnected(end) => panic!("{end:?}"),
-            _ => {}
-        }
-    }
-}
-
-/// Method, reason, methods and number of tries.
-type Failed = (String, String, String, u64);
-
-/// What the audit trail says of failed logins.
-fn failures(store: &dyn Store) -> Vec<Failed> {
-    let mut found = Vec::new();
-    for event in store.events(0, 1000).unwrap() {
-        let event: serde_json::Value = serde_json::from_slice(&event.body).unwrap();
-        if event["eventName"] == "AUTH_FAILURE" {
-            let told = &event["additionalEventData"];
-            let text = |member: &str| told[member].as_str().unwrap().to_owned();
-            let methods = told["methods"].as_array().unwrap().iter();
-            let methods: Vec<_> = methods.map(|method| method.as_str().unwrap()).collect();
-            let tries = told["tries"].as_u64().unwrap();
-            found.push((text("method"), text("message"), methods.join(" "), tries));
-        }
-    }
-    found
-}
-
-/// A wrong proof is recorded although the right one follows, and the gravest of several; keys that were only offered are not.
-#[test]
-fn failures_are_recorded_before_a_login_too() {
-    let door = Door::open(|settings| settings);
-    let other = Arc::new(PrivateKey::generate(KeyKind::Ed25519).unwrap());
-    let fields = CertificateFields {
-        serial: 1,
-        kind: CertificateKind::User,
-        key_id: "alice".to_owned(),
-        principals: vec!["alice".to_owned()],
-        valid_after_s: 0,
-        valid_before_s: u64::MAX,
-        critical_options: Vec::new(),
-        extensions: Vec::new(),
-    };
-    // For a key that the client does not have.
-    let certificate = Certificate::issue(door.key.public_key(), &fields, &other).unwrap();
-    let forged = Credential::Key { key: other.clone(), certificate: Some(Box::new(certificate)) };
-    let offer = Credential::Offer(other.public_key().clone());
-    let (wrong, unserved) =
-        ("the key is none of the user's", "the server takes no such proof: keyboard-interactive");
-    let mut expected = Vec::new();
-    for (shown, gets_in, event) in [
-        (vec![offer, signed(&door.key)], true, None),
-        (
-            vec![signed(&other), signed(&other), signed(&door.key)],
-            true,
-            Some(("publickey", wrong, "publickey", 2_u64)),
-        ),
-        (vec![Credential::KeyboardInteractive], false, Some(("other", unserved, "other", 1))),
-        // The reason of one method does not hide that others were tried.
-        (
-            vec![Credential::KeyboardInteractive, forged, signed(&other)],
-            false,
-            Some(("publickey", "the signature is not valid", "other publickey", 3)),
-        ),
-    ] {
-        assert_eq!(shows(door.address, "alice", shown), gets_in);
-        let event = event.map(|(method, why, methods, tries)| {
-            (method.to_owned(), why.to_owned(), methods.to_owned(), tries)
-        });
-        expected.extend(event);
-        until("the failure is recorded", || failures(&*door.store).len() >= expected.len());
-    }
-    assert_eq!(failures(&*door.store), expected);
-}
-
-fn fixed() -> i64 {
-    NOW * 1000
-}
-
-/// Who has proved nothing takes none of a user's sessions, and is refused for what it is.
-#[test]
-fn strangers_take_no_sessions() {
-    let fixture = Fixture::new();
-    let new = serde_json::from_value(serde_json::json!({})).unwrap();
-    fixture.call::<CreateServer>(&new).unwrap();
-    let store: Arc<dyn Store> = fixture.store.clone();
-    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let settings = Settings::new(Arc::new(Nowhere), Arc::new(Nowhere));
-    // As if others had all of them.
-    let settings = Settings { sessions_by_user: 0, ..settings };
-    let server = Arc::new(SftpServer::new(Arc::new(fixture.service), fixed, settings));
-    let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
-    let address = listener.local_addr().unwrap();
-    runtime.spawn(server.run(listener, std::future::pending::<()>()));
-    let key = Arc::new(PrivateKey::generate(KeyKind::Ed25519).unwrap());
-    assert!(!shows(address, "mallory", vec![signed(&key)]));
-    until("the failure is recorded", || !failures(store.as_ref()).is_empty());
-    let [(_, why, _, tries)] = &failures(store.as_ref())[..] else { panic!("one failure") };
-    assert_eq!((why.as_str(), *tries), ("the user is unknown", 1));
-    runtime.shutdown_background();
+    stream
 }
 
 /// The server tells a client that has logged in of its host keys, and proves that it has them (`hostkeys-00@openssh.com`).

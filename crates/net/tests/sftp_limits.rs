@@ -2,7 +2,7 @@
 //! recorded.
 
 use std::io::{ErrorKind, Read};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -16,23 +16,15 @@ use outlast_sftp::reply::Reply;
 use outlast_sftp::request::Request as Asks;
 use outlast_ssh::{Algorithms, Reason};
 use outlast_testing::until;
-use tokio::net::TcpSocket;
 
-use crate::sftp_door::{Door, Ends, PATIENCE, send};
+use crate::sftp_door::{Door, Ends, PATIENCE, connect_from, send};
 
 /// Interval of a server's questions for a sign of life. A session ends when three of them and another interval have passed without one.
 const INTERVAL: Duration = Duration::from_millis(500);
 
 /// Connects from an address of this machine. `None` if the server closes the connection without a greeting.
 fn connect(door: &Door, from: [u8; 4]) -> Option<TcpStream> {
-    let connected = door.runtime.block_on(async {
-        let socket = TcpSocket::new_v4()?;
-        socket.bind(SocketAddr::from((from, 0)))?;
-        socket.connect(door.address).await?.into_std()
-    });
-    let mut stream = connected.unwrap();
-    stream.set_nonblocking(false).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut stream = connect_from(door.runtime, from, door.address);
     let mut greeting = [0; 4];
     match stream.read_exact(&mut greeting) {
         Ok(()) => {

@@ -335,6 +335,12 @@ impl Server {
         self.note(result);
     }
 
+    /// The client's identification string, without the end of its line; none before it has come.
+    #[must_use]
+    pub fn peer_version(&self) -> Option<String> {
+        self.transport.peer_version()
+    }
+
     /// Whether keys are being exchanged. A client may be silent meanwhile, because it must first take what was sent before;
     /// [`crate::Limits::exchange_ms`] and [`crate::Limits::rekeying_ms`] say for how long.
     #[must_use]

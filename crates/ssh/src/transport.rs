@@ -444,6 +444,12 @@ impl Transport {
         Ok(())
     }
 
+    /// The peer's identification string, once it has come.
+    pub(crate) fn peer_version(&self) -> Option<String> {
+        let version = &self.peer_version;
+        (!version.is_empty()).then(|| crate::kexinit::version_text(version))
+    }
+
     /// Whether keys are being exchanged, within a time limit of its own.
     pub(crate) fn is_exchanging(&self) -> bool {
         !matches!(self.phase, Phase::Idle)

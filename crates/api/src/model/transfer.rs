@@ -7,13 +7,14 @@ use outlast_domain::identity::action::{self, Action};
 use outlast_domain::identity::{Permit, authorize};
 use outlast_domain::policy::{Kind as PolicyKind, Policy};
 use outlast_domain::transfer::{
-    self, Attached, Attachment, Endpoint, HOST_KEY, HostKey, Mapping, MappingKind, Methods, Posix,
-    Provider, SERVER, SERVICE_PRINCIPAL, Server, ServerChange, Taggable, USER, User,
+    self, About, Attached, Attachment, Endpoint, HOST_KEY, HostKey, Mapping, MappingKind, Methods,
+    Posix, Provider, SERVER, SERVICE_PRINCIPAL, Server, ServerChange, Taggable, TransferError,
+    USER, User,
 };
 use outlast_negotiate::catalogue::POLICIES;
 use outlast_negotiate::policy::SecurityPolicy;
 
-use super::{marker, request_tags, unique_tags};
+use super::{marker, request_tags, unique_tags_or};
 pub use crate::aws::transfer::{
     DescribedHostKey, DescribedSecurityPolicy, DescribedServer, DescribedUser, EndpointDetails,
     HomeDirectoryMapEntry, IdentityProviderDetails, ListedHostKey, ListedServer, ListedUser,
@@ -94,13 +95,18 @@ pub fn authorize_tagged<A: Action>(
     Ok(authorize(&call.caller, &keys, action, arn)?)
 }
 
+/// Keys of tags that AWS reserves, and that callers set all the same: its console keeps the host name of a server in them (Transfer
+/// Family's user guide, "Working with custom hostnames"). They have no effect here.
+const HOSTNAME_TAGS: [&str; 2] =
+    ["aws:transfer:customHostname", "aws:transfer:route53HostedZoneId"];
+
 /// Reads the tags of a request, for the decision and the audit record.
 pub fn new_tags(
     call: &mut Call<'_>,
     list: Option<Vec<Tag>>,
 ) -> Result<BTreeMap<String, String>, ApiError> {
     let pairs = list.unwrap_or_default().into_iter().map(|tag| (tag.key, tag.value));
-    let tags = unique_tags(pairs, "InvalidRequestException")?;
+    let tags = unique_tags_or(pairs, "InvalidRequestException", &HOSTNAME_TAGS)?;
     request_tags(&mut call.conditions, &tags);
     if !tags.is_empty() {
         call.notes.parameter("tags", tags.keys().cloned().collect::<Vec<_>>());
@@ -215,10 +221,9 @@ fn shown_attached(call: &Call<'_>, of: &Attached) -> Option<WorkflowDetails> {
 pub fn security_policy(name: &str) -> Result<&'static SecurityPolicy, ApiError> {
     let found = SecurityPolicy::by_name(name).ok().filter(|policy| policy.has_ssh());
     found.ok_or_else(|| {
-        ApiError::new(
-            "ResourceNotFoundException",
-            format!("Unknown security policy {}", validate::shorten(name)),
-        )
+        let name = validate::shorten(name);
+        let message = format!("Unknown security policy {name}");
+        TransferError::NotFound(About::new(message, "SecurityPolicy", &name)).into()
     })
 }
 
@@ -481,7 +486,7 @@ pub fn described_server(
     server: &Server,
     fingerprint: Option<String>,
 ) -> Result<DescribedServer, ApiError> {
-    let users = transfer::user_count(&call.work, server).map_err(transfer::TransferError::from)?;
+    let users = transfer::user_count(&call.work, server).map_err(TransferError::from)?;
     let set_stat = if server.ignores_set_stat() { "ENABLE_NO_OP" } else { "DEFAULT" };
     Ok(DescribedServer {
         arn: server.arn(),
@@ -524,7 +529,7 @@ pub fn described_server(
 
 /// Describes a server in a list.
 pub fn listed_server(call: &Call<'_>, server: &Server) -> Result<ListedServer, ApiError> {
-    let users = transfer::user_count(&call.work, server).map_err(transfer::TransferError::from)?;
+    let users = transfer::user_count(&call.work, server).map_err(TransferError::from)?;
     Ok(ListedServer {
         arn: server.arn(),
         domain: DOMAIN.to_owned(),
@@ -595,7 +600,7 @@ pub fn described_host_key(key: &HostKey) -> Result<DescribedHostKey, ApiError> {
     Ok(DescribedHostKey {
         arn: key.arn(),
         host_key_id: key.id().to_owned(),
-        host_key_fingerprint: key.fingerprint().map_err(transfer::TransferError::from)?,
+        host_key_fingerprint: key.fingerprint().map_err(TransferError::from)?,
         description: key.description().map(str::to_owned),
         kind: key.kind().to_owned(),
         date_imported: at(key.imported_ms()),
@@ -609,7 +614,7 @@ pub fn listed_host_key(key: &HostKey) -> Result<ListedHostKey, ApiError> {
     Ok(ListedHostKey {
         arn: key.arn(),
         host_key_id: key.id().to_owned(),
-        fingerprint: key.fingerprint().map_err(transfer::TransferError::from)?,
+        fingerprint: key.fingerprint().map_err(TransferError::from)?,
         description: key.description().map(str::to_owned),
         kind: key.kind().to_owned(),
         date_imported: at(key.imported_ms()),

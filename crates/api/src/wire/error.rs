@@ -9,7 +9,7 @@ use outlast_domain::identity::session::AssumeError;
 use outlast_domain::kms::KmsError;
 use outlast_domain::rolesanywhere::RolesAnywhereError;
 use outlast_domain::secrets::SecretError;
-use outlast_domain::transfer::TransferError;
+use outlast_domain::transfer::{About, TransferError};
 use outlast_store::StoreError;
 
 /// Errors that AWS sends without a message. Our text for them goes into the log and the audit event.
@@ -26,6 +26,8 @@ pub struct ApiError {
     pub status: u16,
     /// Message for people.
     pub message: String,
+    /// The resource that the error is about, where AWS's error names it.
+    pub about: Option<Box<About>>,
     /// The store's own reason, if the operation must be repeated or an operator must act.
     pub fault: Option<Fault>,
 }
@@ -33,7 +35,7 @@ pub struct ApiError {
 impl ApiError {
     /// An error that the caller can correct.
     pub fn new(code: &'static str, message: impl Into<String>) -> Self {
-        Self { code, status: 400, message: message.into(), fault: None }
+        Self { code, status: 400, message: message.into(), about: None, fault: None }
     }
 
     /// A `ValidationException`.
@@ -77,7 +79,7 @@ impl ApiError {
             }
             _ => "The request failed because of an internal error. Nothing was changed; try again.",
         };
-        Self { code, status: 500, message: message.into(), fault: Some(fault) }
+        Self { code, status: 500, message: message.into(), about: None, fault: Some(fault) }
     }
 }
 
@@ -227,7 +229,12 @@ impl From<TransferError> for ApiError {
             }
             _ => "InternalServiceError",
         };
-        Self::new(code, error.to_string())
+        let message = error.to_string();
+        let about = match error {
+            TransferError::NotFound(about) | TransferError::Exists(about) => Some(Box::new(about)),
+            _ => None,
+        };
+        Self { about, ..Self::new(code, message) }
     }
 }
 

@@ -158,15 +158,19 @@ impl Protocol {
     /// Writes an error. In CBOR its type is a full shape id in `namespace` (Smithy RPC v2, "Error responses"). In JSON and
     /// CBOR its text is in `member`: services spell it differently.
     pub fn encode_error(self, error: &ApiError, namespace: &str, member: &str) -> Vec<u8> {
-        let told = error.told().map(|message| (member, message));
+        let mut told: Vec<_> = error.told().map(|message| (member, message)).into_iter().collect();
+        if let Some(about) = &error.about {
+            told.push(("Resource", about.resource.as_str()));
+            told.push(("ResourceType", about.resource_type));
+        }
         match self {
-            Self::Json11 => body(Some(error.code), told).to_string().into_bytes(),
+            Self::Json11 => body(Some(error.code), &told).to_string().into_bytes(),
             Self::Query => query::error(error, namespace),
             // REST JSON sends the type in a header.
-            Self::RestJson1 => body(None, told).to_string().into_bytes(),
+            Self::RestJson1 => body(None, &told).to_string().into_bytes(),
             Self::RpcV2Cbor => {
                 let shape = format!("{namespace}#{}", error.code);
-                self.encode(&body(Some(&shape), told)).unwrap_or_default()
+                self.encode(&body(Some(&shape), &told)).unwrap_or_default()
             }
         }
     }
@@ -187,8 +191,8 @@ impl<'de, O: Operation> Deserialize<'de> for BySchema<O> {
     }
 }
 
-fn body(kind: Option<&str>, told: Option<(&str, &str)>) -> Value {
-    let members = kind.map(|kind| ("__type", kind)).into_iter().chain(told);
+fn body(kind: Option<&str>, told: &[(&str, &str)]) -> Value {
+    let members = kind.map(|kind| ("__type", kind)).into_iter().chain(told.iter().copied());
     members.map(|(name, text)| (name.to_owned(), Value::from(text))).collect()
 }
 

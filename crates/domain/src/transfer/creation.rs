@@ -107,7 +107,11 @@ pub fn import_host_key(
     let there = host_key::page(work, server, None, MAX_PAGE)?;
     let public = hex::encode(made.public.blob());
     if there.items.iter().any(|key| key.record.public == public) {
-        return Err(TransferError::Exists("Host key already exists".into()));
+        return Err(TransferError::exists(
+            "Host key already exists",
+            "HostKey",
+            &made.public.fingerprint(),
+        ));
     }
     host_key::store(work, server, &made, new)
 }

@@ -392,8 +392,8 @@ pub fn begin(work: &mut Work<'_>, uploaded: &Uploaded<'_>) -> Result<Option<Happ
     Ok(Some(Happened { what, execution: Execution { scope: scope.clone(), record } }))
 }
 
-fn missing() -> TransferError {
-    TransferError::NotFound("Unknown execution".into())
+fn missing(id: &str) -> TransferError {
+    TransferError::not_found("Unknown execution", "Execution", id)
 }
 
 /// Finds an execution of a workflow.
@@ -406,9 +406,10 @@ pub fn find_execution(
     // Ids have one spelling.
     let is_id = ids::uuid_bytes(id).is_some_and(|bytes| ids::uuid_text(bytes) == id);
     if !is_id || !workflow::is_workflow_id(workflow) {
-        return Err(missing());
+        return Err(missing(id));
     }
-    let record = work.get::<Record>(&record_key(scope, workflow, id))?.ok_or_else(missing)?;
+    let record =
+        work.get::<Record>(&record_key(scope, workflow, id))?.ok_or_else(|| missing(id))?;
     Ok(Execution { scope: scope.clone(), record })
 }
 

@@ -132,7 +132,7 @@ pub fn find_host_key(
     server: &Server,
     id: &str,
 ) -> Result<HostKey, TransferError> {
-    let missing = || TransferError::NotFound("Unknown host key".into());
+    let missing = || TransferError::not_found("Unknown host key", "HostKey", id);
     if !is_id(id, PREFIX) {
         return Err(missing());
     }

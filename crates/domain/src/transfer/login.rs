@@ -269,7 +269,8 @@ fn provided(
     if both && key.is_none() {
         return Ok(Step::Refused(Refusal::Method));
     }
-    let fits = |answer: &&Answer| answer.is_for(server.id(), login.user, password);
+    let fits =
+        |answer: &&Answer| answer.is_for(server.provider(), server.id(), login.user, password);
     let answer = answer.and_then(|answer| match answer {
         None => Some(None),
         // One about another user or password counts as none.

@@ -152,6 +152,8 @@ pub struct Answer {
 /// What an answer is about: it says nothing about another user, and not that another password is right.
 #[derive(Clone, PartialEq, Eq)]
 struct Asked {
+    /// Who was asked: it may not be the server's provider any more.
+    provider: Provider,
     server: String,
     user: String,
     /// Digest of the password.
@@ -165,23 +167,35 @@ impl fmt::Debug for Asked {
 }
 
 impl Asked {
-    fn new(server: &str, user: &str, password: Option<&Secret>) -> Self {
+    fn new(provider: &Provider, server: &str, user: &str, password: Option<&Secret>) -> Self {
         let password = password.map(|password| digests::sha256(password.expose()));
-        Self { server: server.to_owned(), user: user.to_owned(), password }
+        Self {
+            provider: provider.clone(),
+            server: server.to_owned(),
+            user: user.to_owned(),
+            password,
+        }
     }
 }
 
 impl Question {
     /// The answer, which counts for this question only.
     pub fn answered(&self, said: Said) -> Answer {
-        Answer { asked: Asked::new(&self.server, &self.user, self.password.as_ref()), said }
+        let password = self.password.as_ref();
+        Answer { asked: Asked::new(&self.provider, &self.server, &self.user, password), said }
     }
 }
 
 impl Answer {
-    /// Whether it is the answer about this user with this password.
-    pub(super) fn is_for(&self, server: &str, user: &str, password: Option<&Secret>) -> bool {
-        self.asked == Asked::new(server, user, password)
+    /// Whether it is this provider's answer about this user with this password.
+    pub(super) fn is_for(
+        &self,
+        provider: &Provider,
+        server: &str,
+        user: &str,
+        password: Option<&Secret>,
+    ) -> bool {
+        self.asked == Asked::new(provider, server, user, password)
     }
 }
 

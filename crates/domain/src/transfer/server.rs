@@ -273,7 +273,7 @@ pub(super) fn check_role(
 
 /// Finds a server by its id.
 pub fn find_server(work: &mut Work<'_>, scope: &Scope, id: &str) -> Result<Server, TransferError> {
-    let missing = || TransferError::NotFound("Unknown server".into());
+    let missing = || TransferError::not_found("Unknown server", "Server", id);
     if !is_id(id, PREFIX) {
         return Err(missing());
     }

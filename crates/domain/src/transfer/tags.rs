@@ -88,7 +88,7 @@ pub static TAGGABLE: &[Taggable] = &[
 ];
 
 fn user_of(work: &mut Work<'_>, scope: &Scope, id: &str) -> Result<user::User, TransferError> {
-    let (server, name) = id.split_once('/').ok_or_else(unknown)?;
+    let (server, name) = id.split_once('/').ok_or_else(|| unknown(id))?;
     let server = find_server(work, scope, server)?;
     user::find_user(work, &server, name)
 }
@@ -98,13 +98,13 @@ fn host_key_of(
     scope: &Scope,
     id: &str,
 ) -> Result<host_key::HostKey, TransferError> {
-    let (server, id) = id.split_once('/').ok_or_else(unknown)?;
+    let (server, id) = id.split_once('/').ok_or_else(|| unknown(id))?;
     let server = find_server(work, scope, server)?;
     host_key::find_host_key(work, &server, id)
 }
 
-fn unknown() -> TransferError {
-    TransferError::NotFound("Unknown resource".into())
+fn unknown(id: &str) -> TransferError {
+    TransferError::not_found("Unknown resource", "Resource", id)
 }
 
 impl Taggable {
@@ -120,12 +120,12 @@ impl Taggable {
     }
 
     fn of(scope: &Scope, text: &str) -> Result<(&'static Self, String), TransferError> {
-        let arn = Arn::parse(text).ok_or_else(unknown)?;
+        let arn = Arn::parse(text).ok_or_else(|| unknown(text))?;
         let found = TAGGABLE.iter().find_map(|row| {
             let id = row.kind.id_in(&arn, scope)?;
             Some((row, id.to_owned()))
         });
-        found.ok_or_else(unknown)
+        found.ok_or_else(|| unknown(text))
     }
 }
 

@@ -174,7 +174,7 @@ pub fn create_user(
     let scope = server.scope();
     let record_key = USER.record_key(scope, &server.within(&new.name));
     if work.exists(&record_key)? {
-        return Err(TransferError::Exists("User already exists".into()));
+        return Err(TransferError::exists("User already exists", "User", &new.name));
     }
     work.admit::<TransferError>(
         &quotas::USERS_PER_SERVER,
@@ -203,7 +203,7 @@ pub fn create_user(
 /// Finds a user by its name.
 pub fn find_user(work: &mut Work<'_>, server: &Server, name: &str) -> Result<User, TransferError> {
     let found = look_up(work, server, name)?;
-    found.ok_or_else(|| TransferError::NotFound("Unknown user".into()))
+    found.ok_or_else(|| TransferError::not_found("Unknown user", "User", name))
 }
 
 /// The same for a login.
@@ -315,7 +315,11 @@ fn authorize_key(work: &Work<'_>, user: &mut User, line: &str) -> Result<String,
     let same =
         |known: &AuthorizedKey| KeyLine::parse(&known.line).is_ok_and(|known| known.key == new.key);
     if keys.iter().any(same) {
-        return Err(TransferError::Exists("Duplicate SshPublicKeyBody".into()));
+        return Err(TransferError::exists(
+            "Duplicate SshPublicKeyBody",
+            "SshPublicKey",
+            &new.key.fingerprint(),
+        ));
     }
     let (quota, there) = (&quotas::SSH_KEYS_PER_USER, keys.len() as u64);
     let most = work.quota(quota);
@@ -338,7 +342,7 @@ pub fn remove_key(
     let before = user.record.keys.len();
     user.record.keys.retain(|key| key.id != id);
     if user.record.keys.len() == before || !is_id(id, KEY_PREFIX) {
-        return Err(TransferError::NotFound("Unknown SSH public key".into()));
+        return Err(TransferError::not_found("Unknown SSH public key", "SshPublicKey", id));
     }
     Ok(save(work, &user)?)
 }

@@ -272,7 +272,7 @@ pub fn find_workflow(
     scope: &Scope,
     id: &str,
 ) -> Result<Workflow, TransferError> {
-    let missing = || TransferError::NotFound("Unknown workflow".into());
+    let missing = || TransferError::not_found("Unknown workflow", "Workflow", id);
     if !is_id(id, PREFIX) {
         return Err(missing());
     }

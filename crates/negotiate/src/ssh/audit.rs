@@ -1,17 +1,10 @@
 //! Policy files of ssh-audit (`ssh-audit -P FILE`), from the SSH part of a policy.
 
+use super::decide::with_certificate;
 use super::rules::SshRules;
 
 /// Marker of a server with strict key exchange, which every server here sends.
 const STRICT: &str = "kex-strict-s-v00@openssh.com";
-
-/// Name of a host key algorithm with a certificate. OpenSSH 10.6 names that of the composite without a version.
-fn with_certificate(name: &str) -> String {
-    match name {
-        "ssh-mldsa44-ed25519" => format!("{name}-cert"),
-        _ => format!("{name}-cert-v01@openssh.com"),
-    }
-}
 
 /// The policy as a file of ssh-audit.
 ///

@@ -7,7 +7,7 @@ use outlast_crypto::ssh::{Algorithm, Kind};
 use serde::{Deserialize, Serialize};
 
 use super::offer::{SshOffer, row};
-use super::rules::{SshLists, SshRules, server_lists};
+use super::rules::{SshLists, SshNothingLeft, SshRules, server_lists};
 
 /// What a client gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -58,6 +58,15 @@ pub enum SshRefusal {
 }
 
 impl SshRefusal {
+    /// Why each client would be refused where a policy leaves nothing.
+    pub fn where_nothing_is_left(nothing: &SshNothingLeft) -> Self {
+        match nothing {
+            SshNothingLeft::NoSsh(_) | SshNothingLeft::NoKeyExchange(..) => Self::KeyExchange,
+            SshNothingLeft::NoHostKey(_) => Self::HostKey,
+            SshNothingLeft::NoCipher(_) => Self::Cipher,
+        }
+    }
+
     /// All of them.
     pub const ALL: [Self; 6] = [
         Self::KeyExchange,
@@ -84,6 +93,25 @@ impl SshRefusal {
 /// Decides. The server has read the client's offer before it sends its own list, where that matters.
 pub fn decide_ssh(rules: &SshRules, offer: &SshOffer) -> Result<SshChosen, SshRefusal> {
     decide(server_lists(rules, Some(offer)), offer, first)
+}
+
+/// The same at a server that has a certificate for each of its host keys: a client may name the algorithms of certificates alone.
+pub fn decide_ssh_certified(rules: &SshRules, offer: &SshOffer) -> Result<SshChosen, SshRefusal> {
+    let without = |name: &String| {
+        let mut host_keys = rules.lists().host_keys.iter();
+        let plain = host_keys.find(|plain| with_certificate(plain) == *name);
+        plain.map_or_else(|| name.clone(), |plain| (*plain).to_owned())
+    };
+    let host_keys = offer.host_keys.iter().map(without).collect();
+    decide_ssh(rules, &SshOffer { host_keys, ..offer.clone() })
+}
+
+/// Name of a host key algorithm with a certificate. OpenSSH 10.6 names that of the composite without a version.
+pub(super) fn with_certificate(name: &str) -> String {
+    match name {
+        "ssh-mldsa44-ed25519" => format!("{name}-cert"),
+        _ => format!("{name}-cert-v01@openssh.com"),
+    }
 }
 
 /// Decides about a server with this offer, whose client this program is: the policy's order decides.

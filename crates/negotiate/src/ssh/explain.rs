@@ -82,8 +82,11 @@ fn unusable(nothing: &SshNothingLeft) -> String {
             "SSH listeners cannot use it in this mode: none of its key exchange methods is left."
                 .to_owned()
         }
-        SshNothingLeft::NoAlgorithm(_, kind) => {
-            format!("SSH listeners cannot use it: no {kind} of it is served here.")
+        SshNothingLeft::NoHostKey(_) => {
+            "SSH listeners cannot use it: no host key algorithm of it is served here.".to_owned()
+        }
+        SshNothingLeft::NoCipher(_) => {
+            "SSH listeners cannot use it: no cipher of it is served here.".to_owned()
         }
     }
 }

@@ -43,9 +43,12 @@ pub enum SshNothingLeft {
         "the security policy {0:?} has no key exchange method of SSH that is served here in the mode {1}"
     )]
     NoKeyExchange(&'static str, Mode),
-    /// None of its algorithms of this kind is left.
-    #[error("the security policy {0:?} has no {1} of SSH that is served here")]
-    NoAlgorithm(&'static str, &'static str),
+    /// None of its host key algorithms is left.
+    #[error("the security policy {0:?} has no host key algorithm of SSH that is served here")]
+    NoHostKey(&'static str),
+    /// None of its ciphers is left.
+    #[error("the security policy {0:?} has no cipher of SSH that is served here")]
+    NoCipher(&'static str),
 }
 
 impl SshRules {
@@ -91,10 +94,11 @@ impl SshRules {
         if all.key_exchanges.is_empty() {
             return Err(SshNothingLeft::NoKeyExchange(policy.name, mode));
         }
-        for (kind, list) in [("host key algorithm", &all.host_keys), ("cipher", &all.ciphers)] {
-            if list.is_empty() {
-                return Err(SshNothingLeft::NoAlgorithm(policy.name, kind));
-            }
+        if all.host_keys.is_empty() {
+            return Err(SshNothingLeft::NoHostKey(policy.name));
+        }
+        if all.ciphers.is_empty() {
+            return Err(SshNothingLeft::NoCipher(policy.name));
         }
         let mut post_quantum = all.clone();
         post_quantum.key_exchanges.retain(|name| has(name, true));

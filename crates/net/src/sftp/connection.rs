@@ -26,7 +26,7 @@ use super::SftpServer;
 use super::budget::Budget;
 use super::channel::{self, Channel};
 use super::failures::Failures;
-use super::journal::{Journal, is_told};
+use super::journal::{Journal, ended, is_told, told};
 use super::listener::Listening;
 use super::login::{Outcome, Proven, User};
 use super::report::Report;
@@ -625,6 +625,9 @@ impl Connection {
     /// Records the end.
     async fn finish(mut self, stream: &TcpStream) {
         self.write(stream);
+        if let Some(version) = self.ssh.peer_version() {
+            self.report.identified(&version);
+        }
         let Some(inside) = self.inside.take() else {
             if let Some(described) = self.described.take() {
                 self.failures.record(self.server.clone(), described).await;
@@ -668,18 +671,6 @@ fn journal(server: &Arc<SftpServer>, user: &User) -> Journal {
         session: user.session.clone(),
         clock: server.clock,
         target: user.target.clone(),
-    }
-}
-
-async fn ended(journal: &Journal) {
-    if let Err(error) = journal.ended().await {
-        tracing::error!(error, "the end of an SFTP session could not be recorded");
-    }
-}
-
-async fn told(journal: &Journal, record: &operation::Record) {
-    if let Err(error) = journal.tell(record).await {
-        tracing::error!(error, "a file that was not closed could not be recorded");
     }
 }
 

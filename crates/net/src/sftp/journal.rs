@@ -188,6 +188,20 @@ pub(super) async fn commit(service: &Service, transaction: Transaction) -> Resul
     committed(store, transaction).await.map_err(|error| error.to_string())
 }
 
+/// Records the end of a session whose connection is gone.
+pub(super) async fn ended(journal: &Journal) {
+    if let Err(error) = journal.ended().await {
+        tracing::error!(error, "the end of an SFTP session could not be recorded");
+    }
+}
+
+/// Records a file that a connection which is gone has left open.
+pub(super) async fn told(journal: &Journal, record: &Record) {
+    if let Err(error) = journal.tell(record).await {
+        tracing::error!(error, "a file that was not closed could not be recorded");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use outlast_api::service::sftp::{Connection as Described, Decision, Session};
 use outlast_crypto::Secret;
-use outlast_domain::transfer::{Account, Located, Login, Refusal, ServerFacts};
+use outlast_domain::transfer::{Account, Answer, Located, Login, Question, Refusal, ServerFacts};
 use outlast_sftp::handles::Handles;
 use outlast_sftp::path::RemotePath;
 use outlast_sftp::view::View;
@@ -25,6 +25,8 @@ use super::listener::Listening;
 use super::roster::FileUser;
 use super::turns::on_thread;
 use crate::limits;
+use crate::metrics::{Action, Limit};
+use crate::peer::Peer;
 use crate::server::system_clock;
 
 /// Result of a try to log in.
@@ -266,7 +268,8 @@ impl SftpServer {
             session: &described.session,
         };
         let mut answer = None;
-        for _ in 0..2 {
+        // Again if the provider was replaced meanwhile.
+        for _ in 0..3 {
             let (decided, place) = self.decide(&login, &described, answer.as_ref()).await;
             match decided {
                 Decision::Refused(refusal) => return failed(refusal),
@@ -274,7 +277,7 @@ impl SftpServer {
                 Decision::NeedsPassword => {
                     return Outcome::of(AuthDecision::Partial(vec!["password"]));
                 }
-                Decision::Ask(question) => match (self.settings.ask)(question).await {
+                Decision::Ask(question) => match self.ask(question).await {
                     Ok(found) => answer = Some(found),
                     Err(refusal) => return failed(refusal),
                 },
@@ -298,6 +301,17 @@ impl SftpServer {
             }
         }
         Outcome::of(AuthDecision::Reject)
+    }
+
+    /// Asks an identity provider. Addresses take turns, so that one that tries many logins leaves most of the questions to others.
+    async fn ask(&self, question: Question) -> Result<Option<Answer>, Refusal> {
+        let peer = format!("{:?}", Peer::of(question.source_ip));
+        let Ok(_turn) = self.questions.take(&peer).await else {
+            self.tally.count(Limit::SlowByPrincipal, Action::Refused);
+            let text = "too many logins from this address wait for the identity provider";
+            return Err(Refusal::Unusable(text.to_owned()));
+        };
+        (self.settings.ask)(question).await
     }
 
     /// Whether the user of a session could log in now as well; a certificate may have expired. It may read the store.
@@ -401,7 +415,7 @@ impl SftpServer {
         self: &Arc<Self>,
         login: &Login<'_>,
         described: &Described,
-        answer: Option<&Option<outlast_domain::transfer::Answer>>,
+        answer: Option<&Option<Answer>>,
     ) -> (Decision, Option<Place>) {
         let service = &self.service;
         let mut place = None;

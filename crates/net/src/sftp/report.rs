@@ -62,6 +62,13 @@ impl Report {
         self.received = self.received.saturating_add(len as u64);
     }
 
+    /// The client has identified itself, and perhaps sends nothing else.
+    pub(super) fn identified(&mut self, version: &str) {
+        if self.offer.is_none() && !self.is_reported {
+            self.offer = Some(SshOffer::new(version, [""; 8]));
+        }
+    }
+
     /// The first negotiation has an outcome.
     pub(super) fn negotiated(&mut self, negotiation: &Negotiation) {
         let offer = SshOffer::new(&negotiation.peer_version, lists(&negotiation.offered));

@@ -337,3 +337,47 @@ fn a_client_that_waits_for_the_servers_list_gets_it_after_a_while() {
     assert!(server.poll().is_none());
     assert!(server.outgoing().len() > before + 500, "there is no list");
 }
+
+/// Somebody who holds a client's list up does not choose what it gets: one that would lose a preferred method by that is refused.
+#[test]
+fn a_list_that_was_held_up_loses_no_preferred_method() {
+    const HYBRID: &str = "mlkem768x25519-sha256";
+    const CLASSICAL: &str = "curve25519-sha256";
+    for (offered, outcome) in [
+        (&[HYBRID, CLASSICAL][..], Some(HYBRID)),
+        (&[CLASSICAL], Some(CLASSICAL)),
+        (&[CLASSICAL, HYBRID], None),
+    ] {
+        let mut config = server_config();
+        config.algorithms.key_exchanges = vec![CLASSICAL, HYBRID];
+        config.preferred = vec![HYBRID];
+        let wait_ms = config.limits.offer_ms;
+        let mut server = Server::new(config.into(), 0);
+        let mut algorithms = ClientConfig::default();
+        algorithms.algorithms.key_exchanges = offered.to_vec();
+        let mut client = Client::new(algorithms.into(), 0);
+        let sent = client.outgoing().to_vec();
+        let version = sent.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+        server.receive(&sent[..version], 0);
+        assert!(server.poll().is_none());
+        server.on_timer(wait_ms);
+        assert!(server.poll().is_none());
+        client.receive(server.outgoing(), wait_ms);
+        while client.poll().is_some() {}
+        let late = client.outgoing()[version..].to_vec();
+        server.receive(&late, wait_ms);
+        let Some(ServerEvent::Negotiated(found)) = server.poll() else { panic!("{offered:?}") };
+        assert!(found.blind, "{offered:?}");
+        let after = server.poll();
+        match outcome {
+            Some(method) => {
+                assert_eq!(found.outcome.unwrap().key_exchange, method);
+                assert!(after.is_none(), "{after:?}");
+            }
+            None => {
+                let Some(ServerEvent::Disconnected(end)) = after else { panic!("{after:?}") };
+                assert_eq!((end.reason, end.by_peer), (Reason::KeyExchangeFailed, false));
+            }
+        }
+    }
+}

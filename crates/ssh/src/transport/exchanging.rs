@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::exchange::{KeySource, SharedSecret};
 use crate::kexinit::{self, EXT_INFO_CLIENT, KexInit, Rows, STRICT_CLIENT, STRICT_SERVER};
 use crate::message;
-use crate::negotiation::{Negotiation, NoCommon};
+use crate::negotiation::{Lists, Negotiation, NoCommon};
 use crate::public_key::PublicKey;
 use crate::signature::{self, ALGORITHMS};
 use crate::wire::{Reader, Writer};
@@ -45,6 +45,14 @@ impl Transport {
             Side::Server(config) => &config.preferred,
             Side::Client(_) => &[],
         }
+    }
+
+    /// Whether a client that has waited for the server's list, or whose own was held up, would get less than it offers. Somebody in
+    /// between can hold a list up, and must not choose by that what the client gets.
+    fn loses_preferred(&self, client: &Lists, chosen: &str) -> bool {
+        let preferred = self.preferred();
+        let mut offered = client.key_exchanges.split(',');
+        !preferred.contains(&chosen) && offered.any(|name| preferred.contains(&name))
     }
 
     /// Host key algorithms of this side, certificates before keys: a server has a key for each.
@@ -123,6 +131,9 @@ impl Transport {
             Ok(rows) => rows,
             Err(none) => return Ok(Some(Event::Refused(negotiation, no_common(none)))),
         };
+        if self.blind && self.loses_preferred(&peer.lists, rows.exchange.name) {
+            return Ok(Some(Event::Refused(negotiation, LATE)));
+        }
         self.host_key_algorithm = rows.host_key.name;
         let own_version = version::own(self.side.software());
         let own = (own_version.as_bytes(), own.as_slice());
@@ -304,6 +315,10 @@ impl Transport {
         Ok(first.then_some(Event::Ready))
     }
 }
+
+const LATE: Error = Error::exchange(
+    "your list of algorithms came late, and its order is not the server's: put the post-quantum methods first, or try again",
+);
 
 fn hash_string(hash: &mut digest::Context, bytes: &[u8]) {
     hash.update(&u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_be_bytes());

@@ -46,7 +46,9 @@ impl Run for TestIdentityProvider {
             ));
         };
         let Some(again) = question()? else { return Err(invalid("ServerId")) };
-        let Reply::Provider(reply) = call.outside.ask(|| Errand::Provider(again))? else {
+        let server_arn = found.arn();
+        let errand = || Errand::Provider { server_arn, question: again };
+        let Reply::Provider(reply) = call.outside.ask(errand)? else {
             return Err(invalid("ServerId"));
         };
         let reply = match reply {

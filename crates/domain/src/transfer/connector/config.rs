@@ -267,7 +267,8 @@ pub fn find_connector(
     scope: &Scope,
     id: &str,
 ) -> Result<Connector, TransferError> {
-    look_up(work, scope, id)?.ok_or_else(|| TransferError::NotFound("Unknown connector".into()))
+    look_up(work, scope, id)?
+        .ok_or_else(|| TransferError::not_found("Unknown connector", "Connector", id))
 }
 
 /// The same for a job.

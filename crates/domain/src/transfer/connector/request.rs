@@ -205,7 +205,7 @@ pub fn results(
     permit: &Permit<action::transfer::ListFileTransferResults>,
 ) -> Result<Page<FileStatus>, TransferError> {
     permit.opens(&connector.arn())?;
-    let unknown = || TransferError::NotFound("Unknown transfer".into());
+    let unknown = || TransferError::not_found("Unknown transfer", "Transfer", transfer);
     if ids::uuid_bytes(transfer).map(ids::uuid_text).as_deref() != Some(transfer) {
         return Err(unknown());
     }
