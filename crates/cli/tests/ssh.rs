@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::common::peers::peer;
 use crate::common::{
-    self, Folder, Identity, Server, Session, outlast, run, stderr, stdout, succeed,
+    self, Folder, Identity, Server, Session, fail, outlast, run, stderr, stdout, succeed,
 };
 
 const ACCOUNT: &str = "123456789012";
@@ -318,6 +318,10 @@ fn certificates_are_those_of_ssh_keygen() {
         "*.example.com",
     ]));
     assert!(line.starts_with("@cert-authority *.example.com ecdsa-sha2-nistp256 "), "{line}");
+    // Trusting the key of something else would not help anybody.
+    scene.authority("other", "ECC_NIST_P256", &[]);
+    let refused = fail(&mut scene.ssh(&["ca-key", "--key", "alias/other"]), 1);
+    contains(&refused, &["is not an SSH certificate authority", "hint: ", "outlast:ssh-ca"]);
 }
 
 /// A certificate of the same key is replaced, anything else is not.

@@ -1,7 +1,7 @@
 //! `outlast ssh ca-key`: prints the public key of an authority.
 
 use outlast_api::ops::kms::{get_public_key, list_resource_tags};
-use outlast_domain::ssh_ca::SECOND_KEY_TAG;
+use outlast_domain::ssh_ca::{KINDS_TAG, SECOND_KEY_TAG};
 use outlast_net::policy::Policy;
 use outlast_ssh::PublicKey;
 use serde_json::json;
@@ -54,12 +54,20 @@ async fn read(endpoint: &mut Endpoint, name: &str) -> Result<(String, PublicKey)
         Failure::new(format!("{arn} cannot be an SSH certificate authority: {error}"))
             .hint("use a key for ECDSA, Ed25519 or RSA, or an ML_DSA_44 key with a second one")
     };
+    let tags = list_resource_tags::Input { key_id: arn.clone(), limit: None, marker: None };
+    let tags = endpoint.call::<list_resource_tags::ListResourceTags>(&tags).await;
+    // Who trusts the key of something else would trust nothing that this service signs.
+    let is_authority =
+        |tags: &list_resource_tags::Output| tags.tags.iter().any(|tag| tag.tag_key == KINDS_TAG);
+    if tags.as_ref().is_ok_and(|tags| !is_authority(tags)) {
+        return Err(Failure::new(format!("{arn} is not an SSH certificate authority"))
+            .hint(format!("its owner makes it one by the tag {KINDS_TAG}: user, host or both")));
+    }
     if first.key_spec != "ML_DSA_44" {
         let key = PublicKey::from_spki(&first.public_key.0).map_err(unusable)?;
         return Ok((arn, key));
     }
-    let tags = list_resource_tags::Input { key_id: arn.clone(), limit: None, marker: None };
-    let tags = endpoint.call::<list_resource_tags::ListResourceTags>(&tags).await?.tags;
+    let tags = tags?.tags;
     let second = tags.into_iter().find(|tag| tag.tag_key == SECOND_KEY_TAG).ok_or_else(|| {
         Failure::new(format!("{arn} signs for SSH only together with an Ed25519 key"))
             .hint(format!("name one, by its ARN, in the tag {SECOND_KEY_TAG}"))

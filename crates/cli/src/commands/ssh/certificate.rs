@@ -64,16 +64,19 @@ impl Options {
             found.extensions = DEFAULT_EXTENSIONS.into_iter().map(flag).collect();
         }
         for option in said {
-            found.add(option).map_err(|()| {
-                Failure::new(format!("{option} is not an option of certificates"))
-                    .hint("see CERTIFICATES in the manual of ssh-keygen")
-                    .code(crate::failure::USAGE)
+            let refused = |text: String| Failure::new(text).code(crate::failure::USAGE);
+            found.add(option).map_err(|wrong| match wrong {
+                Wrong::Unknown => refused(format!("{option} is not an option of certificates"))
+                    .hint("see CERTIFICATES in the manual of ssh-keygen"),
+                // The first one would be lost, and it may be the narrower one.
+                Wrong::Again(name) => refused(format!("{name} is given twice"))
+                    .hint("give it once; source-address takes networks separated by commas"),
             })?;
         }
         Ok(found)
     }
 
-    fn add(&mut self, option: &str) -> Result<(), ()> {
+    fn add(&mut self, option: &str) -> Result<(), Wrong> {
         let known = |name: &str| {
             let full = format!("permit-{name}");
             DEFAULT_EXTENSIONS.into_iter().find(|known| known.eq_ignore_ascii_case(&full))
@@ -90,16 +93,31 @@ impl Options {
         } else if option == "verify-required" {
             self.critical.insert(option.to_owned(), String::new());
         } else if matches!(name, "force-command" | "source-address") && !value.is_empty() {
-            self.critical.insert(name.to_owned(), value.to_owned());
+            self.restrict(name, value)?;
         } else if let Some(name) = name.strip_prefix("critical:").filter(|name| !name.is_empty()) {
-            self.critical.insert(name.to_owned(), value.to_owned());
+            self.restrict(name, value)?;
         } else if let Some(name) = name.strip_prefix("extension:").filter(|name| !name.is_empty()) {
             self.extensions.insert(name.to_owned(), value.to_owned());
         } else {
-            return Err(());
+            return Err(Wrong::Unknown);
         }
         Ok(())
     }
+
+    /// A critical option, which ssh-keygen takes once, too.
+    fn restrict(&mut self, name: &str, value: &str) -> Result<(), Wrong> {
+        match self.critical.insert(name.to_owned(), value.to_owned()) {
+            None => Ok(()),
+            Some(_) => Err(Wrong::Again(name.to_owned())),
+        }
+    }
+}
+
+/// Why an option is refused.
+enum Wrong {
+    Unknown,
+    /// The option with this name was given before.
+    Again(String),
 }
 
 impl Said {
@@ -262,6 +280,13 @@ mod tests {
             ["", "permit", "permit-all", "force-command", "source-address=", "extension:=a", "no-"]
         {
             assert!(Options::parse(&[wrong.to_owned()], false).is_err(), "{wrong}");
+        }
+        // The second one would replace the first, which may be the narrower one.
+        for twice in [
+            ["source-address=192.0.2.0/24", "source-address=0.0.0.0/0"],
+            ["force-command=true", "critical:force-command=sh"],
+        ] {
+            assert!(Options::parse(&twice.map(str::to_owned), false).is_err(), "{twice:?}");
         }
         assert_eq!(Options::parse(&[], true).unwrap(), Options::default());
     }

@@ -1,10 +1,15 @@
 //! `outlast ssh krl`: key revocation lists, which OpenSSH reads with `RevokedKeys`.
 
+use std::fs::{File, OpenOptions, Permissions, TryLockError};
+use std::io::ErrorKind;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use outlast_net::server::system_clock;
 use outlast_pki::time::rfc3339;
 use outlast_ssh::{Krl, KrlError, MAX_KRL_LEN, PublicKey, Revoked};
+use rustix::fs::OFlags;
 use serde_json::json;
 
 use super::certificate::{Line, read_line, read_lines};
@@ -67,18 +72,14 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
             .hint("make one with --create")
             .code(USAGE));
     }
-    // Two who revoke at the same time: each must see what the other has revoked. Kernels lock folders, too.
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    let held = std::fs::File::open(folder).and_then(|held| held.lock().map(|()| held));
-    let _held = held.map_err(|error| Failure::file(folder, &error))?;
+    if !arguments.test.is_empty() {
+        return test(&read(path)?, &arguments.test, output);
+    }
+    let _held = lock(path, LOCK_WAIT)?;
     let mut list = match arguments.create {
         true => Krl::default(),
         false => read(path)?,
     };
-    if !arguments.test.is_empty() {
-        return test(&list, &arguments.test, output);
-    }
     let before = list.clone();
     change(&mut list, arguments)?;
     if list != before || arguments.create {
@@ -96,6 +97,49 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
     }
     show(path, &list, output);
     Ok(())
+}
+
+/// Longest wait for somebody else who changes the list.
+const LOCK_WAIT: Duration = Duration::from_secs(30);
+
+/// Keeps others from changing the list: each who revokes must see what the others have revoked. The lock is on a file beside the list,
+/// which stays. Only who may change the list can open it, so that nobody else can hold it.
+fn lock(path: &Path, wait: Duration) -> Result<File, Failure> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".lock");
+    let beside = PathBuf::from(beside);
+    let failed = |error: &dyn std::fmt::Display| Failure::file(&beside, error);
+    let mode = folder.metadata().map_err(|error| Failure::file(folder, &error))?.mode();
+    // Where the folder's group may replace the list.
+    let group = if mode & 0o020 == 0 { 0 } else { 0o060 };
+    let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::CLOEXEC).bits()).unwrap_or_default();
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).custom_flags(flags).mode(0o600 | group);
+    let file = match options.clone().create_new(true).open(&beside) {
+        Ok(file) => {
+            file.set_permissions(Permissions::from_mode(0o600 | group)).map_err(|e| failed(&e))?;
+            file
+        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            options.open(&beside).map_err(|error| failed(&error))?
+        }
+        Err(error) => return Err(failed(&error)),
+    };
+    let until = Instant::now() + wait;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Err(TryLockError::WouldBlock) => {
+                return Err(failed(&"somebody else is changing the list").hint("try again"));
+            }
+            Err(TryLockError::Error(error)) => return Err(failed(&error)),
+        }
+    }
 }
 
 fn read(path: &Path) -> Result<Krl, Failure> {
@@ -174,5 +218,33 @@ fn test(list: &Krl, paths: &[PathBuf], output: Output) -> Result<(), Failure> {
     match found {
         0 => Ok(()),
         _ => Err(Failure::finding(format!("{found} of {} are revoked", paths.len())).code(FOUND)),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may fail")]
+mod tests {
+    use super::*;
+
+    /// Who may read the folder and the list cannot keep others from revoking; who revokes keeps others waiting, for a while.
+    #[test]
+    fn only_who_may_change_the_list_can_lock_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("list");
+        std::fs::write(&path, "").unwrap();
+        let (held, read) = (File::open(folder.path()).unwrap(), File::open(&path).unwrap());
+        held.lock().unwrap();
+        read.lock().unwrap();
+        let first = lock(&path, Duration::ZERO).unwrap();
+        let beside = folder.path().join("list.lock");
+        assert_eq!(beside.metadata().unwrap().mode() & 0o777, 0o600);
+        let refused = lock(&path, Duration::from_millis(50)).unwrap_err();
+        assert!(format!("{refused:?}").contains("somebody else"), "{refused:?}");
+        drop(first);
+        drop(lock(&path, Duration::ZERO).unwrap());
+        // Nobody is led to another file.
+        std::fs::remove_file(&beside).unwrap();
+        std::os::unix::fs::symlink("list", &beside).unwrap();
+        assert!(lock(&path, Duration::ZERO).is_err());
     }
 }
