@@ -21,6 +21,7 @@ mod raw;
 
 mod acme;
 mod bucket;
+mod bucket_requests;
 mod client_auth;
 mod client_auth_policy;
 mod door;

@@ -146,7 +146,10 @@ mod tests {
     fn who_waits_for_a_measurement_has_no_thread() {
         let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let place = |folder: &tempfile::TempDir| Place::Folder(folder.path().to_owned());
-        let (first, second) = (place(&one), place(&other));
+        let mut places = [place(&one), place(&other)];
+        // The one for which all wait first, whatever the names of the folders.
+        places.sort();
+        let [first, second] = places;
         let quotas = Quotas::default();
         for place in [&first, &second] {
             let kept = Arc::new(Kept::new(Limit { bytes: Some(1), files: None }));

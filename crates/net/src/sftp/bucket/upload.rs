@@ -244,8 +244,7 @@ impl State {
         if !self.dirty {
             return Ok(());
         }
-        let first = part_range(0).map_or(0, |range| range.end);
-        let etag = if self.upload.is_none() && self.size <= first {
+        let etag = if self.is_whole() {
             let mut part = self.open.remove(&0).unwrap_or_default();
             self.fill(&mut part, self.size)?;
             let (bytes, share) = part.into_bytes();
@@ -264,7 +263,17 @@ impl State {
         Ok(())
     }
 
-    fn complete(&mut self) -> Result<String> {
+    /// Whether it is sent in one request.
+    fn is_whole(&self) -> bool {
+        self.upload.is_none() && self.size <= part_range(0).map_or(0, |range| range.end)
+    }
+
+    /// Sends what is left of the parts; the object appears by one request more.
+    fn settle(&mut self) -> Result<()> {
+        if self.dirty && !self.is_whole() { self.send_rest() } else { Ok(()) }
+    }
+
+    fn send_rest(&mut self) -> Result<()> {
         let count = part_at(self.size.saturating_sub(1)).ok_or_else(too_large)? + 1;
         for index in 0..count {
             if self.is_sent(index) {
@@ -283,6 +292,11 @@ impl State {
         while !self.sending.is_empty() {
             self.await_first()?;
         }
+        Ok(())
+    }
+
+    fn complete(&mut self) -> Result<String> {
+        self.send_rest()?;
         let upload = self.begin()?;
         let parts = self.sent.iter().map(|(index, etag)| (index + 1, etag.clone()));
         let only = self.only();
@@ -372,6 +386,10 @@ impl File for Upload {
         }
         let others = Attributes { size: None, ..*to };
         if others == Attributes::default() { Ok(()) } else { Err(no_attributes()) }
+    }
+
+    fn settle(&self) -> Result<()> {
+        self.step(State::settle)
     }
 
     fn sync(&self) -> Result<()> {

@@ -1,0 +1,209 @@
+//! What is asked of S3, and what becomes of its answers: an S3 that answers what a test says.
+
+use std::io::{Read, Write};
+use std::sync::mpsc::{Receiver, channel};
+
+use outlast_sftp::error::Status;
+
+use crate::bucket::{PIECE, World, content, creating, path, refused, world, write_all};
+
+/// What an S3 of a test answers: status, headers, body.
+type Answer = (&'static str, String, &'static str);
+
+/// A bucket of an S3 that answers what `answer` makes of the head of a request, and those heads. They are in lower case.
+fn scripted(mut answer: impl FnMut(&str) -> Answer + Send + 'static) -> (World, Receiver<String>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let world = world(&format!("http://{}", listener.local_addr().unwrap()), "files");
+    let (sender, heads) = channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).unwrap();
+                head.push(byte[0]);
+            }
+            let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            let length = length.map_or(0, |length| length.parse::<usize>().unwrap());
+            stream.read_exact(&mut vec![0; length]).unwrap();
+            let (status, mut headers, body) = answer(&head);
+            if !head.starts_with("head ") {
+                headers.push_str(&format!("content-length: {}\r\n", body.len()));
+            }
+            // Before the answer, so that a test that has it finds the request; it may not want it.
+            let _ = sender.send(head);
+            write!(stream, "HTTP/1.1 {status}\r\n{headers}connection: close\r\n\r\n{body}")
+                .unwrap();
+        }
+    });
+    (world, heads)
+}
+
+fn answered(status: &'static str, body: &'static str) -> Answer {
+    (status, String::new(), body)
+}
+
+/// The answer to HEAD for an object of so many bytes.
+fn there(size: u64, etag: &str) -> Answer {
+    ("200 OK", format!("content-length: {size}\r\netag: \"{etag}\"\r\n"), "")
+}
+
+fn absent() -> Answer {
+    ("404 Not Found", "content-length: 0\r\n".to_owned(), "")
+}
+
+const EMPTY: &str = "<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>";
+
+/// A repeated removal, or one that comes late, leaves what was uploaded in the meantime.
+#[test]
+fn a_file_is_removed_only_as_it_was_found() {
+    let mut is_removed = false;
+    let (world, heads) = scripted(move |head| {
+        let (request, _) = head.split_once(" http/1.1").unwrap();
+        match request {
+            "head /files/gone" if is_removed => absent(),
+            "head /files/same" | "head /files/other" | "head /files/gone" => there(4, "found"),
+            "delete /files/same" => answered("200 OK", ""),
+            "delete /files/other" => answered("412 Precondition Failed", ""),
+            "delete /files/gone" => {
+                is_removed = true;
+                answered("412 Precondition Failed", "")
+            }
+            _ => answered("200 OK", EMPTY),
+        }
+    });
+    world.volume.remove(&path("same")).unwrap();
+    refused(world.volume.remove(&path("other")), Status::Failure, "somebody else");
+    // The first attempt has removed it, and its answer was lost.
+    world.volume.remove(&path("gone")).unwrap();
+    let removals: Vec<_> = heads.try_iter().filter(|head| head.starts_with("delete ")).collect();
+    assert_eq!(removals.len(), 3);
+    for head in removals {
+        assert!(head.contains("\r\nif-match: \"found\"\r\n"), "{head}");
+    }
+}
+
+/// A rename that fails leaves no second name, unless that may be the only one.
+#[test]
+fn a_copy_of_a_rename_that_fails_is_removed() {
+    for (removal, undo, replace, text, removed) in [
+        ("412 Precondition Failed", "200 OK", false, "somebody else", true),
+        ("403 Forbidden", "200 OK", false, "the storage does not allow it", true),
+        ("403 Forbidden", "403 Forbidden", false, "a copy has the new name", true),
+        // It may have been carried out.
+        ("504 Gateway Timeout", "200 OK", false, "a copy has the new name", false),
+        // What was there before cannot come back.
+        ("403 Forbidden", "200 OK", true, "a copy has the new name", false),
+    ] {
+        let (world, heads) = scripted(move |head| {
+            let (request, _) = head.split_once(" http/1.1").unwrap();
+            match request {
+                "head /files/old" => there(4, "old"),
+                "head /files/new" if replace => there(4, "before"),
+                "head /files/new" => absent(),
+                "put /files/new" => answered(
+                    "200 OK",
+                    "<CopyObjectResult><ETag>&quot;copy&quot;</ETag></CopyObjectResult>",
+                ),
+                "delete /files/old" => answered(removal, ""),
+                "delete /files/new" => answered(undo, ""),
+                _ => answered("200 OK", EMPTY),
+            }
+        });
+        let error = world.volume.rename(&path("old"), &path("new"), replace).unwrap_err();
+        assert!(error.text.contains(text), "{removal} {undo}: {error}");
+        let is_told = error.text.contains("a copy has the new name");
+        assert_eq!(is_told, text == "a copy has the new name", "{removal} {undo}: {error}");
+        let removals: Vec<_> =
+            heads.try_iter().filter(|head| head.starts_with("delete ")).collect();
+        let undone = removals.iter().find(|head| head.starts_with("delete /files/new "));
+        assert_eq!(undone.is_some(), removed, "{removal} {undo}");
+        assert!(
+            undone.is_none_or(|head| head.contains("\r\nif-match: \"copy\"\r\n")),
+            "{undone:?}"
+        );
+        assert_eq!(removals.len(), 1 + usize::from(removed), "{removal} {undo}");
+    }
+}
+
+/// S3 copies those with an object as a whole, but not with its parts.
+#[test]
+fn a_large_file_keeps_type_metadata_and_tags() {
+    let (world, heads) = scripted(|head| {
+        let (request, _) = head.split_once(" http/1.1").unwrap();
+        let (method, target) = request.split_once(' ').unwrap();
+        match (method, target) {
+            ("head", "/files/old") => {
+                let (status, headers, body) = there((5 << 30) + 1, "old");
+                let more =
+                    "content-type: text/x-notes\r\nx-amz-meta-owner: alice\r\nserver: s3\r\n";
+                (status, headers + more, body)
+            }
+            ("head", _) => absent(),
+            ("get", "/files/old?tagging=") => answered(
+                "200 OK",
+                "<Tagging><TagSet><Tag><Key>state</Key><Value>a &amp; b</Value></Tag></TagSet></Tagging>",
+            ),
+            ("post", "/files/new?uploads=") => answered(
+                "200 OK",
+                "<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>",
+            ),
+            ("put", _) => answered("200 OK", "<CopyPartResult><ETag>p</ETag></CopyPartResult>"),
+            ("post", _) => answered(
+                "200 OK",
+                "<CompleteMultipartUploadResult><ETag>c</ETag></CompleteMultipartUploadResult>",
+            ),
+            ("delete", _) => answered("200 OK", ""),
+            _ => answered("200 OK", EMPTY),
+        }
+    });
+    world.volume.rename(&path("old"), &path("new"), false).unwrap();
+    let begun = heads.try_iter().find(|head| head.starts_with("post /files/new?uploads=")).unwrap();
+    for header in [
+        "content-type: text/x-notes",
+        "x-amz-meta-owner: alice",
+        "x-amz-tagging: state=a%20%26%20b",
+    ] {
+        assert!(begun.contains(&format!("\r\n{header}\r\n")), "{header}: {begun}");
+    }
+    assert!(!begun.contains("\r\nserver:"), "{begun}");
+}
+
+/// What takes long is done before a quota's lock is taken: one request is left.
+#[test]
+fn a_settled_upload_appears_by_one_request() {
+    let (world, heads) = scripted(|head| match head.split_once(' ').unwrap() {
+        ("head", _) => absent(),
+        ("put", _) => ("200 OK", "etag: \"p\"\r\n".to_owned(), ""),
+        ("post", target) if target.starts_with("/files/x?uploads=") => answered(
+            "200 OK",
+            "<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>",
+        ),
+        ("post", _) => answered(
+            "200 OK",
+            "<CompleteMultipartUploadResult><ETag>c</ETag></CompleteMultipartUploadResult>",
+        ),
+        _ => answered("200 OK", EMPTY),
+    });
+    let content = content(10_000_000);
+    let file = world.volume.open(&path("x"), &creating()).unwrap();
+    write_all(&*file, &content, 0..content.len().div_ceil(PIECE));
+    file.settle().unwrap();
+    let sent: Vec<_> = heads.try_iter().collect();
+    let parts = sent.iter().filter(|head| head.starts_with("put /files/x?partnumber=")).count();
+    assert_eq!(parts, 2, "{sent:?}");
+    file.close().unwrap();
+    let sent: Vec<_> = heads.try_iter().collect();
+    assert!(
+        matches!(&sent[..], [last] if last.starts_with("post /files/x?uploadid=1")),
+        "{sent:?}"
+    );
+    // A small one is sent as a whole, when it appears.
+    let file = world.volume.open(&path("x"), &creating()).unwrap();
+    file.write_at(0, b"small").unwrap();
+    heads.try_iter().for_each(drop);
+    file.settle().unwrap();
+    assert_eq!(heads.try_iter().count(), 0);
+}
