@@ -26,7 +26,7 @@ struct Kept {
     limit: Mutex<Limit>,
     /// Measured by the first who needs it; others wait for it.
     quota: Mutex<Option<Arc<Quota>>>,
-    /// Held by who measures it, so that others wait without a thread.
+    /// Held by the login that measures it, so that others wait without a thread.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -79,7 +79,7 @@ impl Quotas {
     }
 
     /// Waits for others who measure folders of `tree`; then it is the caller's turn at those that nobody has measured, until what is
-    /// returned is dropped. A folder of millions of files takes minutes, and who waits here holds no thread.
+    /// returned is dropped. A folder of millions of files takes minutes, and a login that waits here holds no thread.
     pub(super) async fn measuring(&self, tree: &Tree) -> Vec<OwnedMutexGuard<()>> {
         // Everybody takes turns in the same order, so that nobody waits in a circle.
         let places: BTreeSet<_> = tree.mounts.iter().map(|mount| &mount.place).collect();

@@ -102,8 +102,8 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
 /// Longest wait for somebody else who changes the list.
 const LOCK_WAIT: Duration = Duration::from_secs(30);
 
-/// Keeps others from changing the list: each who revokes must see what the others have revoked. The lock is on a file beside the list,
-/// which stays. Only who may change the list can open it, so that nobody else can hold it.
+/// Keeps others from changing the list: everybody who revokes must see what others have revoked. The lock is on a file beside the list,
+/// which stays. Only those who may change the list can open it, so that nobody else can hold it.
 fn lock(path: &Path, wait: Duration) -> Result<File, Failure> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
