@@ -254,7 +254,7 @@ pub fn dry_run(tally: &Tally, rules: &Rules, certificates: &[CertificateFacts]) 
                 of_tls(&client, decide(rules, offer, facts))
             }
             Some(Hello::Ssh(Some(offer))) if !offer.key_exchanges.is_empty() => {
-                // Who was served by a certificate alone is served by it again: host keys stay as they are.
+                // A client that was served by a certificate alone is served by it again: host keys stay as they are.
                 let decide = if served > 0 { decide_ssh_certified } else { decide_ssh };
                 of_ssh(&ssh_rules, offer, decide)
             }

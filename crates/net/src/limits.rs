@@ -388,7 +388,7 @@ pub const MAX_CONNECTOR_FILE: u64 = 150 << 30;
 pub const CONNECTOR_RESERVE: u64 = 1 << 30;
 /// Bytes of a retrieved file between looks at the free space.
 pub const CONNECTOR_SPACE_STEP: u64 = 8 << 20;
-/// Tests of connections of one account that run at the same time.
+/// Tests of one account, of connectors and of identity providers together, that run at the same time.
 pub const MAX_TESTS_OF_ACCOUNT: usize = 2;
 /// Names of a remote folder that lead to nothing that can be listed.
 pub const MAX_CONNECTOR_SKIPPED: usize = 10_000;

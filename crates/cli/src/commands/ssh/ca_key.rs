@@ -56,7 +56,7 @@ async fn read(endpoint: &mut Endpoint, name: &str) -> Result<(String, PublicKey)
     };
     let tags = list_resource_tags::Input { key_id: arn.clone(), limit: None, marker: None };
     let tags = endpoint.call::<list_resource_tags::ListResourceTags>(&tags).await;
-    // Who trusts the key of something else would trust nothing that this service signs.
+    // A host that trusts the key of something else trusts nothing that this service signs.
     let is_authority =
         |tags: &list_resource_tags::Output| tags.tags.iter().any(|tag| tag.tag_key == KINDS_TAG);
     if tags.as_ref().is_ok_and(|tags| !is_authority(tags)) {

@@ -103,7 +103,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
 const LOCK_WAIT: Duration = Duration::from_secs(30);
 
 /// Keeps others from changing the list: everybody who revokes must see what others have revoked. The lock is on a file beside the list,
-/// which stays. Only those who may change the list can open it, so that nobody else can hold it.
+/// which stays. In a folder that only its owner may write, nobody else can open it and hold the lock.
 fn lock(path: &Path, wait: Duration) -> Result<File, Failure> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
@@ -226,7 +226,7 @@ fn test(list: &Krl, paths: &[PathBuf], output: Output) -> Result<(), Failure> {
 mod tests {
     use super::*;
 
-    /// Who may read the folder and the list cannot keep others from revoking; who revokes keeps others waiting, for a while.
+    /// A user who may only read the folder and the list cannot keep others from revoking; one who revokes keeps others waiting for a while.
     #[test]
     fn only_who_may_change_the_list_can_lock_it() {
         let folder = tempfile::tempdir().unwrap();
