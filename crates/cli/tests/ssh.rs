@@ -636,9 +636,10 @@ fn an_altered_certificate_is_refused() {
     let blob = line.split(' ').nth(1).unwrap();
     let engine = base64::engine::general_purpose::STANDARD;
     let mut bytes = engine.decode(blob).unwrap();
-    // A name of as many letters, so that only the signature does not fit.
-    let at = bytes.windows(3).position(|window| window == b"bob").unwrap();
-    bytes[at..at + 3].copy_from_slice(b"eve");
+    // A name of as many letters, so that only the signature does not fit. With its length, so that it is in no key by chance.
+    let [name, other] = [b"\0\0\0\x03bob", b"\0\0\0\x03eve"];
+    let at = bytes.windows(name.len()).position(|window| window == name).unwrap();
+    bytes[at..at + name.len()].copy_from_slice(other);
     let forged = line.replace(blob, &engine.encode(&bytes));
     std::fs::write(&path, forged).unwrap();
     let output = scene.sftp("10.6", "eve", None, &[]);
