@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::io::ErrorKind;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -103,7 +103,8 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> Result<(), Failure> 
 const LOCK_WAIT: Duration = Duration::from_secs(30);
 
 /// Keeps others from changing the list: everybody who revokes must see what others have revoked. The lock is on a file beside the list,
-/// which stays. In a folder that only its owner may write, nobody else can open it and hold the lock.
+/// which stays. It has the folder's owner if the administrator makes it, and the folder's group if that may write there: who may
+/// replace the list can take the lock, and nobody else can hold it.
 fn lock(path: &Path, wait: Duration) -> Result<File, Failure> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
@@ -111,15 +112,19 @@ fn lock(path: &Path, wait: Duration) -> Result<File, Failure> {
     beside.push(".lock");
     let beside = PathBuf::from(beside);
     let failed = |error: &dyn std::fmt::Display| Failure::file(&beside, error);
-    let mode = folder.metadata().map_err(|error| Failure::file(folder, &error))?.mode();
-    // Where the folder's group may replace the list.
-    let group = if mode & 0o020 == 0 { 0 } else { 0o060 };
+    let around = folder.metadata().map_err(|error| Failure::file(folder, &error))?;
     let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::CLOEXEC).bits()).unwrap_or_default();
     let mut options = OpenOptions::new();
-    options.read(true).write(true).custom_flags(flags).mode(0o600 | group);
+    options.read(true).write(true).custom_flags(flags).mode(0o600);
     let file = match options.clone().create_new(true).open(&beside) {
         Ok(file) => {
-            file.set_permissions(Permissions::from_mode(0o600 | group)).map_err(|e| failed(&e))?;
+            let owner = rustix::process::geteuid().is_root().then_some(around.uid());
+            let group = (around.mode() & 0o020 != 0).then_some(around.gid());
+            fchown(&file, owner, None).map_err(|error| failed(&error))?;
+            // Only an administrator or a member can give a file to a group.
+            let is_shared = group.is_some() && fchown(&file, None, group).is_ok();
+            let mode = if is_shared { 0o660 } else { 0o600 };
+            file.set_permissions(Permissions::from_mode(mode)).map_err(|error| failed(&error))?;
             file
         }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
@@ -242,6 +247,20 @@ mod tests {
         assert!(format!("{refused:?}").contains("somebody else"), "{refused:?}");
         drop(first);
         drop(lock(&path, Duration::ZERO).unwrap());
+        // An administrator makes it for those who own the folder, or may write there.
+        if rustix::process::geteuid().is_root() {
+            for (mode, shared, owners) in
+                [(0o755, 0o600, (1, 0)), (0o775, 0o660, (1, 2)), (0o757, 0o600, (1, 0))]
+            {
+                std::fs::remove_file(&beside).unwrap();
+                std::os::unix::fs::chown(folder.path(), Some(1), Some(2)).unwrap();
+                std::fs::set_permissions(folder.path(), Permissions::from_mode(mode)).unwrap();
+                drop(lock(&path, Duration::ZERO).unwrap());
+                let made = beside.metadata().unwrap();
+                assert_eq!(made.mode() & 0o777, shared, "{mode:o}");
+                assert_eq!((made.uid(), made.gid()), owners, "{mode:o}");
+            }
+        }
         // Nobody is led to another file.
         std::fs::remove_file(&beside).unwrap();
         std::os::unix::fs::symlink("list", &beside).unwrap();
