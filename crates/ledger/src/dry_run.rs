@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use outlast_crypto::schemes::{Kind, SCHEMES, Scheme};
 use outlast_negotiate::decide::{CertificateFacts, can_show};
 use outlast_negotiate::ssh::{
-    SshChosen, SshNothingLeft, SshOffer, SshRefusal, SshRules, decide_ssh, decide_ssh_certified,
-    decide_ssh_server, served,
+    SshChosen, SshNothingLeft, SshOffer, SshRefusal, SshRules, decide_ssh, decide_ssh_late,
+    decide_ssh_server, served, with_plain_host_keys,
 };
 use outlast_negotiate::{Decision, Refusal, Rules, decide};
 use serde::Serialize;
@@ -254,9 +254,13 @@ pub fn dry_run(tally: &Tally, rules: &Rules, certificates: &[CertificateFacts]) 
                 of_tls(&client, decide(rules, offer, facts))
             }
             Some(Hello::Ssh(Some(offer))) if !offer.key_exchanges.is_empty() => {
-                // A client that was served by a certificate alone is served by it again: host keys stay as they are.
-                let decide = if served > 0 { decide_ssh_certified } else { decide_ssh };
-                of_ssh(&ssh_rules, offer, decide)
+                // A client that has always waited for the server's list waits again.
+                let late = client.late == connections;
+                let decide = if late { decide_ssh_late } else { decide_ssh };
+                // One that was served by a certificate is served by it again: host keys stay as they are.
+                let plain = ssh_rules.as_ref().ok().filter(|_| client.certified > 0);
+                let plain = plain.map(|rules| with_plain_host_keys(rules, offer));
+                of_ssh(&ssh_rules, plain.as_ref().unwrap_or(offer), decide)
             }
             Some(Hello::SshServer(Some(offer))) if !offer.key_exchanges.is_empty() => {
                 of_ssh(&ssh_rules, offer, decide_ssh_server)

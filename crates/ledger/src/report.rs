@@ -130,6 +130,12 @@ pub struct ClientRow {
     pub destinations: Vec<String>,
     /// Why it got a classical group although it offered a post-quantum one.
     pub causes: BTreeMap<Cause, u64>,
+    /// SSH connections in which the server did not have its list in time.
+    #[serde(skip)]
+    pub(crate) late: u64,
+    /// SSH connections that were served by a host key's certificate.
+    #[serde(skip)]
+    pub(crate) certified: u64,
 }
 
 impl ClientRow {
@@ -151,6 +157,8 @@ impl ClientRow {
             server_names,
             destinations,
             causes: client.causes.clone(),
+            late: client.late,
+            certified: client.certified,
         }
     }
 }

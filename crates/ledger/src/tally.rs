@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use outlast_negotiate::Offer;
-use outlast_negotiate::ssh::SshOffer;
+use outlast_negotiate::ssh::{SshOffer, is_certificate};
 use serde::Serialize;
 
 use crate::event::{End, Handshake, Outcome, Outgoing, SshHandshake, SshOutcome};
@@ -184,6 +184,10 @@ pub struct Client {
     pub names: BTreeSet<String>,
     /// Why it got a classical group although it offered a post-quantum one.
     pub causes: BTreeMap<Cause, u64>,
+    /// Its SSH connections in which the server did not have its list in time.
+    pub late: u64,
+    /// Its SSH connections that were served by a host key's certificate.
+    pub certified: u64,
 }
 
 /// Under which policy the newest record was made.
@@ -223,6 +227,8 @@ struct Facts {
     name: Option<String>,
     client: Option<String>,
     cause: Option<Cause>,
+    late: bool,
+    certified: bool,
 }
 
 /// The counts of a ledger.
@@ -340,6 +346,8 @@ impl Tally {
             name,
             client: None,
             cause,
+            late: false,
+            certified: false,
         };
         match handshake.outcome {
             Outcome::Served(served) => {
@@ -386,9 +394,13 @@ impl Tally {
             name: destination,
             client: principal,
             cause,
+            late: false,
+            certified: false,
         };
+        facts.late = handshake.blind;
         match handshake.outcome {
             SshOutcome::Served(served) => {
+                facts.certified = is_certificate(&served.host_key);
                 facts.group = Some(served.key_exchange);
                 self.keep(handshake.connection, facts);
             }
@@ -497,6 +509,8 @@ impl Tally {
         };
         let Some(client) = self.clients.get_mut(index) else { return };
         client.counts.add(&facts, end);
+        client.late += u64::from(facts.late);
+        client.certified += u64::from(facts.certified);
         if let Some(group) = facts.group {
             *client.groups.entry(group).or_default() += 1;
         }

@@ -216,6 +216,13 @@ fn a_dry_run_knows_clients_that_want_host_certificates() {
     if let SshOutcome::Served(what) = &mut served.outcome {
         what.host_key = certified.host_keys[0].clone();
     }
+    // One that also takes plain keys, and was served by one, is not served by a certificate elsewhere.
+    let mut both = met(3, client("OpenSSH 10"), "2026-11", Mode::Prefer);
+    let offered = &mut both.offer.as_mut().unwrap().host_keys;
+    *offered = vec!["rsa-sha2-512-cert-v01@openssh.com".into(), "ssh-ed25519".into()];
+    let tally_of_both = tally(vec![line(both)]);
+    let other = dry_run(&tally_of_both, &Rules::named("bsi-2026-11").unwrap(), &[]);
+    assert_eq!((other.replayed_served, other.breaks), (1, 1));
     for (handshake, mends) in [(refused, 0), (served, 0)] {
         let tally = tally(vec![line(handshake)]);
         let named = |name| dry_run(&tally, &Rules::named(name).unwrap(), &[]);
@@ -224,6 +231,34 @@ fn a_dry_run_knows_clients_that_want_host_certificates() {
         // This one has no Ed25519 host keys, with or without certificates.
         let other = named("bsi-2026-11");
         assert_eq!(other.breaks, same.replayed_served);
+    }
+}
+
+/// A client that always waits for the server's list gets what its order chooses, or nothing where that is less than it offers.
+#[test]
+fn a_dry_run_knows_clients_that_wait_for_the_list() {
+    let mut classical_first = client("OpenSSH 10.0");
+    classical_first.key_exchanges.insert(0, "curve25519-sha256".into());
+    let order = Some(Reason::Ssh(SshRefusal::Order));
+    for (offer, waits, refused) in [
+        (&classical_first, false, None),
+        (&classical_first, true, order),
+        (&client("OpenSSH 10.0"), true, None),
+        (&client("OpenSSH 8.4"), true, None),
+    ] {
+        // As older servers recorded it, which served them.
+        let mut met = met(1, offer.clone(), "2026-11", Mode::Prefer);
+        met.blind = waits;
+        let tally = tally(vec![line(met)]);
+        let found = dry_run(&tally, &Rules::named("2026-11").unwrap(), &[]);
+        assert_eq!(found.breaks, u64::from(refused.is_some()), "{offer:?}");
+        let reason = match &found.clients[0].future {
+            Future::Refused { reason, .. } => Some(*reason),
+            Future::Served { .. } => None,
+        };
+        assert_eq!(reason, refused, "{offer:?}");
+        let all = dry_run(&tally, &Rules { mode: Mode::Allow, ..Rules::default() }, &[]);
+        assert_eq!(all.breaks, 0, "nobody waits there");
     }
 }
 

@@ -14,7 +14,8 @@ mod rules;
 
 pub use crowd::{CROWD, SshClient};
 pub use decide::{
-    SshChosen, SshDirection, SshRefusal, decide_ssh, decide_ssh_certified, decide_ssh_server,
+    SshChosen, SshDirection, SshRefusal, decide_ssh, decide_ssh_late, decide_ssh_server,
+    is_certificate, with_plain_host_keys,
 };
 pub use diff::changes;
 pub use explain::{SshExplanation, SshReason, explain_ssh};

@@ -8,7 +8,7 @@ use outlast_negotiate::explain::explain;
 use outlast_negotiate::ssh::audit::policy_file;
 use outlast_negotiate::ssh::{
     CROWD, MAX_LIST, SshChosen, SshNothingLeft, SshOffer, SshRefusal, SshRules, decide_ssh,
-    explain_ssh, is_name, served, server_lists,
+    decide_ssh_late, explain_ssh, is_name, served, server_lists,
 };
 use outlast_negotiate::{Mode, Rules, SecurityPolicy};
 use proptest::prelude::*;
@@ -142,6 +142,23 @@ fn check(rules: &SshRules, offer: &SshOffer) {
             let SshOffer { compressions_to_server, compressions_to_client, .. } = offer;
             assert!(compresses(compressions_to_server) || compresses(compressions_to_client));
         }
+        Err(SshRefusal::Order) => panic!("the server has the client's list"),
+    }
+    check_late(rules, offer);
+}
+
+/// A list that comes late gets the same as one in time, or nothing: never less than it offers.
+fn check_late(rules: &SshRules, offer: &SshOffer) {
+    let in_time = decide_ssh(rules, offer);
+    match decide_ssh_late(rules, offer) {
+        Err(SshRefusal::Order) => {
+            assert!(rules.waits() && in_time.is_ok_and(|chosen| chosen.post_quantum));
+            let all = &server_lists(rules, None).key_exchanges;
+            let first = offer.key_exchanges.iter().find(|name| all.contains(&name.as_str()));
+            let row = first.and_then(|name| Algorithm::by_name(name));
+            assert!(row.is_some_and(|row| !row.post_quantum), "{first:?}");
+        }
+        late => assert_eq!(late, in_time),
     }
 }
 

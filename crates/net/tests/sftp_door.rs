@@ -14,6 +14,7 @@ use outlast_api::service::Sink;
 use outlast_domain::arn::Scope;
 use outlast_domain::transfer::{Methods, ServedHostKey, ServerFacts};
 use outlast_ledger::{End, Handshake, Observe, SshHandshake, SshOutcome};
+use outlast_negotiate::ssh::SshRefusal;
 use outlast_net::server::system_clock;
 use outlast_net::sftp::roster::{FileUser, Mount, Place, Roster, Tree};
 use outlast_net::sftp::{Buckets, Settings, SftpServer};
@@ -27,7 +28,7 @@ use outlast_sftp::request::Request as Asks;
 use outlast_sftp::volume::{OpenHow, Volume};
 use outlast_ssh::{
     ChannelId, Client, ClientConfig, ClientEvent, Credential, Disconnected, KeyKind, PrivateKey,
-    Request,
+    Reason, Request,
 };
 use outlast_store::faulty::FaultyStore;
 use outlast_store::memory::MemoryStore;
@@ -365,6 +366,47 @@ fn a_client_that_only_identifies_itself_is_reported() {
         let expected = ("SSH-2.0-Scanner".to_owned(), Vec::new());
         assert_eq!(offer, identified.then_some(expected));
     }
+}
+
+/// Somebody on the path holds a client's list up, so that the client's order would choose a classical method: the connection ends before
+/// there are keys, and the report says why.
+#[test]
+fn a_client_whose_list_is_held_up_is_refused() {
+    const CLASSICAL: &str = "curve25519-sha256";
+    const HYBRID: &str = "mlkem768x25519-sha256";
+    let (tells, told) = std::sync::mpsc::channel();
+    let observer: Arc<dyn Observe> = Arc::new(Handshakes(Mutex::new(tells)));
+    let door = Door::open(|settings| Settings { observer: Some(observer), ..settings });
+    let mut config = ClientConfig::default();
+    config.algorithms.key_exchanges = vec![CLASSICAL, HYBRID];
+    let mut client = Client::new(Arc::new(config), system_clock().unsigned_abs());
+    let sent = client.outgoing().to_vec();
+    let (version, list) = sent.split_at(sent.iter().position(|byte| *byte == b'\n').unwrap() + 1);
+    client.sent(sent.len());
+    let mut stream = TcpStream::connect(door.address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(version).unwrap();
+    let mut first = vec![0; 64 * 1024];
+    let mut read = 0;
+    // The server sends its list when it has waited.
+    while !first[..read].windows(HYBRID.len()).any(|name| name == HYBRID.as_bytes()) {
+        let more = stream.read(&mut first[read..]).expect("the server does not send its list");
+        assert!(more > 0, "the server has closed the connection");
+        read += more;
+    }
+    client.receive(&first[..read], system_clock().unsigned_abs());
+    stream.write_all(list).unwrap();
+    let end = loop {
+        match event(&mut client, &mut stream) {
+            ClientEvent::Negotiated(_) => {}
+            ClientEvent::Disconnected(end) => break end,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!((end.reason, end.by_peer), (Reason::KeyExchangeFailed, true));
+    let handshake = told.recv_timeout(PATIENCE).expect("nothing is reported");
+    assert!(handshake.blind);
+    assert_eq!(handshake.outcome, SshOutcome::Refused(SshRefusal::Order));
 }
 
 /// A client that asks for much and reads nothing is let go when its session is over, although it could not be told all.

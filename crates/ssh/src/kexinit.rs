@@ -5,7 +5,7 @@ use crate::cipher::{Cipher, Mac};
 use crate::error::{Error, printable};
 use crate::exchange::Exchange;
 use crate::message;
-use crate::negotiation::{Chosen, Direction, Lists, NoCommon};
+use crate::negotiation::{Chosen, Direction, Disagreement, Lists};
 use crate::signature::Algorithm;
 use crate::wire::{Reader, Writer};
 
@@ -103,20 +103,20 @@ impl KexInit {
 }
 
 /// Chooses: of each list the client's first that the server has, too.
-pub(crate) fn choose(client: &Lists, server: &Lists) -> Result<Rows, NoCommon> {
+pub(crate) fn choose(client: &Lists, server: &Lists) -> Result<Rows, Disagreement> {
     let exchange = common(&client.key_exchanges, &server.key_exchanges)
         .and_then(Exchange::by_name)
-        .ok_or(NoCommon::KeyExchange)?;
+        .ok_or(Disagreement::KeyExchange)?;
     let (host_key, certificate) = common(&client.host_keys, &server.host_keys)
         .and_then(Algorithm::by_name)
-        .ok_or(NoCommon::HostKey)?;
+        .ok_or(Disagreement::HostKey)?;
     let direction = |ciphers: (&str, &str), macs: (&str, &str)| {
         let cipher =
-            common(ciphers.0, ciphers.1).and_then(Cipher::by_name).ok_or(NoCommon::Cipher)?;
+            common(ciphers.0, ciphers.1).and_then(Cipher::by_name).ok_or(Disagreement::Cipher)?;
         if cipher.authenticates() {
             return Ok((cipher, None));
         }
-        let mac = common(macs.0, macs.1).and_then(Mac::by_name).ok_or(NoCommon::Mac)?;
+        let mac = common(macs.0, macs.1).and_then(Mac::by_name).ok_or(Disagreement::Mac)?;
         Ok((cipher, Some(mac)))
     };
     let to_server = direction(
@@ -132,7 +132,7 @@ pub(crate) fn choose(client: &Lists, server: &Lists) -> Result<Rows, NoCommon> {
         (&client.compressions_to_client, &server.compressions_to_client),
     ] {
         if common(client, server) != Some("none") {
-            return Err(NoCommon::Compression);
+            return Err(Disagreement::Compression);
         }
     }
     let names = |(cipher, mac): (&Cipher, Option<&Mac>)| Direction {

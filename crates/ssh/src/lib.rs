@@ -60,7 +60,7 @@ pub use error::{Disconnected, Error, Reason};
 pub use issuing::{ToSign, Unsigned};
 pub use krl::{Krl, KrlCounts, KrlError, Revoked};
 pub use limits::{Limits, MAX_KRL_LEN};
-pub use negotiation::{Chosen, Direction, Lists, Negotiation, NoCommon};
+pub use negotiation::{Chosen, Direction, Disagreement, Lists, Negotiation};
 pub use private_key::{KeyKind, PrivateKey};
 pub use public_key::{KeyError, PublicKey};
 pub use server::{Attempt, AuthDecision, KeyOffer, Method, Prompt, Server, ServerEvent, Signed};

@@ -8,7 +8,7 @@ pub struct Negotiation {
     /// The peer's name-lists as it sent them.
     pub offered: Lists,
     /// What was chosen.
-    pub outcome: Result<Chosen, NoCommon>,
+    pub outcome: Result<Chosen, Disagreement>,
     /// Whether both sides have strict key exchange (`kex-strict-c-v00@openssh.com` and `kex-strict-s-v00@openssh.com`).
     pub strict: bool,
     /// Whether the peer sent its share before it knew the algorithms, and if so, whether it guessed them.
@@ -73,9 +73,9 @@ pub struct Direction {
     pub mac: Option<&'static str>,
 }
 
-/// The first kind of algorithm for which there is no common one.
+/// Why two peers have no algorithms: the first kind for which there is no common one, or else the lists' order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum NoCommon {
+pub enum Disagreement {
     /// Key exchange methods.
     KeyExchange,
     /// Host key algorithms.
@@ -86,4 +86,7 @@ pub enum NoCommon {
     Mac,
     /// Compression: only `none` is supported.
     Compression,
+    /// The client's list came after the server's, and its order chooses a method that the server does not prefer although it
+    /// offers one that the server does. Whoever holds the list up must not choose by that what the client gets.
+    Order,
 }

@@ -422,7 +422,7 @@ fn an_old_client_is_refused_by_a_strict_server() {
         assert!(negotiation.offered.key_exchanges.contains("curve25519-sha256"));
         assert_eq!(negotiation.outcome.is_ok(), able);
         if !able {
-            assert_eq!(negotiation.outcome, Err(NoCommon::KeyExchange));
+            assert_eq!(negotiation.outcome, Err(Disagreement::KeyExchange));
         }
     }
 }

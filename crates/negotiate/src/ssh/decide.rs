@@ -55,6 +55,10 @@ pub enum SshRefusal {
     /// The peer insists on compression, and there is none here.
     #[error("the peer does not take uncompressed data")]
     Compression,
+    /// The client's list came after the server's, in the mode `prefer`, and its order chooses a classical method although it
+    /// offers a post-quantum one.
+    #[error("the client's list came late, and its order chooses a classical key exchange method")]
+    Order,
 }
 
 impl SshRefusal {
@@ -68,13 +72,14 @@ impl SshRefusal {
     }
 
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::KeyExchange,
         Self::Classical,
         Self::HostKey,
         Self::Cipher,
         Self::Mac,
         Self::Compression,
+        Self::Order,
     ];
 
     /// Name in records: `key-exchange`.
@@ -86,6 +91,7 @@ impl SshRefusal {
             Self::Cipher => "cipher",
             Self::Mac => "mac",
             Self::Compression => "compression",
+            Self::Order => "order",
         }
     }
 }
@@ -95,15 +101,29 @@ pub fn decide_ssh(rules: &SshRules, offer: &SshOffer) -> Result<SshChosen, SshRe
     decide(server_lists(rules, Some(offer)), offer, first)
 }
 
-/// The same at a server that has a certificate for each of its host keys: a client may name the algorithms of certificates alone.
-pub fn decide_ssh_certified(rules: &SshRules, offer: &SshOffer) -> Result<SshChosen, SshRefusal> {
+/// The same for a client whose list comes after the server's, which waited for it too long.
+pub fn decide_ssh_late(rules: &SshRules, offer: &SshOffer) -> Result<SshChosen, SshRefusal> {
+    let chosen = decide(server_lists(rules, None), offer, first)?;
+    // With the client's list the server would have left out the classical methods.
+    let preferred = server_lists(rules, Some(offer)).key_exchanges.contains(&chosen.key_exchange);
+    if preferred { Ok(chosen) } else { Err(SshRefusal::Order) }
+}
+
+/// The offer as if the client took plain host keys wherever it takes certificates: what decides at a server that has a certificate
+/// for each of its host keys.
+pub fn with_plain_host_keys(rules: &SshRules, offer: &SshOffer) -> SshOffer {
     let without = |name: &String| {
         let mut host_keys = rules.lists().host_keys.iter();
         let plain = host_keys.find(|plain| with_certificate(plain) == *name);
         plain.map_or_else(|| name.clone(), |plain| (*plain).to_owned())
     };
     let host_keys = offer.host_keys.iter().map(without).collect();
-    decide_ssh(rules, &SshOffer { host_keys, ..offer.clone() })
+    SshOffer { host_keys, ..offer.clone() }
+}
+
+/// Whether this names a host key algorithm with a certificate.
+pub fn is_certificate(name: &str) -> bool {
+    name.contains("-cert")
 }
 
 /// Name of a host key algorithm with a certificate. OpenSSH 10.6 names that of the composite without a version.

@@ -7,8 +7,8 @@ use outlast_domain::transfer::connector::{Endpoint, Failure, FailureCode};
 use outlast_negotiate::SecurityPolicy;
 use outlast_negotiate::ssh::{SshRules, served};
 use outlast_ssh::{
-    Algorithms, ChannelId, ClientConfig, ClientEvent, Credential, HostKeyShown, Limits,
-    Negotiation, NoCommon, PrivateKey, PublicKey, Request,
+    Algorithms, ChannelId, ClientConfig, ClientEvent, Credential, Disagreement, HostKeyShown,
+    Limits, Negotiation, PrivateKey, PublicKey, Request,
 };
 
 use super::link::{Link, Lost};
@@ -224,17 +224,17 @@ fn negotiated(
             );
             Ok(())
         }
-        Err(NoCommon::HostKey) if has_trusted => {
+        Err(Disagreement::HostKey) if has_trusted => {
             let text = "Invalid trusted host keys: the server has no host key of their types";
             Err(NoLogin { has_other_key: true, ..failed(Cause::HostKey, text) })
         }
         Err(none) => {
             let what = match none {
-                NoCommon::KeyExchange => "key exchange method",
-                NoCommon::HostKey => "host key algorithm",
-                NoCommon::Cipher => "cipher",
-                NoCommon::Mac => "MAC",
-                NoCommon::Compression => "compression method",
+                Disagreement::KeyExchange | Disagreement::Order => "key exchange method",
+                Disagreement::HostKey => "host key algorithm",
+                Disagreement::Cipher => "cipher",
+                Disagreement::Mac => "MAC",
+                Disagreement::Compression => "compression method",
             };
             let text = format!(
                 "the server has no {what} that the security policy {} allows",

@@ -8,7 +8,7 @@ use std::time::Instant;
 use outlast_domain::transfer::connector::Endpoint;
 use outlast_ledger::{End, Observe, Outgoing, SshHandshake, SshOutcome, SshServed};
 use outlast_negotiate::ssh::{SshOffer, SshRefusal, SshRules, decide_ssh_server};
-use outlast_ssh::{Negotiation, NoCommon};
+use outlast_ssh::{Disagreement, Negotiation};
 
 use crate::clock::Clock;
 use crate::sftp::report::{lists, served};
@@ -145,13 +145,14 @@ impl Drop for Report {
 
 /// Why the policy refused the server. The transport says which list had nothing; the rule also says why. A connector asks only
 /// for host keys of types that it trusts, which the rule does not know.
-fn refusal(rules: &SshRules, offer: &SshOffer, none: NoCommon) -> SshRefusal {
+fn refusal(rules: &SshRules, offer: &SshOffer, none: Disagreement) -> SshRefusal {
     match none {
-        NoCommon::HostKey => SshRefusal::HostKey,
-        NoCommon::Cipher => SshRefusal::Cipher,
-        NoCommon::Mac => SshRefusal::Mac,
-        NoCommon::Compression => SshRefusal::Compression,
-        NoCommon::KeyExchange => match decide_ssh_server(rules, offer) {
+        Disagreement::HostKey => SshRefusal::HostKey,
+        Disagreement::Cipher => SshRefusal::Cipher,
+        Disagreement::Mac => SshRefusal::Mac,
+        Disagreement::Compression => SshRefusal::Compression,
+        Disagreement::Order => SshRefusal::Order,
+        Disagreement::KeyExchange => match decide_ssh_server(rules, offer) {
             Err(SshRefusal::Classical) => SshRefusal::Classical,
             _ => SshRefusal::KeyExchange,
         },

@@ -8,7 +8,7 @@ use std::time::Instant;
 use outlast_crypto::ssh::Algorithm;
 use outlast_ledger::{End, Observe, SshHandshake, SshOutcome, SshServed};
 use outlast_negotiate::ssh::{SshOffer, SshRefusal, SshRules, decide_ssh};
-use outlast_ssh::{Chosen, Lists, Negotiation};
+use outlast_ssh::{Chosen, Disagreement, Lists, Negotiation};
 
 use super::LISTENER;
 use crate::server::system_clock;
@@ -79,9 +79,12 @@ impl Report {
                 self.served = Some(served(chosen, negotiation.strict));
                 self.offer = Some(offer);
             }
-            Err(_) => {
+            Err(why) => {
                 // The transport says which list had nothing; the rule also says why.
-                let refusal = decide_ssh(&self.rules, &offer).err();
+                let refusal = match why {
+                    Disagreement::Order => Some(SshRefusal::Order),
+                    _ => decide_ssh(&self.rules, &offer).err(),
+                };
                 self.offer = Some(offer);
                 self.handshake(SshOutcome::Refused(refusal.unwrap_or(SshRefusal::KeyExchange)));
             }

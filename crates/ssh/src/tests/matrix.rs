@@ -91,10 +91,10 @@ fn a_lack_of_common_algorithms_is_told() {
     };
     let usual = ("curve25519-sha256", "ssh-ed25519", "aes256-ctr", "hmac-sha2-256");
     for (none, algorithms) in [
-        (NoCommon::KeyExchange, lists("ecdh-sha2-nistp521", usual.1, usual.2, usual.3)),
-        (NoCommon::HostKey, lists(usual.0, "rsa-sha2-512", usual.2, usual.3)),
-        (NoCommon::Cipher, lists(usual.0, usual.1, "aes128-ctr", usual.3)),
-        (NoCommon::Mac, lists(usual.0, usual.1, usual.2, "hmac-sha2-512")),
+        (Disagreement::KeyExchange, lists("ecdh-sha2-nistp521", usual.1, usual.2, usual.3)),
+        (Disagreement::HostKey, lists(usual.0, "rsa-sha2-512", usual.2, usual.3)),
+        (Disagreement::Cipher, lists(usual.0, usual.1, "aes128-ctr", usual.3)),
+        (Disagreement::Mac, lists(usual.0, usual.1, usual.2, "hmac-sha2-512")),
     ] {
         let mut config = server_config();
         config.algorithms = only(usual.0, usual.1, usual.2, usual.3);

@@ -375,6 +375,7 @@ fn a_list_that_was_held_up_loses_no_preferred_method() {
                 assert!(after.is_none(), "{after:?}");
             }
             None => {
+                assert_eq!(found.outcome.unwrap_err(), Disagreement::Order);
                 let Some(ServerEvent::Disconnected(end)) = after else { panic!("{after:?}") };
                 assert_eq!((end.reason, end.by_peer), (Reason::KeyExchangeFailed, false));
             }

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::exchange::{KeySource, SharedSecret};
 use crate::kexinit::{self, EXT_INFO_CLIENT, KexInit, Rows, STRICT_CLIENT, STRICT_SERVER};
 use crate::message;
-use crate::negotiation::{Lists, Negotiation, NoCommon};
+use crate::negotiation::{Disagreement, Lists, Negotiation};
 use crate::public_key::PublicKey;
 use crate::signature::{self, ALGORITHMS};
 use crate::wire::{Reader, Writer};
@@ -118,6 +118,12 @@ impl Transport {
         }
         let rows = kexinit::choose(&client.lists, &server.lists);
         let guessed = peer.guess_follows.then(|| peer.guessed(&own_lists));
+        let rows = rows.and_then(|rows| match first && self.blind {
+            true if self.loses_preferred(&peer.lists, rows.exchange.name) => {
+                Err(Disagreement::Order)
+            }
+            _ => Ok(rows),
+        });
         let negotiation = Box::new(Negotiation {
             peer_version: kexinit::version_text(&self.peer_version),
             outcome: rows.as_ref().map(|rows| rows.chosen.clone()).map_err(|none| *none),
@@ -129,11 +135,8 @@ impl Transport {
         });
         let rows = match rows {
             Ok(rows) => rows,
-            Err(none) => return Ok(Some(Event::Refused(negotiation, no_common(none)))),
+            Err(why) => return Ok(Some(Event::Refused(negotiation, disagreed(why)))),
         };
-        if self.blind && self.loses_preferred(&peer.lists, rows.exchange.name) {
-            return Ok(Some(Event::Refused(negotiation, LATE)));
-        }
         self.host_key_algorithm = rows.host_key.name;
         let own_version = version::own(self.side.software());
         let own = (own_version.as_bytes(), own.as_slice());
@@ -316,10 +319,6 @@ impl Transport {
     }
 }
 
-const LATE: Error = Error::exchange(
-    "your list of algorithms came late, and its order is not the server's: put the post-quantum methods first, or try again",
-);
-
 fn hash_string(hash: &mut digest::Context, bytes: &[u8]) {
     hash.update(&u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_be_bytes());
     hash.update(bytes);
@@ -332,12 +331,15 @@ fn host_key_blob(host: &HostKey, certificate: bool) -> &[u8] {
     }
 }
 
-fn no_common(none: NoCommon) -> Error {
-    Error::exchange(match none {
-        NoCommon::KeyExchange => "no common key exchange method",
-        NoCommon::HostKey => "no common host key algorithm",
-        NoCommon::Cipher => "no common cipher",
-        NoCommon::Mac => "no common MAC",
-        NoCommon::Compression => "no common compression",
+fn disagreed(why: Disagreement) -> Error {
+    Error::exchange(match why {
+        Disagreement::KeyExchange => "no common key exchange method",
+        Disagreement::HostKey => "no common host key algorithm",
+        Disagreement::Cipher => "no common cipher",
+        Disagreement::Mac => "no common MAC",
+        Disagreement::Compression => "no common compression",
+        Disagreement::Order => {
+            "your list of algorithms came late, and its order is not the server's: put the post-quantum methods first, or try again"
+        }
     })
 }

@@ -217,6 +217,7 @@ fn cells(change: &ClientChange, columns: &Columns) -> Vec<String> {
             SshRefusal::Cipher => "no common cipher",
             SshRefusal::Mac => "no common MAC",
             SshRefusal::Compression => "insists on compression",
+            SshRefusal::Order => "list came late",
         }
         .to_owned(),
     };
