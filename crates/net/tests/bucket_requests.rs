@@ -85,6 +85,20 @@ fn a_file_is_removed_only_as_it_was_found() {
     }
 }
 
+/// S3 refuses an upload without its length, also an empty one; moto does not.
+#[test]
+fn an_empty_upload_says_its_length() {
+    let (world, heads) = scripted(|head| match head.split(' ').next().unwrap() {
+        "get" => answered("200 OK", EMPTY),
+        "put" => ("200 OK", "etag: \"x\"\r\n".to_owned(), ""),
+        _ => absent(),
+    });
+    world.volume.make_folder(&path("folder"), None).unwrap();
+    let uploads: Vec<_> = heads.try_iter().filter(|head| head.starts_with("put ")).collect();
+    let [upload] = &uploads[..] else { panic!("{uploads:?}") };
+    assert!(upload.contains("\r\ncontent-length: 0\r\n"), "{upload}");
+}
+
 /// A rename that fails leaves no second name, unless that may be the only one.
 #[test]
 fn a_copy_of_a_rename_that_fails_is_removed() {
@@ -206,4 +220,79 @@ fn a_settled_upload_appears_by_one_request() {
     heads.try_iter().for_each(drop);
     file.settle().unwrap();
     assert_eq!(heads.try_iter().count(), 0);
+}
+
+/// A large object is copied before it is renamed: what is left are three requests. A copy that is not wanted leaves nothing.
+#[test]
+fn a_prepared_rename_has_copied_what_is_large() {
+    let (world, heads) = scripted(|head| {
+        let (request, _) = head.split_once(" http/1.1").unwrap();
+        match request.split_once(' ').unwrap() {
+            ("head", "/files/old") => there(20_000_000, "old"),
+            ("head", "/files/small") => there(4, "small"),
+            ("head", _) => absent(),
+            ("post", "/files/new?uploads=") => answered(
+                "200 OK",
+                "<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>",
+            ),
+            ("post", _) => answered(
+                "200 OK",
+                "<CompleteMultipartUploadResult><ETag>c</ETag></CompleteMultipartUploadResult>",
+            ),
+            ("put", target) if target.contains('?') => {
+                answered("200 OK", "<CopyPartResult><ETag>p</ETag></CopyPartResult>")
+            }
+            ("put", _) => answered("200 OK", "<CopyObjectResult><ETag>s</ETag></CopyObjectResult>"),
+            ("delete", _) => answered("204 No Content", ""),
+            ("get", "/files/old?tagging=") => {
+                answered("200 OK", "<Tagging><TagSet></TagSet></Tagging>")
+            }
+            _ => answered("200 OK", EMPTY),
+        }
+    });
+    let requests = || -> Vec<String> {
+        let short = |head: String| head.split(" http/1.1").next().unwrap().to_owned();
+        heads.try_iter().map(short).collect()
+    };
+    let rename = world.volume.renaming(path("old"), path("new"), false).unwrap();
+    let before = requests();
+    let copies = before.iter().filter(|one| one.starts_with("put /files/new?partnumber=")).count();
+    assert!(copies >= 2, "{before:?}");
+    assert!(!before.iter().any(|one| one.contains("?uploadid=1")), "it appears: {before:?}");
+    rename().unwrap();
+    let after = requests();
+    assert_eq!(after, ["post /files/new?uploadid=1", "delete /files/old"], "{after:?}");
+    drop(world.volume.renaming(path("old"), path("new"), false).unwrap());
+    outlast_testing::until("the copy is forgotten", || {
+        heads.try_iter().any(|head| head.starts_with("delete /files/new?uploadid=1"))
+    });
+    // A small one takes no longer than that.
+    let rename = world.volume.renaming(path("small"), path("new"), false).unwrap();
+    assert!(!requests().iter().any(|one| one.starts_with("put")));
+    rename().unwrap();
+    assert_eq!(requests(), ["put /files/new", "delete /files/small"]);
+}
+
+/// An object that a client goes on with: nothing is visible before it is closed, so that nobody waits for its parts.
+#[test]
+fn what_is_added_to_an_object_is_apart() {
+    let (world, heads) = scripted(|head| match head.split(' ').next().unwrap() {
+        "head" => there(3, "old"),
+        "get" => ("206 Partial Content", "etag: \"old\"\r\n".to_owned(), "old"),
+        _ => ("200 OK", "etag: \"new\"\r\n".to_owned(), ""),
+    });
+    let how = outlast_sftp::volume::OpenHow { write: true, ..Default::default() };
+    let file = world.volume.open(&path("x"), &how).unwrap();
+    assert!(file.writes_apart() && !file.is_apart(), "nothing is written yet");
+    file.write_at(3, b"new").unwrap();
+    assert!(file.is_apart());
+    heads.try_iter().for_each(drop);
+    // What it needs of the old one is read before it appears.
+    file.settle().unwrap();
+    let before: Vec<_> = heads.try_iter().collect();
+    assert!(matches!(&before[..], [read] if read.starts_with("get /files/x")), "{before:?}");
+    file.close().unwrap();
+    let after: Vec<_> = heads.try_iter().collect();
+    assert!(matches!(&after[..], [write] if write.starts_with("put /files/x")), "{after:?}");
+    assert!(file.writes_apart() && !file.is_apart());
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use crate::attributes::Attributes;
 use crate::error::{Error, Result};
 use crate::path::RemotePath;
-use crate::volume::{File, Follow, Inode, Listing, OpenHow, Space, Tags, Volume};
+use crate::volume::{File, Follow, Inode, Listing, OpenHow, Renaming, Space, Tags, Volume};
 
 /// Decides whether an upload may appear.
 pub trait Inspector: Send + Sync {
@@ -115,6 +115,15 @@ impl Volume for Guarded {
         self.volume.rename(from, to, replace)
     }
 
+    fn renaming<'a>(
+        &'a self,
+        from: RemotePath,
+        to: RemotePath,
+        replace: bool,
+    ) -> Result<Renaming<'a>> {
+        self.volume.renaming(from, to, replace)
+    }
+
     fn read_link(&self, path: &RemotePath) -> Result<Vec<u8>> {
         self.volume.read_link(path)
     }
@@ -157,6 +166,10 @@ impl Volume for Guarded {
 
     fn changes_apart(&self) -> bool {
         self.volume.changes_apart()
+    }
+
+    fn writes_apart(&self) -> bool {
+        self.volume.writes_apart()
     }
 
     fn without_links(self: Arc<Self>) -> Arc<dyn Volume> {
@@ -241,6 +254,10 @@ impl File for Arriving {
 
     fn is_apart(&self) -> bool {
         self.file.is_apart()
+    }
+
+    fn writes_apart(&self) -> bool {
+        self.file.writes_apart()
     }
 
     fn settle(&self) -> Result<()> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::attributes::Attributes;
 use crate::error::{Error, Result, Status};
 use crate::path::RemotePath;
-use crate::volume::{File, Follow, Inode, Listing, OpenHow, Space, Volume};
+use crate::volume::{File, Follow, Inode, Listing, OpenHow, Renaming, Space, Volume};
 
 /// A folder of a volume that follows no links.
 pub struct Below {
@@ -88,6 +88,15 @@ impl Volume for Below {
         self.volume.rename(&self.inside(from)?, &self.inside(to)?, replace)
     }
 
+    fn renaming<'a>(
+        &'a self,
+        from: RemotePath,
+        to: RemotePath,
+        replace: bool,
+    ) -> Result<Renaming<'a>> {
+        self.volume.renaming(self.inside(&from)?, self.inside(&to)?, replace)
+    }
+
     fn read_link(&self, path: &RemotePath) -> Result<Vec<u8>> {
         self.volume.read_link(&self.at(path))
     }
@@ -114,6 +123,10 @@ impl Volume for Below {
 
     fn changes_apart(&self) -> bool {
         self.volume.changes_apart()
+    }
+
+    fn writes_apart(&self) -> bool {
+        self.volume.writes_apart()
     }
 
     fn without_links(self: Arc<Self>) -> Arc<dyn Volume> {

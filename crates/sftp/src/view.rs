@@ -424,9 +424,23 @@ impl View {
         // write must not be destroyed that way.
         let rights = self.rights(to);
         let replace = replace && (rights.has(Rights::DELETE) || rights.has(Rights::WRITE));
-        let _gate = mount.gate();
-        let replaced = if replace { mount.counted(&inner_to) } else { None };
-        mount.volume.rename(&inner_from, &inner_to, replace)?;
+        let Some(quota) = &mount.quota else {
+            return mount.volume.rename(&inner_from, &inner_to, replace);
+        };
+        let renames = mount.volume.renaming(inner_from.clone(), inner_to.clone(), replace)?;
+        let _gate = quota.gate();
+        let replaced = mount.counted(&inner_to);
+        if let Err(error) = renames() {
+            // S3 may have made the new name without removing the old one.
+            let before = replaced.map_or(Usage::default(), |name| name.used);
+            let now = mount.counted(&inner_to).map_or(before, |name| name.used);
+            if now != before {
+                quota.add(now);
+                quota.give(before);
+            }
+            return Err(error);
+        }
+        let replaced = replaced.filter(|_| replace);
         if replaced.is_some() && mount.volume.attributes(&inner_from, Follow::No).is_ok() {
             // Both were names of one file, and both stay.
             return Ok(());

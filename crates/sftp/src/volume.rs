@@ -100,6 +100,9 @@ pub struct Inode {
     pub names: u64,
 }
 
+/// A rename that has been prepared, see [`Volume::renaming`].
+pub type Renaming<'a> = Box<dyn FnOnce() -> Result<()> + 'a>;
+
 /// Tags of a file, as S3 has them: keys with values.
 pub type Tags = Vec<(String, String)>;
 
@@ -156,6 +159,19 @@ pub trait Volume: Send + Sync {
     /// # Errors
     /// It cannot be renamed.
     fn rename(&self, from: &RemotePath, to: &RemotePath, replace: bool) -> Result<()>;
+
+    /// Does of a rename what takes long and nobody sees; what is returned renames the file, and forgets that if it is dropped.
+    ///
+    /// # Errors
+    /// It cannot be renamed.
+    fn renaming<'a>(
+        &'a self,
+        from: RemotePath,
+        to: RemotePath,
+        replace: bool,
+    ) -> Result<Renaming<'a>> {
+        Ok(Box::new(move || self.rename(&from, &to, replace)))
+    }
 
     /// Target of a symbolic link, as its author wrote it.
     ///
@@ -236,6 +252,11 @@ pub trait Volume: Send + Sync {
 
     /// Whether a file that is opened for changes is apart ([`File::is_apart`]) at once, a copy of the visible one if it is not truncated.
     fn changes_apart(&self) -> bool {
+        false
+    }
+
+    /// Whether files of it are opened without a change, and each keeps what is written to itself ([`File::writes_apart`]).
+    fn writes_apart(&self) -> bool {
         false
     }
 
@@ -327,6 +348,12 @@ pub trait File: Send + Sync {
     /// Whether what is written is not visible under the file's name yet.
     fn is_apart(&self) -> bool {
         false
+    }
+
+    /// Whether nothing that is written becomes visible before [`File::sync`] or [`File::close`], so that nobody else changes the size
+    /// that this file has. Nothing need be written yet.
+    fn writes_apart(&self) -> bool {
+        self.is_apart()
     }
 
     /// Does what may take long and has to happen before the content becomes visible. A caller that holds a lock during `sync` or

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use outlast_sftp::attributes::{Attributes, FOLDER, REGULAR};
 use outlast_sftp::error::{Error, Result, Status};
 use outlast_sftp::path::RemotePath;
-use outlast_sftp::volume::{File, Follow, Listing, OpenHow, Space, Tags, Volume};
+use outlast_sftp::volume::{File, Follow, Listing, OpenHow, Renaming, Space, Tags, Volume};
 use tokio::runtime::Handle;
 
 use self::download::Download;
@@ -108,34 +108,67 @@ impl S3Volume {
         }
     }
 
-    /// Copies an object of any size, with its type, metadata and tags; the copy's entity tag.
-    fn copy(&self, from: &str, head: &Head, to: &str, only: &Only) -> Result<String> {
-        let bucket = &self.0.bucket;
-        if head.size <= limits::S3_MAX_COPY {
-            return self.0.wait(bucket.copy(from, head, to, only));
+    /// What a rename has to do; nothing if both names are the same.
+    fn plan(&self, from: &RemotePath, to: &RemotePath, replace: bool) -> Result<Option<Plan>> {
+        let (source, target) = (key(from)?, key(to)?);
+        let head = match self.find(from)?.ok_or_else(Error::not_found)? {
+            Found::File(head) => head,
+            Found::Folder(_) => {
+                return Err(Error::unsupported(
+                    "S3 cannot rename folders: make the new one and move the files",
+                ));
+            }
+        };
+        let replaces = match self.find(to)? {
+            Some(Found::Folder(_)) => return Err(Error::failure("the new name is a folder")),
+            Some(Found::File(_)) if !replace => return Err(exists()),
+            found => found.is_some(),
+        };
+        if source == target {
+            return Ok(None);
         }
+        // Somebody else may write one of both names meanwhile.
+        let only = if replace { Only::Always } else { Only::Absent };
+        Ok(Some(Plan { source, target, head, replaces, only }))
+    }
+
+    /// Copies an object part by part, with its type, metadata and tags; the copy does not appear yet.
+    fn copy_parts(&self, plan: &Plan) -> Result<Copied> {
+        let Plan { source, target, head, .. } = plan;
         if head.size > limits::S3_MAX_OBJECT {
             return Err(Error::failure("the file is too large to be renamed: at most 1.7 TiB"));
         }
+        let bucket = &self.0.bucket;
         self.0.wait(async {
-            let upload = bucket.begin_as(to, bucket.described(from, &head.etag).await?).await?;
-            let copied = async {
-                let mut parts = Vec::new();
-                let ranges = (0..).map_while(part_range);
-                for (index, range) in ranges.take_while(|part| part.start < head.size).enumerate() {
-                    let range = range.start..range.end.min(head.size);
-                    let source = (from, head.etag.as_str(), range);
-                    parts
-                        .push((index + 1, bucket.copy_part(to, &upload, index + 1, source).await?));
-                }
-                bucket.complete(to, &upload, parts.into_iter(), only).await
+            let described = bucket.described(source, &head.etag).await?;
+            let upload = bucket.begin_as(target, described).await?;
+            let mut copy = Copied {
+                shared: self.0.clone(),
+                key: target.clone(),
+                upload: Some(upload.clone()),
+                parts: Vec::new(),
             };
-            let outcome = copied.await;
-            if outcome.is_err() {
-                let _ = bucket.abort(to, &upload).await;
+            let ranges = (0..).map_while(part_range);
+            for (index, range) in ranges.take_while(|part| part.start < head.size).enumerate() {
+                let range = range.start..range.end.min(head.size);
+                let from = (source.as_str(), head.etag.as_str(), range);
+                let etag = bucket.copy_part(target, &upload, index + 1, from).await?;
+                copy.parts.push((index + 1, etag));
             }
-            outcome
+            Ok(copy)
         })
+    }
+
+    /// Makes the copy appear, and removes its source.
+    fn move_to(&self, plan: &Plan, copy: Option<Copied>) -> Result<()> {
+        let Plan { source, target, head, replaces, only } = plan;
+        let bucket = &self.0.bucket;
+        let etag = match copy {
+            Some(copy) => copy.complete(only)?,
+            None => self.0.wait(bucket.copy(source, head, target, only))?,
+        };
+        let removed = self.0.runtime.block_on(bucket.remove_once(source, &head.etag));
+        removed.map_err(|failure| self.undo_copy(&failure, (target, &etag), *replaces))
     }
 
     /// Removes the object with this entity tag. One that is gone counts as removed; another one stays, and the result is false.
@@ -159,6 +192,48 @@ impl S3Volume {
             return error;
         }
         Error::new(error.status, format!("{}; a copy has the new name", error.text))
+    }
+}
+
+/// A rename of an object.
+struct Plan {
+    source: String,
+    target: String,
+    head: Head,
+    /// Whether there is an object under the new key.
+    replaces: bool,
+    only: Only,
+}
+
+/// A copy of an object in parts, which is forgotten unless it is completed.
+struct Copied {
+    shared: Shared,
+    key: String,
+    upload: Option<String>,
+    parts: Vec<(usize, String)>,
+}
+
+impl Copied {
+    /// Makes it appear; its entity tag.
+    fn complete(mut self, only: &Only) -> Result<String> {
+        let upload = self.upload.clone().unwrap_or_default();
+        let parts = std::mem::take(&mut self.parts).into_iter();
+        let etag =
+            self.shared.wait(self.shared.bucket.complete(&self.key, &upload, parts, only))?;
+        self.upload = None;
+        Ok(etag)
+    }
+}
+
+impl Drop for Copied {
+    fn drop(&mut self) {
+        let Some(upload) = self.upload.take() else { return };
+        let (bucket, key) = (self.shared.bucket.clone(), std::mem::take(&mut self.key));
+        self.shared.runtime.spawn(async move {
+            if let Err(failure) = bucket.abort(&key, &upload).await {
+                tracing::warn!(%failure, "a copy that was interrupted stays in S3 until its lifecycle rules remove it");
+            }
+        });
     }
 }
 
@@ -232,28 +307,23 @@ impl Volume for S3Volume {
 
     /// S3 copies and removes: a server that is killed between them leaves both names.
     fn rename(&self, from: &RemotePath, to: &RemotePath, replace: bool) -> Result<()> {
-        let (source, target) = (key(from)?, key(to)?);
-        let head = match self.find(from)?.ok_or_else(Error::not_found)? {
-            Found::File(head) => head,
-            Found::Folder(_) => {
-                return Err(Error::unsupported(
-                    "S3 cannot rename folders: make the new one and move the files",
-                ));
-            }
-        };
-        let replaces = match self.find(to)? {
-            Some(Found::Folder(_)) => return Err(Error::failure("the new name is a folder")),
-            Some(Found::File(_)) if !replace => return Err(exists()),
-            found => found.is_some(),
-        };
-        if source == target {
-            return Ok(());
-        }
-        // Somebody else may write one of both names meanwhile.
-        let only = if replace { Only::Always } else { Only::Absent };
-        let copy = self.copy(&source, &head, &target, &only)?;
-        let removed = self.0.runtime.block_on(self.0.bucket.remove_once(&source, &head.etag));
-        removed.map_err(|failure| self.undo_copy(&failure, (&target, &copy), replaces))
+        let Some(plan) = self.plan(from, to, replace)? else { return Ok(()) };
+        let is_large = plan.head.size > limits::S3_MAX_COPY;
+        let copy = is_large.then(|| self.copy_parts(&plan)).transpose()?;
+        self.move_to(&plan, copy)
+    }
+
+    /// What has more than one part is copied before: it may take minutes.
+    fn renaming<'a>(
+        &'a self,
+        from: RemotePath,
+        to: RemotePath,
+        replace: bool,
+    ) -> Result<Renaming<'a>> {
+        let Some(plan) = self.plan(&from, &to, replace)? else { return Ok(Box::new(|| Ok(()))) };
+        let is_large = part_range(0).is_none_or(|first| plan.head.size > first.end);
+        let copy = is_large.then(|| self.copy_parts(&plan)).transpose()?;
+        Ok(Box::new(move || self.move_to(&plan, copy)))
     }
 
     fn read_link(&self, _: &RemotePath) -> Result<Vec<u8>> {
@@ -302,6 +372,10 @@ impl Volume for S3Volume {
 
     fn needs_folders(&self) -> bool {
         false
+    }
+
+    fn writes_apart(&self) -> bool {
+        true
     }
 
     fn of_user(&self, user: &str) -> Option<Arc<dyn Volume>> {

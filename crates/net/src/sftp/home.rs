@@ -376,6 +376,10 @@ impl File for Held {
         self.file.is_apart()
     }
 
+    fn writes_apart(&self) -> bool {
+        self.file.writes_apart()
+    }
+
     fn close(&self) -> Result<()> {
         self.file.close()
     }

@@ -48,7 +48,8 @@ pub(super) fn open(
     }
     // What is apart changes nothing in the home, and a copy takes long.
     let is_apart = volume.changes_apart();
-    let _gate = (!is_apart).then(|| quota.gate());
+    let writes_apart = volume.writes_apart();
+    let _gate = (!is_apart && !writes_apart).then(|| quota.gate());
     let visible = || volume.attributes(&path, Follow::Yes).ok();
     let before = visible();
     let copied = if is_apart && !how.truncate { size(before) } else { 0 };
@@ -67,12 +68,18 @@ pub(super) fn open(
         quota.give(Usage { bytes: copied.saturating_sub(has), files: 0 });
     } else {
         held = quota.hold(&*file).inspect_err(|_| quota.give(name))?;
-        // An existing file may have been emptied. Nothing was copied.
-        let bytes = copied + size(before).saturating_sub(size(visible()));
-        quota.give(Usage { bytes, files: 0 });
+        // An existing file may have been emptied, unless nothing changes yet. Nothing was copied.
+        let emptied = if writes_apart { 0 } else { size(before).saturating_sub(size(visible())) };
+        quota.give(Usage { bytes: copied + emptied, files: 0 });
     }
+    // Somebody else may have made the file since, which has charged its name.
+    let is_there = writes_apart && !is_apart;
+    if is_there {
+        quota.give(name);
+    }
+    let charged_name = before.is_none() && !is_there;
     let visible = size(file.attributes().ok());
-    let state = Mutex::new(State { held, is_apart, charged_name: before.is_none(), visible });
+    let state = Mutex::new(State { held, is_apart, charged_name, visible });
     let (quota, how) = (Arc::clone(quota), *how);
     Ok(Box::new(Metered { file, volume, path, quota, how, state }))
 }
@@ -90,6 +97,11 @@ impl Metered {
         // What takes long must not hold up the other files of the home.
         self.file.settle()?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if !state.is_apart && !self.file.is_apart() {
+            // Nothing appears, and a disk may take long.
+            drop(state);
+            return act();
+        }
         let _gate = self.quota.gate();
         if !state.is_apart {
             act()?;
@@ -123,10 +135,9 @@ impl Metered {
     /// Changes the file while its size is known. What nobody else sees keeps nobody else waiting.
     fn changing<T>(&self, act: impl FnOnce() -> Result<T>) -> Result<T> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.is_apart {
+        if state.is_apart || self.file.writes_apart() {
             return act();
         }
-        // It is never apart again.
         drop(state);
         let _gate = self.quota.gate();
         act()
@@ -212,6 +223,10 @@ impl File for Metered {
         self.file.is_apart()
     }
 
+    fn writes_apart(&self) -> bool {
+        self.file.writes_apart()
+    }
+
     fn close(&self) -> Result<()> {
         self.publishing(|| self.file.close())
     }
@@ -240,28 +255,111 @@ impl Drop for Metered {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test may fail")]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc::{Receiver, Sender, channel};
 
     use super::*;
     use crate::error::Error;
     use crate::local::{Folder, FolderOptions};
     use crate::view::View;
-    use crate::volume::{Inode, Listing};
+    use crate::volume::{Inode, Listing, Renaming};
 
-    /// A folder that waits, when a file is opened for changes, as for a long copy.
-    struct Slow {
-        folder: Arc<Folder>,
+    /// What takes long.
+    struct Work {
         begun: Mutex<Sender<()>>,
         may_end: Mutex<Receiver<()>>,
     }
 
+    impl Work {
+        fn new() -> (Arc<Self>, Receiver<()>, Sender<()>) {
+            let ((begun, begins), (ends, may_end)) = (channel(), channel());
+            let work = Self { begun: Mutex::new(begun), may_end: Mutex::new(may_end) };
+            (Arc::new(work), begins, ends)
+        }
+
+        fn wait(&self) {
+            self.begun.lock().unwrap().send(()).unwrap();
+            self.may_end.lock().unwrap().recv().unwrap();
+        }
+    }
+
+    /// A folder that works for long: when a file is opened for changes, as for a copy, or like S3 when one is written or renamed.
+    struct Slow {
+        folder: Arc<Folder>,
+        work: Arc<Work>,
+        is_remote: bool,
+        /// Whether a rename leaves both names, and fails.
+        leaves_both: bool,
+    }
+
+    /// A file of which S3 has some parts.
+    struct Late {
+        file: Box<dyn File>,
+        work: Arc<Work>,
+        is_dirty: AtomicBool,
+    }
+
+    impl File for Late {
+        fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
+            self.file.read_at(offset, into)
+        }
+
+        fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+            self.work.wait();
+            self.is_dirty.store(true, Ordering::Relaxed);
+            self.file.write_at(offset, bytes)
+        }
+
+        fn attributes(&self) -> Result<Attributes> {
+            self.file.attributes()
+        }
+
+        fn set_attributes(&self, to: &Attributes) -> Result<()> {
+            self.file.set_attributes(to)
+        }
+
+        fn sync(&self) -> Result<()> {
+            self.is_dirty.store(false, Ordering::Relaxed);
+            Ok(())
+        }
+
+        fn is_apart(&self) -> bool {
+            self.is_dirty.load(Ordering::Relaxed)
+        }
+
+        fn writes_apart(&self) -> bool {
+            true
+        }
+
+        fn close(&self) -> Result<()> {
+            self.sync()
+        }
+    }
+
     impl Volume for Slow {
         fn open(&self, path: &RemotePath, how: &OpenHow) -> Result<Box<dyn File>> {
+            if self.is_remote {
+                let (file, work) = (self.folder.open(path, how)?, self.work.clone());
+                return Ok(Box::new(Late { file, work, is_dirty: AtomicBool::new(false) }));
+            }
             if how.changes() && !how.create {
-                self.begun.lock().unwrap().send(()).unwrap();
-                self.may_end.lock().unwrap().recv().unwrap();
+                self.work.wait();
             }
             self.folder.open(path, how)
+        }
+
+        fn writes_apart(&self) -> bool {
+            self.is_remote
+        }
+
+        fn renaming<'a>(
+            &'a self,
+            from: RemotePath,
+            to: RemotePath,
+            replace: bool,
+        ) -> Result<Renaming<'a>> {
+            self.work.wait();
+            Ok(Box::new(move || self.rename(&from, &to, replace)))
         }
 
         fn attributes(&self, path: &RemotePath, follow: Follow) -> Result<Attributes> {
@@ -284,8 +382,8 @@ mod tests {
             Err(Error::not_found())
         }
 
-        fn remove(&self, _: &RemotePath) -> Result<()> {
-            Err(Error::not_found())
+        fn remove(&self, path: &RemotePath) -> Result<()> {
+            self.folder.remove(path)
         }
 
         fn make_folder(&self, _: &RemotePath, _: Option<u32>) -> Result<()> {
@@ -296,8 +394,15 @@ mod tests {
             Err(Error::not_found())
         }
 
-        fn rename(&self, _: &RemotePath, _: &RemotePath, _: bool) -> Result<()> {
-            Err(Error::not_found())
+        fn rename(&self, from: &RemotePath, to: &RemotePath, replace: bool) -> Result<()> {
+            if !self.leaves_both {
+                return self.folder.rename(from, to, replace);
+            }
+            let how = OpenHow { write: true, create: true, truncate: true, ..OpenHow::default() };
+            let mut content = vec![0; 1000];
+            let len = self.folder.open(from, &OpenHow::reading())?.read_at(0, &mut content)?;
+            self.folder.open(to, &how)?.write_at(0, &content[..len])?;
+            Err(Error::failure("a copy has the new name"))
         }
 
         fn read_link(&self, _: &RemotePath) -> Result<Vec<u8>> {
@@ -332,9 +437,8 @@ mod tests {
         std::fs::write(home.path().join("old"), [7; 600]).unwrap();
         let options = FolderOptions { atomic_uploads: true };
         let folder = Arc::new(Folder::open(home.path(), options).unwrap());
-        let ((begun, begins), (ends, may_end)) = (channel(), channel());
-        let slow =
-            Arc::new(Slow { folder, begun: Mutex::new(begun), may_end: Mutex::new(may_end) });
+        let (work, begins, ends) = Work::new();
+        let slow = Arc::new(Slow { folder, work, is_remote: false, leaves_both: false });
         let used = Usage { bytes: 600, files: 1 };
         let quota = Arc::new(Quota::new(Some(1000), None, used));
         let view = View::new(|| 0).mount_with(RemotePath::root(), slow, Some(quota.clone()));
@@ -365,5 +469,48 @@ mod tests {
         quota.limit(Some(3000), None);
         drop(view.open(&path("/old"), &goes_on).unwrap());
         assert_eq!(quota.used(), Usage { bytes: 1400, files: 2 });
+    }
+    /// Parts of a file of S3 and copies for its renames take long. Others go on meanwhile, and all of it is counted.
+    #[test]
+    fn what_s3_does_for_long_keeps_nobody_waiting() {
+        for leaves_both in [false, true] {
+            let home = tempfile::tempdir().unwrap();
+            std::fs::write(home.path().join("old"), [7; 600]).unwrap();
+            std::fs::write(home.path().join("gone"), [7; 100]).unwrap();
+            let folder = Arc::new(Folder::open(home.path(), FolderOptions::default()).unwrap());
+            let (work, begins, ends) = Work::new();
+            let slow = Arc::new(Slow { folder, work, is_remote: true, leaves_both });
+            let quota = Arc::new(Quota::new(None, None, Usage { bytes: 700, files: 2 }));
+            let view = View::new(|| 0).mount_with(RemotePath::root(), slow, Some(quota.clone()));
+            let other = |name: &str| view.make_folder(&path(name), None);
+            let goes_on = OpenHow { write: true, ..OpenHow::default() };
+            let file = view.open(&path("/old"), &goes_on).unwrap();
+            std::thread::scope(|scope| {
+                let writes = scope.spawn(|| file.write_at(600, &[8; 50]));
+                begins.recv().unwrap();
+                assert!(other("/first").is_err(), "not in this volume, but at once");
+                ends.send(()).unwrap();
+                writes.join().unwrap().unwrap();
+            });
+            file.close().unwrap();
+            drop(file);
+            assert_eq!(quota.used(), Usage { bytes: 750, files: 2 });
+            std::thread::scope(|scope| {
+                let renames = scope.spawn(|| view.rename(&path("/old"), &path("/gone"), true));
+                begins.recv().unwrap();
+                assert!(other("/second").is_err());
+                ends.send(()).unwrap();
+                assert_eq!(renames.join().unwrap().is_err(), leaves_both);
+            });
+            let now = if leaves_both {
+                Usage { bytes: 1300, files: 2 }
+            } else {
+                Usage { bytes: 650, files: 1 }
+            };
+            assert_eq!((quota.used(), view.measure().unwrap()), (now, now));
+            let left = ["/old", "/gone"].map(|name| view.remove(&path(name)).is_ok());
+            assert_eq!(left, [leaves_both, true]);
+            assert_eq!(quota.used(), Usage::default());
+        }
     }
 }

@@ -86,8 +86,11 @@ impl Memory {
         // It is held until the units are taken: two uploads of the user must not both get the last ones.
         let mut users = lock(&self.users);
         let after = users.get(user).copied().unwrap_or(0).saturating_add(more);
-        let free = self.all.available_permits();
-        let spare = lock(&self.spare).all;
+        // Together, so that what becomes spare or is given back in between does not count twice.
+        let (free, spare) = {
+            let spare = lock(&self.spare);
+            (self.all.available_permits(), spare.all)
+        };
         let is_half_free = (free + spare).saturating_sub(more) * 2 >= ALL;
         // Each user's own share stays free for another one, whatever is read ahead.
         if after > OF_USER && (!is_half_free || free.saturating_sub(more) < OF_USER) {
@@ -151,6 +154,8 @@ impl Drop for Share {
             let mut spare = lock(&spare);
             spare.all -= units;
             give(&mut spare.users, &user, units);
+            // Before somebody else counts.
+            drop(self.held.take());
         }
         if let Some((users, user)) = self.user.take() {
             give(&mut lock(&users), &user, units);

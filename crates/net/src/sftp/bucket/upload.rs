@@ -245,9 +245,8 @@ impl State {
             return Ok(());
         }
         let etag = if self.is_whole() {
-            let mut part = self.open.remove(&0).unwrap_or_default();
-            self.fill(&mut part, self.size)?;
-            let (bytes, share) = part.into_bytes();
+            self.fill_whole()?;
+            let (bytes, share) = self.open.remove(&0).unwrap_or_default().into_bytes();
             let only = self.only();
             let etag = self.shared.wait(self.shared.bucket.write(&self.key, bytes, &only))?;
             drop(share);
@@ -268,9 +267,21 @@ impl State {
         self.upload.is_none() && self.size <= part_range(0).map_or(0, |range| range.end)
     }
 
-    /// Sends what is left of the parts; the object appears by one request more.
+    /// Sends what is left of the parts, or completes the only one; the object appears by one request more.
     fn settle(&mut self) -> Result<()> {
-        if self.dirty && !self.is_whole() { self.send_rest() } else { Ok(()) }
+        match self.dirty {
+            false => Ok(()),
+            true if self.is_whole() => self.fill_whole(),
+            true => self.send_rest(),
+        }
+    }
+
+    /// Takes the rest of an object that is sent in one request from the existing one.
+    fn fill_whole(&mut self) -> Result<()> {
+        let mut part = self.open.remove(&0).unwrap_or_default();
+        self.fill(&mut part, self.size)?;
+        self.open.insert(0, part);
+        Ok(())
     }
 
     fn send_rest(&mut self) -> Result<()> {
@@ -398,6 +409,10 @@ impl File for Upload {
 
     fn is_apart(&self) -> bool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).dirty
+    }
+
+    fn writes_apart(&self) -> bool {
+        true
     }
 
     fn close(&self) -> Result<()> {
