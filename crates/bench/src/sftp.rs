@@ -35,10 +35,18 @@ const CLASSICAL: &str = "curve25519-sha256";
 /// What the server built on Go's libraries is.
 const GO: &str = "golang.org/x/crypto/ssh and github.com/pkg/sftp, of which SFTPGo is made";
 
-/// A cipher and the names of its figures: those of get, then those of put.
+/// The way that a file goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Get,
+    Put,
+}
+
+/// A cipher and the names of its figures.
 struct Cipher {
     name: &'static str,
-    figures: [Names; 2],
+    get: Names,
+    put: Names,
 }
 
 /// Names of a transfer's figures.
@@ -63,11 +71,13 @@ macro_rules! names {
 const CIPHERS: [Cipher; 2] = [
     Cipher {
         name: "aes256-gcm@openssh.com",
-        figures: [names!("SFTP get, AES-256-GCM"), names!("SFTP put, AES-256-GCM")],
+        get: names!("SFTP get, AES-256-GCM"),
+        put: names!("SFTP put, AES-256-GCM"),
     },
     Cipher {
         name: "chacha20-poly1305@openssh.com",
-        figures: [names!("SFTP get, ChaCha20-Poly1305"), names!("SFTP put, ChaCha20-Poly1305")],
+        get: names!("SFTP get, ChaCha20-Poly1305"),
+        put: names!("SFTP put, ChaCha20-Poly1305"),
     },
 ];
 
@@ -78,11 +88,13 @@ pub(crate) fn measure(quick: bool) -> Result<Vec<Figure>, String> {
     let size: u64 = if quick { 256 << 20 } else { 1 << 30 };
     let world = World::new(size)?;
     let mut figures = Vec::new();
-    {
-        let servers = [world.ours()?, world.openssh()?, world.go()?];
-        figures.extend(handshakes(&world, &servers, quick)?);
+    for way in [Way::Get, Way::Put] {
+        let servers = world.servers(way)?;
+        if way == Way::Get {
+            figures.extend(handshakes(&world, &servers, quick)?);
+        }
         for cipher in &CIPHERS {
-            figures.extend(transfers(&world, &servers, cipher, size, quick)?);
+            figures.extend(transfers(&world, &servers, cipher, way, quick)?);
         }
     }
     figures.push(at_once(&world)?);
@@ -259,28 +271,28 @@ impl Spent {
     }
 }
 
-/// Get and put of a large file with OpenSSH's client. What a session without files takes is measured in the same turns and
+/// Get or put of a large file with OpenSSH's client. What a session without files takes is measured in the same turns and
 /// left out.
 fn transfers(
     world: &World,
     servers: &[Target; 3],
     cipher: &Cipher,
-    size: u64,
+    way: Way,
     quick: bool,
 ) -> Result<Vec<Figure>, String> {
     let rounds = if quick { 2 } else { 7 };
-    let local = world.files().join("local").display().to_string();
-    let mut spent: [[Spent; 3]; 3] = Default::default();
+    let mut spent: [[Spent; 2]; 3] = Default::default();
     for round in 0..=rounds {
         for turn in 0..servers.len() {
             let server = (round + turn) % servers.len();
             let target = &servers[server];
-            let jobs = [
-                format!("get {} {local}", target.remote(FILE)),
-                format!("put {local} {}", target.remote("uploaded")),
-                "pwd".to_owned(),
-            ];
-            for (job, spent) in jobs.into_iter().zip(&mut spent[server]) {
+            let job = match way {
+                Way::Get => format!("get {} {}", target.remote(FILE), world.local().display()),
+                Way::Put => {
+                    format!("put {} {}", world.local().display(), target.remote("uploaded"))
+                }
+            };
+            for (job, spent) in [job, "pwd".to_owned()].into_iter().zip(&mut spent[server]) {
                 let (before, begun) = (target.cpu()?, Instant::now());
                 world.sftp(target, cipher.name, &[job])?;
                 let time = begun.elapsed();
@@ -293,55 +305,54 @@ fn transfers(
             }
         }
     }
-    let spent = spent.map(|jobs| {
-        let [get, put, none] = jobs.map(Spent::median);
-        [get, put].map(|all| (all.0.saturating_sub(none.0), all.1.saturating_sub(none.1)))
+    let [ours, theirs, go] = spent.map(|jobs| {
+        let [all, none] = jobs.map(Spent::median);
+        (all.0.saturating_sub(none.0), all.1.saturating_sub(none.1))
     });
-    let mut figures = Vec::new();
-    for (way, names) in cipher.figures.iter().enumerate() {
-        let [(time, cpu), (their_time, their_cpu), (go_time, go_cpu)] =
-            [0, 1, 2].map(|server| spent[server][way]);
-        let rates =
-            |other| format!("{:.0} against {:.0} MiB/s", rate(size, time), rate(size, other));
-        let work =
-            |other: Duration| format!("{} against {} ms", cpu.as_millis(), other.as_millis());
-        let (faster, less) = (ratio(their_time, time), ratio(cpu, their_cpu));
-        figures.extend([
-            Figure {
-                name: names.throughput,
-                value: format!("{faster:.2}"),
-                limit: ">= 0.9",
-                met: faster >= 0.9,
-                note: format!(
-                    "{}; {} MiB in memory, OpenSSH 10.0's client, median of {rounds} turns",
-                    rates(their_time),
-                    size >> 20,
-                ),
-            },
-            Figure {
-                name: names.cpu,
-                value: format!("{less:.2}"),
-                limit: "<= 0.7",
-                met: less <= 0.7,
-                note: work(their_cpu),
-            },
-            Figure {
-                name: names.go_throughput,
-                value: format!("{:.2}", ratio(go_time, time)),
-                limit: "-",
-                met: true,
-                note: rates(go_time),
-            },
-            Figure {
-                name: names.go_cpu,
-                value: format!("{:.2}", ratio(cpu, go_cpu)),
-                limit: "-",
-                met: true,
-                note: work(go_cpu),
-            },
-        ]);
-    }
-    Ok(figures)
+    let ((time, cpu), (their_time, their_cpu), (go_time, go_cpu)) = (ours, theirs, go);
+    let rates = |other| {
+        format!("{:.0} against {:.0} MiB/s", rate(world.size, time), rate(world.size, other))
+    };
+    let work = |other: Duration| format!("{} against {} ms", cpu.as_millis(), other.as_millis());
+    let (faster, less) = (ratio(their_time, time), ratio(cpu, their_cpu));
+    let (names, place) = match way {
+        Way::Get => (&cipher.get, "of a disk, in the page cache"),
+        Way::Put => (&cipher.put, "in memory"),
+    };
+    Ok(vec![
+        Figure {
+            name: names.throughput,
+            value: format!("{faster:.2}"),
+            limit: ">= 0.9",
+            met: faster >= 0.9,
+            note: format!(
+                "{}; {} MiB {place}, OpenSSH 10.0's client, median of {rounds} turns",
+                rates(their_time),
+                world.size >> 20,
+            ),
+        },
+        Figure {
+            name: names.cpu,
+            value: format!("{less:.2}"),
+            limit: "<= 0.7",
+            met: less <= 0.7,
+            note: work(their_cpu),
+        },
+        Figure {
+            name: names.go_throughput,
+            value: format!("{:.2}", ratio(go_time, time)),
+            limit: "-",
+            met: true,
+            note: rates(go_time),
+        },
+        Figure {
+            name: names.go_cpu,
+            value: format!("{:.2}", ratio(cpu, go_cpu)),
+            limit: "-",
+            met: true,
+            note: work(go_cpu),
+        },
+    ])
 }
 
 /// MiB a second.
@@ -353,7 +364,7 @@ fn rate(size: u64, time: Duration) -> f64 {
 
 /// Sessions that begin at the same moment, from one address and of one user.
 fn at_once(world: &World) -> Result<Figure, String> {
-    let ours = world.ours()?;
+    let ours = world.ours(Way::Put)?;
     let begun = Instant::now();
     let (sessions, refused) = on_client_core(async || {
         let mut tasks = JoinSet::new();
@@ -389,7 +400,7 @@ fn at_once(world: &World) -> Result<Figure, String> {
 
 /// Memory of sessions that do nothing.
 fn idle(world: &World, quick: bool) -> Result<Figure, String> {
-    let ours = world.ours()?;
+    let ours = world.ours(Way::Put)?;
     let count = if quick { IDLE / 10 } else { IDLE };
     let before = status_kib(ours.pid, "VmRSS")?;
     let after = on_client_core(async || {

@@ -16,6 +16,7 @@ use outlast_net::policy::Policy;
 use outlast_ssh::{KeyKind, PrivateKey};
 use serde_json::json;
 
+use super::Way;
 use super::client::Login;
 use crate::process::{outlast, this_program};
 
@@ -27,8 +28,13 @@ pub(super) const FILE: &str = "large";
 /// Where files and keys are.
 pub(super) struct World {
     folder: Folder,
-    /// On a disk in memory, if there is one: the disk is not what is measured.
-    files: tempfile::TempDir,
+    /// On a disk in memory, if there is one, for what is written: the disk is not what is measured.
+    memory: tempfile::TempDir,
+    /// On the disk of temporary files, for what is read: it stays in the kernel's page cache. A file system in memory does not let
+    /// programs read without waiting (`RWF_NOWAIT`), which those of disks do.
+    disk: tempfile::TempDir,
+    /// Bytes of the file.
+    pub(super) size: u64,
     key: Arc<PrivateKey>,
 }
 
@@ -54,12 +60,16 @@ impl World {
     pub(super) fn new(size: u64) -> Result<Self, String> {
         let folder = crate::process::folder()?;
         let memory = outlast_harness::server::in_memory(&std::env::temp_dir());
-        let files = tempfile::tempdir_in(memory).map_err(|error| error.to_string())?;
+        let memory = tempfile::tempdir_in(memory).map_err(|error| error.to_string())?;
+        let disk = tempfile::tempdir().map_err(|error| error.to_string())?;
         let key = PrivateKey::generate(KeyKind::Ed25519).map_err(|error| error.to_string())?;
-        let world = Self { folder, files, key: Arc::new(key) };
-        let home = world.files().join("bench");
-        std::fs::create_dir_all(&home).map_err(|error| error.to_string())?;
-        write_random(&home.join(FILE), size).map_err(|error| error.to_string())?;
+        let world = Self { folder, memory, disk, size, key: Arc::new(key) };
+        for files in [&world.memory, &world.disk] {
+            std::fs::create_dir(files.path().join("bench")).map_err(|error| error.to_string())?;
+        }
+        for path in [world.disk.path().join("bench").join(FILE), world.local()] {
+            write_random(&path, size).map_err(|error| error.to_string())?;
+        }
         write_key(&world.folder.path("id"), &world.key)?;
         let host = PrivateKey::generate(KeyKind::Ed25519).map_err(|error| error.to_string())?;
         write_key(&world.folder.path("host"), &host)?;
@@ -71,8 +81,21 @@ impl World {
     }
 
     /// Folder of buckets.
-    pub(super) fn files(&self) -> &Path {
-        self.files.path()
+    fn files(&self, way: Way) -> &Path {
+        match way {
+            Way::Get => self.disk.path(),
+            Way::Put => self.memory.path(),
+        }
+    }
+
+    /// The clients' file.
+    pub(super) fn local(&self) -> PathBuf {
+        self.memory.path().join("local")
+    }
+
+    /// All servers, with folders for one way.
+    pub(super) fn servers(&self, way: Way) -> Result<[Target; 3], String> {
+        Ok([self.ours(way)?, self.openssh(way)?, self.go(way)?])
     }
 
     fn fill(&self) -> Result<(), String> {
@@ -117,11 +140,11 @@ impl World {
     }
 
     /// Starts Outlast's server on its core.
-    pub(super) fn ours(&self) -> Result<Target, String> {
+    pub(super) fn ours(&self, way: Way) -> Result<Target, String> {
         let address = free_address()?;
         let settings = format!(
             "[sftp]\naddress = \"{address}\"\n[buckets]\nfolder = \"{}\"\n",
-            self.files().display()
+            self.files(way).display()
         );
         std::fs::write(self.folder.data().join("outlast.toml"), settings)
             .map_err(|error| error.to_string())?;
@@ -136,7 +159,7 @@ impl World {
     }
 
     /// Starts OpenSSH's server on the same core. Its user is the one who runs the benchmark.
-    pub(super) fn openssh(&self) -> Result<Target, String> {
+    fn openssh(&self, way: Way) -> Result<Target, String> {
         let program = peer("sshd/bin/sshd")?;
         let sftp_server = peer("sshd/lib/openssh/sftp-server")?;
         let sftp_server = sftp_server.canonicalize().map_err(|error| error.to_string())?;
@@ -156,17 +179,17 @@ impl World {
         let mut command = Command::new(program);
         command.args(["-D", "-e", "-f"]).arg(path);
         let user = std::env::var("USER").unwrap_or_else(|_| "root".to_owned());
-        let path = self.files().join("bench").display().to_string();
+        let path = self.files(way).join("bench").display().to_string();
         peer_target("OpenSSH", &command, address, user, path)
     }
 
     /// Starts the server built on Go's libraries on the same core.
-    pub(super) fn go(&self) -> Result<Target, String> {
+    fn go(&self, way: Way) -> Result<Target, String> {
         let address = free_address()?;
         let mut command = Command::new(peer("ssh-go/bin/sftp-server")?);
         command.arg(address.to_string());
         command.args([self.folder.path("host"), self.folder.path("authorized_keys")]);
-        command.arg(self.files());
+        command.arg(self.files(way));
         peer_target("Go", &command, address, user(0), "/bench".to_owned())
     }
 
@@ -291,5 +314,6 @@ fn write_random(path: &Path, size: u64) -> std::io::Result<()> {
     for _ in 0..size >> 20 {
         file.write_all(&piece)?;
     }
-    Ok(())
+    // The disk is idle when the file is read.
+    file.sync_all()
 }
