@@ -283,8 +283,8 @@ pub const SFTP_INSPECTIONS: usize = SFTP_THREADS / 2;
 pub const SFTP_INSPECTION_WAIT: Duration = Duration::from_secs(300);
 /// Bytes that a copy of a workflow holds in memory.
 pub const WORKFLOW_BUFFER: usize = 1 << 20;
-/// Bytes that a connection holds for the client before it takes more replies.
-pub const SFTP_OUTPUT: usize = 1024 * 1024;
+/// Bytes that a connection holds for the client before it takes more replies: few enough to stay in a core's cache until they are sent.
+pub const SFTP_OUTPUT: usize = 256 * 1024;
 /// Bytes of input, requests, replies and wide windows that the channels of a connection share. When it is used up, each still has its own
 /// share, see [`SFTP_SHARE_OF_CHANNEL`] and [`SFTP_REPLIES_OF_CHANNEL`]. One channel that sends or asks for much stays below it.
 pub const SFTP_MEMORY_OF_CONNECTION: usize = 8 << 20;

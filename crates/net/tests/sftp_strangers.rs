@@ -1,6 +1,7 @@
 //! Those who try to log in at the door of SFTP: what is recorded of failures, and what strangers cannot take from others.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,7 +19,7 @@ use outlast_ssh::{
 use outlast_store::Store;
 use outlast_testing::until;
 use tokio::net::TcpListener;
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
 use crate::common::{Fixture, NOW};
@@ -150,50 +151,121 @@ struct Asked {
     all: AtomicUsize,
 }
 
+/// A server whose identity provider answers when it is told to.
+struct Provider {
+    runtime: Runtime,
+    store: Arc<dyn Store>,
+    address: SocketAddr,
+    asked: Arc<Asked>,
+    answers: watch::Sender<bool>,
+}
+
+impl Provider {
+    fn open() -> Self {
+        let fixture = Fixture::new();
+        let new = serde_json::json!({
+            "IdentityProviderType": "API_GATEWAY",
+            "IdentityProviderDetails": { "Url": "https://idp.example" },
+        });
+        fixture.call::<CreateServer>(&serde_json::from_value(new).unwrap()).unwrap();
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let asked = Arc::<Asked>::default();
+        let (answers, answered) = watch::channel(false);
+        let asking = asked.clone();
+        let ask: Ask = Arc::new(move |question: Question| {
+            let (asked, mut answered) = (asking.clone(), answered.clone());
+            Box::pin(async move {
+                asked.all.fetch_add(1, Ordering::Relaxed);
+                *asked.now.lock().unwrap().entry(question.source_ip).or_default() += 1;
+                answered.wait_for(|answered| *answered).await.unwrap();
+                Ok(None)
+            })
+        });
+        let settings = Settings { ask, ..Settings::new(Arc::new(Nowhere), Arc::new(Nowhere)) };
+        let store: Arc<dyn Store> = fixture.store.clone();
+        let server = Arc::new(SftpServer::new(Arc::new(fixture.service), fixed, settings));
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let address = listener.local_addr().unwrap();
+        runtime.spawn(server.run(listener, std::future::pending::<()>()));
+        Self { runtime, store, address, asked, answers }
+    }
+
+    /// Number of questions about logins of this address.
+    fn now(&self, from: [u8; 4]) -> usize {
+        self.asked.now.lock().unwrap().get(&from.into()).copied().unwrap_or(0)
+    }
+
+    /// Whether somebody with a password gets in.
+    fn login(&self, from: [u8; 4]) -> bool {
+        let stream = connect_from(&self.runtime, from, self.address);
+        shows_over(stream, "alice", vec![password()])
+    }
+
+    /// Somebody who shows a password and goes.
+    fn begin(&self, from: [u8; 4]) {
+        let mut stream = connect_from(&self.runtime, from, self.address);
+        let mut ssh = Client::new(Arc::default(), system_clock().unsigned_abs());
+        loop {
+            match event(&mut ssh, &mut stream) {
+                ClientEvent::HostKey(_) => ssh.answer(true),
+                ClientEvent::Ready => break,
+                _ => {}
+            }
+        }
+        ssh.authenticate("alice", password());
+        stream.write_all(ssh.outgoing()).unwrap();
+    }
+}
+
+impl Drop for Provider {
+    fn drop(&mut self) {
+        // Those who wait are not waited for.
+        let runtime = Builder::new_current_thread().build().unwrap();
+        std::mem::replace(&mut self.runtime, runtime).shutdown_background();
+    }
+}
+
+fn password() -> Credential {
+    Credential::Password(Secret::new(b"secret".to_vec()))
+}
+
+/// A login whose client has gone leaves the queue of its address at once, so that it does not hold up those who come later.
+#[test]
+fn logins_whose_clients_have_gone_wait_no_longer() {
+    const GONE: usize = 4;
+    let provider = Provider::open();
+    let busy = [127, 0, 0, 2];
+    std::thread::scope(|scope| {
+        let logins: Vec<_> = (0..8).map(|_| scope.spawn(|| provider.login(busy))).collect();
+        until("the first are asked about", || provider.now(busy) == 8);
+        for _ in 0..GONE {
+            provider.begin(busy);
+        }
+        let gone =
+            || failures(provider.store.as_ref()).iter().map(|(.., tries)| tries).sum::<u64>();
+        until("the others have gone", || gone() == GONE as u64);
+        assert!(failures(provider.store.as_ref()).iter().all(|(_, why, ..)| why.contains("ended")));
+        provider.answers.send(true).unwrap();
+        assert!(logins.into_iter().all(|login| !login.join().unwrap()));
+    });
+    assert_eq!(provider.asked.all.load(Ordering::Relaxed), 8);
+}
+
 /// An identity provider that does not answer keeps only some of the questions for one address, so that others are asked about.
 #[test]
 fn an_address_has_few_questions_to_a_provider_at_a_time() {
     const LOGINS: usize = 12;
-    let fixture = Fixture::new();
-    let new = serde_json::json!({
-        "IdentityProviderType": "API_GATEWAY",
-        "IdentityProviderDetails": { "Url": "https://idp.example" },
-    });
-    fixture.call::<CreateServer>(&serde_json::from_value(new).unwrap()).unwrap();
-    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let asked = Arc::<Asked>::default();
-    let (answers, answered) = watch::channel(false);
-    let asking = asked.clone();
-    let ask: Ask = Arc::new(move |question: Question| {
-        let (asked, mut answered) = (asking.clone(), answered.clone());
-        Box::pin(async move {
-            asked.all.fetch_add(1, Ordering::Relaxed);
-            *asked.now.lock().unwrap().entry(question.source_ip).or_default() += 1;
-            answered.wait_for(|answered| *answered).await.unwrap();
-            Ok(None)
-        })
-    });
-    let settings = Settings { ask, ..Settings::new(Arc::new(Nowhere), Arc::new(Nowhere)) };
-    let server = Arc::new(SftpServer::new(Arc::new(fixture.service), fixed, settings));
-    let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
-    let address = listener.local_addr().unwrap();
-    runtime.spawn(server.run(listener, std::future::pending::<()>()));
-    let now = |from: [u8; 4]| asked.now.lock().unwrap().get(&from.into()).copied().unwrap_or(0);
-    let login = |from| {
-        let stream = connect_from(&runtime, from, address);
-        let password = Credential::Password(Secret::new(b"secret".to_vec()));
-        shows_over(stream, "alice", vec![password])
-    };
+    let provider = Provider::open();
     let (busy, quiet) = ([127, 0, 0, 2], [127, 0, 0, 3]);
     std::thread::scope(|scope| {
-        let mut logins: Vec<_> = (0..LOGINS).map(|_| scope.spawn(|| login(busy))).collect();
-        until("the first are asked about", || now(busy) == 8);
-        logins.push(scope.spawn(|| login(quiet)));
-        until("another address is asked about", || now(quiet) == 1);
-        assert_eq!(now(busy), 8);
-        answers.send(true).unwrap();
+        let mut logins: Vec<_> =
+            (0..LOGINS).map(|_| scope.spawn(|| provider.login(busy))).collect();
+        until("the first are asked about", || provider.now(busy) == 8);
+        logins.push(scope.spawn(|| provider.login(quiet)));
+        until("another address is asked about", || provider.now(quiet) == 1);
+        assert_eq!(provider.now(busy), 8);
+        provider.answers.send(true).unwrap();
         assert!(logins.into_iter().all(|login| !login.join().unwrap()));
     });
-    assert_eq!(asked.all.load(Ordering::Relaxed), LOGINS + 1);
-    runtime.shutdown_background();
+    assert_eq!(provider.asked.all.load(Ordering::Relaxed), LOGINS + 1);
 }

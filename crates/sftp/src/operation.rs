@@ -228,18 +228,23 @@ impl Operation {
         )
     }
 
-    /// Carries it out if it is a read that needs no waiting; otherwise the operation comes back.
+    /// Carries it out if it is a read that needs no waiting; otherwise the operation comes back. A reply as long as `spare` is made
+    /// there, and takes it away: a caller that gives replies back when they are sent saves the time to fill new memory.
     ///
     /// # Errors
     /// It may block, or fail: see [`Operation::run`].
-    pub fn try_now(self, view: &View) -> std::result::Result<Outcome, Box<Self>> {
+    pub fn try_now(
+        self,
+        view: &View,
+        spare: &mut Vec<u8>,
+    ) -> std::result::Result<Outcome, Box<Self>> {
         let mut done = Done::default();
         let packet = match (&self.request, &self.open) {
             (Request::Read { offset, length, .. }, Some(open)) => {
                 let now = |file: &dyn File, into: &mut [u8]| {
                     Ok(if file.read_now(*offset, into) { into.len() } else { 0 })
                 };
-                self.read(open, *length, &mut done, now).ok()
+                self.read(open, *length, &mut done, spare, now).ok()
             }
             _ => None,
         };
@@ -274,7 +279,7 @@ impl Operation {
         let mut done = Done::default();
         if let (Request::Read { offset, length, .. }, Some(open)) = (&self.request, &self.open) {
             let read = |file: &dyn File, into: &mut [u8]| file.read_at(*offset, into);
-            return match self.read(open, *length, &mut done, read) {
+            return match self.read(open, *length, &mut done, &mut Vec::new(), read) {
                 Ok(packet) => self.outcome(view, done, packet, None),
                 Err(error) => self.failed(view, done, error),
             };
@@ -354,6 +359,7 @@ impl Operation {
         open: &Open,
         length: u32,
         done: &mut Done,
+        spare: &mut Vec<u8>,
         read: impl FnOnce(&dyn File, &mut [u8]) -> Result<usize>,
     ) -> Result<Vec<u8>> {
         let (file, how) = open.file()?;
@@ -361,7 +367,10 @@ impl Operation {
             return Err(Error::denied("the file is not open for reading"));
         }
         let length = usize::try_from(length).unwrap_or(MAX_DATA).min(MAX_DATA);
-        let mut packet = vec![0; DATA_HEADER + length];
+        // Only one of the same length: what waits for its client must not hold more memory than its bytes.
+        let is_spare = spare.len() == DATA_HEADER + length;
+        let mut packet =
+            if is_spare { std::mem::take(spare) } else { vec![0; DATA_HEADER + length] };
         let read = read(file, &mut packet[DATA_HEADER..])?;
         if read == 0 && length > 0 {
             return Err(Error::end());
@@ -414,13 +423,11 @@ impl Operation {
                 if !(how.write || how.append) {
                     return Err(Error::denied("the file is not open for writing"));
                 }
-                file.write_at(*offset, data).inspect_err(|_| {
+                let written = file.write_at(*offset, data);
+                open.note_apart(file);
+                written.inspect_err(|_| {
                     done.is_broken = !open.is_broken.swap(true, Ordering::Relaxed);
                 })?;
-                // Only some storages know at once that they will write.
-                if !open.is_apart.load(Ordering::Relaxed) && file.is_apart() {
-                    open.is_apart.store(true, Ordering::Relaxed);
-                }
                 done.bytes_written = data.len() as u64;
                 open.bytes_written.fetch_add(data.len() as u64, Ordering::Relaxed);
                 Ok(Reply::ok())
@@ -488,7 +495,9 @@ impl Operation {
                 view.may_set(&open.path, attributes)?;
                 match &open.what {
                     What::File(file, how) if attributes.size.is_none() || how.changes() => {
-                        file.set_attributes(attributes)
+                        let set = file.set_attributes(attributes);
+                        open.note_apart(&**file);
+                        set
                     }
                     What::File(..) => Err(Error::denied("the file is not open for writing")),
                     What::Folder(_) => view.set_attributes(&open.path, attributes, Follow::Yes),
@@ -589,7 +598,9 @@ impl Operation {
             if read == 0 {
                 break;
             }
-            to.write_at(to_at, &buffer[..read]).inspect_err(|_| broken())?;
+            let written = to.write_at(to_at, &buffer[..read]);
+            other.note_apart(to);
+            written.inspect_err(|_| broken())?;
             let read = read as u64;
             left -= read;
             done.bytes_read += read;

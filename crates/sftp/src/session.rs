@@ -105,7 +105,7 @@ pub struct Session {
     withheld: Vec<&'static str>,
     next_handle: u64,
     next_serial: u64,
-    output: VecDeque<Bytes>,
+    output: VecDeque<Vec<u8>>,
     output_bytes: usize,
     /// Most bytes of replies that wait or are being made.
     most_replies: usize,
@@ -197,7 +197,13 @@ impl Session {
     /// Whether nothing is to be done and nothing to be sent: every complete request has been answered.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && self.running.is_empty() && self.output.is_empty()
+        // Requests are read when there is room for their replies.
+        let has_request = self.violation.is_none()
+            && self
+                .input
+                .first_chunk::<4>()
+                .is_some_and(|head| self.input.len() - 4 >= u32::from_be_bytes(*head) as usize);
+        !has_request && self.waiting.is_empty() && self.running.is_empty() && self.output.is_empty()
     }
 
     /// The violation that ended the session. One can be found late, when a request in front of it has been answered.
@@ -275,7 +281,7 @@ impl Session {
 
     fn send(&mut self, packet: Vec<u8>) {
         self.output_bytes += packet.len() + REPLY_OVERHEAD;
-        self.output.push_back(packet.into());
+        self.output.push_back(packet);
     }
 
     /// Replies that wait for [`Session::next_output`].
@@ -409,7 +415,7 @@ impl Session {
     }
 
     /// The next bytes for the client.
-    pub fn next_output(&mut self) -> Option<Bytes> {
+    pub fn next_output(&mut self) -> Option<Vec<u8>> {
         let packet = self.output.pop_front()?;
         self.output_bytes -= packet.len() + REPLY_OVERHEAD;
         Some(packet)

@@ -42,6 +42,7 @@ pub struct Server {
     pub records: Vec<Record>,
     pub replies: BTreeMap<u32, Reply>,
     received: BytesMut,
+    spare: Vec<u8>,
     next_id: u32,
 }
 
@@ -54,11 +55,12 @@ impl Server {
             records: Vec::new(),
             replies: BTreeMap::new(),
             received: BytesMut::new(),
+            spare: Vec::new(),
             next_id: 0,
         };
         server.session.receive(&write_hello(3)).unwrap();
         let version = server.session.next_output().unwrap();
-        assert_eq!(read_version(version.slice(4..)).unwrap().0, 3);
+        assert_eq!(read_version(Bytes::from(version).slice(4..)).unwrap().0, 3);
         server
     }
 
@@ -82,7 +84,7 @@ impl Server {
             while let Some(operation) = self.session.next_operation() {
                 // As a server does: what needs no waiting is done at once.
                 let outcome = operation
-                    .try_now(&self.view)
+                    .try_now(&self.view, &mut self.spare)
                     .unwrap_or_else(|operation| operation.run(&self.view));
                 let record = self.session.complete(outcome);
                 self.records.push(record);
@@ -90,6 +92,8 @@ impl Server {
             }
             while let Some(bytes) = self.session.next_output() {
                 self.received.extend_from_slice(&bytes);
+                // Whatever was in it, the next reply has none of that.
+                self.spare = bytes;
                 moved = true;
             }
             if !moved {

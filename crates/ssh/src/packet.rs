@@ -12,7 +12,7 @@ use crate::limits::{MAX_EARLY_PACKET_LEN, MAX_PACKET_LEN};
 /// Empty buffers keep at most this many bytes after [`Buffer::rest`].
 const IDLE_CAPACITY: usize = 32 * 1024;
 /// Empty buffers keep at most this many bytes before: those of a busy connection are filled again at once.
-const BUSY_CAPACITY: usize = 512 * 1024;
+const BUSY_CAPACITY: usize = 1024 * 1024;
 
 /// Bytes that come in at the back and go out at the front.
 #[derive(Default)]
@@ -36,6 +36,11 @@ impl Buffer {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Whether something was dropped at the front of what there is: the rest may have to be copied before more is appended.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.start > 0
     }
 
     pub(crate) fn capacity(&self) -> usize {
@@ -160,11 +165,28 @@ impl Receiver {
 pub(crate) struct Sender {
     pub(crate) keys: Keys,
     pub(crate) sequence: u32,
+    /// Random bytes for padding, which is short: one call makes them for many packets.
+    random: [u8; 256],
+    /// How many of them packets have had.
+    used: usize,
 }
 
 impl Sender {
     pub(crate) fn new() -> Self {
-        Self { keys: Keys::None, sequence: 0 }
+        Self { keys: Keys::None, sequence: 0, random: [0; 256], used: 256 }
+    }
+
+    /// Fills padding, which has 255 bytes at most, with random bytes that no other packet has.
+    fn pad(&mut self, padding: &mut [u8]) -> Result<(), Error> {
+        let fits = self.random.get(self.used..self.used + padding.len()).is_some();
+        if !fits {
+            outlast_crypto::random::fill(&mut self.random).map_err(|_| Error::library())?;
+            self.used = 0;
+        }
+        let end = self.used + padding.len();
+        padding.copy_from_slice(self.random.get(self.used..end).ok_or(Error::library())?);
+        self.used = end;
+        Ok(())
     }
 
     /// Appends a packet with this payload. Returns the packet's length.
@@ -186,7 +208,7 @@ impl Sender {
         }
         let at = out.len();
         out.resize(at + padding, 0);
-        outlast_crypto::random::fill(&mut out[at..]).map_err(|_| Error::library())?;
+        self.pad(&mut out[at..])?;
         self.keys.seal(self.sequence, out, start)?;
         self.sequence = self.sequence.wrapping_add(1);
         Ok(out.len() - start)

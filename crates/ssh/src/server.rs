@@ -276,6 +276,12 @@ impl Server {
         self.connection.queued() + self.transport.outgoing().len()
     }
 
+    /// Whether the socket has taken a part of what it was given. Who has much more to write waits for the rest, which may have to be
+    /// copied otherwise.
+    pub fn is_partly_sent(&self) -> bool {
+        self.transport.is_partly_sent()
+    }
+
     /// Bytes that the channel's window allows beyond its queue; `None` if the channel is ending or gone.
     pub fn writable(&mut self, channel: ChannelId) -> Option<usize> {
         self.connection.writable(channel)

@@ -254,6 +254,10 @@ impl Transport {
         self.output.as_slice()
     }
 
+    pub(crate) fn is_partly_sent(&self) -> bool {
+        self.output.is_begun()
+    }
+
     pub(crate) fn sent(&mut self, len: usize) {
         self.output.drop_front(len);
     }

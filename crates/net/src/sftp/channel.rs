@@ -1,12 +1,13 @@
 //! A channel of a connection: an SFTP session between the client's bytes and the threads that touch files.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
-use bytes::{Buf, Bytes};
 use outlast_sftp::handles::Handles;
 use outlast_sftp::limits::MAX_REPLY_BYTES;
 use outlast_sftp::operation::{Operation, Outcome, Record};
 use outlast_sftp::session::Session;
+use outlast_sftp::view::View;
 use outlast_ssh::{ChannelId, Server};
 
 use super::budget::{Budget, WIDE};
@@ -17,7 +18,7 @@ pub(super) struct Channel {
     id: ChannelId,
     sftp: Option<Session>,
     /// Output that the transport has not taken yet.
-    rest: Bytes,
+    rest: Rest,
     /// Bytes of the client that no window was granted for yet.
     unconsumed: usize,
     /// Bytes that the client has sent.
@@ -27,11 +28,61 @@ pub(super) struct Channel {
     /// What the connection's budget has counted.
     counted: usize,
     running: usize,
+    /// Whether the last operation needed no waiting.
+    is_quick: bool,
     /// Whether the client sends no more.
     ended: bool,
     closing: bool,
     /// Whether the client has closed it, too.
     closed: bool,
+}
+
+/// A reply of which the transport has taken a part.
+#[derive(Default)]
+struct Rest {
+    packet: Vec<u8>,
+    taken: usize,
+}
+
+impl Rest {
+    fn bytes(&self) -> &[u8] {
+        self.packet.get(self.taken..).unwrap_or_default()
+    }
+
+    fn len(&self) -> usize {
+        self.bytes().len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The transport has taken so many bytes more. The memory of a large reply that is sent is for the next one.
+    fn advance(&mut self, len: usize) {
+        self.taken += len;
+        if self.is_empty() && self.packet.len() >= LARGE {
+            SPARE.set(std::mem::take(&mut self.packet));
+        }
+    }
+}
+
+/// Replies from this length on are made in memory of earlier ones, if they have the same length.
+const LARGE: usize = 16 * 1024;
+
+thread_local! {
+    /// Where a thread makes a large reply that needs no waiting.
+    static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// Carries an operation out if it needs no waiting.
+pub(super) fn carried_out_now(
+    operation: Operation,
+    view: &View,
+) -> Result<Outcome, Box<Operation>> {
+    let mut spare = SPARE.take();
+    let outcome = operation.try_now(view, &mut spare);
+    SPARE.set(spare);
+    outcome
 }
 
 /// The end of operations of a channel that ran together.
@@ -45,12 +96,13 @@ impl Channel {
         Self {
             id,
             sftp: None,
-            rest: Bytes::new(),
+            rest: Rest::default(),
             unconsumed: 0,
             received: 0,
             is_wide: false,
             counted: 0,
             running: 0,
+            is_quick: false,
             ended: false,
             closing: false,
             closed: false,
@@ -86,7 +138,7 @@ impl Channel {
     /// The client has closed it. Operations that are running go on; nothing else starts.
     pub(super) fn close(&mut self) {
         (self.closing, self.closed) = (true, true);
-        self.rest = Bytes::new();
+        self.rest = Rest::default();
         if let Some(sftp) = &mut self.sftp {
             sftp.abandon();
         }
@@ -136,12 +188,19 @@ impl Channel {
             return;
         };
         let most = limits::MAX_SFTP_OPERATIONS.min(self.running + most);
-        while self.running < most {
+        loop {
+            let is_sent = hand_over(sftp, &mut self.rest, self.id, ssh, budget);
+            // What needs no waiting is not read ahead: until it is sent, it would leave the processor's cache.
+            if self.running >= most || (self.is_quick && !is_sent) {
+                break;
+            }
             if !limit(sftp, budget) && !self.rest.is_empty() {
                 break;
             }
             let Some(operation) = sftp.next_operation() else { break };
-            match now(operation) {
+            let outcome = now(operation);
+            self.is_quick = outcome.is_ok();
+            match outcome {
                 Ok(outcome) => {
                     sftp.complete(outcome);
                 }
@@ -157,26 +216,6 @@ impl Channel {
                 }
             }
             budget.count(&mut self.counted, held(sftp, &self.rest, self.is_wide));
-        }
-        loop {
-            if self.rest.is_empty() {
-                let most = match budget.has_room() {
-                    true => limits::SFTP_OUTPUT,
-                    false => limits::SFTP_REPLIES_OF_CHANNEL,
-                };
-                if ssh.queued() >= most {
-                    break;
-                }
-                let Some(next) = sftp.next_output() else { break };
-                self.rest = next;
-            }
-            // What the client's window has no room for stays here: the transport would copy it.
-            let room = ssh.writable(self.id).unwrap_or(0).min(self.rest.len());
-            let taken = ssh.write(self.id, self.rest.get(..room).unwrap_or_default());
-            if taken == 0 {
-                break;
-            }
-            self.rest.advance(taken);
         }
         budget.count(&mut self.counted, held(sftp, &self.rest, self.is_wide));
         let has_room =
@@ -210,9 +249,39 @@ impl Channel {
     }
 }
 
+/// Gives replies to the transport, as long as it and the client's window have room. False if some remain.
+fn hand_over(
+    sftp: &mut Session,
+    rest: &mut Rest,
+    id: ChannelId,
+    ssh: &mut Server,
+    budget: &Budget,
+) -> bool {
+    loop {
+        if rest.is_empty() {
+            let most = match budget.has_room() {
+                true => limits::SFTP_OUTPUT,
+                false => limits::SFTP_REPLIES_OF_CHANNEL,
+            };
+            if ssh.queued() >= most || ssh.is_partly_sent() {
+                return false;
+            }
+            let Some(next) = sftp.next_output() else { return true };
+            *rest = Rest { packet: next, taken: 0 };
+        }
+        // What the client's window has no room for stays here: the transport would copy it.
+        let room = ssh.writable(id).unwrap_or(0).min(rest.len());
+        let taken = ssh.write(id, rest.bytes().get(..room).unwrap_or_default());
+        if taken == 0 {
+            return false;
+        }
+        rest.advance(taken);
+    }
+}
+
 /// Bytes of a session, of output that the transport has not taken, and of a window beyond the first one as far as nothing has come
 /// through it. A window cannot be taken back, so that it counts until the channel is over.
-fn held(sftp: &Session, rest: &Bytes, is_wide: bool) -> usize {
+fn held(sftp: &Session, rest: &Rest, is_wide: bool) -> usize {
     let promised = if is_wide { WIDE.saturating_sub(sftp.asked_bytes()) } else { 0 };
     sftp.held_bytes() + rest.len() + promised
 }
@@ -230,14 +299,13 @@ mod tests {
 
     use std::collections::BTreeMap;
     use std::path::Path;
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use bytes::Bytes;
     use outlast_sftp::limits::{MAX_DATA, MAX_PACKET};
     use outlast_sftp::local::{Folder, FolderOptions};
     use outlast_sftp::path::RemotePath;
     use outlast_sftp::request::{Request, write_hello};
-    use outlast_sftp::view::View;
     use outlast_sftp::volume::OpenHow;
     use outlast_ssh::{
         AuthDecision, Client, ClientConfig, ClientEvent, Credential, HostKey, KeyKind, PrivateKey,
@@ -352,16 +420,23 @@ mod tests {
             assert!(channel.start(handles()));
             channel.receive(&write_hello(3));
             channel.receive(&opens().write(0));
+        }
+        let pump = |channels: &mut [Channel], server: &mut Server, budget: &mut Budget| {
+            for channel in channels {
+                let later = |operation| Err(Box::new(operation));
+                let mut started: Vec<Operation> = Vec::new();
+                channel.pump(server, budget, 1000, later, |some| started.extend(some));
+                for one in started {
+                    channel.complete(vec![one.run(&view)]);
+                }
+            }
+        };
+        pump(&mut channels, &mut server, &mut budget);
+        for channel in &mut channels {
             for _ in 0..READS {
                 channel.receive(&reads().write(1));
             }
         }
-        let pump = |channels: &mut [Channel], server: &mut Server, budget: &mut Budget| {
-            for channel in channels {
-                let now = |operation: Operation| Ok(operation.run(&view));
-                channel.pump(server, budget, 1000, now, |_| {});
-            }
-        };
         for _ in 0..READS {
             pump(&mut channels, &mut server, &mut budget);
         }
@@ -433,6 +508,37 @@ mod tests {
             }
             channel.pump(&mut server, &mut budget, 0, later, |_| {});
             assert_eq!(channel.unconsumed > 0, elsewhere > 0);
+        }
+    }
+
+    /// What needs no waiting is not read ahead of what is sent, and all requests that came before the client's end are answered.
+    #[test]
+    fn a_channel_ends_when_all_requests_are_answered() {
+        const READS: usize = 20;
+        let folder = tempfile::tempdir().unwrap();
+        let view = one_file(folder.path());
+        for elsewhere in [0, limits::SFTP_MEMORY_OF_USER + 1] {
+            let (mut server, mut client, ids) = connected(1);
+            let mut budget = Budget::new(Arc::new(AtomicUsize::new(elsewhere)));
+            let mut channel = Channel::new(ids[0]);
+            assert!(channel.start(handles()));
+            channel.receive(&write_hello(3));
+            channel.receive(&opens().write(0));
+            for _ in 0..READS {
+                channel.receive(&reads().write(1));
+            }
+            channel.ended();
+            let mut got = BTreeMap::new();
+            for _ in 0..100 {
+                let now = |operation: Operation| Ok(operation.run(&view));
+                channel.pump(&mut server, &mut budget, 1000, now, |_| {});
+                let most = limits::SFTP_OUTPUT + 2 * MAX_PACKET;
+                let waits = server.queued() + channel.sftp.as_ref().unwrap().held_bytes();
+                assert!(waits < most, "{waits}");
+                passes(&mut server, &mut client, &mut got);
+            }
+            assert!(channel.closing);
+            assert!(got.values().all(|bytes| *bytes > READS * MAX_DATA), "{got:?}");
         }
     }
 

@@ -18,13 +18,13 @@ use outlast_ssh::{
 };
 use tokio::io::{Interest, Ready};
 use tokio::net::TcpStream;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep_until, timeout};
 
 use super::SftpServer;
 use super::budget::Budget;
-use super::channel::{self, Channel};
+use super::channel::{self, Channel, carried_out_now};
 use super::failures::Failures;
 use super::journal::{Journal, ended, is_told, told};
 use super::listener::Listening;
@@ -87,6 +87,8 @@ struct Connection {
     running: usize,
     /// Whether the connection has ended: operations that have not begun are not carried out any more.
     over: Arc<AtomicBool>,
+    /// Tells a login that waits that it has ended.
+    gone: Arc<Notify>,
     done: mpsc::UnboundedSender<Done>,
     /// When something of the user's was last done.
     used: Instant,
@@ -140,6 +142,7 @@ impl SftpServer {
             sends_much: false,
             running: 0,
             over: Arc::default(),
+            gone: Arc::default(),
             done,
             used: Instant::now(),
             asked_for_life: Instant::now(),
@@ -212,6 +215,7 @@ impl Connection {
             }
         }
         self.over.store(true, Ordering::Relaxed);
+        self.gone.notify_one();
         if timeout(limits::SFTP_FINISH, self.drain(&mut arrived)).await.is_err() {
             tracing::warn!("an SFTP connection ended before its files were closed");
         }
@@ -295,6 +299,10 @@ impl Connection {
     fn pump(&mut self) {
         let Some(inside) = &mut self.inside else { return };
         inside.budget.count(&mut inside.output, self.ssh.queued());
+        // Another one begins each time, so that one with many replies leaves room to others.
+        if self.channels.len() > 1 {
+            self.channels.rotate_left(1);
+        }
         for channel in &mut self.channels {
             let id = channel.id();
             let (view, journal) = (inside.view.clone(), inside.journal.clone());
@@ -302,7 +310,7 @@ impl Connection {
             let (server, place, over) = (&self.server, &inside.user.place, &self.over);
             let running = &mut self.running;
             let most = limits::MAX_SFTP_OPERATIONS_OF_CONNECTION.saturating_sub(*running);
-            let now = |operation: Operation| operation.try_now(&inside.view);
+            let now = |operation: Operation| carried_out_now(operation, &inside.view);
             channel.pump(&mut self.ssh, &mut inside.budget, most, now, |operations| {
                 let (view, journal, done) = (view.clone(), journal.clone(), done.clone());
                 let (server, place, over) = (server.clone(), place.clone(), over.clone());
@@ -381,7 +389,7 @@ impl Connection {
         }
         self.report.negotiated(negotiation);
         let Ok(chosen) = &negotiation.outcome else {
-            tracing::info!(peer = %self.peer, client = negotiation.peer_version, outcome = ?negotiation.outcome, "an SFTP client has no algorithm that the policy allows");
+            tracing::info!(peer = %self.peer, client = negotiation.peer_version, outcome = ?negotiation.outcome, "an SFTP client offers no algorithms that the policy allows in their order");
             return;
         };
         self.described = Some(Arc::new(self.describe(negotiation, chosen)));
@@ -420,8 +428,10 @@ impl Connection {
         let (server, listening) = (self.server.clone(), self.listening.clone());
         let (peer, proven, done) = (self.peer, self.proven.clone(), self.done.clone());
         self.deciding = true;
+        let gone = self.gone.clone();
         tokio::spawn(async move {
-            let outcome = server.clone().login(listening, described, peer, attempt, proven).await;
+            let decided = server.clone().login(listening, described, peer, attempt, proven, gone);
+            let outcome = decided.await;
             let sent = done.send(Done::Login(Box::new(outcome)));
             if let Err(mpsc::error::SendError(Done::Login(outcome))) = sent
                 && let Some(user) = outcome.user
@@ -566,7 +576,10 @@ impl Connection {
     /// behind the data of a slow transfer, in both directions.
     fn ask_for_life(&mut self) {
         // An exchange of keys has a time limit of its own, and no question could be sent before its end.
-        if std::mem::take(&mut self.was_heard) || self.ssh.is_exchanging() {
+        if self.ssh.is_exchanging() {
+            return;
+        }
+        if std::mem::take(&mut self.was_heard) {
             self.questions = 0;
         } else if self.questions >= limits::SFTP_KEEPALIVES {
             self.ssh.disconnect(Reason::ConnectionLost, "you did not answer");

@@ -14,7 +14,7 @@ use outlast_sftp::path::RemotePath;
 use outlast_sftp::view::View;
 use outlast_ssh::{Attempt, AuthDecision, Certificate, KeyOffer, Method, Signed};
 use outlast_store::driver::{self, drive};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 use super::SftpServer;
 use super::certified::{Certificated, Claimant, Proof};
@@ -198,6 +198,7 @@ impl SftpServer {
         peer: SocketAddr,
         attempt: Attempt,
         proven: Option<Proven>,
+        gone: Arc<Notify>,
     ) -> Outcome {
         let Attempt { user, method } = attempt;
         // What fails without a decision.
@@ -277,7 +278,7 @@ impl SftpServer {
                 Decision::NeedsPassword => {
                     return Outcome::of(AuthDecision::Partial(vec!["password"]));
                 }
-                Decision::Ask(question) => match self.ask(question).await {
+                Decision::Ask(question) => match self.ask(question, &gone).await {
                     Ok(found) => answer = Some(found),
                     Err(refusal) => return failed(refusal),
                 },
@@ -304,9 +305,17 @@ impl SftpServer {
     }
 
     /// Asks an identity provider. Addresses take turns, so that one that tries many logins leaves most of the questions to others.
-    async fn ask(&self, question: Question) -> Result<Option<Answer>, Refusal> {
+    /// One whose connection has ended waits no longer.
+    async fn ask(&self, question: Question, gone: &Notify) -> Result<Option<Answer>, Refusal> {
         let peer = format!("{:?}", Peer::of(question.source_ip));
-        let Ok(_turn) = self.questions.take(&peer).await else {
+        let turn = tokio::select! {
+            turn = self.questions.take(&peer) => turn,
+            () = gone.notified() => {
+                let text = "the connection ended before the identity provider was asked";
+                return Err(Refusal::Unusable(text.to_owned()));
+            }
+        };
+        let Ok(_turn) = turn else {
             self.tally.count(Limit::SlowByPrincipal, Action::Refused);
             let text = "too many logins from this address wait for the identity provider";
             return Err(Refusal::Unusable(text.to_owned()));

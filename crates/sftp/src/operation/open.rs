@@ -56,6 +56,13 @@ impl Open {
         }
     }
 
+    /// Something was written, or tried to be. Only some storages know at once that they will write.
+    pub(super) fn note_apart(&self, file: &dyn File) {
+        if !self.is_apart.load(Ordering::Relaxed) && file.is_apart() {
+            self.is_apart.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// Whether the client opened it for writing.
     #[must_use]
     pub fn writes(&self) -> bool {

@@ -271,7 +271,7 @@ impl Connection {
         loop {
             if self.rest.is_empty() {
                 let Some(next) = self.sftp.next_output() else { break };
-                self.rest = self.tricked(next);
+                self.rest = self.tricked(next.into());
             }
             let taken = self.ssh.write(channel, &self.rest);
             if taken == 0 {
