@@ -194,6 +194,28 @@ mod tests {
 
     use super::*;
 
+    /// A quota that one user's table gives a folder ends the sessions of others there, which would go on without it.
+    #[test]
+    fn a_folder_has_one_quota_for_all_its_users() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("sftp.toml");
+        let key = PrivateKey::generate(KeyKind::Ed25519).unwrap().public_key().to_openssh_line();
+        let trees = |quota: &str| {
+            let user = |name: &str, more: &str| {
+                format!("[[user]]\nname = \"{name}\"\nkeys = [\"{key}\"]\nfolder = \".\"\n{more}\n")
+            };
+            let users = [user("alice", quota), user("bobby", "")].concat();
+            std::fs::write(&file, format!("account = \"123456789012\"\n{users}")).unwrap();
+            let (roster, _) = Users::new(file.clone(), folder.path()).begin().unwrap();
+            ["alice", "bobby"].map(|name| roster.users[name].tree.clone())
+        };
+        let [_, before] = trees("");
+        let [alice, bobby] = trees("quota = { bytes = 1000 }");
+        assert!(alice.mounts[0].quota.is_some());
+        assert_eq!(bobby.mounts[0].quota, alice.mounts[0].quota);
+        assert_ne!(bobby, before, "the session goes on");
+    }
+
     #[tokio::test(flavor = "multi_thread")]
     async fn a_change_between_the_start_and_the_first_check_counts() {
         let folder = tempfile::tempdir().unwrap();

@@ -3,7 +3,14 @@
 use std::io::{Read, Write};
 use std::sync::mpsc::{Receiver, channel};
 
+use bytes::Bytes;
+use outlast_sftp::attributes::Attributes;
 use outlast_sftp::error::Status;
+use outlast_sftp::path::RemotePath;
+use outlast_sftp::request::{Request, write_hello};
+use outlast_sftp::session::Session;
+use outlast_sftp::view::View;
+use outlast_sftp::volume::OpenHow;
 
 use crate::bucket::{PIECE, World, content, creating, path, refused, world, write_all};
 
@@ -281,7 +288,7 @@ fn what_is_added_to_an_object_is_apart() {
         "get" => ("206 Partial Content", "etag: \"old\"\r\n".to_owned(), "old"),
         _ => ("200 OK", "etag: \"new\"\r\n".to_owned(), ""),
     });
-    let how = outlast_sftp::volume::OpenHow { write: true, ..Default::default() };
+    let how = OpenHow { write: true, ..OpenHow::default() };
     let file = world.volume.open(&path("x"), &how).unwrap();
     assert!(file.writes_apart() && !file.is_apart(), "nothing is written yet");
     file.write_at(3, b"new").unwrap();
@@ -295,4 +302,88 @@ fn what_is_added_to_an_object_is_apart() {
     let after: Vec<_> = heads.try_iter().collect();
     assert!(matches!(&after[..], [write] if write.starts_with("put /files/x")), "{after:?}");
     assert!(file.writes_apart() && !file.is_apart());
+}
+
+/// What a client copies into an object, or cuts off, is not visible when the connection breaks, as what it writes: who acts on partial
+/// uploads must not act on the object that is still there.
+#[test]
+fn what_is_copied_into_an_object_is_apart() {
+    let (world, _heads) = scripted(|head| match head.split(' ').next().unwrap() {
+        "head" => there(3, "old"),
+        "get" => ("206 Partial Content", "etag: \"old\"\r\n".to_owned(), "old"),
+        _ => ("200 OK", "etag: \"new\"\r\n".to_owned(), ""),
+    });
+    let view = View::new(|| 0).mount(RemotePath::root(), world.volume.clone());
+    let writing = OpenHow { write: true, ..OpenHow::default() };
+    let handle = |number: u64| Bytes::copy_from_slice(&number.to_be_bytes());
+    let open = |name: &'static str, how| Request::Open {
+        path: Bytes::from_static(name.as_bytes()),
+        how,
+        attributes: Attributes::default(),
+    };
+    let (from, to) = (handle(0), handle(1));
+    let cut = Attributes { size: Some(1), ..Attributes::default() };
+    for (change, is_apart) in [
+        (Request::FSync { handle: to.clone() }, false),
+        (Request::CopyData { from, offset: 0, length: 0, to: to.clone(), to_offset: 3 }, true),
+        (Request::FSetStat { handle: to, attributes: cut }, true),
+    ] {
+        let mut session = Session::default();
+        session.receive(&write_hello(3)).unwrap();
+        for request in [open("/from", OpenHow::reading()), open("/to", writing), change] {
+            session.receive(&request.write(1)).unwrap();
+            while let Some(operation) = session.next_operation() {
+                let record = session.complete(operation.run(&view));
+                assert_eq!(record.status, Status::Ok, "{request:?}: {}", record.text);
+            }
+        }
+        let left: Vec<_> = session.end().into_iter().filter(|one| one.writes).collect();
+        let [left] = &left[..] else { panic!("{left:?}") };
+        assert_eq!(left.is_apart, is_apart, "{left:?}");
+    }
+}
+
+/// An object that is stored although the answer was lost counts as stored; what somebody else has stored meanwhile does not.
+#[test]
+fn an_upload_whose_answer_is_lost_is_found() {
+    // MD5 of what is sent; that of two parts follows from theirs.
+    const SMALL: &str = "eb5c1399a871211c7e7ed732d15e3a8b";
+    const PART: &str = "d41d8cd98f00b204e9800998ecf8427e";
+    const BOTH: &str = "5873dd45edd01f09c1ef2e7819369e8e-2";
+    for (large, found, is_stored) in
+        [(false, SMALL, true), (false, PART, false), (true, BOTH, true), (true, SMALL, false)]
+    {
+        let size = if large { 10_000_000 } else { 5 };
+        let mut is_sent = false;
+        let (world, _heads) = scripted(move |head| match head.split_once(' ').unwrap() {
+            ("head", target) if target.starts_with("/files/x ") && is_sent => there(size, found),
+            ("head", _) => absent(),
+            ("post", target) if target.starts_with("/files/x?uploads=") => answered(
+                "200 OK",
+                "<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>",
+            ),
+            ("post", _) => {
+                is_sent = true;
+                answered("502 Bad Gateway", "")
+            }
+            ("put", target) if target.contains('?') => {
+                ("200 OK", format!("etag: \"{PART}\"\r\n"), "")
+            }
+            ("put", _) if is_sent => answered("412 Precondition Failed", ""),
+            ("put", _) => {
+                is_sent = true;
+                answered("504 Gateway Timeout", "")
+            }
+            ("delete", _) => answered("204 No Content", ""),
+            _ => answered("200 OK", EMPTY),
+        });
+        let file = world.volume.open(&path("x"), &creating()).unwrap();
+        if large {
+            let content = content(10_000_000);
+            write_all(&*file, &content, 0..content.len().div_ceil(PIECE));
+        } else {
+            file.write_at(0, b"small").unwrap();
+        }
+        assert_eq!(file.close().is_ok(), is_stored, "{found}");
+    }
 }

@@ -1,5 +1,12 @@
 //! Limits on what a peer controls. Values that operators change are in [`Limits`].
 
+/// Key exchanges that a peer may begin one after the other without data in between.
+pub(crate) const EXCHANGES: u32 = 16;
+/// Milliseconds after which it may begin one more.
+pub(crate) const EXCHANGE_MS: u64 = 1000;
+/// Bytes, of both directions together, after which it may begin one more. OpenSSH with `RekeyLimit=64K` moves 134 KB for three
+/// exchanges, one of which follows another at once.
+pub(crate) const EXCHANGE_BYTES: u64 = 16 * 1024;
 /// Longest version line (RFC 4253, section 4.2), with its line ending.
 pub(crate) const MAX_VERSION_LEN: usize = 255;
 /// Bytes of other lines that a server may send before its version.

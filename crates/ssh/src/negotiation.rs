@@ -87,6 +87,6 @@ pub enum Disagreement {
     /// Compression: only `none` is supported.
     Compression,
     /// The client's list came after the server's, and its order chooses a method that the server does not prefer although it
-    /// offers one that the server does. Whoever holds the list up must not choose by that what the client gets.
+    /// offers one that the server does. Somebody who holds the list up must not choose by that what the client gets.
     Order,
 }

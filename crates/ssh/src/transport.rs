@@ -17,8 +17,8 @@ use crate::error::{Disconnected, Error, Reason};
 use crate::exchange::Started;
 use crate::kexinit::Rows;
 use crate::limits::{
-    EARLY_READ, Limits, MAX_EARLY_PACKET_LEN, MAX_HELD, MAX_IDLE_PACKETS, MAX_NAME_LIST_LEN,
-    MAX_PACKETS_BY_KEY,
+    EARLY_READ, EXCHANGES, Limits, MAX_EARLY_PACKET_LEN, MAX_HELD, MAX_IDLE_PACKETS,
+    MAX_NAME_LIST_LEN, MAX_PACKETS_BY_KEY,
 };
 use crate::message;
 use crate::negotiation::Negotiation;
@@ -134,6 +134,8 @@ pub(crate) struct Transport {
     since_ms: u64,
     received: Used,
     sent: Used,
+    /// Exchanges that the peer may still begin without data in between, and when there was one more of them.
+    spare_exchanges: (u32, u64),
     /// The first exchange hash; empty until then.
     session_id: Vec<u8>,
     /// Blob of the host key, or its certificate, of the first exchange.
@@ -186,6 +188,7 @@ impl Transport {
             since_ms: now_ms,
             received: Used::default(),
             sent: Used::default(),
+            spare_exchanges: (EXCHANGES, now_ms),
             session_id: Vec::new(),
             host_key: Vec::new(),
             host_key_algorithm: "",

@@ -196,12 +196,13 @@ pub(super) fn read(path: &Path) -> Result<Checked, Failure> {
         }
         users.push(user);
     }
-    quotas_apart(&users).map_err(wrong)?;
+    share_quotas(&mut users).map_err(wrong)?;
     Ok(Checked { server, host_keys: host_keys.transpose().map_err(wrong)?, users })
 }
 
-/// A folder has one quota for all its users; and none is within another one, which would then not see what is stored.
-fn quotas_apart(users: &[FileUser]) -> Result<(), Failure> {
+/// A folder has one quota for all its users, also if only one of their tables says it; and none is within another one, which would then not see what
+/// is stored.
+fn share_quotas(users: &mut [FileUser]) -> Result<(), Failure> {
     let all: Vec<_> = users
         .iter()
         .flat_map(|user| user.tree.mounts.iter().map(move |mount| (&user.name, mount)))
@@ -228,6 +229,12 @@ fn quotas_apart(users: &[FileUser]) -> Result<(), Failure> {
             ))
             .hint("what is stored through the other folder would not be counted: use separate folders"));
         }
+    }
+    let limits: BTreeMap<Place, Limit> =
+        limits.into_iter().map(|(place, (_, limit))| (place.clone(), limit)).collect();
+    // A session ends when what its user may do has changed: that of another user, too, if the folder gets a quota.
+    for mount in users.iter_mut().flat_map(|user| &mut user.tree.mounts) {
+        mount.quota = limits.get(&mount.place).copied();
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, ETAG, LAST_MODIFIED};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
+use md5::{Digest, Md5};
 use outlast_api::wire::sigv4::{encode_component, encode_path};
 use outlast_crypto::digests;
 use outlast_pki::time::from_rfc3339;
@@ -413,6 +414,22 @@ fn page(body: &[u8]) -> Option<Page> {
 fn decoded(text: &str) -> String {
     let text = text.replace('+', " ");
     percent_decode_str(&text).decode_utf8_lossy().into_owned()
+}
+
+/// Entity tag of an object that was sent in one request, without quotes: MD5 in hexadecimal, unless a key of KMS encrypts it (S3's
+/// "Checking object integrity").
+pub(crate) fn etag_of_whole(bytes: &[u8]) -> String {
+    hex::encode(Md5::digest(bytes))
+}
+
+/// Entity tag of an object with parts of these entity tags: MD5 of their MD5s, and their number. None if one is no MD5.
+pub(crate) fn etag_of_parts(parts: impl Iterator<Item = String>) -> Option<String> {
+    let (mut hash, mut count) = (Md5::new(), 0);
+    for part in parts {
+        hash.update(hex::decode(part).ok().filter(|md5| md5.len() == 16)?);
+        count += 1;
+    }
+    Some(format!("{}-{count}", hex::encode(hash.finalize())))
 }
 
 /// Bytes of a part with this index, from 0 on, and where it begins; none beyond the last.

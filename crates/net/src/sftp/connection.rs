@@ -10,7 +10,7 @@ use outlast_api::service::sftp::Connection as Described;
 use outlast_crypto::ssh::Algorithm;
 use outlast_domain::ids;
 use outlast_domain::transfer::Refusal;
-use outlast_sftp::operation::{self, Operation};
+use outlast_sftp::operation::{self, Operation, Record};
 use outlast_sftp::view::View;
 use outlast_ssh::{
     Attempt, AuthDecision, ChannelId, Chosen, Method, Negotiation, Reason, Request, Server,
@@ -26,7 +26,7 @@ use super::SftpServer;
 use super::budget::Budget;
 use super::channel::{self, Channel, carried_out_now};
 use super::failures::Failures;
-use super::journal::{Journal, ended, is_told, told};
+use super::journal::{Journal, ended, told};
 use super::listener::Listening;
 use super::login::{Outcome, Proven, User};
 use super::report::Report;
@@ -41,6 +41,8 @@ enum Done {
     Operations(channel::Done),
     /// The event of an operation could not be recorded, so its reply must not be sent.
     Unrecorded(String),
+    /// The files that a channel had left open are closed, and recorded.
+    Forgotten,
     /// The user may not be here any more.
     Refused(Refusal),
 }
@@ -65,6 +67,7 @@ struct Inside {
 }
 
 struct Connection {
+    begun: Instant,
     server: Arc<SftpServer>,
     peer: SocketAddr,
     id: String,
@@ -124,9 +127,9 @@ impl SftpServer {
         };
         let Ok(id) = ids::uuid().map(|id| id.replace('-', "")) else { return };
         let (done, arrived) = mpsc::unbounded_channel();
-        let now = (self.clock)().unsigned_abs();
         let connection = Connection {
-            ssh: Server::new(listening.config.clone(), now),
+            begun: Instant::now(),
+            ssh: Server::new(listening.config.clone(), 0),
             report: Report::new(self.settings.observer.clone(), listening.rules.clone(), peer),
             server: self,
             peer,
@@ -157,8 +160,9 @@ impl SftpServer {
 }
 
 impl Connection {
+    /// Milliseconds of the connection, which no change of the clock makes more or fewer.
     fn now_ms(&self) -> u64 {
-        (self.server.clock)().unsigned_abs()
+        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     async fn run(
@@ -167,7 +171,6 @@ impl Connection {
         mut arrived: mpsc::UnboundedReceiver<Done>,
         mut stopped: watch::Receiver<bool>,
     ) {
-        let begun = Instant::now();
         let (mut is_open, mut stopping) = (true, false);
         let mut users = self.server.settings.users.clone();
         let mut last = None;
@@ -187,7 +190,7 @@ impl Connection {
                 (false, true) => Some(Interest::WRITABLE),
                 (false, false) => None,
             };
-            let deadline = last.unwrap_or_else(|| self.deadline(begun));
+            let deadline = last.unwrap_or_else(|| self.deadline());
             tokio::select! {
                 ready = async {
                     match interest {
@@ -206,7 +209,7 @@ impl Connection {
                         self.take(done);
                     }
                 }
-                () = sleep_until(deadline.into()) => self.on_timer(begun),
+                () = sleep_until(deadline.into()) => self.on_timer(),
                 () = changed(&mut users) => self.check_again(),
                 _ = stopped.wait_for(|stopped| *stopped), if !stopping => {
                     stopping = true;
@@ -318,7 +321,10 @@ impl Connection {
                 tokio::spawn(async move {
                     let turns = [&*place.turns, &server.threads];
                     let ended = match carried_out(turns, operations, view, over).await {
-                        Ok(outcomes) => recorded(id, outcomes, &journal).await,
+                        Ok(outcomes) => match journal.tell_all(&outcomes).await {
+                            Ok(()) => Done::Operations(channel::Done { channel: id, outcomes }),
+                            Err(error) => Done::Unrecorded(error),
+                        },
                         Err(error) => Done::Unrecorded(error),
                     };
                     // The user's next session shares the turns as long as this one holds some.
@@ -479,6 +485,7 @@ impl Connection {
                 tracing::error!(error, "an SFTP session ends: its audit event cannot be recorded");
                 self.ssh.disconnect(Reason::ByApplication, "the server cannot record what you do");
             }
+            Done::Forgotten => self.running -= 1,
             Done::Refused(refusal) => {
                 tracing::info!(peer = %self.peer, reason = %refusal, "an SFTP session ends: its user may not be here any more");
                 self.ssh.disconnect(Reason::ByApplication, "you may not be here any more");
@@ -524,10 +531,10 @@ impl Connection {
     }
 
     /// When something is due.
-    fn deadline(&self, begun: Instant) -> Instant {
+    fn deadline(&self) -> Instant {
         let settings = &self.server.settings;
         let mine = match &self.inside {
-            None => begun + settings.login_grace,
+            None => self.begun + settings.login_grace,
             Some(_) => {
                 let next = (self.asked_for_life + settings.keepalive)
                     .min(self.checked + limits::SFTP_RECHECK);
@@ -542,7 +549,7 @@ impl Connection {
         ssh.map_or(mine, |ssh| ssh.min(mine))
     }
 
-    fn on_timer(&mut self, begun: Instant) {
+    fn on_timer(&mut self) {
         if self.ended {
             return;
         }
@@ -553,7 +560,7 @@ impl Connection {
             self.ssh.on_timer(now_ms);
         }
         if self.inside.is_none() {
-            if now >= begun + settings.login_grace {
+            if now >= self.begun + settings.login_grace {
                 self.ssh.disconnect(Reason::ByApplication, "you did not log in in time");
             }
             return;
@@ -613,17 +620,15 @@ impl Connection {
         let is_it = |one: &Channel| one.id() == channel && one.is_over();
         let Some(at) = self.channels.iter().position(is_it) else { return };
         let mut channel = self.channels.swap_remove(at);
-        let records = channel.end();
         let Some(inside) = &mut self.inside else { return };
         channel.leave(&mut inside.budget);
-        if records.is_empty() {
-            return;
-        }
-        let journal = inside.journal.clone();
+        let (journal, done) = (inside.journal.clone(), self.done.clone());
+        self.running += 1;
         tokio::spawn(async move {
-            for record in records {
+            for record in closed(vec![channel]).await {
                 told(&journal, &record).await;
             }
+            let _ = done.send(Done::Forgotten);
         });
     }
 
@@ -647,10 +652,8 @@ impl Connection {
             }
             return;
         };
-        for channel in &mut self.channels {
-            for record in channel.end() {
-                told(&inside.journal, &record).await;
-            }
+        for record in closed(std::mem::take(&mut self.channels)).await {
+            told(&inside.journal, &record).await;
         }
         ended(&inside.journal).await;
         if let Some(failures) = inside.failures {
@@ -658,6 +661,12 @@ impl Connection {
         }
         drop(inside.user);
     }
+}
+
+/// Closes what channels have left open; what is known of it. The disk may take long to give up a large file that is forgotten.
+async fn closed(mut channels: Vec<Channel>) -> Vec<Record> {
+    let end = move || channels.iter_mut().flat_map(Channel::end).collect();
+    tokio::task::spawn_blocking(end).await.unwrap_or_default()
 }
 
 fn is_post_quantum(key_exchange: &str) -> bool {
@@ -685,18 +694,4 @@ fn journal(server: &Arc<SftpServer>, user: &User) -> Journal {
         clock: server.clock,
         target: user.target.clone(),
     }
-}
-
-/// Makes the events of operations durable.
-async fn recorded(
-    channel: ChannelId,
-    outcomes: Vec<operation::Outcome>,
-    journal: &Journal,
-) -> Done {
-    for outcome in outcomes.iter().filter(|outcome| is_told(&outcome.record)) {
-        if let Err(error) = journal.tell(&outcome.record).await {
-            return Done::Unrecorded(error);
-        }
-    }
-    Done::Operations(channel::Done { channel, outcomes })
 }

@@ -1,16 +1,16 @@
 //! Logins of users that a file names. They prove a key, have a certificate for it, or show a password.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use outlast_api::service::sftp::{Connection as Described, Session};
+use outlast_api::service::sftp::Session;
 use outlast_crypto::Secret;
 use outlast_domain::transfer::Refusal;
 use outlast_ssh::{AuthDecision, KeyOffer, Signed};
+use tokio::sync::Notify;
 
 use super::certified::{Certificated, Claimant, Proof};
 use super::listener::Listening;
-use super::login::{Outcome, Renewal, Shown, User, seconds, too_many};
+use super::login::{FileLogin, Outcome, Renewal, Shown, User, seconds, too_many, unless_gone};
 use super::roster::{FileUser, Roster};
 use super::turns::on_thread;
 use super::{SftpServer, tree};
@@ -35,17 +35,17 @@ impl SftpServer {
     /// Decides a try to log in.
     pub(super) async fn file_login(
         self: &Arc<Self>,
-        roster: &Arc<Roster>,
-        listening: &Listening,
-        described: &Described,
-        peer: SocketAddr,
+        login: FileLogin<'_>,
         shown: &Shown,
+        gone: &Notify,
     ) -> Result<Outcome, Refusal> {
+        let FileLogin { roster, listening, described, peer } = login;
+        let roster = &roster;
         let now_ms = (self.clock)();
         let from = Claimant { user: &shown.user, source: peer.ip(), now_ms };
         let Found { user: found, proof, is_proven } = match (&shown.key, &shown.password) {
             (Some(offer), _) => self.with_key(roster, listening, offer, &from)?,
-            (None, Some(password)) => self.with_password(roster, password, &from).await?,
+            (None, Some(password)) => self.with_password(roster, password, &from, gone).await?,
             (None, None) => return Err(Refusal::Method),
         };
         if !is_proven {
@@ -59,8 +59,8 @@ impl SftpServer {
         let (server, opened, account) =
             (self.clone(), found.clone(), roster.facts.scope.account.clone());
         let (storage, reception) = (self.storage_of(&session.user_arn), self.reception(&session));
-        let turn = place.logins.acquire().await;
-        let measuring = self.quotas.measuring(&found.tree).await;
+        let turn = unless_gone(gone, place.logins.acquire()).await?;
+        let measuring = unless_gone(gone, self.quotas.measuring(&found.tree)).await?;
         let view = on_thread([&self.logins], move || {
             tree::view(&opened.tree, &account, &storage, &server.quotas, &reception, seconds)
                 .map(|view| view.user(opened.name.as_bytes()))
@@ -132,11 +132,12 @@ impl SftpServer {
         roster: &Roster,
         password: &Secret,
         from: &Claimant<'_>,
+        gone: &Notify,
     ) -> Result<Found, Refusal> {
         let hash = roster.hash(from.user).ok_or(Refusal::Method)?;
         let is_right = {
             let peer = format!("{:?}", Peer::of(from.source));
-            let turn = self.passwords.take(&peer).await;
+            let turn = unless_gone(gone, self.passwords.take(&peer)).await?;
             let Ok(_turn) = turn else {
                 self.tally.count(Limit::SlowByPrincipal, Action::Refused);
                 let text = "too many passwords are being tried from this address";

@@ -7,7 +7,7 @@ use outlast_api::service::sftp::{FileEvent, Session, Subject};
 use outlast_domain::change::Contended;
 use outlast_sftp::attributes::Attributes;
 use outlast_sftp::error::Status;
-use outlast_sftp::operation::Record;
+use outlast_sftp::operation::{Outcome, Record};
 use outlast_sftp::path::RemotePath;
 use outlast_sftp::volume::OpenHow;
 use outlast_store::driver::{Attempt, committed, drive};
@@ -31,7 +31,7 @@ pub(super) struct Journal {
 /// Whether what was done has an event. Reads, writes and lists have none of their own: the events of opening and closing
 /// say what was read and written. Of what failed, only changes have one: clients probe for files that may be missing, which
 /// would flood the trail.
-pub(super) fn is_told(record: &Record) -> bool {
+fn is_told(record: &Record) -> bool {
     if record.status == Status::PermissionDenied {
         // Clients send many requests to a handle before they learn that the first was denied.
         return !record.is_repeated;
@@ -192,6 +192,16 @@ pub(super) async fn commit(service: &Service, transaction: Transaction) -> Resul
 pub(super) async fn ended(journal: &Journal) {
     if let Err(error) = journal.ended().await {
         tracing::error!(error, "the end of an SFTP session could not be recorded");
+    }
+}
+
+impl Journal {
+    /// Makes the events of operations durable.
+    pub(super) async fn tell_all(&self, outcomes: &[Outcome]) -> Result<(), String> {
+        for outcome in outcomes.iter().filter(|outcome| is_told(&outcome.record)) {
+            self.tell(&outcome.record).await?;
+        }
+        Ok(())
     }
 }
 

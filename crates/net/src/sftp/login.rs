@@ -22,7 +22,7 @@ use super::failures::{Failure, Gravity};
 use super::home::Home;
 use super::journal::Target;
 use super::listener::Listening;
-use super::roster::FileUser;
+use super::roster::{FileUser, Roster};
 use super::turns::on_thread;
 use crate::limits;
 use crate::metrics::{Action, Limit};
@@ -171,6 +171,14 @@ impl Shown {
     }
 }
 
+/// Where somebody tries to log in whom the file of users may know.
+pub(super) struct FileLogin<'a> {
+    pub(super) roster: Arc<Roster>,
+    pub(super) listening: &'a Listening,
+    pub(super) described: &'a Described,
+    pub(super) peer: SocketAddr,
+}
+
 /// A key that was proven in this connection, where a password is wanted, too.
 #[derive(Clone)]
 pub(super) struct Proven {
@@ -232,8 +240,8 @@ impl SftpServer {
             return failed(refusal);
         }
         if let Some(roster) = self.roster() {
-            let decided = self.file_login(&roster, &listening, &described, peer, &shown).await;
-            return decided.unwrap_or_else(failed);
+            let login = FileLogin { roster, listening: &listening, described: &described, peer };
+            return self.file_login(login, &shown, &gone).await.unwrap_or_else(failed);
         }
         let blob = shown.key.as_ref().map(|offer| offer.key.blob().to_vec());
         let is_signed = shown.key.as_ref().is_some_and(|offer| offer.signed == Signed::Valid);
@@ -308,14 +316,7 @@ impl SftpServer {
     /// One whose connection has ended waits no longer.
     async fn ask(&self, question: Question, gone: &Notify) -> Result<Option<Answer>, Refusal> {
         let peer = format!("{:?}", Peer::of(question.source_ip));
-        let turn = tokio::select! {
-            turn = self.questions.take(&peer) => turn,
-            () = gone.notified() => {
-                let text = "the connection ended before the identity provider was asked";
-                return Err(Refusal::Unusable(text.to_owned()));
-            }
-        };
-        let Ok(_turn) = turn else {
+        let Ok(_turn) = unless_gone(gone, self.questions.take(&peer)).await? else {
             self.tally.count(Limit::SlowByPrincipal, Action::Refused);
             let text = "too many logins from this address wait for the identity provider";
             return Err(Refusal::Unusable(text.to_owned()));
@@ -446,6 +447,20 @@ impl SftpServer {
         let decided = decided.unwrap_or(Decision::Failed);
         let place = place.filter(|_| matches!(decided, Decision::Account(_)));
         (decided, place)
+    }
+}
+
+/// Waits, but no longer than the connection lasts.
+pub(super) async fn unless_gone<T>(
+    gone: &Notify,
+    waits: impl Future<Output = T>,
+) -> Result<T, Refusal> {
+    tokio::select! {
+        biased;
+        done = waits => Ok(done),
+        () = gone.notified() => {
+            Err(Refusal::Unusable("the connection ended before the login was decided".to_owned()))
+        }
     }
 }
 

@@ -323,6 +323,33 @@ fn preferred_methods_win_whatever_the_order_of_the_client() {
     }
 }
 
+/// Each exchange takes the server a signature: a client gets many only if it waits, or moves data in between.
+#[test]
+fn a_client_has_few_exchanges_for_nothing() {
+    let exchanges = |wait_ms: u64| {
+        let mut pair = Pair::usual();
+        pair.check("usual");
+        let mut count = 0;
+        while count < 100 && pair.server_end.is_none() {
+            pair.now_ms += wait_ms;
+            pair.client.rekey();
+            pair.run();
+            count += 1;
+        }
+        (count, pair.server_end.map(|end| end.reason))
+    };
+    let ended = Some(Reason::ProtocolError);
+    assert_eq!(exchanges(0), (17, ended));
+    assert_eq!(exchanges(500), (33, ended));
+    assert_eq!(exchanges(1000), (100, None));
+    let mut config = ClientConfig::default();
+    config.limits.rekey_bytes = 40_000;
+    let mut pair = Pair::new(server_config(), config, With::Password);
+    pair.message = vec![7; 4 << 20];
+    pair.check("with data");
+    assert!(pair.negotiations.len() > 50, "{}", pair.negotiations.len());
+}
+
 #[test]
 fn a_client_that_waits_for_the_servers_list_gets_it_after_a_while() {
     let mut config = server_config();

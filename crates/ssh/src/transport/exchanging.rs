@@ -12,6 +12,7 @@ use crate::config::HostKey;
 use crate::error::Error;
 use crate::exchange::{KeySource, SharedSecret};
 use crate::kexinit::{self, EXT_INFO_CLIENT, KexInit, Rows, STRICT_CLIENT, STRICT_SERVER};
+use crate::limits::{EXCHANGE_BYTES, EXCHANGE_MS, EXCHANGES};
 use crate::message;
 use crate::negotiation::{Disagreement, Lists, Negotiation};
 use crate::public_key::PublicKey;
@@ -90,7 +91,10 @@ impl Transport {
     pub(super) fn on_kexinit(&mut self, payload: &[u8]) -> Result<Option<Event>, Error> {
         let first = self.session_id.is_empty();
         match self.phase {
-            Phase::Idle if !first && !self.early => self.start_exchange()?,
+            Phase::Idle if !first && !self.early => {
+                self.count_exchange()?;
+                self.start_exchange()?;
+            }
             Phase::Waiting => {
                 let offered = KexInit::read(payload)?.lists.key_exchanges;
                 self.narrowed = offered.split(',').any(|name| self.preferred().contains(&name));
@@ -157,6 +161,19 @@ impl Transport {
         }
         self.phase = Phase::Chosen(Box::new(agreed));
         Ok(Some(Event::Negotiated(negotiation)))
+    }
+
+    /// Counts an exchange that the peer begins. Each costs a signature and some multiplications, which a peer must not have for
+    /// nothing: it moves data in between, or waits.
+    fn count_exchange(&mut self) -> Result<(), Error> {
+        let (spare, since_ms) = self.spare_exchanges;
+        let waited = self.now_ms.saturating_sub(since_ms) / EXCHANGE_MS;
+        let moved = (self.sent.bytes + self.received.bytes) / EXCHANGE_BYTES;
+        let more = u32::try_from(waited.saturating_add(moved)).unwrap_or(EXCHANGES);
+        let spare = spare.saturating_add(more).min(EXCHANGES);
+        let left = spare.checked_sub(1).ok_or(Error::protocol("too many key exchanges"))?;
+        self.spare_exchanges = (left, since_ms + waited * EXCHANGE_MS);
+        Ok(())
     }
 
     fn agreed(&mut self) -> Result<Agreed, Error> {

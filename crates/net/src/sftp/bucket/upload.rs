@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 use self::part::Part;
 use super::{Shared, attributes, bare, no_attributes, told};
 use crate::limits;
-use crate::s3::objects::{Head, part_at, part_range};
+use crate::s3::objects::{Head, etag_of_parts, etag_of_whole, part_at, part_range};
 use crate::s3::{Failure, Only};
 
 pub(super) struct Upload {
@@ -247,8 +247,10 @@ impl State {
         let etag = if self.is_whole() {
             self.fill_whole()?;
             let (bytes, share) = self.open.remove(&0).unwrap_or_default().into_bytes();
-            let only = self.only();
-            let etag = self.shared.wait(self.shared.bucket.write(&self.key, bytes, &only))?;
+            let (only, bucket) = (self.only(), &self.shared.bucket);
+            let written = bucket.write(&self.key, bytes.clone(), &only);
+            let outcome = self.shared.runtime.block_on(written);
+            let etag = self.published(outcome, || Some(etag_of_whole(&bytes)))?;
             drop(share);
             etag
         } else {
@@ -260,6 +262,33 @@ impl State {
         self.upload = None;
         self.sent.clear();
         Ok(())
+    }
+
+    /// Entity tag of the published object. If no answer has come, or a later attempt was refused because of an earlier one, the object
+    /// itself says whether it is this one; not all of S3's entity tags do (those of objects under keys of KMS are random).
+    fn published(
+        &self,
+        outcome: std::result::Result<String, Failure>,
+        expected: impl FnOnce() -> Option<String>,
+    ) -> Result<String> {
+        let failure = match outcome {
+            Ok(etag) => return Ok(etag),
+            Err(failure) => failure,
+        };
+        let is_open = match failure.status() {
+            None | Some(404 | 409 | 412) => true,
+            Some(status) => status >= 500,
+        };
+        let expected = if is_open { expected() } else { None };
+        let is_it = |head: &Head| {
+            head.size == self.size
+                && expected.as_deref() == Some(&bare(&head.etag))
+                && self.base.as_ref().is_none_or(|base| base.etag != head.etag)
+        };
+        let found =
+            expected.is_some().then(|| self.shared.wait(self.shared.bucket.head(&self.key)));
+        let found = found.and_then(Result::ok).flatten().filter(is_it);
+        found.map(|head| head.etag).ok_or_else(|| told(&failure))
     }
 
     /// Whether it is sent in one request.
@@ -312,7 +341,8 @@ impl State {
         let parts = self.sent.iter().map(|(index, etag)| (index + 1, etag.clone()));
         let only = self.only();
         let complete = self.shared.bucket.complete(&self.key, &upload, parts, &only);
-        self.shared.wait(complete)
+        let outcome = self.shared.runtime.block_on(complete);
+        self.published(outcome, || etag_of_parts(self.sent.values().map(|etag| bare(etag))))
     }
 
     /// What must be under the key when the object appears: of two clients that add to an object, one must not lose what the
