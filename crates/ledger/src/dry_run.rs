@@ -255,7 +255,7 @@ pub fn dry_run(tally: &Tally, rules: &Rules, certificates: &[CertificateFacts]) 
             }
             Some(Hello::Ssh(Some(offer))) if !offer.key_exchanges.is_empty() => {
                 // A client that has always waited for the server's list waits again.
-                let late = client.late == connections;
+                let late = client.late > 0 && client.in_time == 0;
                 let decide = if late { decide_ssh_late } else { decide_ssh };
                 // One that was served by a certificate is served by it again: host keys stay as they are.
                 let plain = ssh_rules.as_ref().ok().filter(|_| client.certified > 0);

@@ -130,7 +130,9 @@ pub struct ClientRow {
     pub destinations: Vec<String>,
     /// Why it got a classical group although it offered a post-quantum one.
     pub causes: BTreeMap<Cause, u64>,
-    /// SSH connections in which the server did not have its list in time.
+    /// SSH connections in which the server waited for its list, and had it in time or did not.
+    #[serde(skip)]
+    pub(crate) in_time: u64,
     #[serde(skip)]
     pub(crate) late: u64,
     /// SSH connections that were served by a host key's certificate.
@@ -157,6 +159,7 @@ impl ClientRow {
             server_names,
             destinations,
             causes: client.causes.clone(),
+            in_time: client.in_time,
             late: client.late,
             certified: client.certified,
         }

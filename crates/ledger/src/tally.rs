@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
-use outlast_negotiate::Offer;
-use outlast_negotiate::ssh::{SshOffer, is_certificate};
+use outlast_negotiate::ssh::{SshOffer, SshRules, is_certificate, served};
+use outlast_negotiate::{Mode, Offer, SecurityPolicy};
 use serde::Serialize;
 
 use crate::event::{End, Handshake, Outcome, Outgoing, SshHandshake, SshOutcome};
@@ -184,8 +184,10 @@ pub struct Client {
     pub names: BTreeSet<String>,
     /// Why it got a classical group although it offered a post-quantum one.
     pub causes: BTreeMap<Cause, u64>,
-    /// Its SSH connections in which the server did not have its list in time.
+    /// Its SSH connections in which the server waited for its list and did not have it in time.
     pub late: u64,
+    /// Those in which the server had it.
+    pub in_time: u64,
     /// Its SSH connections that were served by a host key's certificate.
     pub certified: u64,
 }
@@ -228,6 +230,7 @@ struct Facts {
     client: Option<String>,
     cause: Option<Cause>,
     late: bool,
+    in_time: bool,
     certified: bool,
 }
 
@@ -347,6 +350,7 @@ impl Tally {
             client: None,
             cause,
             late: false,
+            in_time: false,
             certified: false,
         };
         match handshake.outcome {
@@ -375,6 +379,17 @@ impl Tally {
             _ => None,
         };
         let failed = matches!(handshake.outcome, SshOutcome::Failed(_));
+        let waits = || {
+            let row = SecurityPolicy::by_name(&handshake.policy).ok();
+            row.and_then(|row| SshRules::new(row, Some(Mode::Prefer), served).ok())
+                .is_some_and(|rules| rules.waits())
+        };
+        let has_list = handshake.offer.as_ref().is_some_and(|it| !it.key_exchanges.is_empty());
+        let in_time = has_list
+            && !handshake.blind
+            && handshake.mode == Mode::Prefer.name()
+            && handshake.outgoing.is_none()
+            && waits();
         let offer = handshake.offer.map(canonical_ssh);
         let (offer, destination, principal) = match handshake.outgoing {
             Some(Outgoing { destination, principal }) => {
@@ -395,9 +410,10 @@ impl Tally {
             client: principal,
             cause,
             late: false,
+            in_time: false,
             certified: false,
         };
-        facts.late = handshake.blind;
+        (facts.late, facts.in_time) = (handshake.blind, in_time);
         match handshake.outcome {
             SshOutcome::Served(served) => {
                 facts.certified = is_certificate(&served.host_key);
@@ -510,6 +526,7 @@ impl Tally {
         let Some(client) = self.clients.get_mut(index) else { return };
         client.counts.add(&facts, end);
         client.late += u64::from(facts.late);
+        client.in_time += u64::from(facts.in_time);
         client.certified += u64::from(facts.certified);
         if let Some(group) = facts.group {
             *client.groups.entry(group).or_default() += 1;

@@ -268,7 +268,9 @@ fn a_prepared_rename_has_copied_what_is_large() {
     assert!(!before.iter().any(|one| one.contains("?uploadid=1")), "it appears: {before:?}");
     rename().unwrap();
     let after = requests();
-    assert_eq!(after, ["post /files/new?uploadid=1", "delete /files/old"], "{after:?}");
+    // The old one must still be there: somebody else may have renamed it, too.
+    let expected = ["head /files/old", "post /files/new?uploadid=1", "delete /files/old"];
+    assert_eq!(after, expected, "{after:?}");
     drop(world.volume.renaming(path("old"), path("new"), false).unwrap());
     outlast_testing::until("the copy is forgotten", || {
         heads.try_iter().any(|head| head.starts_with("delete /files/new?uploadid=1"))
@@ -369,7 +371,6 @@ fn an_upload_whose_answer_is_lost_is_found() {
             ("put", target) if target.contains('?') => {
                 ("200 OK", format!("etag: \"{PART}\"\r\n"), "")
             }
-            ("put", _) if is_sent => answered("412 Precondition Failed", ""),
             ("put", _) => {
                 is_sent = true;
                 answered("504 Gateway Timeout", "")
@@ -386,4 +387,60 @@ fn an_upload_whose_answer_is_lost_is_found() {
         }
         assert_eq!(file.close().is_ok(), is_stored, "{found}");
     }
+    // Of two who add the same, or make a file that must be new, the second is refused, although the object looks like its own.
+    for exclusive in [false, true] {
+        let mut is_sent = false;
+        let (world, _heads) = scripted(move |head| match head.split(' ').next().unwrap() {
+            "head" if is_sent => there(5, SMALL),
+            "head" if exclusive => absent(),
+            "head" => there(2, "old"),
+            "get" if head.contains("range") => {
+                ("206 Partial Content", "etag: \"old\"\r\n".to_owned(), "sm")
+            }
+            "put" => {
+                is_sent = true;
+                match exclusive {
+                    true => answered("504 Gateway Timeout", ""),
+                    false => answered("412 Precondition Failed", ""),
+                }
+            }
+            _ => answered("200 OK", EMPTY),
+        });
+        let how = OpenHow { exclusive, truncate: false, create: exclusive, ..creating() };
+        let file = world.volume.open(&path("x"), &how).unwrap();
+        let (at, bytes) = if exclusive { (0, &b"small"[..]) } else { (2, &b"all"[..]) };
+        file.write_at(at, bytes).unwrap();
+        assert!(file.close().is_err(), "{exclusive}");
+    }
+}
+
+/// Of several renames of one large file, or a rename and a removal, only one may succeed.
+#[test]
+fn a_prepared_rename_needs_what_it_has_copied() {
+    let mut is_copied = false;
+    let (world, heads) = scripted(move |head| {
+        let (request, _) = head.split_once(" http/1.1").unwrap();
+        match request.split_once(' ').unwrap() {
+            ("head", "/files/old") if !is_copied => there(20_000_000, "old"),
+            ("head", _) => absent(),
+            ("post", _) => answered(
+                "200 OK",
+                "<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>",
+            ),
+            ("put", _) => {
+                is_copied = true;
+                answered("200 OK", "<CopyPartResult><ETag>p</ETag></CopyPartResult>")
+            }
+            ("get", "/files/old?tagging=") => {
+                answered("200 OK", "<Tagging><TagSet></TagSet></Tagging>")
+            }
+            ("delete", _) => answered("204 No Content", ""),
+            _ => answered("200 OK", EMPTY),
+        }
+    });
+    let rename = world.volume.renaming(path("old"), path("new"), true).unwrap();
+    refused(rename(), Status::Failure, "somebody else");
+    outlast_testing::until("the copy is forgotten", || {
+        heads.try_iter().any(|head| head.starts_with("delete /files/new?uploadid=1"))
+    });
 }

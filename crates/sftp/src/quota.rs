@@ -112,6 +112,24 @@ impl Quota {
         Ok(())
     }
 
+    /// Refuses what may need more, if there is more already than there may be.
+    pub(crate) fn refuse_beyond(&self) -> Result<()> {
+        let (used, (bytes, files)) = (self.used(), self.limits());
+        match bytes.is_some_and(|most| used.bytes > most) {
+            true => Err(exceeded(bytes, "bytes")),
+            false if files.is_some_and(|most| used.files > most) => Err(exceeded(files, "files")),
+            false => Ok(()),
+        }
+    }
+
+    /// Counts what a name has `now`, after something has failed, instead of what it had; if nobody can say, nothing changes.
+    pub(crate) fn correct(&self, before: Usage, now: Option<Usage>) {
+        if let Some(now) = now.filter(|now| *now != before) {
+            self.add(now);
+            self.give(before);
+        }
+    }
+
     /// The space of a file system as a user with this quota has it: what is left of the quota, unless the file system has less.
     #[must_use]
     pub fn space(&self, of: Space) -> Space {

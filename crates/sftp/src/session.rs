@@ -432,6 +432,12 @@ impl Session {
         self.output_bytes = 0;
     }
 
+    /// Whether files or folders are open.
+    #[must_use]
+    pub fn has_open(&self) -> bool {
+        !self.handles.is_empty()
+    }
+
     /// Ends the session: open files are dropped without a close. Returns what is known of them, for audit events; what operations that
     /// still run open, read and write is not among it.
     pub fn end(&mut self) -> Vec<Record> {

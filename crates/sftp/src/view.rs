@@ -430,14 +430,14 @@ impl View {
         let renames = mount.volume.renaming(inner_from.clone(), inner_to.clone(), replace)?;
         let _gate = quota.gate();
         let replaced = mount.counted(&inner_to);
+        if mount.volume.writes_apart() {
+            // A copy may remain, and must not be made again and again.
+            quota.refuse_beyond()?;
+        }
         if let Err(error) = renames() {
             // S3 may have made the new name without removing the old one.
             let before = replaced.map_or(Usage::default(), |name| name.used);
-            let now = mount.counted(&inner_to).map_or(before, |name| name.used);
-            if now != before {
-                quota.add(now);
-                quota.give(before);
-            }
+            quota.correct(before, usage::counted_after(&*mount.volume, &inner_to));
             return Err(error);
         }
         let replaced = replaced.filter(|_| replace);

@@ -119,17 +119,17 @@ impl S3Volume {
                 ));
             }
         };
-        let replaces = match self.find(to)? {
+        let there = match self.find(to)? {
             Some(Found::Folder(_)) => return Err(Error::failure("the new name is a folder")),
             Some(Found::File(_)) if !replace => return Err(exists()),
-            found => found.is_some(),
+            Some(Found::File(head)) => Some(head.etag),
+            None => None,
         };
         if source == target {
             return Ok(None);
         }
-        // Somebody else may write one of both names meanwhile.
         let only = if replace { Only::Always } else { Only::Absent };
-        Ok(Some(Plan { source, target, head, replaces, only }))
+        Ok(Some(Plan { source, target, head, there, only }))
     }
 
     /// Copies an object part by part, with its type, metadata and tags; the copy does not appear yet.
@@ -159,16 +159,23 @@ impl S3Volume {
         })
     }
 
-    /// Makes the copy appear, and removes its source.
+    /// Makes the copy appear, and removes its source. While parts were copied, somebody else may have renamed, removed or written one of
+    /// both files.
     fn move_to(&self, plan: &Plan, copy: Option<Copied>) -> Result<()> {
-        let Plan { source, target, head, replaces, only } = plan;
+        let Plan { source, target, head, there, only } = plan;
         let bucket = &self.0.bucket;
         let etag = match copy {
-            Some(copy) => copy.complete(only)?,
+            Some(copy) => {
+                let now = self.0.wait(bucket.head(source))?;
+                if now.is_none_or(|now| now.etag != head.etag) {
+                    return Err(replaced());
+                }
+                copy.complete(&there.clone().map_or(Only::Absent, Only::Same))?
+            }
             None => self.0.wait(bucket.copy(source, head, target, only))?,
         };
         let removed = self.0.runtime.block_on(bucket.remove_once(source, &head.etag));
-        removed.map_err(|failure| self.undo_copy(&failure, (target, &etag), *replaces))
+        removed.map_err(|failure| self.undo_copy(&failure, (target, &etag), there.is_some()))
     }
 
     /// Removes the object with this entity tag. One that is gone counts as removed; another one stays, and the result is false.
@@ -200,8 +207,8 @@ struct Plan {
     source: String,
     target: String,
     head: Head,
-    /// Whether there is an object under the new key.
-    replaces: bool,
+    /// Entity tag of the object under the new key.
+    there: Option<String>,
     only: Only,
 }
 

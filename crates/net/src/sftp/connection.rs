@@ -10,7 +10,7 @@ use outlast_api::service::sftp::Connection as Described;
 use outlast_crypto::ssh::Algorithm;
 use outlast_domain::ids;
 use outlast_domain::transfer::Refusal;
-use outlast_sftp::operation::{self, Operation, Record};
+use outlast_sftp::operation::{self, Operation};
 use outlast_sftp::view::View;
 use outlast_ssh::{
     Attempt, AuthDecision, ChannelId, Chosen, Method, Negotiation, Reason, Request, Server,
@@ -24,7 +24,7 @@ use tokio::time::{sleep_until, timeout};
 
 use super::SftpServer;
 use super::budget::Budget;
-use super::channel::{self, Channel, carried_out_now};
+use super::channel::{self, Channel, carried_out_now, closed};
 use super::failures::Failures;
 use super::journal::{Journal, ended, told};
 use super::listener::Listening;
@@ -32,7 +32,7 @@ use super::login::{Outcome, Proven, User};
 use super::report::Report;
 use super::roster::Roster;
 use super::startups::Startup;
-use super::turns::carried_out;
+use super::turns::{carried_out, on_thread};
 use crate::limits;
 
 /// What a connection waits for besides its socket.
@@ -622,10 +622,17 @@ impl Connection {
         let mut channel = self.channels.swap_remove(at);
         let Some(inside) = &mut self.inside else { return };
         channel.leave(&mut inside.budget);
+        if !channel.has_open() {
+            return;
+        }
         let (journal, done) = (inside.journal.clone(), self.done.clone());
+        let (server, place) = (self.server.clone(), inside.user.place.clone());
         self.running += 1;
         tokio::spawn(async move {
-            for record in closed(vec![channel]).await {
+            let closes = move || channel.end();
+            let closed = on_thread([&*place.turns, &server.threads], closes).await;
+            drop(place);
+            for record in closed.unwrap_or_default() {
                 told(&journal, &record).await;
             }
             let _ = done.send(Done::Forgotten);
@@ -661,12 +668,6 @@ impl Connection {
         }
         drop(inside.user);
     }
-}
-
-/// Closes what channels have left open; what is known of it. The disk may take long to give up a large file that is forgotten.
-async fn closed(mut channels: Vec<Channel>) -> Vec<Record> {
-    let end = move || channels.iter_mut().flat_map(Channel::end).collect();
-    tokio::task::spawn_blocking(end).await.unwrap_or_default()
 }
 
 fn is_post_quantum(key_exchange: &str) -> bool {

@@ -61,12 +61,13 @@ impl SftpServer {
         let (storage, reception) = (self.storage_of(&session.user_arn), self.reception(&session));
         let turn = unless_gone(gone, place.logins.acquire()).await?;
         let measuring = unless_gone(gone, self.quotas.measuring(&found.tree)).await?;
-        let view = on_thread([&self.logins], move || {
+        let thread = unless_gone(gone, self.logins.acquire()).await?;
+        let view = on_thread([], move || {
             tree::view(&opened.tree, &account, &storage, &server.quotas, &reception, seconds)
                 .map(|view| view.user(opened.name.as_bytes()))
         });
         let view = view.await;
-        drop((turn, measuring));
+        drop((turn, measuring, thread));
         let view = view.unwrap_or_else(|_| Err(outlast_sftp::error::Status::Failure.into()));
         let view = view.map_err(|error| Refusal::Unusable(error.to_string()))?;
         let (key, certificate) = match &proof {

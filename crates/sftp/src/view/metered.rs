@@ -7,7 +7,7 @@ use crate::attributes::Attributes;
 use crate::error::Result;
 use crate::path::RemotePath;
 use crate::quota::{Quota, Usage};
-use crate::view::usage::counted;
+use crate::view::usage::{counted, counted_after};
 use crate::volume::{File, FileId, Follow, OpenHow, Space, Volume};
 
 struct Metered {
@@ -30,6 +30,8 @@ struct State {
     charged_name: bool,
     /// Bytes under its name, if it is not apart.
     visible: u64,
+    /// Bytes that are charged, if it is not apart but what is written is: never fewer than are visible, and all that takes their place.
+    charged: u64,
 }
 
 /// Opens a file.
@@ -79,7 +81,7 @@ pub(super) fn open(
     }
     let charged_name = before.is_none() && !is_there;
     let visible = size(file.attributes().ok());
-    let state = Mutex::new(State { held, is_apart, charged_name, visible });
+    let state = Mutex::new(State { held, is_apart, charged_name, visible, charged: visible });
     let (quota, how) = (Arc::clone(quota), *how);
     Ok(Box::new(Metered { file, volume, path, quota, how, state }))
 }
@@ -103,19 +105,26 @@ impl Metered {
             return act();
         }
         let _gate = self.quota.gate();
-        if !state.is_apart {
-            act()?;
-            state.visible = size(self.file.attributes().ok());
-            return Ok(());
-        }
         let replaced = counted(&*self.volume, &self.path);
         let done = act();
         if done.is_err() && self.file.is_apart() {
+            // It may have appeared all the same.
+            let before = replaced.map_or(Usage::default(), |name| name.used);
+            self.quota.correct(before, counted_after(&*self.volume, &self.path));
+            return done;
+        }
+        if !state.is_apart {
+            // The new content has taken the place of the old one.
+            state.visible = size(self.file.attributes().ok());
+            let bytes = state.charged.saturating_sub(state.visible);
+            self.quota.give(Usage { bytes, files: 0 });
+            state.charged = state.visible;
             return done;
         }
         // Even if it failed afterwards, the content is visible.
         state.is_apart = false;
         state.visible = size(self.file.attributes().ok());
+        state.charged = state.visible;
         // If another program has removed it at once, it counts like all that is not noticed.
         state.held = self.quota.hold(&*self.file).unwrap_or_default();
         // It counts as a file of its own: what it replaces still counts while it is open, and may have come or gone meanwhile.
@@ -132,26 +141,35 @@ impl Metered {
         self.volume.inode(&self.path).is_ok_and(|found| found.is_some_and(|inode| inode.id == held))
     }
 
-    /// Changes the file while its size is known. What nobody else sees keeps nobody else waiting.
-    fn changing<T>(&self, act: impl FnOnce() -> Result<T>) -> Result<T> {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.is_apart || self.file.writes_apart() {
-            return act();
+    /// Changes the file while its size is known. What nobody else sees keeps nobody else waiting. `act` gets what is charged where the old
+    /// content stays until the new one appears.
+    fn changing(&self, act: impl FnOnce(Option<&mut u64>) -> Result<()>) -> Result<()> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.is_apart {
+            return act(None);
+        }
+        if self.file.writes_apart() {
+            return act(Some(&mut state.charged));
         }
         drop(state);
         let _gate = self.quota.gate();
-        act()
+        act(None)
     }
 
-    /// Does something after which the file may be `to` bytes long.
-    fn growing(&self, from: u64, to: u64, act: impl FnOnce() -> Result<()>) -> Result<()> {
+    /// Does something after which the file, for which `from` bytes are charged, may be `to` bytes long. What is charged then.
+    fn growing(&self, from: u64, to: u64, act: impl FnOnce() -> Result<()>) -> (u64, Result<()>) {
         let more = to.saturating_sub(from);
-        self.quota.take(Usage { bytes: more, files: 0 })?;
-        act().inspect_err(|_| {
+        if let Err(error) = self.quota.take(Usage { bytes: more, files: 0 }) {
+            return (from, Err(error));
+        }
+        let done = act();
+        let mut grown = more;
+        if done.is_err() {
             // Part of it may have been written.
-            let grown = size(self.file.attributes().ok()).saturating_sub(from);
-            self.quota.give(Usage { bytes: more.saturating_sub(grown), files: 0 });
-        })
+            grown = size(self.file.attributes().ok()).saturating_sub(from).min(more);
+            self.quota.give(Usage { bytes: more - grown, files: 0 });
+        }
+        (from + grown, done)
     }
 }
 
@@ -169,12 +187,17 @@ impl File for Metered {
             // It makes no file longer, wherever it is.
             return self.file.write_at(offset, bytes);
         }
-        self.changing(|| {
+        self.changing(|charged| {
             // Another handle may have changed the size: only the file itself knows it.
             let size = size(Some(self.file.attributes()?));
             let begin = if self.how.append { size } else { offset };
             let end = begin.saturating_add(bytes.len() as u64);
-            self.growing(size, end, || self.file.write_at(offset, bytes))
+            let from = charged.as_deref().copied().unwrap_or(size);
+            let (now, done) = self.growing(from, end, || self.file.write_at(offset, bytes));
+            if let Some(charged) = charged {
+                *charged = now;
+            }
+            done
         })
     }
 
@@ -192,7 +215,13 @@ impl File for Metered {
 
     fn set_attributes(&self, to: &Attributes) -> Result<()> {
         let Some(new) = to.size else { return self.file.set_attributes(to) };
-        self.changing(|| {
+        self.changing(|charged| {
+            if let Some(charged) = charged {
+                // What becomes shorter stays as long as it was until it appears.
+                let (now, done) = self.growing(*charged, new, || self.file.set_attributes(to));
+                *charged = now;
+                return done;
+            }
             let before = size(Some(self.file.attributes()?));
             self.quota.take(Usage { bytes: new.saturating_sub(before), files: 0 })?;
             let set = self.file.set_attributes(to);
@@ -239,11 +268,10 @@ impl Drop for Metered {
         if state.is_apart {
             let bytes = size(self.file.attributes().ok());
             self.quota.give(Usage { bytes, files: u64::from(state.charged_name) });
-        } else if self.file.is_apart() {
+        } else if self.file.writes_apart() {
             // What has changed since it was visible is forgotten.
-            let now = size(self.file.attributes().ok());
-            self.quota.give(Usage { bytes: now.saturating_sub(state.visible), files: 0 });
-            self.quota.add(Usage { bytes: state.visible.saturating_sub(now), files: 0 });
+            let bytes = state.charged.saturating_sub(state.visible);
+            self.quota.give(Usage { bytes, files: 0 });
         }
         if let Some(held) = state.held {
             let file = &self.file;
@@ -315,6 +343,7 @@ mod tests {
         }
 
         fn set_attributes(&self, to: &Attributes) -> Result<()> {
+            self.is_dirty.store(true, Ordering::Relaxed);
             self.file.set_attributes(to)
         }
 
@@ -495,6 +524,22 @@ mod tests {
             file.close().unwrap();
             drop(file);
             assert_eq!(quota.used(), Usage { bytes: 750, files: 2 });
+            // What is cut off is there until the rest appears.
+            for is_closed in [false, true] {
+                let file = view.open(&path("/old"), &goes_on).unwrap();
+                let shorter = Attributes { size: Some(500), ..Attributes::default() };
+                file.set_attributes(&shorter).unwrap();
+                assert_eq!(quota.used(), Usage { bytes: 750, files: 2 });
+                if is_closed {
+                    file.close().unwrap();
+                } else {
+                    // S3 would have kept the old content.
+                    std::fs::write(home.path().join("old"), [7; 650]).unwrap();
+                }
+                drop(file);
+                let bytes = if is_closed { 600 } else { 750 };
+                assert_eq!(quota.used(), Usage { bytes, files: 2 });
+            }
             std::thread::scope(|scope| {
                 let renames = scope.spawn(|| view.rename(&path("/old"), &path("/gone"), true));
                 begins.recv().unwrap();
@@ -503,9 +548,9 @@ mod tests {
                 assert_eq!(renames.join().unwrap().is_err(), leaves_both);
             });
             let now = if leaves_both {
-                Usage { bytes: 1300, files: 2 }
+                Usage { bytes: 1000, files: 2 }
             } else {
-                Usage { bytes: 650, files: 1 }
+                Usage { bytes: 500, files: 1 }
             };
             assert_eq!((quota.used(), view.measure().unwrap()), (now, now));
             let left = ["/old", "/gone"].map(|name| view.remove(&path(name)).is_ok());

@@ -1,7 +1,7 @@
 //! What a volume contains, counted for a quota.
 
 use crate::attributes::Attributes;
-use crate::error::Result;
+use crate::error::{Result, Status};
 use crate::path::RemotePath;
 use crate::quota::{Counted, Usage};
 use crate::volume::{Entry, Follow, Volume};
@@ -38,6 +38,15 @@ pub(super) fn counted(volume: &dyn Volume, path: &RemotePath) -> Option<Counted>
     // Each name of a file counts. One of several counts no more when it is removed: the file counts under the others.
     let inode = volume.inode(path).ok().flatten().filter(|inode| inode.names == 1);
     Some(Counted { used, file: inode.map(|inode| inode.id) })
+}
+
+/// What a name counts after something has failed; none if nobody can say.
+pub(super) fn counted_after(volume: &dyn Volume, path: &RemotePath) -> Option<Usage> {
+    match volume.attributes(path, Follow::No) {
+        Ok(attributes) => Some(usage_of(&attributes)),
+        Err(error) if error.status == Status::NoSuchFile => Some(Usage::default()),
+        Err(_) => None,
+    }
 }
 
 /// What one name with these attributes counts.

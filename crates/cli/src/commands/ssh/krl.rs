@@ -1,15 +1,15 @@
 //! `outlast ssh krl`: key revocation lists, which OpenSSH reads with `RevokedKeys`.
 
-use std::fs::{File, OpenOptions, Permissions, TryLockError};
-use std::io::ErrorKind;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
+use std::fs::{File, Permissions, TryLockError};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use outlast_net::server::system_clock;
 use outlast_pki::time::rfc3339;
 use outlast_ssh::{Krl, KrlError, MAX_KRL_LEN, PublicKey, Revoked};
-use rustix::fs::OFlags;
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::io::Errno;
 use serde_json::json;
 
 use super::certificate::{Line, read_line, read_lines};
@@ -112,12 +112,15 @@ fn lock(path: &Path, wait: Duration) -> Result<File, Failure> {
     beside.push(".lock");
     let beside = PathBuf::from(beside);
     let failed = |error: &dyn std::fmt::Display| Failure::file(&beside, error);
-    let around = folder.metadata().map_err(|error| Failure::file(folder, &error))?;
-    let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::CLOEXEC).bits()).unwrap_or_default();
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).custom_flags(flags).mode(0o600);
-    let file = match options.clone().create_new(true).open(&beside) {
+    // One folder, whatever somebody puts in its place meanwhile.
+    let opened = File::open(folder).map_err(|error| Failure::file(folder, &error))?;
+    let around = opened.metadata().map_err(|error| Failure::file(folder, &error))?;
+    let name = beside.file_name().unwrap_or(beside.as_os_str());
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR;
+    let file = match openat(&opened, name, flags | OFlags::CREATE | OFlags::EXCL, mode) {
         Ok(file) => {
+            let file = File::from(file);
             let owner = rustix::process::geteuid().is_root().then_some(around.uid());
             let group = (around.mode() & 0o020 != 0).then_some(around.gid());
             fchown(&file, owner, None).map_err(|error| failed(&error))?;
@@ -127,8 +130,9 @@ fn lock(path: &Path, wait: Duration) -> Result<File, Failure> {
             file.set_permissions(Permissions::from_mode(mode)).map_err(|error| failed(&error))?;
             file
         }
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            options.open(&beside).map_err(|error| failed(&error))?
+        Err(Errno::EXIST) => {
+            let file = openat(&opened, name, flags, Mode::empty());
+            File::from(file.map_err(|error| failed(&error))?)
         }
         Err(error) => return Err(failed(&error)),
     };

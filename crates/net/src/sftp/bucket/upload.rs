@@ -264,8 +264,9 @@ impl State {
         Ok(())
     }
 
-    /// Entity tag of the published object. If no answer has come, or a later attempt was refused because of an earlier one, the object
-    /// itself says whether it is this one; not all of S3's entity tags do (those of objects under keys of KMS are random).
+    /// Entity tag of the published object. If S3 has not said what it did, the object itself says whether it is this one; not all entity
+    /// tags do (those of objects under keys of KMS are random). Of two who make a file that must be new, the other one's may have the
+    /// same content, so that it says nothing there.
     fn published(
         &self,
         outcome: std::result::Result<String, Failure>,
@@ -275,11 +276,9 @@ impl State {
             Ok(etag) => return Ok(etag),
             Err(failure) => failure,
         };
-        let is_open = match failure.status() {
-            None | Some(404 | 409 | 412) => true,
-            Some(status) => status >= 500,
-        };
-        let expected = if is_open { expected() } else { None };
+        // A refusal is one of the first attempt: what may have been carried out is not repeated, if it has a condition.
+        let is_open = failure.status().is_none_or(|status| status >= 500);
+        let expected = if is_open && !self.exclusive { expected() } else { None };
         let is_it = |head: &Head| {
             head.size == self.size
                 && expected.as_deref() == Some(&bare(&head.etag))
