@@ -261,6 +261,12 @@ fn a_dry_run_knows_clients_that_wait_for_the_list() {
         assert_eq!(reason, refused, "{offer:?}");
         let all = dry_run(&tally, &Rules { mode: Mode::Allow, ..Rules::default() }, &[]);
         assert_eq!(all.breaks, 0, "nobody waits there");
+        // One that was held up once and came in time otherwise.
+        let mut late = self::met(1, offer.clone(), "2026-11", Mode::Prefer);
+        late.blind = waits;
+        let in_time = self::met(2, offer.clone(), "2026-11", Mode::Prefer);
+        let found = dry_run(&self::tally(vec![line(late), line(in_time)]), &Rules::default(), &[]);
+        assert_eq!(found.breaks, 0, "{offer:?}");
     }
 }
 

@@ -237,8 +237,9 @@ fn a_prepared_rename_has_copied_what_is_large() {
         match request.split_once(' ').unwrap() {
             ("head", "/files/old") => there(20_000_000, "old"),
             ("head", "/files/small") => there(4, "small"),
+            ("head", "/files/there") => there(4, "there"),
             ("head", _) => absent(),
-            ("post", "/files/new?uploads=") => answered(
+            ("post", target) if target.ends_with("?uploads=") => answered(
                 "200 OK",
                 "<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>",
             ),
@@ -271,6 +272,15 @@ fn a_prepared_rename_has_copied_what_is_large() {
     // The old one must still be there: somebody else may have renamed it, too.
     let expected = ["head /files/old", "post /files/new?uploadid=1", "delete /files/old"];
     assert_eq!(after, expected, "{after:?}");
+    // What somebody else has written since under the new name is not replaced.
+    for (target, condition) in [("new", "if-none-match: *"), ("there", "if-match: \"there\"")] {
+        let rename = world.volume.renaming(path("old"), path(target), true).unwrap();
+        heads.try_iter().for_each(drop);
+        rename().unwrap();
+        let completes = |head: &String| head.starts_with("post ");
+        let head = heads.try_iter().find(completes).unwrap();
+        assert!(head.contains(&format!("\r\n{condition}\r\n")), "{head}");
+    }
     drop(world.volume.renaming(path("old"), path("new"), false).unwrap());
     outlast_testing::until("the copy is forgotten", || {
         heads.try_iter().any(|head| head.starts_with("delete /files/new?uploadid=1"))

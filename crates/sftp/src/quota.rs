@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, Result};
@@ -54,6 +55,8 @@ pub struct Quota {
     open: Mutex<HashMap<FileId, Held>>,
     /// Held while something changes in the home: what is counted before it must still be there after it.
     changing: Mutex<()>,
+    /// Whether a rename that has failed has left a copy.
+    has_copies: AtomicBool,
 }
 
 impl Quota {
@@ -61,7 +64,13 @@ impl Quota {
     #[must_use]
     pub fn new(bytes: Option<u64>, files: Option<u64>, used: Usage) -> Self {
         let limits = Mutex::new((bytes, files));
-        Self { limits, used: Mutex::new(used), open: Mutex::default(), changing: Mutex::new(()) }
+        Self {
+            limits,
+            used: Mutex::new(used),
+            open: Mutex::default(),
+            changing: Mutex::new(()),
+            has_copies: AtomicBool::new(false),
+        }
     }
 
     /// Changes how many bytes and files the home may contain; what it contains already stays.
@@ -112,8 +121,11 @@ impl Quota {
         Ok(())
     }
 
-    /// Refuses what may need more, if there is more already than there may be.
-    pub(crate) fn refuse_beyond(&self) -> Result<()> {
+    /// Refuses a rename that may leave a copy, if one has left a copy before and there is more than there may be.
+    pub(crate) fn refuse_more_copies(&self) -> Result<()> {
+        if !self.has_copies.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         let (used, (bytes, files)) = (self.used(), self.limits());
         match bytes.is_some_and(|most| used.bytes > most) {
             true => Err(exceeded(bytes, "bytes")),
@@ -123,11 +135,22 @@ impl Quota {
     }
 
     /// Counts what a name has `now`, after something has failed, instead of what it had; if nobody can say, nothing changes.
-    pub(crate) fn correct(&self, before: Usage, now: Option<Usage>) {
-        if let Some(now) = now.filter(|now| *now != before) {
+    pub(crate) fn correct(&self, before: Option<Usage>, now: Option<Usage>) {
+        if let Some((before, now)) = before.zip(now).filter(|(before, now)| before != now) {
             self.add(now);
             self.give(before);
         }
+    }
+
+    /// The same for both names of a rename that has failed, which may have left a copy.
+    pub(crate) fn correct_names(&self, before: [Option<Usage>; 2], now: [Option<Usage>; 2]) {
+        let [before_from, before_to] = before;
+        let [from, to] = now;
+        if to.zip(before_to).is_some_and(|(now, before)| now != before) {
+            self.has_copies.store(true, Ordering::Relaxed);
+        }
+        self.correct(before_to, to);
+        self.correct(before_from, from);
     }
 
     /// The space of a file system as a user with this quota has it: what is left of the quota, unless the file system has less.

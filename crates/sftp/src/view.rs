@@ -427,20 +427,24 @@ impl View {
         let Some(quota) = &mount.quota else {
             return mount.volume.rename(&inner_from, &inner_to, replace);
         };
+        // A copy that remains must not be made again and again.
+        quota.refuse_more_copies()?;
         let renames = mount.volume.renaming(inner_from.clone(), inner_to.clone(), replace)?;
         let _gate = quota.gate();
-        let replaced = mount.counted(&inner_to);
-        if mount.volume.writes_apart() {
-            // A copy may remain, and must not be made again and again.
-            quota.refuse_beyond()?;
-        }
+        quota.refuse_more_copies()?;
+        let volume = &*mount.volume;
+        let look = || [&inner_from, &inner_to].map(|path| usage::look(volume, path));
+        let before = look();
         if let Err(error) = renames() {
-            // S3 may have made the new name without removing the old one.
-            let before = replaced.map_or(Usage::default(), |name| name.used);
-            quota.correct(before, usage::counted_after(&*mount.volume, &inner_to));
+            // S3 may have made the new name, and perhaps removed the old one without saying so.
+            if inner_from != inner_to {
+                let used = |names: &[Result<_>; 2]| names.each_ref().map(usage::used);
+                quota.correct_names(used(&before), used(&look()));
+            }
             return Err(error);
         }
-        let replaced = replaced.filter(|_| replace);
+        let [_, replaced] = before;
+        let replaced = replaced.ok().flatten().filter(|_| replace);
         if replaced.is_some() && mount.volume.attributes(&inner_from, Follow::No).is_ok() {
             // Both were names of one file, and both stay.
             return Ok(());

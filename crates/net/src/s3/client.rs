@@ -185,17 +185,28 @@ impl Client {
     pub(super) async fn send(&self, call: &Call<'_>) -> Result<Response<Bytes>, Failure> {
         let mut pause = limits::S3_PAUSE;
         let mut attempts = 1;
+        let mut earlier = None;
         loop {
             let failure = match self.attempt(call).await {
                 Ok(response) => return Ok(response),
                 Err(failure) => failure,
             };
+            // Perhaps an earlier attempt was carried out although S3 said that it failed, and this one was refused for that reason.
+            let is_refused = match failure.status() {
+                Some(409 | 412) => true,
+                Some(404) => call.method == Method::POST,
+                _ => false,
+            };
+            if call.is_once && is_refused {
+                return Err(earlier.unwrap_or(failure));
+            }
             // What a gateway says does not tell what S3 behind it has done.
             let may_be_done = call.is_once && matches!(failure.status(), None | Some(502 | 504));
             if may_be_done || !failure.is_temporary() || attempts == limits::S3_ATTEMPTS {
                 return Err(failure);
             }
             tracing::debug!(%failure, attempts, "a request to S3 is repeated");
+            earlier = Some(failure);
             sleep(pause).await;
             pause *= 2;
             attempts += 1;

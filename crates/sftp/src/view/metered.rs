@@ -7,7 +7,7 @@ use crate::attributes::Attributes;
 use crate::error::Result;
 use crate::path::RemotePath;
 use crate::quota::{Quota, Usage};
-use crate::view::usage::{counted, counted_after};
+use crate::view::usage::{look, used};
 use crate::volume::{File, FileId, Follow, OpenHow, Space, Volume};
 
 struct Metered {
@@ -105,14 +105,15 @@ impl Metered {
             return act();
         }
         let _gate = self.quota.gate();
-        let replaced = counted(&*self.volume, &self.path);
+        let before = look(&*self.volume, &self.path);
         let done = act();
         if done.is_err() && self.file.is_apart() {
             // It may have appeared all the same.
-            let before = replaced.map_or(Usage::default(), |name| name.used);
-            self.quota.correct(before, counted_after(&*self.volume, &self.path));
+            let now = look(&*self.volume, &self.path);
+            self.quota.correct(used(&before), used(&now));
             return done;
         }
+        let replaced = before.ok().flatten();
         if !state.is_apart {
             // The new content has taken the place of the old one.
             state.visible = size(self.file.attributes().ok());
@@ -553,7 +554,20 @@ mod tests {
                 Usage { bytes: 500, files: 1 }
             };
             assert_eq!((quota.used(), view.measure().unwrap()), (now, now));
-            let left = ["/old", "/gone"].map(|name| view.remove(&path(name)).is_ok());
+            // One copy may remain beyond the limit, and no second one; what leaves none goes on.
+            quota.limit(Some(100), None);
+            std::thread::scope(|scope| {
+                let renames = scope.spawn(|| view.rename(&path("/gone"), &path("/new"), false));
+                if !leaves_both {
+                    begins.recv().unwrap();
+                    ends.send(()).unwrap();
+                }
+                assert_eq!(renames.join().unwrap().is_err(), leaves_both);
+            });
+            assert!(begins.try_recv().is_err(), "it was prepared");
+            assert_eq!(quota.used(), now);
+            let last = if leaves_both { "/gone" } else { "/new" };
+            let left = ["/old", last].map(|name| view.remove(&path(name)).is_ok());
             assert_eq!(left, [leaves_both, true]);
             assert_eq!(quota.used(), Usage::default());
         }

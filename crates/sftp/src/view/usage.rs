@@ -33,20 +33,28 @@ pub fn measure(volume: &dyn Volume) -> Result<Usage> {
 }
 
 /// What the name at a path counts; none if it does not exist.
-pub(super) fn counted(volume: &dyn Volume, path: &RemotePath) -> Option<Counted> {
-    let used = usage_of(&volume.attributes(path, Follow::No).ok()?);
+///
+/// # Errors
+/// Nobody can say.
+pub(super) fn look(volume: &dyn Volume, path: &RemotePath) -> Result<Option<Counted>> {
+    let used = match volume.attributes(path, Follow::No) {
+        Ok(attributes) => usage_of(&attributes),
+        Err(error) if error.status == Status::NoSuchFile => return Ok(None),
+        Err(error) => return Err(error),
+    };
     // Each name of a file counts. One of several counts no more when it is removed: the file counts under the others.
     let inode = volume.inode(path).ok().flatten().filter(|inode| inode.names == 1);
-    Some(Counted { used, file: inode.map(|inode| inode.id) })
+    Ok(Some(Counted { used, file: inode.map(|inode| inode.id) }))
 }
 
-/// What a name counts after something has failed; none if nobody can say.
-pub(super) fn counted_after(volume: &dyn Volume, path: &RemotePath) -> Option<Usage> {
-    match volume.attributes(path, Follow::No) {
-        Ok(attributes) => Some(usage_of(&attributes)),
-        Err(error) if error.status == Status::NoSuchFile => Some(Usage::default()),
-        Err(_) => None,
-    }
+/// The same; none also if nobody can say.
+pub(super) fn counted(volume: &dyn Volume, path: &RemotePath) -> Option<Counted> {
+    look(volume, path).ok().flatten()
+}
+
+/// Usage of a name that was looked up; none if nobody can say.
+pub(super) fn used(found: &Result<Option<Counted>>) -> Option<Usage> {
+    found.as_ref().ok().map(|name| name.map_or(Usage::default(), |name| name.used))
 }
 
 /// What one name with these attributes counts.

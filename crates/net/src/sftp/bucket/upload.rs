@@ -276,7 +276,7 @@ impl State {
             Ok(etag) => return Ok(etag),
             Err(failure) => failure,
         };
-        // A refusal is one of the first attempt: what may have been carried out is not repeated, if it has a condition.
+        // A refusal is one of the first attempt, if there is a condition: otherwise the earlier failure is told.
         let is_open = failure.status().is_none_or(|status| status >= 500);
         let expected = if is_open && !self.exclusive { expected() } else { None };
         let is_it = |head: &Head| {
