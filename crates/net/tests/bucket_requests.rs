@@ -1,12 +1,15 @@
 //! What is asked of S3, and what becomes of its answers: an S3 that answers what a test says.
 
 use std::io::{Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 
 use bytes::Bytes;
 use outlast_sftp::attributes::Attributes;
 use outlast_sftp::error::Status;
 use outlast_sftp::path::RemotePath;
+use outlast_sftp::quota::{Quota, Usage};
 use outlast_sftp::request::{Request, write_hello};
 use outlast_sftp::session::Session;
 use outlast_sftp::view::View;
@@ -453,4 +456,51 @@ fn a_prepared_rename_needs_what_it_has_copied() {
     outlast_testing::until("the copy is forgotten", || {
         heads.try_iter().any(|head| head.starts_with("delete /files/new?uploadid=1"))
     });
+}
+
+/// A publication or a rename of which S3 does not say whether it was carried out: the quota counts what is there.
+#[test]
+fn what_s3_did_without_saying_so_is_counted() {
+    let is_added = Arc::new(AtomicBool::new(false));
+    let is_moved = Arc::new(AtomicBool::new(false));
+    let (added, moved) = (is_added.clone(), is_moved.clone());
+    let (world, _heads) = scripted(move |head| {
+        let (request, _) = head.split_once(" http/1.1").unwrap();
+        let is = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+        match request.split_once(' ').unwrap() {
+            ("head", "/files/x") if is(&moved) => absent(),
+            // Not the MD5 of what was sent: the object is under a key of KMS.
+            ("head", "/files/x") if is(&added) => there(6, "new"),
+            ("head", "/files/x") => there(3, "old"),
+            ("head", "/files/y") if is(&moved) => there(6, "copy"),
+            ("head", _) => absent(),
+            ("get", "/files/x") => ("206 Partial Content", "etag: \"old\"\r\n".to_owned(), "old"),
+            ("put", "/files/x") => {
+                added.store(true, Ordering::Relaxed);
+                answered("504 Gateway Timeout", "")
+            }
+            ("put", "/files/y") => answered(
+                "200 OK",
+                "<CopyObjectResult><ETag>&quot;copy&quot;</ETag></CopyObjectResult>",
+            ),
+            ("delete", "/files/x") => {
+                moved.store(true, Ordering::Relaxed);
+                answered("504 Gateway Timeout", "")
+            }
+            _ => answered("200 OK", EMPTY),
+        }
+    });
+    let quota = Arc::new(Quota::new(None, None, Usage { bytes: 3, files: 1 }));
+    let volume = world.volume.clone();
+    let view = View::new(|| 0).mount_with(RemotePath::root(), volume, Some(quota.clone()));
+    let adding = OpenHow { write: true, ..OpenHow::default() };
+    let file = view.open(&path("x"), &adding).unwrap();
+    file.write_at(3, b"new").unwrap();
+    assert!(file.close().is_err());
+    drop(file);
+    assert!(is_added.load(Ordering::Relaxed));
+    assert_eq!(quota.used(), Usage { bytes: 6, files: 1 });
+    assert!(view.rename(&path("x"), &path("y"), false).is_err());
+    assert!(is_moved.load(Ordering::Relaxed));
+    assert_eq!(quota.used(), Usage { bytes: 6, files: 1 });
 }
