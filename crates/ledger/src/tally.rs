@@ -240,6 +240,8 @@ pub struct Tally {
     filter: Filter,
     process: String,
     open: HashMap<u64, Facts>,
+    /// What [`Self::waits`] says of policies.
+    waits: HashMap<String, bool>,
     offer_index: HashMap<Hello, usize>,
     /// Offers that first occurred in a failed handshake.
     strangers: usize,
@@ -379,17 +381,12 @@ impl Tally {
             _ => None,
         };
         let failed = matches!(handshake.outcome, SshOutcome::Failed(_));
-        let waits = || {
-            let row = SecurityPolicy::by_name(&handshake.policy).ok();
-            row.and_then(|row| SshRules::new(row, Some(Mode::Prefer), served).ok())
-                .is_some_and(|rules| rules.waits())
-        };
         let has_list = handshake.offer.as_ref().is_some_and(|it| !it.key_exchanges.is_empty());
         let in_time = has_list
             && !handshake.blind
             && handshake.mode == Mode::Prefer.name()
             && handshake.outgoing.is_none()
-            && waits();
+            && self.waits(&handshake.policy);
         let offer = handshake.offer.map(canonical_ssh);
         let (offer, destination, principal) = match handshake.outgoing {
             Some(Outgoing { destination, principal }) => {
@@ -423,6 +420,21 @@ impl Tally {
             SshOutcome::Refused(refusal) => self.turned_away(facts, refusal.to_string()),
             SshOutcome::Failed(reason) => self.turned_away(facts, reason),
         }
+    }
+
+    /// Whether an SSH server with this policy waits for its clients' lists, in the mode `prefer`.
+    fn waits(&mut self, policy: &str) -> bool {
+        if let Some(known) = self.waits.get(policy) {
+            return *known;
+        }
+        let row = SecurityPolicy::by_name(policy).ok();
+        let rules = row.and_then(|row| SshRules::new(row, Some(Mode::Prefer), served).ok());
+        let waits = rules.is_some_and(|rules| rules.waits());
+        // Names that are not in the catalogue come from the file, and could be any number.
+        if row.is_some() {
+            self.waits.insert(policy.to_owned(), waits);
+        }
+        waits
     }
 
     /// Notes under which policy the newest record was made.

@@ -115,12 +115,7 @@ impl Volume for Guarded {
         self.volume.rename(from, to, replace)
     }
 
-    fn renaming<'a>(
-        &'a self,
-        from: RemotePath,
-        to: RemotePath,
-        replace: bool,
-    ) -> Result<Renaming<'a>> {
+    fn renaming(&self, from: RemotePath, to: RemotePath, replace: bool) -> Result<Renaming<'_>> {
         self.volume.renaming(from, to, replace)
     }
 

@@ -88,12 +88,7 @@ impl Volume for Below {
         self.volume.rename(&self.inside(from)?, &self.inside(to)?, replace)
     }
 
-    fn renaming<'a>(
-        &'a self,
-        from: RemotePath,
-        to: RemotePath,
-        replace: bool,
-    ) -> Result<Renaming<'a>> {
+    fn renaming(&self, from: RemotePath, to: RemotePath, replace: bool) -> Result<Renaming<'_>> {
         self.volume.renaming(self.inside(&from)?, self.inside(&to)?, replace)
     }
 

@@ -164,12 +164,7 @@ pub trait Volume: Send + Sync {
     ///
     /// # Errors
     /// It cannot be renamed.
-    fn renaming<'a>(
-        &'a self,
-        from: RemotePath,
-        to: RemotePath,
-        replace: bool,
-    ) -> Result<Renaming<'a>> {
+    fn renaming(&self, from: RemotePath, to: RemotePath, replace: bool) -> Result<Renaming<'_>> {
         Ok(Box::new(move || self.rename(&from, &to, replace)))
     }
 

@@ -321,12 +321,7 @@ impl Volume for S3Volume {
     }
 
     /// What has more than one part is copied before: it may take minutes.
-    fn renaming<'a>(
-        &'a self,
-        from: RemotePath,
-        to: RemotePath,
-        replace: bool,
-    ) -> Result<Renaming<'a>> {
+    fn renaming(&self, from: RemotePath, to: RemotePath, replace: bool) -> Result<Renaming<'_>> {
         let Some(plan) = self.plan(&from, &to, replace)? else { return Ok(Box::new(|| Ok(()))) };
         let is_large = part_range(0).is_none_or(|first| plan.head.size > first.end);
         let copy = is_large.then(|| self.copy_parts(&plan)).transpose()?;

@@ -400,6 +400,16 @@ mod tests {
         Request::Read { handle, offset: 0, length: u32::try_from(MAX_DATA).unwrap() }
     }
 
+    /// A server with a client, whose channel has been asked to open the file.
+    fn asked_to_open() -> (Server, Client, Channel) {
+        let (server, client, ids) = connected(1);
+        let mut channel = Channel::new(ids[0]);
+        assert!(channel.start(handles()));
+        channel.receive(&write_hello(3));
+        channel.receive(&opens().write(0));
+        (server, client, channel)
+    }
+
     /// Lets the client read what was sent, and counts it.
     fn passes(server: &mut Server, client: &mut Client, got: &mut BTreeMap<ChannelId, usize>) {
         let sent = server.outgoing().to_vec();
@@ -474,12 +484,8 @@ mod tests {
         for (elsewhere, most) in
             [(0, limits::MAX_SFTP_OPERATIONS), (limits::SFTP_MEMORY_OF_USER + 1, 1)]
         {
-            let (mut server, mut client, ids) = connected(1);
+            let (mut server, mut client, mut channel) = asked_to_open();
             let mut budget = Budget::new(Arc::new(AtomicUsize::new(elsewhere)));
-            let mut channel = Channel::new(ids[0]);
-            assert!(channel.start(handles()));
-            channel.receive(&write_hello(3));
-            channel.receive(&opens().write(0));
             let later = |operation| Err(Box::new(operation));
             let mut started: Vec<Operation> = Vec::new();
             channel.pump(&mut server, &mut budget, 100, later, |some| started.extend(some));
@@ -530,12 +536,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let view = one_file(folder.path());
         for elsewhere in [0, limits::SFTP_MEMORY_OF_USER + 1] {
-            let (mut server, mut client, ids) = connected(1);
+            let (mut server, mut client, mut channel) = asked_to_open();
             let mut budget = Budget::new(Arc::new(AtomicUsize::new(elsewhere)));
-            let mut channel = Channel::new(ids[0]);
-            assert!(channel.start(handles()));
-            channel.receive(&write_hello(3));
-            channel.receive(&opens().write(0));
             for _ in 0..READS {
                 channel.receive(&reads().write(1));
             }

@@ -382,12 +382,12 @@ mod tests {
             self.is_remote
         }
 
-        fn renaming<'a>(
-            &'a self,
+        fn renaming(
+            &self,
             from: RemotePath,
             to: RemotePath,
             replace: bool,
-        ) -> Result<Renaming<'a>> {
+        ) -> Result<Renaming<'_>> {
             self.work.wait();
             Ok(Box::new(move || self.rename(&from, &to, replace)))
         }
