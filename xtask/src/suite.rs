@@ -347,6 +347,8 @@ pub struct Counts {
     pub failed: usize,
     /// Names of failed tests.
     pub failed_names: BTreeSet<String>,
+    /// What failed tests said of their failures: [`panics`].
+    pub reasons: Vec<String>,
     /// Names of skipped tests, each with its reasons.
     pub skipped: BTreeMap<String, String>,
 }
@@ -354,11 +356,15 @@ pub struct Counts {
 impl Counts {
     /// Prints the counts, with `more` further passed tests; an error if a test failed.
     pub fn end(&self, more: usize) -> Result<(), String> {
-        for name in &self.failed_names {
-            println!("failed: {name}");
-        }
         for (name, reason) in &self.skipped {
             println!("{SKIPPED}{name}: {reason}");
+        }
+        // At the end, because a record of a long run may keep no more than that.
+        for reason in &self.reasons {
+            println!("{reason}");
+        }
+        for name in &self.failed_names {
+            println!("failed: {name}");
         }
         let (passed, skipped) = (self.passed + more, self.skipped.len());
         println!("{passed} passed, {} failed, {skipped} skipped", self.failed);
@@ -371,6 +377,7 @@ impl Counts {
         self.passed += more.passed;
         self.failed += more.failed;
         self.failed_names.extend(more.failed_names);
+        self.reasons.extend(more.reasons);
         self.skipped.extend(more.skipped);
     }
 
@@ -408,6 +415,7 @@ impl Counts {
                 }
             }
         }
+        counts.reasons = panics(text, &counts.failed_names);
         // A test that fails after a partial skip is not a skipped one.
         let failed: Vec<&str> = counts.failed_names.iter().map(String::as_str).collect();
         counts
@@ -422,6 +430,35 @@ impl Counts {
         }
         counts
     }
+}
+
+/// Messages of the panics that failed tests ended by, each from its line `thread 'TEST' (ID) panicked at PLACE:` to the
+/// stack, at most 30 lines. Panics that a test expects, and those of its threads without a name, are not among them.
+fn panics(text: &str, failed: &BTreeSet<String>) -> Vec<String> {
+    let mut panics = Vec::new();
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        let Some((test, _)) = line.strip_prefix("thread '").and_then(|rest| rest.split_once("' "))
+        else {
+            continue;
+        };
+        if !line.contains(" panicked at ") || !failed.contains(test) {
+            continue;
+        }
+        let mut panic = line.to_owned();
+        for _ in 1..30 {
+            let is_more = |line: &&str| {
+                !["stack backtrace:", "note: run with", "test ", "thread '"]
+                    .iter()
+                    .any(|end| line.starts_with(end))
+            };
+            let Some(more) = lines.next_if(is_more) else { break };
+            panic.push('\n');
+            panic.push_str(more);
+        }
+        panics.push(panic);
+    }
+    panics
 }
 
 /// The number before ` NAME` in a line of results.
@@ -453,6 +490,17 @@ test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; fini
 
 running 2 tests
 skipped: outlast-net plain three: too many open files
+
+thread 'four' (17) panicked at tests/four.rs:1:2:
+expected by a test that passes
+stack backtrace:
+   0: one
+
+thread 'three' (18) panicked at tests/three.rs:3:4:
+assertion failed: one
+  left: 1
+stack backtrace:
+   0: one
 failures:
 
 ---- three stdout ----
@@ -515,6 +563,9 @@ test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; 
         let counts = Counts::read(SAID);
         assert_eq!((counts.passed, counts.failed), (2, 1));
         assert_eq!(counts.failed_names.into_iter().collect::<Vec<_>>(), ["three"]);
+        let panic =
+            "thread 'three' (18) panicked at tests/three.rs:3:4:\nassertion failed: one\n  left: 1";
+        assert_eq!(counts.reasons, [panic]);
         let skipped: Vec<_> = counts.skipped.iter().map(|(name, why)| (&**name, &**why)).collect();
         let two = "the vectors composite are not there; curl is missing";
         let expected = [("long", "takes a minute"), ("outlast-pki vectors two", two)];
