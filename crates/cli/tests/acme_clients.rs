@@ -12,13 +12,13 @@ use crate::common;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use common::acme::{Challenge, Got, Site, free_port};
+use common::acme::{Challenge, Got, Site};
 use common::authority::{Authority, root, subordinate};
 use common::dns::Dns;
 use common::peers::{Verdict, Verifier, peer, verifiers};
 use common::{Folder, Server, Session, outlast, run, stderr, stdout, succeed};
 use outlast_api::ops::acm;
-use outlast_testing::PATIENCE;
+use outlast_testing::{PATIENCE, free_port};
 use serde_json::json;
 
 /// A server with an endpoint, and the settings for its clients.

@@ -12,7 +12,6 @@ use std::process::Command;
 use outlast_api::ops::secretsmanager::{create_secret, put_secret_value};
 use serde_json::{Value, json};
 
-use crate::common::acme::free_port;
 use crate::common::peers::peer;
 use crate::common::stub::{Process, exchange};
 use crate::common::{ACCESS_KEY, Folder, SECRET, outlast, runtime, succeed};
@@ -60,7 +59,7 @@ fn the_agent_of_aws_and_this_one_answer_alike() {
         let put = session.call::<Put>(next).await.unwrap().unwrap();
         (made.version_id.unwrap(), put.version_id)
     });
-    let (theirs_port, ours_port) = (free_port(), free_port());
+    let (theirs_port, ours_port) = (outlast_testing::free_port(), outlast_testing::free_port());
     let same = "ttl_seconds = \"300\"\nlog_to_file = false\n";
     let config = |name: &str, port: u16, more: &str| {
         folder.write(name, format!("http_port = \"{port}\"\n{same}{more}").as_bytes())

@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-use outlast_testing::{checkout, peer};
+use outlast_testing::{checkout, free_port, peer};
 
-use crate::common::acme::free_port;
 use crate::common::dns::Dns;
 use crate::common::peers::java;
 use crate::common::{Folder, Server, run, stderr, stdout, succeed};

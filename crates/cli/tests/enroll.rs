@@ -10,7 +10,6 @@ use outlast_pki::{object, pem};
 use rustix::process::Signal;
 
 use crate::acme_clients::{endpoint, role};
-use crate::common::acme::free_port;
 use crate::common::authority::{root, subordinate};
 use crate::common::dns::Dns;
 use crate::common::stub::Process;
@@ -34,7 +33,7 @@ impl World {
         let folder = Folder::new();
         role(&folder);
         let dns = Dns::start(folder.path("dns"));
-        let (http_port, tls_port) = (free_port(), free_port());
+        let (http_port, tls_port) = (outlast_testing::free_port(), outlast_testing::free_port());
         let (address, http, tls) =
             (dns.address.to_string(), http_port.to_string(), tls_port.to_string());
         let ports = ["--acme-http-port", &http, "--acme-tls-port", &tls];
@@ -136,7 +135,7 @@ fn a_machine_proves_its_name_by_tls() {
     // Nothing listens any more.
     assert!(std::net::TcpStream::connect(&listen).is_err());
     // At a port where the server does not look.
-    let listen = format!("127.0.0.1:{}", free_port());
+    let listen = format!("127.0.0.1:{}", outlast_testing::free_port());
     let wrong =
         ["--once", "--name", "new.example", "--challenge", "tls-alpn-01", "--listen", &listen];
     std::fs::remove_file(world.folder.path("machine.pem")).unwrap();

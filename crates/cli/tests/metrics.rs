@@ -13,7 +13,7 @@ use std::net::{TcpListener, TcpStream};
 
 use common::{Folder, Server, fail, outlast};
 use outlast_api::ops::kms;
-use outlast_testing::PATIENCE;
+use outlast_testing::{PATIENCE, free_port};
 use serde_json::json;
 
 fn scrape(port: u16) -> String {
@@ -23,10 +23,6 @@ fn scrape(port: u16) -> String {
     stream.read_to_string(&mut page).unwrap();
     assert!(page.starts_with("HTTP/1.1 200"), "{page}");
     page
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// Receives one message, and returns its head and its body.

@@ -540,7 +540,7 @@ a file with something else in it. `crates/cli/tests/mistakes.rs` runs them all a
 fn init_prints_commands_that_work_as_printed() {
     let temporary = tempfile::tempdir().unwrap();
     let data = temporary.path().join("it's the data");
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = outlast_testing::free_port();
     let printed =
         succeed(outlast().args(["init", "--port", &port.to_string(), "--data"]).arg(&data));
     let line = |mark: &str| {

@@ -11,7 +11,7 @@
 
 use crate::common;
 
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ use outlast_net::policy::Policy;
 use outlast_net::server::system_clock;
 use outlast_pki::key_forms::PrivateKey;
 use outlast_pki::{crl, object, pem};
-use outlast_testing::PATIENCE;
+use outlast_testing::{PATIENCE, free_port};
 use serde_json::{Value, json};
 
 type Create = acm_pca::create_certificate_authority::CreateCertificateAuthority;
@@ -43,11 +43,6 @@ const REVOKED: &str = "a client whose certificate is revoked";
 
 fn blob(bytes: impl Into<Vec<u8>>) -> Value {
     serde_json::to_value(Blob(bytes.into())).unwrap()
-}
-
-/// A port that is free now.
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// The service's side: two CAs, and the certificates that they issue.

@@ -24,7 +24,7 @@ use outlast_net::client::Connector;
 use outlast_net::policy::Policy;
 use outlast_net::server::system_clock;
 use outlast_store::testing::{PASSWORD, Postgres};
-use outlast_testing::{PATIENCE, until};
+use outlast_testing::{PATIENCE, free_port, until};
 
 /// A CA, its certificates, and a folder with all of them.
 pub struct World {
@@ -137,10 +137,6 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 fn wait_for(port: u16) {

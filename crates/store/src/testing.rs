@@ -8,7 +8,6 @@
     reason = "support of tests, which may fail and print"
 )]
 
-use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -51,7 +50,7 @@ impl Postgres {
                 chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
             }
         }
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = outlast_testing::free_port();
         let server = Self {
             folder,
             programs,

@@ -8,9 +8,12 @@
 )]
 
 pub mod attack_page;
+pub mod ports;
 pub mod program;
 pub mod s3;
 pub mod sshd;
+
+pub use ports::free_port;
 
 use std::fmt::Display;
 use std::io::Write;

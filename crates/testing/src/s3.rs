@@ -1,12 +1,12 @@
 //! Servers that speak S3, which are peers: moto, a mock that checks no signature, and Versity's gateway, which serves a folder
 //! and does.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::{peer, until};
+use crate::{free_port, peer, until};
 
 /// The access key of every server.
 pub const ACCESS_KEY: &str = "testing";
@@ -118,11 +118,6 @@ impl S3 {
         let parts = answer.split(&begin).skip(1);
         parts.filter_map(|part| part.split_once('<')).map(|(text, _)| text.to_owned()).collect()
     }
-}
-
-#[expect(clippy::unwrap_used, reason = "a test may fail")]
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 impl Drop for S3 {

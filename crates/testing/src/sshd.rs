@@ -1,7 +1,7 @@
 //! OpenSSH's sshd, as a peer of clients.
 
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -35,8 +35,7 @@ impl Sshd {
         fs::write(place("host"), host_key).ok()?;
         fs::set_permissions(place("host"), fs::Permissions::from_mode(0o600)).ok()?;
         fs::write(place("keys"), format!("{authorized}\n")).ok()?;
-        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        let port = free.ok()?.port();
+        let port = crate::free_port();
         let settings = format!(
             "ListenAddress 127.0.0.1:{port}\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\n\
              PermitRootLogin prohibit-password\nUsePAM no\nPidFile none\nPerSourcePenalties no\n\

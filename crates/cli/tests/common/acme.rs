@@ -226,8 +226,3 @@ impl Got {
 fn hook() -> PathBuf {
     checkout().join("tests/interop/acme/dns-hook.sh")
 }
-
-/// A free port of this machine.
-pub fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
