@@ -64,6 +64,10 @@ pub struct Proof {
     pub uncalibrated_us: f64,
     /// The same after calibration.
     pub calibrated_us: f64,
+    /// What calibration has subtracted from the requested round-trip time, in microseconds: how much earlier than after that time a
+    /// packet may return.
+    #[serde(default)]
+    pub removed_us: f64,
     /// Packets in each direction: client to server, server to client.
     pub packets: [u64; 2],
     /// Packets that were lost on purpose, in each direction.
@@ -99,6 +103,7 @@ pub struct Live<'a> {
     deadline: Duration,
     uncalibrated_us: f64,
     calibrated_us: f64,
+    removed_us: f64,
     kernel: Vec<(String, String)>,
     next_port: u16,
 }
@@ -162,6 +167,7 @@ impl<'a> Live<'a> {
             deadline: DEADLINE,
             uncalibrated_us: 0.0,
             calibrated_us: 0.0,
+            removed_us: 0.0,
             kernel,
             next_port: 0,
         };
@@ -330,6 +336,7 @@ impl<'a> Live<'a> {
             real_time: counters.real_time,
             uncalibrated_us: self.uncalibrated_us,
             calibrated_us: self.calibrated_us,
+            removed_us: self.removed_us,
             packets: counters.packets,
             lost: counters.lost,
             dropped: counters.dropped,
@@ -477,6 +484,7 @@ impl<'a> Live<'a> {
             }
             less_ns = (less_ns + median).saturating_sub(asked).min(asked);
         }
+        self.removed_us = micros(less_ns);
         self.wire.shape(shape(&self.link, self.seed, less_ns))?;
         self.wire.forget();
         Ok(())

@@ -266,8 +266,10 @@ impl Caller {
             return self.answer.join().map_err(|_| LabError::failed("a reader died"));
         }
         // It takes a moment until a killed server is gone.
-        std::thread::sleep(Duration::from_millis(20));
-        servers.iter_mut().try_for_each(Server::check)?;
+        for _ in 0..20 {
+            servers.iter_mut().try_for_each(Server::check)?;
+            std::thread::sleep(Duration::from_millis(10));
+        }
         let words = self.words.join().unwrap_or_default();
         let words = String::from_utf8_lossy(&words).trim().trim_start_matches("error: ").to_owned();
         let reason = if words.is_empty() { format!("it ended: {status}") } else { words };

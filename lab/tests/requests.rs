@@ -19,6 +19,7 @@ use outlast_lab::client::turns::{Cycle, Mode, Slot, Turns};
 use outlast_lab::client::{Caller, Work};
 use outlast_lab::error::LabError;
 use outlast_lab::link::Link;
+use outlast_lab::live::Proof;
 use outlast_lab::pinned::tied;
 use outlast_lab::run::Settings;
 use outlast_lab::site::Site;
@@ -67,7 +68,7 @@ fn turns_measure_what_they_say() {
         };
         for (slot, each) in [(classical, 1), (hybrid, 1), (resumed, 1), (five, 5), (bare, 1)] {
             assert_eq!(slot.times_us.len(), slot.connections as usize * each);
-            assert!(slot.connections > 0 && slot.tcp_ns > 0 && slot.tls_ns > slot.tcp_ns);
+            assert!(slot.connections > 0 && slot.tcp_ns > 0 && slot.tls_ns > 0);
         }
         assert!(kept.connections == 0 && !kept.times_us.is_empty());
         for slot in round {
@@ -120,10 +121,10 @@ fn idle_connections_are_closed_after_their_timeout() {
     };
     let served: Vec<bursts::Served> = site.call(Work::Bursts(bursts)).unwrap();
     let [short, long] = served.as_slice() else { panic!("{served:?}") };
-    // Four new connections in each burst, against four in all. A request that arrives after another has ended reuses
-    // its connection.
-    assert!((7..=12).contains(&short.handshakes), "{short:?}");
-    assert!((2..=4).contains(&long.handshakes), "{long:?}");
+    // At most four new connections in each burst, against four in all. A request that arrives after another has ended
+    // reuses its connection, but not that of an earlier burst if it was closed.
+    assert!((3..=12).contains(&short.handshakes), "{short:?}");
+    assert!((1..=4).contains(&long.handshakes), "{long:?}");
     assert!(short.bursts_us.iter().all(|burst| burst.len() == 4) && short.bursts_us.len() == 3);
 }
 
@@ -150,16 +151,23 @@ fn a_link_is_between_client_and_server() {
         Err(LabError::Unavailable { .. }) => return,
         other => other.unwrap(),
     };
-    // TCP, TLS and the request are a round trip each. The link is calibrated by the median, so the fastest may be a little below.
-    assert!(measured[0] > 4_700 && measured[1] > 14_400, "{measured:?}");
-    assert!(measured[0] < 10_000, "{measured:?}");
+    // TCP, TLS and the request are a round trip each. No packet comes earlier, however busy the machine is.
+    let round_trip = |ms: f64, proof: Option<Proof>| ms * 1000.0 - proof.unwrap().removed_us - 10.0;
+    let least = round_trip(5.0, site.proof().unwrap());
+    assert!(f64::from(measured[0]) > least, "{measured:?} {least}");
+    assert!(f64::from(measured[1]) > 3.0 * least, "{measured:?} {least}");
     let server = site.server(0).unwrap().child.id();
     site.over(link(20));
     let turns = Turns { modes, rounds: 1, slot_us: 50_000, seed: 1 };
     let rounds: Vec<Vec<Slot>> = site.call(Work::Turns(turns)).unwrap();
-    assert!(rounds[0][0].times_us.iter().all(|time| *time > 19_000), "{rounds:?}");
+    let proof = site.proof().unwrap();
+    assert!(proof.as_ref().is_some_and(|proof| proof.packets[0] > 10));
+    let least = round_trip(20.0, proof);
+    assert!(
+        rounds[0][0].times_us.iter().all(|time| f64::from(*time) > least),
+        "{rounds:?} {least}"
+    );
     assert_eq!(site.server(0).unwrap().child.id(), server);
-    assert!(site.proof().unwrap().is_some_and(|proof| proof.packets[0] > 10));
 }
 
 /// A server that dies during a measurement is blamed at once, so that its failure can be told from a client's.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use outlast_api::service::Service;
 use outlast_domain::limits::EXECUTION_LEASE_MS;
@@ -14,6 +14,7 @@ use outlast_net::sftp::WorkflowFiles;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::workflow_functions::{Environment, WorkflowFunctions};
 

@@ -233,7 +233,7 @@ fn the_cache_has_a_size() {
 #[test]
 fn secrets_outlive_the_service_for_a_while() {
     let world = World::new();
-    let agent = world.start("ttl_seconds = 1\nstale_seconds = 4");
+    let agent = world.start("ttl_seconds = 1\nstale_seconds = 20");
     assert_eq!(agent.secret("/v1/a"), ok("one"));
     world.stub.down(true);
     std::thread::sleep(Duration::from_millis(1_500));
@@ -463,7 +463,7 @@ fn a_file_outlives_a_restart_while_the_service_is_away() {
     let folder = memory();
     let path = folder.path().join("plain");
     let text = format!(
-        "ttl_seconds = 1\nstale_seconds = 4\n[[file]]\npath = '{}'\nsecret = 'a'\n",
+        "ttl_seconds = 1\nstale_seconds = 20\n[[file]]\npath = '{}'\nsecret = 'a'\n",
         path.display()
     );
     drop(world.start(&text));

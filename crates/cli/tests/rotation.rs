@@ -331,7 +331,7 @@ fn one_version_is_current_whenever_the_server_is_killed() {
     let (_, port) = postgres.folder_and_port();
     postgres.execute("postgres", "CREATE ROLE killed LOGIN PASSWORD 'first-password'");
     let folder = folder(&format!(
-        "postgresql = 'single-user'\nhosts = ['127.0.0.1:{port}']\nrole = '{ROLE}'\ntimeout_seconds = 1"
+        "postgresql = 'single-user'\nhosts = ['127.0.0.1:{port}']\nrole = '{ROLE}'\ntimeout_seconds = 5"
     ));
     let url = format!("postgres://127.0.0.1:{port}/postgres");
     let mut seed = setting("OUTLAST_ROTATION_SEED", u64::from(std::process::id()));
@@ -399,7 +399,7 @@ fn one_version_is_current_whenever_the_server_is_killed() {
         println!("{rounds} kills, {} acknowledged values, none lost", seen.len());
         assert!(seen.len() as u64 > rounds);
         // What a kill has interrupted comes to an end, and the database has the current password then.
-        for _ in 0..600 {
+        for _ in 0..3000 {
             let (user, password) = login(&mut session, "rotated").await;
             let pending =
                 call::<DescribeSecret>(&mut session, json!({ "SecretId": "rotated" })).await;

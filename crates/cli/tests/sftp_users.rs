@@ -386,7 +386,7 @@ fn an_upload_appears_when_the_program_that_scans_it_agrees() {
     let program = folder.write("scan", SCAN.as_bytes());
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     let config = format!(
-        "[sftp_uploads]\nscan = [\"{}\", \"{{path}}\", \"{dir}\"]\nscan_timeout_seconds = 4\n",
+        "[sftp_uploads]\nscan = [\"{}\", \"{{path}}\", \"{dir}\"]\nscan_timeout_seconds = 15\n",
         program.display()
     );
     let config = folder.write("scan.toml", config.as_bytes()).display().to_string();

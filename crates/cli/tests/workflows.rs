@@ -47,7 +47,7 @@ if name == "slow" and is_first:
     time.sleep(5)
     sys.exit(0)
 if name == "broken":
-    sys.exit("the content is 4711")
+    sys.exit("what the program says")
 import boto3
 client = boto3.client("transfer", verify=ca)
 details = event["serviceMetadata"]["executionDetails"]
@@ -335,7 +335,7 @@ fn what_fails_is_handled_and_a_role_reaches_only_what_it_may() {
     assert!(!exists("archive/hidden") && !exists("quarantine/hidden"));
     // What the program has said is nobody's but the operator's.
     let found = world.ended(&workflow, "broken");
-    assert!(!found.to_string().contains("4711"), "{found}");
+    assert!(!found.to_string().contains("what the program says"), "{found}");
     // A copy that leads to a bucket of which the role knows nothing.
     let workflow = world.workflow(&json!([copy("elsewhere", "", "TRUE")]), &json!([]));
     world.attach("OnUpload", &workflow, "workflows");
@@ -359,7 +359,7 @@ fn a_lost_connection_begins_a_workflow_of_its_own() {
     let batch = world.folder.write("lost.batch", b"put big\n");
     let port = world.server.sftp.unwrap().to_string();
     let mut command = world.tool("sftp");
-    command.args(world.options("alice")).args(["-l", "80000", "-P", &port, "-b"]).arg(batch);
+    command.args(world.options("alice")).args(["-l", "8000", "-P", &port, "-b"]).arg(batch);
     command.arg("alice@127.0.0.1").current_dir(world.folder.temporary.path());
     let mut client = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let there = world.bucket("files/alice/big");
@@ -509,11 +509,15 @@ fn a_function_at_a_url_answers_when_it_is_ready_or_its_time_ends() {
     let world = World::new(&tools, "2026-11", &["--sftp-workflow-functions", &functions]);
     world.at_home("alice", "all");
     world.role("workflows", &policy(&[("s3:*", "arn:aws:s3:::*"), CALLS[0]]));
-    let mut far = scan();
-    far["CustomStepDetails"]["Target"] = function("far").into();
-    far["CustomStepDetails"]["TimeoutSeconds"] = 3.into();
-    let workflow = world.workflow(&json!([far, delete()]), &json!([tag()]));
-    world.attach("OnUpload", &workflow, "workflows");
+    let waits = |seconds: u32| {
+        let mut far = scan();
+        far["CustomStepDetails"]["Target"] = function("far").into();
+        far["CustomStepDetails"]["TimeoutSeconds"] = seconds.into();
+        let workflow = world.workflow(&json!([far, delete()]), &json!([tag()]));
+        world.attach("OnUpload", &workflow, "workflows");
+        workflow
+    };
+    let workflow = waits(600);
     world.folder.write("a", b"content");
     world.works("alice", &["put a"]);
     let event: Value = serde_json::from_str(&called.recv().unwrap()).unwrap();
@@ -537,6 +541,7 @@ fn a_function_at_a_url_answers_when_it_is_ready_or_its_time_ends() {
     assert_eq!(world.ended(&workflow, "/a")["Status"], "COMPLETED");
     assert!(!world.bucket("files/alice/a").exists());
     // Nobody answers.
+    let workflow = waits(1);
     world.works("alice", &["put a b"]);
     let _ = called.recv().unwrap();
     let found = world.ended(&workflow, "/b");

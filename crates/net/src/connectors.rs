@@ -14,7 +14,6 @@ mod tests;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 
 use futures_util::future::join_all;
 use outlast_api::service::{Room, Service, Sink};
@@ -24,6 +23,7 @@ use outlast_domain::transfer::connector::{
 };
 use outlast_sftp::arrival::Inspector;
 use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::Instant;
 
 use crate::clock::Clock;
 use crate::limits;

@@ -118,7 +118,7 @@ impl Peer {
     /// The error for a process that has ended.
     fn dead(&mut self) -> LabError {
         self.input = None;
-        let until = Instant::now() + Duration::from_secs(1);
+        let until = Instant::now() + LAST_WORDS;
         let mut status = None;
         while status.is_none() && Instant::now() < until {
             status = self.child.try_wait().ok().flatten();
@@ -126,8 +126,10 @@ impl Peer {
         }
         let how =
             status.map_or_else(|| "does not answer".into(), |status| format!("ended ({status})"));
-        // Its last words come through another pipe.
-        std::thread::sleep(Duration::from_millis(50));
+        // Its last words come through another pipe, which a grandchild may hold open.
+        while !self.readers.iter().all(JoinHandle::is_finished) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         let said: Vec<String> =
             self.said.lock().map(|said| said.iter().cloned().collect()).unwrap_or_default();
         let reason = if said.is_empty() { how } else { format!("{how}: {}", said.join(" / ")) };
@@ -148,6 +150,9 @@ impl Drop for Peer {
         }
     }
 }
+
+/// How long to wait for the status and the last lines of a process that has ended.
+const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// Lines of standard error that are kept.
 const LINES: usize = 8;

@@ -107,7 +107,7 @@ fn interrupted_uploads(s3: &S3, tools: &Path) {
         let batch = world.folder.write("kill.batch", b"put big\nput big new\n");
         let port = world.server.sftp.unwrap().to_string();
         let mut command = world.tool("sftp");
-        command.args(world.options("alice")).args(["-l", "160000", "-P", &port, "-b"]).arg(batch);
+        command.args(world.options("alice")).args(["-l", "16000", "-P", &port, "-b"]).arg(batch);
         command.arg("alice@127.0.0.1").current_dir(world.folder.temporary.path());
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         outlast_testing::until("parts are in S3", || !s3.uploads("files").is_empty());

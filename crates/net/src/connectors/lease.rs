@@ -1,10 +1,10 @@
 //! The lease of a job or of a workflow's step, renewed while it runs.
 
 use std::future::Future;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use outlast_domain::limits::CONNECTOR_LEASE_MS;
-use tokio::time::timeout_at;
+use tokio::time::{Instant, timeout_at};
 
 use crate::limits;
 
@@ -41,7 +41,7 @@ impl Times {
             tokio::time::sleep(self.renewal).await;
             // It holds from a time after this.
             let now = Instant::now();
-            let error = match timeout_at((renewed + self.held).into(), renew()).await {
+            let error = match timeout_at(renewed + self.held, renew()).await {
                 Ok(Ok(true)) => {
                     renewed = now;
                     continue;
@@ -85,7 +85,7 @@ mod tests {
         Some((begun.elapsed(), warnings.take()))
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_renewal_that_hangs_does_not_outlive_the_lease() {
         let (took, warnings) = kept(|_| pending()).await.expect("it is not kept for ever");
         assert!(took >= TIMES.held, "until the lease is over: {took:?}");
@@ -98,7 +98,7 @@ mod tests {
         assert!(took >= TIMES.held + 2 * TIMES.renewal, "{took:?}");
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_lease_is_given_up_when_it_is_lost_or_may_be() {
         let (took, warnings) = kept(|_| ready(Ok(false))).await.unwrap();
         assert!(took < TIMES.held && warnings.is_empty(), "{took:?}");
@@ -107,7 +107,7 @@ mod tests {
         assert!(warnings.iter().all(|error| error == "the disk is full") && warnings.len() > 1);
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_lease_that_is_renewed_is_kept() {
         assert!(kept(|_| ready(Ok(true))).await.is_none());
         // A failure between two renewals does not matter.
