@@ -14,6 +14,8 @@ use outlast_net::sftp::{Buckets, S3Buckets};
 use outlast_sftp::attributes::Attributes;
 use outlast_sftp::error::Status;
 use outlast_sftp::path::RemotePath;
+use outlast_sftp::quota::Quota;
+use outlast_sftp::view::View;
 use outlast_sftp::volume::{File, Follow, OpenHow, Volume};
 use outlast_testing::s3::{ACCESS_KEY, S3, SECRET};
 use tokio::runtime::Runtime;
@@ -205,7 +207,36 @@ fn two_who_add_to_a_file_lose_nothing() {
         world.put("log", b"new");
         refused(late.close(), Status::Failure, "somebody else");
         assert_eq!(world.get("log"), b"new");
+        // Nor where there was nothing yet to add to.
+        for (name, how) in [("first", how), ("opened", changing())] {
+            let open = || world.volume.open(&path(name), &how).unwrap();
+            let (one, other) = (open(), open());
+            one.write_at(0, b"the same").unwrap();
+            other.write_at(0, b"the same").unwrap();
+            one.close().unwrap();
+            refused(other.close(), Status::Failure, "somebody else");
+            let again = open();
+            again.write_at(8, b" file").unwrap();
+            again.close().unwrap();
+            assert_eq!(world.get(name), b"the same file");
+        }
     });
+}
+
+/// In S3 one name can be that of a file and of a folder, which stays when the file is renamed.
+#[test]
+fn a_rename_gives_back_what_it_replaces_although_its_old_name_is_a_folder_too() {
+    let Some(moto) = S3::moto(0) else { return };
+    let world = world(&moto.endpoint(), "files");
+    for (name, content) in [("a", &b"new"[..]), ("a/x", b"x"), ("c", b"the old content")] {
+        world.put(name, content);
+    }
+    let measure = || View::new(|| 0).mount(path("/"), world.volume.clone()).measure().unwrap();
+    let quota = Arc::new(Quota::new(None, None, measure()));
+    let view = View::new(|| 0).mount_with(path("/"), world.volume.clone(), Some(quota.clone()));
+    view.rename(&path("/a"), &path("/c"), true).unwrap();
+    assert_eq!(world.get("c"), b"new");
+    assert_eq!(quota.used(), measure());
 }
 
 /// A client cannot take the memory of all others with a few bytes at the end of a large part.

@@ -462,12 +462,13 @@ fn a_prepared_rename_needs_what_it_has_copied() {
     });
 }
 
-/// A publication or a rename of which S3 does not say whether it was carried out: the quota counts what is there.
+/// A publication, a rename or a removal of which S3 does not say whether it was carried out: the quota counts what is there.
 #[test]
 fn what_s3_did_without_saying_so_is_counted() {
     let is_added = Arc::new(AtomicBool::new(false));
     let is_moved = Arc::new(AtomicBool::new(false));
     let (added, moved) = (is_added.clone(), is_moved.clone());
+    let mut is_removed = false;
     let (world, _heads) = scripted(move |head| {
         let (request, _) = head.split_once(" http/1.1").unwrap();
         let is = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
@@ -476,7 +477,7 @@ fn what_s3_did_without_saying_so_is_counted() {
             // Not the MD5 of what was sent: the object is under a key of KMS.
             ("head", "/files/x") if is(&added) => there(6, "new"),
             ("head", "/files/x") => there(3, "old"),
-            ("head", "/files/y") if is(&moved) => there(6, "copy"),
+            ("head", "/files/y") if is(&moved) && !is_removed => there(6, "copy"),
             ("head", _) => absent(),
             ("get", "/files/x") => ("206 Partial Content", "etag: \"old\"\r\n".to_owned(), "old"),
             ("put", "/files/x") => {
@@ -487,6 +488,10 @@ fn what_s3_did_without_saying_so_is_counted() {
                 "200 OK",
                 "<CopyObjectResult><ETag>&quot;copy&quot;</ETag></CopyObjectResult>",
             ),
+            ("delete", "/files/y") => {
+                is_removed = true;
+                answered("504 Gateway Timeout", "")
+            }
             ("delete", "/files/x") => {
                 moved.store(true, Ordering::Relaxed);
                 answered("504 Gateway Timeout", "")
@@ -507,4 +512,6 @@ fn what_s3_did_without_saying_so_is_counted() {
     assert!(view.rename(&path("x"), &path("y"), false).is_err());
     assert!(is_moved.load(Ordering::Relaxed));
     assert_eq!(quota.used(), Usage { bytes: 6, files: 1 });
+    assert!(view.remove(&path("y")).is_err());
+    assert_eq!(quota.used(), Usage::default());
 }

@@ -517,22 +517,28 @@ fn later() -> i64 {
     NOW * 1000 + PASSED.fetch_add(2000, Ordering::Relaxed)
 }
 
-/// A server of another account is not chosen, and ends nothing that is served; a listener that begins must be told which one it serves.
+/// A further server, also one of another account, is not chosen, and ends nothing that is served; a listener that begins must be told which
+/// one it serves.
 #[test]
-fn a_listener_goes_on_when_another_account_makes_a_server() {
+fn a_listener_goes_on_when_another_server_is_made() {
     let fixture = Fixture::new();
     let new = serde_json::from_value(serde_json::json!({})).unwrap();
     let mine = fixture.call::<CreateServer>(&new).unwrap().server_id;
     let stranger = client("AKIAOTHER", "eu-west-1");
-    assert_ne!(fixture.call_as::<CreateServer>(&stranger, &new).unwrap().server_id, mine);
+    let theirs = fixture.call_as::<CreateServer>(&stranger, &new).unwrap().server_id;
+    assert_ne!(theirs, mine);
     let store = fixture.store.clone();
-    let theirs = store.scan("transfer/server/210987654321/", "", 10).unwrap();
-    let [(record_key, record)] = &theirs[..] else { panic!("{} servers", theirs.len()) };
-    let put = |value: Option<Vec<u8>>| {
-        let writes = vec![(record_key.clone(), value)];
+    let second = fixture.call::<CreateServer>(&new).unwrap().server_id;
+    let found = |account: &str, id: &str| {
+        let all = store.scan(&format!("transfer/server/{account}/"), "", 10).unwrap();
+        all.into_iter().find(|(record_key, _)| record_key.contains(id)).unwrap()
+    };
+    let others = [found("123456789012", &second), found("210987654321", &theirs)];
+    let put = |record_key: &str, value: Option<Vec<u8>>| {
+        let writes = vec![(record_key.to_owned(), value)];
         store.commit_and_wait(Transaction { writes, ..Transaction::default() }).unwrap();
     };
-    put(None);
+    others.iter().for_each(|(record_key, _)| put(record_key, None));
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let service = Arc::new(fixture.service);
     let begin = || {
@@ -551,9 +557,13 @@ fn a_listener_goes_on_when_another_account_makes_a_server() {
     };
     let address = begin();
     assert!(is_served(address));
-    put(Some(record.value.clone()));
-    assert!(is_served(address));
-    assert!(!is_served(begin()));
+    for (record_key, record) in others {
+        put(&record_key, Some(record.value));
+        assert!(is_served(address));
+        assert!(!is_served(begin()));
+        put(&record_key, None);
+        assert!(is_served(begin()));
+    }
     runtime.shutdown_background();
 }
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use crate::attributes::Attributes;
 use crate::error::{Error, Result};
 use crate::path::RemotePath;
-use crate::volume::{File, Follow, Inode, Listing, OpenHow, Renaming, Space, Tags, Volume};
+use crate::volume::{File, Follow, Inode, Listing, Name, OpenHow, Renaming, Space, Tags, Volume};
 
 /// Decides whether an upload may appear.
 pub trait Inspector: Send + Sync {
@@ -245,6 +245,10 @@ impl File for Arriving {
 
     fn space(&self) -> Result<Space> {
         self.file.space()
+    }
+
+    fn replaces(&self, volume: &dyn Volume, path: &RemotePath) -> Result<Option<Name>> {
+        self.file.replaces(volume, path)
     }
 
     fn is_apart(&self) -> bool {

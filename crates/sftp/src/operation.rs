@@ -389,7 +389,7 @@ impl Operation {
     fn reply(&self, view: &View, done: &mut Done, is_over: &dyn Fn() -> bool) -> Result<Reply> {
         match &self.request {
             Request::Open { path, how, .. } => {
-                let path = view.path(path)?;
+                let path = file_path(view, path)?;
                 let how = effective(how);
                 let file = view.open(&path, &how)?;
                 done.opens(path, What::File(file, how), view.now());
@@ -404,15 +404,10 @@ impl Operation {
             Request::Close { .. } => {
                 let open = self.handle()?;
                 match &open.what {
-                    // Clients close a file that they could not write; it must not take the place of a whole one.
-                    What::File(file, _)
-                        if open.is_broken.load(Ordering::Relaxed) && file.is_apart() =>
-                    {
-                        Err(Error::failure(
-                            "part of the file could not be written: it was not stored",
-                        ))
+                    What::File(file, _) => {
+                        open.refuse_broken(&**file)?;
+                        file.close().map(|()| Reply::ok())
                     }
-                    What::File(file, _) => file.close().map(|()| Reply::ok()),
                     What::Folder(_) => Ok(Reply::ok()),
                 }
             }
@@ -508,18 +503,22 @@ impl Operation {
                 view.make_folder(&view.path(path)?, attributes.mode)
             }
             Request::RmDir { path } => view.remove_folder(&view.path(path)?),
-            Request::Rename { from, to } => view.rename(&view.path(from)?, &view.path(to)?, false),
-            Request::PosixRename { from, to } => {
-                view.rename(&view.path(from)?, &view.path(to)?, true)
+            Request::Rename { from, to } => rename(view, from, to, false),
+            Request::PosixRename { from, to } => rename(view, from, to, true),
+            Request::Symlink { target, link } => view.symlink(target, &file_path(view, link)?),
+            Request::HardLink { from, to } => {
+                view.hard_link(&view.path(from)?, &file_path(view, to)?)
             }
-            Request::Symlink { target, link } => view.symlink(target, &view.path(link)?),
-            Request::HardLink { from, to } => view.hard_link(&view.path(from)?, &view.path(to)?),
             Request::FSync { .. } => {
                 let open = self.handle()?;
                 let (file, _) = open.file()?;
+                open.refuse_broken(file)?;
                 let synced = file.sync();
                 open.is_apart.store(file.is_apart(), Ordering::Relaxed);
-                synced
+                synced.inspect_err(|error| {
+                    // A disk tells once that it has lost something, so that CLOSE would succeed.
+                    let _ = open.unsynced.set(error.clone());
+                })
             }
             Request::CopyData { offset, length, to_offset, .. } => {
                 self.copy(*offset, *length, *to_offset, done, is_over)
@@ -619,6 +618,24 @@ fn effective(how: &OpenHow) -> OpenHow {
 
 fn ended() -> Error {
     Error::failure("the session has ended")
+}
+
+/// A path where a file or link may be made. One that ends with a slash is that of a folder (POSIX.1-2017, section 4.13): of a client that
+/// sends several files there, each would replace the one before.
+fn file_path(view: &View, text: &[u8]) -> Result<RemotePath> {
+    let path = view.path(text)?;
+    if text.ends_with(b"/") && !path.is_root() {
+        return Err(Error::failure("the name ends with a slash, and there is no such folder"));
+    }
+    Ok(path)
+}
+
+fn rename(view: &View, from: &[u8], to: &[u8], replace: bool) -> Result<()> {
+    let old = view.path(from)?;
+    let is_folder = to.ends_with(b"/")
+        && view.attributes(&old, Follow::No).is_ok_and(|found| found.is_folder());
+    let new = if is_folder { view.path(to)? } else { file_path(view, to)? };
+    view.rename(&old, &new, replace)
 }
 
 /// `expand-path@openssh.com`: `~` and `~user` are homes, and `~/…` and `~user/…` below them.

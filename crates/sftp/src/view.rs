@@ -14,11 +14,10 @@ use crate::attributes::Attributes;
 use crate::error::{Error, Result, Status};
 use crate::owners::Owners;
 use crate::path::RemotePath;
-use crate::quota::{Counted, Quota, Usage};
+use crate::quota::{Quota, Usage};
 use crate::rights::Rights;
 use crate::volume::{Entry, File, Follow, Listing, OpenHow, Space, Volume};
 
-use usage::counted;
 pub use usage::measure;
 
 /// A volume at a place of the tree.
@@ -372,11 +371,7 @@ impl View {
     /// It cannot be removed, or the user may not.
     pub fn remove(&self, path: &RemotePath) -> Result<()> {
         let (mount, inner) = self.changeable(path, Rights::DELETE)?;
-        let _gate = mount.gate();
-        let removed = mount.counted(&inner);
-        mount.volume.remove(&inner)?;
-        mount.gone(removed);
-        Ok(())
+        mount.removing(&inner, || mount.volume.remove(&inner))
     }
 
     /// Makes a folder.
@@ -385,7 +380,7 @@ impl View {
     /// It cannot be made, or the user may not.
     pub fn make_folder(&self, path: &RemotePath, mode: Option<u32>) -> Result<()> {
         let (mount, inner) = self.changeable(path, Rights::MKDIR)?;
-        mount.taking(Usage { bytes: 0, files: 1 }, || mount.volume.make_folder(&inner, mode))
+        mount.making(&inner, || mount.volume.make_folder(&inner, mode))
     }
 
     /// Removes an empty folder.
@@ -397,11 +392,7 @@ impl View {
         if self.mounts.iter().any(|mount| mount.at.below(path).is_some()) {
             return Err(fixed());
         }
-        // A rename that replaces the folder gives it back, and must not do so twice.
-        let _gate = mount.gate();
-        mount.volume.remove_folder(&inner)?;
-        mount.give(Usage { bytes: 0, files: 1 });
-        Ok(())
+        mount.removing(&inner, || mount.volume.remove_folder(&inner))
     }
 
     /// Renames a file, link or folder within one volume.
@@ -434,22 +425,24 @@ impl View {
         quota.refuse_more_copies()?;
         let volume = &*mount.volume;
         let look = || [&inner_from, &inner_to].map(|path| usage::look(volume, path));
-        let before = look();
+        let [old, new] = look();
+        let before = [old?, new?];
+        // A rename between two names of one file does nothing. Afterwards the old name may be somebody else's again.
+        let id = |path| volume.inode(path).ok().flatten().map(|inode| inode.id);
+        let is_one = inner_from == inner_to
+            || id(&inner_from).zip(id(&inner_to)).is_some_and(|(old, new)| old == new);
         if let Err(error) = renames() {
             // S3 may have made the new name, and perhaps removed the old one without saying so.
             if inner_from != inner_to {
-                let used = |names: &[Result<_>; 2]| names.each_ref().map(usage::used);
-                quota.correct_names(used(&before), used(&look()));
+                let now = look().each_ref().map(usage::used);
+                quota.correct_names(before.map(|name| Some(usage::of(name))), now);
             }
             return Err(error);
         }
         let [_, replaced] = before;
-        let replaced = replaced.ok().flatten().filter(|_| replace);
-        if replaced.is_some() && mount.volume.attributes(&inner_from, Follow::No).is_ok() {
-            // Both were names of one file, and both stay.
-            return Ok(());
+        if let Some(replaced) = replaced.filter(|_| replace && !is_one) {
+            quota.gone(replaced);
         }
-        mount.gone(replaced);
         Ok(())
     }
 
@@ -483,7 +476,7 @@ impl View {
         } else {
             target
         };
-        mount.taking(Usage { bytes: 0, files: 1 }, || mount.volume.symlink(target, &inner))
+        mount.making(&inner, || mount.volume.symlink(target, &inner))
     }
 
     /// Makes a second name of a file.
@@ -530,36 +523,36 @@ impl View {
 }
 
 impl Mount {
-    /// What the name at a path counts; none if it does not exist, or nothing is counted here.
-    fn counted(&self, inner: &RemotePath) -> Option<Counted> {
-        self.quota.as_ref()?;
-        counted(&*self.volume, inner)
-    }
-
-    fn gate(&self) -> Option<std::sync::MutexGuard<'_, ()>> {
-        self.quota.as_deref().map(Quota::gate)
-    }
-
-    /// A name has been removed or replaced.
-    fn gone(&self, name: Option<Counted>) {
-        if let Some((quota, name)) = self.quota.as_deref().zip(name) {
-            quota.gone(name);
+    /// Removes a name. Another change that looks which names are there must not see it half-way.
+    fn removing(&self, inner: &RemotePath, act: impl FnOnce() -> Result<()>) -> Result<()> {
+        let Some(quota) = &self.quota else { return act() };
+        let _gate = quota.gate();
+        let before = usage::look(&*self.volume, inner)?;
+        let done = act();
+        match (&done, before) {
+            (Ok(()), Some(name)) => quota.gone(name),
+            (Ok(()), None) => {}
+            // S3 may have done it without saying so.
+            (Err(_), _) => {
+                let now = usage::look(&*self.volume, inner);
+                quota.correct(Some(usage::of(before)), usage::used(&now));
+            }
         }
+        done
     }
 
-    fn give(&self, used: Usage) {
-        if let Some(quota) = &self.quota {
-            quota.give(used);
-        }
-    }
-
-    /// Makes a name that needs more of the quota. A rename that looks which names are left must not see it half-way.
-    fn taking(&self, more: Usage, act: impl FnOnce() -> Result<()>) -> Result<()> {
-        let _gate = self.gate();
-        if let Some(quota) = &self.quota {
-            quota.take(more)?;
-        }
-        act().inspect_err(|_| self.give(more))
+    /// Makes a folder or a link, which counts as one file.
+    fn making(&self, inner: &RemotePath, act: impl FnOnce() -> Result<()>) -> Result<()> {
+        let Some(quota) = &self.quota else { return act() };
+        let _gate = quota.gate();
+        let before = usage::look(&*self.volume, inner)?;
+        let one = Usage { bytes: 0, files: 1 };
+        quota.take(one)?;
+        act().inspect_err(|_| {
+            quota.give(one);
+            let now = usage::look(&*self.volume, inner);
+            quota.correct(Some(usage::of(before)), usage::used(&now));
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use crate::attributes::Attributes;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Status};
 use crate::path::RemotePath;
 
 /// How a file is opened (draft-ietf-secsh-filexfer-02, section 6.3).
@@ -267,6 +267,30 @@ pub trait Volume: Send + Sync {
     fn without_links(self: Arc<Self>) -> Arc<dyn Volume>;
 }
 
+/// What has a name.
+pub struct Name {
+    /// Its attributes; links are not followed.
+    pub attributes: Attributes,
+    /// The file that it stands for, see [`Volume::inode`].
+    pub inode: Option<Inode>,
+}
+
+impl Name {
+    /// What has a name in a volume, if it exists.
+    ///
+    /// # Errors
+    /// Nobody can say.
+    pub fn find(volume: &dyn Volume, path: &RemotePath) -> Result<Option<Self>> {
+        match volume.attributes(path, Follow::No) {
+            Ok(attributes) => {
+                Ok(Some(Self { attributes, inode: volume.inode(path).ok().flatten() }))
+            }
+            Err(error) if error.status == Status::NoSuchFile => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
 /// An open file. What is written becomes final with `close`; a file that is dropped without it, because the
 /// connection is lost, may keep what was written or forget all of it, as its volume promises.
 pub trait File: Send + Sync {
@@ -349,6 +373,15 @@ pub trait File: Send + Sync {
     /// that this file has. Nothing need be written yet.
     fn writes_apart(&self) -> bool {
         self.is_apart()
+    }
+
+    /// What has the name that the content will have when it becomes visible. The file was opened at this path of this volume; its folder may have
+    /// another path by now.
+    ///
+    /// # Errors
+    /// Nobody can say.
+    fn replaces(&self, volume: &dyn Volume, path: &RemotePath) -> Result<Option<Name>> {
+        Name::find(volume, path)
     }
 
     /// Does what may take long and has to happen before the content becomes visible. A caller that holds a lock during `sync` or

@@ -202,3 +202,50 @@ fn an_upload_whose_folder_moved_replaces_nothing_at_its_old_path() {
         assert_eq!(home.view().measure().unwrap(), home.quota.used());
     }
 }
+
+/// The file that an upload replaces is the one in its folder, wherever that is by now.
+#[test]
+fn an_upload_whose_folder_moved_gives_back_what_it_replaces() {
+    for home in Home::both() {
+        let mut server = home.session();
+        let (folder, attributes) = (bytes("/d"), Attributes::default());
+        server.ok(&Request::MkDir { path: folder, attributes });
+        server.write("/d/f", &[1; 30]);
+        let handle = server.create("/d/f");
+        server.ok(&write(&handle, 0, &[1; 10]));
+        server.ok(&rename("/d", "/e"));
+        server.ok(&Request::Close { handle });
+        home.uses(10, 2);
+        assert_eq!(home.view().measure().unwrap(), home.quota.used());
+    }
+}
+
+/// An upload that replaces a file needs no room for a name; if that file has another name by then, it does.
+#[test]
+fn no_upload_gets_past_the_limit_on_files() {
+    for options in Home::both().map(|home| home.options) {
+        let home = Home {
+            folder: tempdir().unwrap(),
+            options,
+            quota: Arc::new(Quota::new(None, Some(1), Usage::default())),
+        };
+        let mut server = home.session();
+        server.write("/f", &[1; 3]);
+        for name in ["/g", "/h"] {
+            let before = if name == "/g" { "/f" } else { "/g" };
+            let handle = server.create(before);
+            server.ok(&write(&handle, 0, &[2; 3]));
+            server.ok(&rename(before, name));
+            let closes = Request::Close { handle };
+            if options.atomic_uploads {
+                let text = server.refused(&closes, Failure);
+                assert!(text.contains("quota exceeded"), "{text}");
+            } else {
+                // It is the file that was renamed.
+                server.ok(&closes);
+            }
+            home.uses(3, 1);
+            assert_eq!(home.view().measure().unwrap(), home.quota.used());
+        }
+    }
+}

@@ -315,6 +315,31 @@ fn names_of_any_bytes_work() {
     server.ok(&Request::Remove { path: bytes(b"/\x80") });
 }
 
+/// `put file folder/` where there is no such folder: the next file would replace the first.
+#[test]
+fn a_name_that_ends_with_a_slash_is_that_of_a_folder() {
+    let home = home();
+    let mut server = Server::of(home.path());
+    let before = server.names("/");
+    for path in ["/new/", "/f/", "/new//", "new/"] {
+        for how in [UPLOAD, OpenHow::reading()] {
+            let text = server.refused(&open(path, how), Failure);
+            assert!(text.contains("slash"), "{path}: {text}");
+        }
+        let (from, to) = (bytes("/f"), bytes(path));
+        server.refused(&Request::Rename { from: from.clone(), to: to.clone() }, Failure);
+        server.refused(&Request::PosixRename { from: from.clone(), to: to.clone() }, Failure);
+        server.refused(&Request::HardLink { from, to: to.clone() }, Failure);
+        server.refused(&Request::Symlink { target: bytes("f"), link: to }, Failure);
+    }
+    assert_eq!(server.names("/"), before);
+    assert_eq!(server.read("/f"), b"content");
+    // Folders may be named like that.
+    server.ok(&Request::MkDir { path: bytes("/x/"), attributes: Attributes::default() });
+    server.ok(&Request::Rename { from: bytes("/x/"), to: bytes("/y/") });
+    server.ok(&Request::RmDir { path: bytes("/y/") });
+}
+
 #[test]
 fn renames_replace_only_if_asked() {
     let home = home();

@@ -2,10 +2,12 @@
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
+use std::sync::Arc;
 
 use outlast_sftp::attributes::Attributes;
 use outlast_sftp::error::Status;
 use outlast_sftp::local::FolderOptions;
+use outlast_sftp::quota::{Quota, Usage};
 use outlast_sftp::request::Request;
 use outlast_sftp::view::View;
 use outlast_sftp::volume::{Follow, OpenHow, Tags, Volume};
@@ -114,6 +116,43 @@ fn fsync_shows_the_file() {
     server.session.end();
     assert_eq!(std::fs::read(home.path().join("new")).unwrap(), b"synced and more");
     assert_eq!(names(home.path()), ["new"]);
+}
+
+/// Clients sync and close what they could not write: OpenSSH's `put -f` does both after a write that failed.
+#[test]
+fn an_upload_that_is_broken_replaces_nothing() {
+    let home = tempdir().unwrap();
+    std::fs::write(home.path().join("f"), b"whole").unwrap();
+    let quota = Arc::new(Quota::new(Some(8), None, Usage { bytes: 5, files: 1 }));
+    let options = FolderOptions { atomic_uploads: true };
+    let view = View::new(|| NOW).mount(path("/"), folder(home.path(), options));
+    let mut server = Server::new(view.quota(&quota));
+    let handle = server.create("/f");
+    server.ok(&write(&handle, 0, b"123"));
+    server.refused(&write(&handle, 3, b"456"), Status::Failure);
+    let sync = Request::FSync { handle: handle.clone() };
+    for request in [sync.clone(), sync, Request::Close { handle }] {
+        let text = server.refused(&request, Status::Failure);
+        assert!(text.contains("it was not stored"), "{text}");
+    }
+    assert_eq!(std::fs::read(home.path().join("f")).unwrap(), b"whole");
+    assert_eq!(quota.used(), Usage { bytes: 5, files: 1 });
+}
+
+/// A disk tells once that it has lost something. What has failed stays failed.
+#[test]
+fn an_upload_that_could_not_be_synced_is_not_stored_later() {
+    let home = tempdir().unwrap();
+    let mut server = server(home.path());
+    let handle = server.handle(&open("/f", OpenHow { exclusive: true, ..UPLOAD }));
+    server.ok(&write(&handle, 0, b"mine"));
+    let file = home.path().join("f");
+    std::fs::write(&file, b"another").unwrap();
+    server.refused(&Request::FSync { handle: handle.clone() }, Status::Failure);
+    std::fs::remove_file(&file).unwrap();
+    let text = server.refused(&Request::Close { handle }, Status::Failure);
+    assert!(text.contains("exists"), "{text}");
+    assert!(!file.exists());
 }
 
 #[test]

@@ -453,7 +453,10 @@ fn told(failure: &Failure) -> Error {
         return Error::failure("the storage does not answer; try again later");
     };
     match (*status, code.as_str()) {
-        (_, "NoSuchBucket") => Error::new(Status::NoSuchFile, "there is no such bucket"),
+        (_, "NoSuchBucket") => {
+            tracing::warn!(%failure, "an SFTP user needs a bucket that S3 does not have");
+            Error::new(Status::NoSuchFile, "there is no such bucket")
+        }
         (_, "NoSuchUpload") => {
             Error::failure("the storage has forgotten the upload: send it again")
         }

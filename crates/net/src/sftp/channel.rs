@@ -175,6 +175,8 @@ impl Channel {
     ///
     /// If the budget is used up, nothing but the channel's own share is left: one large reply at a time, which must be sent before
     /// another one is made, and window for one packet. With that it goes on whenever its client reads.
+    ///
+    /// Returns whether the transport has taken a reply, or a part of one: the client is using the channel.
     pub(super) fn pump(
         &mut self,
         ssh: &mut Server,
@@ -182,20 +184,23 @@ impl Channel {
         most: usize,
         now: impl Fn(Operation) -> Result<Outcome, Box<Operation>>,
         mut start: impl FnMut(Vec<Operation>),
-    ) {
+    ) -> bool {
         let holds = self.holds();
         budget.count(&mut self.counted, holds);
+        let mut has_sent = false;
         if self.closing {
-            return;
+            return has_sent;
         }
         let Some(sftp) = &mut self.sftp else {
             // Data without a subsystem is read and forgotten.
             ssh.consumed(self.id, std::mem::take(&mut self.unconsumed));
-            return;
+            return has_sent;
         };
         let most = limits::MAX_SFTP_OPERATIONS.min(self.running + most);
         loop {
+            let queued = ssh.queued();
             let is_sent = hand_over(sftp, &mut self.rest, self.id, ssh, budget);
+            has_sent |= ssh.queued() > queued;
             // What needs no waiting is not read ahead: until it is sent, it would leave the processor's cache.
             if self.running >= most || (self.is_quick && !is_sent) {
                 break;
@@ -242,6 +247,7 @@ impl Channel {
             ssh.close(self.id);
             self.closing = true;
         }
+        has_sent
     }
 
     /// Ends the session; returns what is known of the files that were open.
@@ -543,9 +549,10 @@ mod tests {
             }
             channel.ended();
             let mut got = BTreeMap::new();
+            let mut used = Vec::new();
             for _ in 0..100 {
                 let now = |operation: Operation| Ok(operation.run(&view));
-                channel.pump(&mut server, &mut budget, 1000, now, |_| {});
+                used.push(channel.pump(&mut server, &mut budget, 1000, now, |_| {}));
                 let most = limits::SFTP_OUTPUT + 2 * MAX_PACKET;
                 let waits = server.queued() + channel.sftp.as_ref().unwrap().held_bytes();
                 assert!(waits < most, "{waits}");
@@ -554,6 +561,9 @@ mod tests {
             assert!(channel.closing);
             assert_eq!(got.len(), 1);
             assert!(got.values().all(|bytes| *bytes > READS * MAX_DATA), "{got:?}");
+            // A client that only takes what it has asked for is not idle, until it has all.
+            assert!(used[1] && used.iter().filter(|used| **used).count() > 5, "{used:?}");
+            assert_eq!(used.last(), Some(&false));
         }
     }
 

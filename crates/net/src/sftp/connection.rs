@@ -121,7 +121,7 @@ impl SftpServer {
         let listening = match self.listening() {
             Ok(listening) => listening,
             Err(error) => {
-                tracing::warn!(%peer, error, "an SFTP client found no server");
+                tracing::warn!(%peer, error, "an SFTP client was refused: nothing can be served");
                 return;
             }
         };
@@ -307,37 +307,43 @@ impl Connection {
             self.channels.rotate_left(1);
         }
         for channel in &mut self.channels {
-            let id = channel.id();
+            let (id, done) = (channel.id(), self.done.clone());
             let (view, journal) = (inside.view.clone(), inside.journal.clone());
-            let done = self.done.clone();
             let (server, place, over) = (&self.server, &inside.user.place, &self.over);
             let running = &mut self.running;
             let most = limits::MAX_SFTP_OPERATIONS_OF_CONNECTION.saturating_sub(*running);
             let now = |operation: Operation| carried_out_now(operation, &inside.view);
-            channel.pump(&mut self.ssh, &mut inside.budget, most, now, |operations| {
-                let (view, journal, done) = (view.clone(), journal.clone(), done.clone());
-                let (server, place, over) = (server.clone(), place.clone(), over.clone());
-                *running += 1;
-                tokio::spawn(async move {
-                    let turns = [&*place.turns, &server.threads];
-                    let ended = match carried_out(turns, operations, view, over).await {
-                        Ok(outcomes) => match journal.tell_all(&outcomes).await {
-                            Ok(()) => Done::Operations(channel::Done { channel: id, outcomes }),
+            let has_sent =
+                channel.pump(&mut self.ssh, &mut inside.budget, most, now, |operations| {
+                    let (view, journal, done) = (view.clone(), journal.clone(), done.clone());
+                    let (server, place, over) = (server.clone(), place.clone(), over.clone());
+                    *running += 1;
+                    tokio::spawn(async move {
+                        let turns = [&*place.turns, &server.threads];
+                        let ended = match carried_out(turns, operations, view, over).await {
+                            Ok(outcomes) => match journal.tell_all(&outcomes).await {
+                                Ok(()) => Done::Operations(channel::Done { channel: id, outcomes }),
+                                Err(error) => Done::Unrecorded(error),
+                            },
                             Err(error) => Done::Unrecorded(error),
-                        },
-                        Err(error) => Done::Unrecorded(error),
-                    };
-                    // The user's next session shares the turns as long as this one holds some.
-                    drop(place);
-                    // If the connection waits no longer, its end did not tell of what was opened since.
-                    if let Err(mpsc::error::SendError(Done::Operations(lost))) = done.send(ended) {
-                        for record in lost.outcomes.iter().filter_map(operation::Outcome::abandoned)
+                        };
+                        // The user's next session shares the turns as long as this one holds some.
+                        drop(place);
+                        // If the connection waits no longer, its end did not tell of what was opened since.
+                        if let Err(mpsc::error::SendError(Done::Operations(lost))) =
+                            done.send(ended)
                         {
-                            told(&journal, &record).await;
+                            for record in
+                                lost.outcomes.iter().filter_map(operation::Outcome::abandoned)
+                            {
+                                told(&journal, &record).await;
+                            }
                         }
-                    }
+                    });
                 });
-            });
+            if has_sent {
+                self.used = Instant::now();
+            }
         }
         inside.budget.count(&mut inside.output, self.ssh.queued());
     }
@@ -394,9 +400,12 @@ impl Connection {
             return;
         }
         self.report.negotiated(negotiation);
-        let Ok(chosen) = &negotiation.outcome else {
-            tracing::info!(peer = %self.peer, client = negotiation.peer_version, outcome = ?negotiation.outcome, "an SFTP client offers no algorithms that the policy allows in their order");
-            return;
+        let chosen = match &negotiation.outcome {
+            Ok(chosen) => chosen,
+            Err(outcome) => {
+                tracing::info!(peer = %self.peer, client = negotiation.peer_version, %outcome, "an SFTP client was refused");
+                return;
+            }
         };
         self.described = Some(Arc::new(self.describe(negotiation, chosen)));
     }
@@ -443,7 +452,7 @@ impl Connection {
                 && let Some(user) = outcome.user
             {
                 // The connection has broken meanwhile, and its end must follow the event of the login.
-                ended(&journal(&server, &user)).await;
+                ended(&Journal::of(&server, &user.session, &user.target)).await;
             }
         });
     }
@@ -524,7 +533,7 @@ impl Connection {
         self.report.principal = Some(user.arn.clone());
         self.used = Instant::now();
         self.checked = self.used;
-        let journal = journal(&self.server, &user);
+        let journal = Journal::of(&self.server, &user.session, &user.target);
         let budget = Budget::new(user.place.held.clone());
         let view = user.view.clone();
         self.inside = Some(Inside { view, user, journal, budget, output: 0, failures });
@@ -686,13 +695,3 @@ async fn changed(users: &mut Option<watch::Receiver<Arc<Roster>>>) {
 }
 
 const NO_SHELL: &str = "This server speaks SFTP only: use sftp, or scp of OpenSSH 9 or later (older ones: scp -s).\r\n";
-
-/// Where the events of a user's session go.
-fn journal(server: &Arc<SftpServer>, user: &User) -> Journal {
-    Journal {
-        service: server.service.clone(),
-        session: user.session.clone(),
-        clock: server.clock,
-        target: user.target.clone(),
-    }
-}

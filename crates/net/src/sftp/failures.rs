@@ -63,7 +63,8 @@ impl Failures {
         else {
             return;
         };
-        tracing::info!(peer = %described.source_ip, method, reason = %refusal, tries, "an SFTP login was refused");
+        let shown: String = user.chars().take(100).collect();
+        tracing::info!(peer = %described.source_ip, user = ?shown, method, reason = %refusal, tries, "an SFTP login was refused");
         let failure =
             AuthFailure { user: &user, method, refusal: &refusal, methods: &methods, tries };
         let event = server.service.sftp_auth_failed(&described, &failure, (server.clock)());

@@ -8,7 +8,7 @@ use outlast_domain::transfer::{Access, Account, Located};
 use outlast_sftp::attributes::{Attributes, REGULAR};
 use outlast_sftp::error::{Error, Result, Status};
 use outlast_sftp::path::RemotePath;
-use outlast_sftp::volume::{Entry, File, Follow, Listing, OpenHow, Space, Volume};
+use outlast_sftp::volume::{Entry, File, Follow, Listing, Name, OpenHow, Space, Volume};
 
 use crate::server::Clock;
 
@@ -370,6 +370,10 @@ impl File for Held {
 
     fn content(&self) -> Result<OwnedFd> {
         self.file.content()
+    }
+
+    fn replaces(&self, volume: &dyn Volume, path: &RemotePath) -> Result<Option<Name>> {
+        self.file.replaces(volume, path)
     }
 
     fn is_apart(&self) -> bool {

@@ -13,6 +13,7 @@ use outlast_sftp::volume::OpenHow;
 use outlast_store::driver::{Attempt, committed, drive};
 use outlast_store::{Store, StoreError, Transaction};
 
+use super::SftpServer;
 use crate::server::Clock;
 
 /// The bucket and path of a file.
@@ -131,6 +132,16 @@ struct Texts<'a> {
 }
 
 impl Journal {
+    /// Where the events of a user's session go.
+    pub(super) fn of(server: &SftpServer, session: &Arc<Session>, target: &Target) -> Self {
+        Self {
+            service: server.service.clone(),
+            session: session.clone(),
+            clock: server.clock,
+            target: target.clone(),
+        }
+    }
+
     /// Makes the event of a record durable. What it tells may be answered then.
     pub(super) async fn tell(&self, record: &Record) -> Result<(), String> {
         let root = RemotePath::root();

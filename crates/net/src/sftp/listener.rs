@@ -36,6 +36,22 @@ impl SftpServer {
         }
     }
 
+    /// Tells the operator what is served, or why every client is refused.
+    pub fn tell(&self) {
+        match self.listening() {
+            Ok(listening) => {
+                let facts = &listening.facts;
+                let keys: Vec<_> =
+                    facts.host_keys.iter().map(|key| key.fingerprint.as_str()).collect();
+                let (policy, mode) = (&facts.security_policy, listening.rules.mode);
+                tracing::info!(server = facts.id, policy, %mode, host_keys = keys.join(" "), "SFTP is served");
+            }
+            Err(error) => {
+                tracing::warn!(error, "SFTP clients are refused until there is something to serve");
+            }
+        }
+    }
+
     /// What is served, if nothing has to be read to know it.
     fn known(&self) -> Option<Arc<Listening>> {
         if self.settings.authorities.is_some() {
@@ -83,12 +99,12 @@ impl SftpServer {
         is_it.then_some(made)
     }
 
-    /// The Transfer server that is served. One that was chosen stays when another account makes a server: that must not end what
-    /// is served.
+    /// The Transfer server that is served. One that was chosen stays when another one is made, by whatever account: that must not end
+    /// what is served.
     fn transfer_server(&self) -> Result<Arc<ServerFacts>, Unserved> {
         let now_ms = (self.clock)();
         let found = self.service.sftp_server(self.settings.server.as_deref(), now_ms);
-        if !matches!(found, Err(Unserved::Accounts)) {
+        if !matches!(found, Err(Unserved::Accounts | Unserved::Several(_))) {
             return found;
         }
         let kept = self.listening.read().unwrap_or_else(PoisonError::into_inner).clone();

@@ -26,7 +26,7 @@ use crate::attributes::Attributes;
 use crate::error::{Error, Result};
 use crate::limits::COPY_BUFFER;
 use crate::path::RemotePath;
-use crate::volume::{File, Inode, OpenHow, Space};
+use crate::volume::{File, Inode, Name, OpenHow, Space, Volume};
 
 pub(super) struct Upload {
     file: OwnedFd,
@@ -259,6 +259,19 @@ impl File for Upload {
             State::Unnamed | State::Published => {
                 Ok(openat(CWD, proc_path(&self.file), flags, Mode::empty())?)
             }
+        }
+    }
+
+    /// The folder takes its uploads with it.
+    fn replaces(&self, _: &dyn Volume, _: &RemotePath) -> Result<Option<Name>> {
+        let name = self.path.name().ok_or_else(Error::not_found)?;
+        match statat(&self.parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(Name {
+                attributes: metadata::attributes(&stat),
+                inode: Some(metadata::inode(&stat)),
+            })),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
         }
     }
 

@@ -1,7 +1,7 @@
 //! What a handle stands for.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 use super::Record;
 use crate::error::{Error, Result, Status};
@@ -20,6 +20,8 @@ pub struct Open {
     pub(super) bytes_written: AtomicU64,
     /// Whether something that the client has sent could not be written.
     pub(super) is_broken: AtomicBool,
+    /// Why it could not be made durable, the first time.
+    pub(super) unsynced: OnceLock<Error>,
     /// Whether a read or write was denied.
     pub(super) was_denied: AtomicBool,
     /// Whether what was written is not visible. The file itself is not asked when the session ends: it may be busy for long.
@@ -44,6 +46,7 @@ impl Open {
             bytes_read: AtomicU64::new(0),
             bytes_written: AtomicU64::new(0),
             is_broken: AtomicBool::new(false),
+            unsynced: OnceLock::new(),
             was_denied: AtomicBool::new(false),
             _held: held,
         }
@@ -54,6 +57,17 @@ impl Open {
             What::File(file, how) => Ok((&**file, how)),
             What::Folder(_) => Err(Error::failure("the handle is that of a folder")),
         }
+    }
+
+    /// Clients close, and before that sync, a file that they could not write: it must not take the place of a whole one.
+    pub(super) fn refuse_broken(&self, file: &dyn File) -> Result<()> {
+        if !file.is_apart() {
+            return Ok(());
+        }
+        if self.is_broken.load(Ordering::Relaxed) {
+            return Err(Error::failure("part of the file could not be written: it was not stored"));
+        }
+        self.unsynced.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
     /// Something was written, or tried to be. Only some storages know at once that they will write.

@@ -7,7 +7,7 @@ use crate::attributes::Attributes;
 use crate::error::Result;
 use crate::path::RemotePath;
 use crate::quota::{Quota, Usage};
-use crate::view::usage::{look, used};
+use crate::view::usage;
 use crate::volume::{File, FileId, Follow, OpenHow, Space, Volume};
 
 struct Metered {
@@ -105,15 +105,22 @@ impl Metered {
             return act();
         }
         let _gate = self.quota.gate();
-        let before = look(&*self.volume, &self.path);
+        let look = || {
+            let found = self.file.replaces(&*self.volume, &self.path);
+            found.map(|name| name.as_ref().map(usage::count))
+        };
+        let before = look()?;
+        if state.is_apart && !state.charged_name && before.is_none() {
+            // What it would have replaced has gone meanwhile.
+            self.quota.take(Usage { bytes: 0, files: 1 })?;
+            state.charged_name = true;
+        }
         let done = act();
         if done.is_err() && self.file.is_apart() {
             // It may have appeared all the same.
-            let now = look(&*self.volume, &self.path);
-            self.quota.correct(used(&before), used(&now));
+            self.quota.correct(Some(usage::of(before)), usage::used(&look()));
             return done;
         }
-        let replaced = before.ok().flatten();
         if !state.is_apart {
             // The new content has taken the place of the old one.
             state.visible = size(self.file.attributes().ok());
@@ -128,18 +135,12 @@ impl Metered {
         state.charged = state.visible;
         // If another program has removed it at once, it counts like all that is not noticed.
         state.held = self.quota.hold(&*self.file).unwrap_or_default();
-        // It counts as a file of its own: what it replaces still counts while it is open, and may have come or gone meanwhile.
+        // It counts as a file of its own: what it replaces still counts while it is open.
         self.quota.add(Usage { bytes: 0, files: u64::from(!state.charged_name) });
-        if let Some(replaced) = replaced.filter(|_| self.is_at_its_path(state.held)) {
+        if let Some(replaced) = before {
             self.quota.gone(replaced);
         }
         done
-    }
-
-    /// Whether the path leads to this file. If its folder was renamed meanwhile, another one may be there.
-    fn is_at_its_path(&self, held: Option<FileId>) -> bool {
-        let Some(held) = held else { return true };
-        self.volume.inode(&self.path).is_ok_and(|found| found.is_some_and(|inode| inode.id == held))
     }
 
     /// Changes the file while its size is known. What nobody else sees keeps nobody else waiting. `act` gets what is charged where the old

@@ -1,10 +1,10 @@
 //! What a volume contains, counted for a quota.
 
 use crate::attributes::Attributes;
-use crate::error::{Result, Status};
+use crate::error::Result;
 use crate::path::RemotePath;
 use crate::quota::{Counted, Usage};
-use crate::volume::{Entry, Follow, Volume};
+use crate::volume::{Entry, Name, Volume};
 
 /// Counts what a volume contains. Folders that cannot be read count alone: a user who makes one must not lock everybody out.
 ///
@@ -37,24 +37,24 @@ pub fn measure(volume: &dyn Volume) -> Result<Usage> {
 /// # Errors
 /// Nobody can say.
 pub(super) fn look(volume: &dyn Volume, path: &RemotePath) -> Result<Option<Counted>> {
-    let used = match volume.attributes(path, Follow::No) {
-        Ok(attributes) => usage_of(&attributes),
-        Err(error) if error.status == Status::NoSuchFile => return Ok(None),
-        Err(error) => return Err(error),
-    };
+    Ok(Name::find(volume, path)?.as_ref().map(count))
+}
+
+/// What a name counts.
+pub(super) fn count(name: &Name) -> Counted {
     // Each name of a file counts. One of several counts no more when it is removed: the file counts under the others.
-    let inode = volume.inode(path).ok().flatten().filter(|inode| inode.names == 1);
-    Ok(Some(Counted { used, file: inode.map(|inode| inode.id) }))
+    let inode = name.inode.filter(|inode| inode.names == 1);
+    Counted { used: usage_of(&name.attributes), file: inode.map(|inode| inode.id) }
 }
 
-/// The same; none also if nobody can say.
-pub(super) fn counted(volume: &dyn Volume, path: &RemotePath) -> Option<Counted> {
-    look(volume, path).ok().flatten()
+/// Usage of a name that may not exist.
+pub(super) fn of(name: Option<Counted>) -> Usage {
+    name.map_or(Usage::default(), |name| name.used)
 }
 
-/// Usage of a name that was looked up; none if nobody can say.
+/// The same for one that was looked up; none if nobody can say.
 pub(super) fn used(found: &Result<Option<Counted>>) -> Option<Usage> {
-    found.as_ref().ok().map(|name| name.map_or(Usage::default(), |name| name.used))
+    found.as_ref().ok().map(|name| of(*name))
 }
 
 /// What one name with these attributes counts.

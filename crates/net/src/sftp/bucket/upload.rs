@@ -40,8 +40,10 @@ struct State {
     shared: Shared,
     key: String,
     base: Option<Base>,
-    /// There must be no object when this one appears.
+    /// There must be no object when this one appears, and one of the same content is another one.
     exclusive: bool,
+    /// There was no object to which it could add: there must be none when it appears.
+    is_first: bool,
     /// Bytes of the file.
     size: u64,
     /// Whether closing the file must change the object.
@@ -59,13 +61,16 @@ struct State {
 
 impl Upload {
     pub(super) fn new(shared: Shared, key: String, how: &OpenHow, found: Option<Head>) -> Self {
-        let exclusive = how.create && how.exclusive;
+        let is_first = found.is_none() && !how.truncate;
+        // Of two who add the same line to nothing, both must be told apart.
+        let exclusive = (how.create && how.exclusive) || (is_first && how.append);
         let base = found.filter(|_| !how.truncate);
         let base = base.map(|head| Base { size: head.size, etag: head.etag });
         let state = State {
             shared,
             key,
             exclusive,
+            is_first,
             size: base.as_ref().map_or(0, |base| base.size),
             dirty: base.is_none(),
             base,
@@ -258,7 +263,7 @@ impl State {
         };
         self.base = Some(Base { size: self.size, etag });
         self.dirty = false;
-        self.exclusive = false;
+        (self.exclusive, self.is_first) = (false, false);
         self.upload = None;
         self.sent.clear();
         Ok(())
@@ -348,7 +353,7 @@ impl State {
     /// other has added.
     fn only(&self) -> Only {
         match &self.base {
-            _ if self.exclusive => Only::Absent,
+            _ if self.exclusive || self.is_first => Only::Absent,
             Some(base) => Only::Same(base.etag.clone()),
             None => Only::Always,
         }
