@@ -134,6 +134,12 @@ fn servers_are_made_as_asked_or_not_at_all() {
             "{wrong}"
         );
     }
+    // It has none of the host keys that a server can have.
+    let refused =
+        fixture.transfer("CreateServer", json!({ "SecurityPolicyName": "cnsa2-2026-11" }));
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.code, "InvalidRequestException");
+    assert!(refused.message.contains("no client could connect"), "{}", refused.message);
     // What belongs to another account cannot be used or passed on.
     let body = json!({ "IdentityProviderType": "AWS_LAMBDA", "IdentityProviderDetails": { "Function": elsewhere } });
     assert_eq!(code(fixture.transfer("CreateServer", body)), "AccessDeniedException");

@@ -345,6 +345,7 @@ impl Running {
             tokio::spawn(Arc::new(plain_server).run(listener, stopping(stopped.clone())))
         });
         let sftp = sftp.map(|(server, users, listener)| {
+            server.tell();
             let served = tokio::spawn(Arc::new(server).run(listener, stopping(stopped.clone())));
             (served, users.map(|users| tokio::spawn(users.run())))
         });

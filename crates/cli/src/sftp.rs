@@ -101,6 +101,11 @@ fn listening(said: Sftp, uploads: &SftpUploads) -> Result<Option<Chosen>, Failur
     let sign = uploads.sign.as_deref().map(upload_key).transpose()?;
     let atomic_uploads = said.atomic_uploads() || scan.is_some() || sign.is_some();
     let (grace, idle) = (said.login_grace_seconds(), said.idle_seconds());
+    if said.address.is_none() && said.users.is_some() {
+        return Err(Failure::new("there are users for SFTP, but no listener")
+            .hint("add --sftp-listen with an address such as 127.0.0.1:2222, or off")
+            .about("sftp.address"));
+    }
     let Some(listen) = said.address.filter(|text| text != "off") else { return Ok(None) };
     let listen = values::address(&listen).map_err(|error| {
         Failure::new(error)
@@ -178,7 +183,7 @@ impl Chosen {
         if let Some(connections) = self.connections {
             default = default.with_connections(connections);
         }
-        let users = self.users.clone().map(|path| Users::new(path, data));
+        let users = self.users.clone().map(|path| Users::new(path, data, self.mode));
         let following = users.map(|users| {
             let begun = users.begin().map_err(|failure| failure.about("sftp.users"))?;
             let (roster, stamps) = begun;

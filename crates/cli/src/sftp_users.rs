@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use outlast_negotiate::Mode;
 use outlast_net::sftp::roster::{Limit, Roster};
 use outlast_sftp::rights::Rights;
 use serde_json::{Value, json};
@@ -30,12 +31,14 @@ pub(crate) struct Users {
     path: PathBuf,
     /// Folder for host keys that are made.
     keys: PathBuf,
+    /// The listener's mode, if it is not the policy's.
+    mode: Option<Mode>,
 }
 
 impl Users {
     /// The users of a file; host keys that it does not name are kept below the data folder.
-    pub(crate) fn new(path: PathBuf, data: &Path) -> Self {
-        Self { path, keys: data.join("sftp-host-keys") }
+    pub(crate) fn new(path: PathBuf, data: &Path, mode: Option<Mode>) -> Self {
+        Self { path, keys: data.join("sftp-host-keys"), mode }
     }
 
     /// Reads the users for the first time. The stamps are for [`Users::follow`].
@@ -59,7 +62,7 @@ impl Users {
             None => host_keys::kept(&self.keys)?,
         };
         let roster = checked.server.roster(host_keys, checked.users);
-        outlast_net::sftp::check(&roster.facts, None)
+        outlast_net::sftp::check(&roster.facts, self.mode)
             .map_err(|error| Failure::file(&self.path, &error))?;
         Ok(roster)
     }
@@ -206,7 +209,7 @@ mod tests {
             };
             let users = [user("alice", quota), user("bobby", "")].concat();
             std::fs::write(&file, format!("account = \"123456789012\"\n{users}")).unwrap();
-            let (roster, _) = Users::new(file.clone(), folder.path()).begin().unwrap();
+            let (roster, _) = Users::new(file.clone(), folder.path(), None).begin().unwrap();
             ["alice", "bobby"].map(|name| roster.users[name].tree.clone())
         };
         let [_, before] = trees("");
@@ -229,7 +232,7 @@ mod tests {
             std::fs::write(&file, format!("account = \"123456789012\"\n{users}")).unwrap();
         };
         write(&["alice"]);
-        let users = Users::new(file.clone(), folder.path());
+        let users = Users::new(file.clone(), folder.path(), None);
         let (roster, stamps) = users.begin().unwrap();
         write(&["alice", "bobby"]);
         let (sender, mut receiver) = watch::channel(Arc::new(roster));

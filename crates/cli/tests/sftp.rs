@@ -428,6 +428,10 @@ fn strangers_and_stopped_servers_let_nobody_in() {
             |event: &Value| event["activity-type"] == "AUTH_FAILURE" && event["user"] == "nobody";
         world.events().iter().any(is_it)
     });
+    let tail = ["audit", "tail", "-n", "1000", "--data"];
+    let shown = succeed(outlast().args(tail).arg(&world.folder.data));
+    let line = shown.lines().find(|line| line.contains("\"nobody\"")).unwrap();
+    assert!(line.contains("AUTH_FAILURE") && line.contains(" failed \"nobody\" \""), "{line}");
     // A second key, then none.
     let line = world.key("second", &["-t", "ecdsa", "-b", "384"]);
     let import = json!({ "ServerId": world.id, "UserName": "alice", "SshPublicKeyBody": line });

@@ -654,6 +654,12 @@ fn a_wrong_file_is_refused_with_advice() {
         (user("folder = '{dir}/none'"), "none"),
         (user("folder = '{dir}/a'\nbucket = 'files'"), "leave one out"),
         (user(""), "neither a folder nor a bucket"),
+        (format!("policy = '2026-12'\n{}", user("folder = '{dir}/a'")), "did you mean 2026-11"),
+        (
+            format!("policy = 'cnsa2-2026-11'\n{}", user("folder = '{dir}/a'")),
+            "no host key algorithm",
+        ),
+        (format!("policy = '20251014'\n{}", user("folder = '{dir}/a'")), "does not cover SSH"),
         (user("bucket = 'files/../x'"), "bucket"),
         (user("folder = '{dir}/a'\nrights = ['list', 'reed']"), "no right reed"),
         (user("folder = '{dir}/a'\nallow = ['192.0.2.0/33']"), "no network"),

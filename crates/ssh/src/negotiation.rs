@@ -74,19 +74,25 @@ pub struct Direction {
 }
 
 /// Why two peers have no algorithms: the first kind for which there is no common one, or else the lists' order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Disagreement {
     /// Key exchange methods.
+    #[error("there is no common key exchange method")]
     KeyExchange,
     /// Host key algorithms.
+    #[error("there is no common host key algorithm")]
     HostKey,
     /// Ciphers.
+    #[error("there is no common cipher")]
     Cipher,
     /// MACs.
+    #[error("there is no common MAC")]
     Mac,
     /// Compression: only `none` is supported.
+    #[error("there is no common compression")]
     Compression,
     /// The client's list came after the server's, and its order chooses a method that the server does not prefer although it
     /// offers one that the server does. Somebody who holds the list up must not choose by that what the client gets.
+    #[error("the client held its list back, and its order would make the key exchange classical")]
     Order,
 }

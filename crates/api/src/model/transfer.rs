@@ -13,6 +13,7 @@ use outlast_domain::transfer::{
 };
 use outlast_negotiate::catalogue::POLICIES;
 use outlast_negotiate::policy::SecurityPolicy;
+use outlast_negotiate::ssh::{SshRules, served};
 
 use super::{marker, request_tags, unique_tags_or};
 pub use crate::aws::transfer::{
@@ -298,11 +299,14 @@ impl GivenServer {
             roles.push(role_arn(&attached.role)?);
         }
         if let Some(name) = &self.security_policy_name {
-            if security_policy(name)?.ssh.for_connectors {
+            let policy = security_policy(name)?;
+            if policy.ssh.for_connectors {
                 return Err(invalid(
                     "The security policy is for connectors; name one of type SERVER",
                 ));
             }
+            SshRules::new(policy, None, served)
+                .map_err(|why| invalid(format!("{why}: no client could connect")))?;
             call.notes.parameter("securityPolicyName", name.as_str());
         }
         let may_pass = may_pass(call, &roles)?;

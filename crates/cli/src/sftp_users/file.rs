@@ -10,6 +10,7 @@ use outlast_crypto::passwords::PasswordHash;
 use outlast_domain::arn::Scope;
 use outlast_domain::limits::MAX_HOME_MAPPINGS;
 use outlast_domain::transfer::{Home, Located, Mapping, Methods, ServedHostKey, ServerFacts};
+use outlast_negotiate::ssh::{SshRules, served};
 use outlast_net::sftp::roster::{FileUser, Limit, Mount, Place, Roster, Tree};
 use outlast_pki::time::from_rfc3339;
 use outlast_sftp::path::RemotePath;
@@ -19,7 +20,7 @@ use serde::Deserialize;
 
 use super::host_keys;
 use crate::failure::Failure;
-use crate::{files, values};
+use crate::{files, tls, values};
 
 /// Largest file of users, in bytes.
 const MAX_FILE: usize = 16 << 20;
@@ -176,7 +177,7 @@ pub(super) fn read(path: &Path) -> Result<Checked, Failure> {
                 .map_err(|error| wrong(Failure::new(format!("region: {error}"))))?,
         },
         name: said.name,
-        policy: said.policy,
+        policy: policy_for_ssh(&said.policy).map_err(wrong)?,
         banner: said.banner,
         welcome: said.welcome,
     };
@@ -198,6 +199,17 @@ pub(super) fn read(path: &Path) -> Result<Checked, Failure> {
     }
     share_quotas(&mut users).map_err(wrong)?;
     Ok(Checked { server, host_keys: host_keys.transpose().map_err(wrong)?, users })
+}
+
+/// Checks that a security policy can be used for SSH; returns its name.
+fn policy_for_ssh(name: &str) -> Result<String, Failure> {
+    let policy = tls::policy(name).map_err(|failure| failure.prefixed("policy"))?;
+    SshRules::new(policy, None, served).map_err(|error| {
+        Failure::new(format!("policy: {error}")).hint(
+            "name one that covers SSH, such as 2026-11; outlast policy explain NAME says what clients would get",
+        )
+    })?;
+    Ok(policy.name.to_owned())
 }
 
 /// A folder has one quota for all its users, also if only one of their tables says it; and none is within another one, which would then not see what
@@ -313,7 +325,9 @@ fn place(
             let mapping = Mapping { entry: "/".to_owned(), target, kind: None };
             let home = Home { directory: None, mappings: Some(vec![mapping]) };
             let wrong = |why: String| {
-                Failure::new(format!("bucket: {why}")).hint("write NAME or NAME/PATH")
+                Failure::new(format!("bucket: {why}")).hint(
+                    "write NAME or NAME/PATH; NAME is 3 to 63 lower-case letters, digits, - and .",
+                )
             };
             match home.resolve(user).map_err(wrong)?.locate(b"/") {
                 Located::Object { bucket, path, .. } => {
@@ -439,8 +453,9 @@ impl FolderSaid {
         let is_plain = |part: &str| !matches!(part, "" | "." | "..");
         let parts = self.path.strip_prefix('/').map(|path| path.split('/'));
         if !parts.is_some_and(|mut parts| parts.all(is_plain)) {
-            return Err(Failure::new("path: it is not an absolute path below the home")
-                .hint("write it as /in or /in/new, without . and .. and a slash at the end"));
+            return Err(Failure::new("path: it is not an absolute path below the home").hint(
+                "write it as /in or /in/new: without . and .., and without a slash at the end",
+            ));
         }
         let at = RemotePath::parse(self.path.as_bytes(), &RemotePath::root())
             .map_err(|error| Failure::new(format!("path: {error}")))?;

@@ -139,7 +139,11 @@ fn rclone_tries_again_what_was_cut() {
     command.arg("--sftp-key-file").arg(world.folder.path("alice"));
     command.args(["--sftp-disable-hashcheck", "--transfers", "2", "copy"]);
     command.arg(&folder).arg(":sftp:/files/alice/many");
-    succeed(&mut command);
+    let output = run(&mut command);
+    let said = stderr(&output);
+    // At its end rclone closes its connections, and fails if one has been cut since it was used.
+    let is_late = said.contains("Failed to copy: close tcp");
+    assert!(output.status.success() || is_late, "{said}");
     assert!(cutter.cut.load(Ordering::Relaxed) >= 2);
     same(&folder, &world.bucket("files/alice/many"));
 }

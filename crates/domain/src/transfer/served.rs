@@ -61,7 +61,8 @@ pub enum Unserved {
     None,
     /// Several are online, and none was chosen.
     #[error(
-        "{0} Transfer servers are online: the operator must say which one this listener serves"
+        "{0} Transfer servers are online: set transfer_server in section [sftp] (--sftp-server) to the id of the one that this listener \
+         serves"
     )]
     Several(usize),
     /// The servers are of several accounts, and none was chosen.

@@ -106,7 +106,9 @@ impl Authentication {
             return Ok(());
         }
         let mut out = vec![message::USERAUTH_BANNER];
-        out.put_string(text.as_bytes());
+        // Clients show it as it is, and go on in the same line.
+        let end = if text.ends_with('\n') { "" } else { "\r\n" };
+        out.put_string(format!("{text}{end}").as_bytes());
         out.put_string(b"");
         transport.send(&[&out])
     }

@@ -1,5 +1,6 @@
 //! `outlast audit tail`: shows the last events, and new ones as they come.
 
+use std::fmt::Write;
 use std::time::Duration;
 
 use outlast_store::Event;
@@ -57,14 +58,34 @@ fn line(event: &Event, output: Output) -> String {
         Some(arn) => arn.to_owned(),
         None => field(&value["userIdentity"]["invokedBy"]),
     };
+    let outcome = match value["additionalEventData"]["activity-type"].as_str() {
+        Some("ERROR" | "AUTH_FAILURE") => "failed",
+        _ => value["errorCode"].as_str().unwrap_or("ok"),
+    };
     format!(
-        "{:>8} {} {:28} {} {} {} {}",
+        "{:>8} {} {:28} {} {} {} {outcome}{}",
         event.sequence,
         field(&value["eventTime"]),
         field(&value["eventName"]),
         who,
         field(&value["resources"][0]["ARN"]),
         field(&value["tlsDetails"]["keyExchange"]),
-        value["errorCode"].as_str().unwrap_or("ok"),
+        details(&value["additionalEventData"]),
     )
+}
+
+/// What the `additionalEventData` of an event of SFTP tell: operation, user, paths, and why it failed. Clients choose names, which must not reach a terminal
+/// as they are.
+fn details(event: &Value) -> String {
+    let mut text = String::new();
+    let kind = event["activity-type"].as_str().unwrap_or_default();
+    let members: &[&str] = match kind {
+        "" => &[],
+        "AUTH_FAILURE" => &["user", "message"],
+        _ => &["operation", "path", "new-path", "message"],
+    };
+    for value in members.iter().filter_map(|member| event[*member].as_str()) {
+        let _ = write!(text, " {value:?}");
+    }
+    text
 }
