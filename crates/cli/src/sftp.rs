@@ -102,9 +102,9 @@ fn listening(said: Sftp, uploads: &SftpUploads) -> Result<Option<Chosen>, Failur
     let atomic_uploads = said.atomic_uploads() || scan.is_some() || sign.is_some();
     let (grace, idle) = (said.login_grace_seconds(), said.idle_seconds());
     if said.address.is_none() && said.users.is_some() {
-        return Err(Failure::new("there are users for SFTP, but no listener")
-            .hint("add --sftp-listen with an address such as 127.0.0.1:2222, or off")
-            .about("sftp.address"));
+        tracing::warn!(
+            "there are users for SFTP, but no listener: add --sftp-listen with an address such as 127.0.0.1:2222"
+        );
     }
     let Some(listen) = said.address.filter(|text| text != "off") else { return Ok(None) };
     let listen = values::address(&listen).map_err(|error| {

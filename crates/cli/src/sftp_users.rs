@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_negotiate::Mode;
+use outlast_net::server::system_clock;
 use outlast_net::sftp::roster::{Limit, Roster};
 use outlast_sftp::rights::Rights;
 use serde_json::{Value, json};
@@ -91,6 +92,7 @@ impl Users {
                         if asked || refused.as_ref() != Some(&stamps) {
                             tracing::error!(
                                 error = failure.message(),
+                                hint = failure.advice(),
                                 "the users of SFTP cannot be used: the previous ones stay in use"
                             );
                         }
@@ -140,7 +142,9 @@ pub(crate) fn described(path: &Path) -> Result<(String, Value), Failure> {
         }
         let until = user.until_ms.map(|ms| outlast_pki::time::rfc3339(ms.div_euclid(1000)));
         if let Some(until) = &until {
-            text.push_str(&format!("  until {until}\n"));
+            let is_over = user.until_ms.is_some_and(|ms| ms <= system_clock());
+            let note = if is_over { ": has expired" } else { "" };
+            text.push_str(&format!("  until {until}{note}\n"));
         }
         if let Some(most) = user.sessions {
             text.push_str(&format!("  {most} sessions at most\n"));

@@ -641,6 +641,8 @@ fn a_wrong_file_is_refused_with_advice() {
     let output = check(&user("folder = '{dir}/a'\nquota = { bytes = 5 }\nread_only = true"));
     assert!(output.status.success(), "{}", stderr(&output));
     let value: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let output = check(&user("folder = '{dir}/a'\nexpires = 2027-01-31T00:00:00Z"));
+    assert!(stdout(&output).contains("2027-01-31T00:00:00Z"), "{}", stderr(&output));
     let folders = &value["users"][0]["folders"][0];
     assert_eq!(folders["rights"], serde_json::json!(["list", "read"]), "{value}");
     assert_eq!(folders["quota"]["bytes"], 5);
@@ -664,6 +666,7 @@ fn a_wrong_file_is_refused_with_advice() {
         (user("folder = '{dir}/a'\nrights = ['list', 'reed']"), "no right reed"),
         (user("folder = '{dir}/a'\nallow = ['192.0.2.0/33']"), "no network"),
         (user("folder = '{dir}/a'\nexpires = 'tomorrow'"), "no time"),
+        (user("folder = '{dir}/a'\nexpires = 2027-01-31"), "2027-01-31 is no time"),
         (user("folder = '{dir}/a'\nquota = {}"), "limits nothing"),
         (user("folder = '{dir}/a'\nsessions = 0"), "at least 1"),
         (user("folder = '{dir}/a'\nkeys_files = []"), "unknown field"),

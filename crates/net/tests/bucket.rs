@@ -237,6 +237,17 @@ fn a_rename_gives_back_what_it_replaces_although_its_old_name_is_a_folder_too() 
     view.rename(&path("/a"), &path("/c"), true).unwrap();
     assert_eq!(world.get("c"), b"new");
     assert_eq!(quota.used(), measure());
+    // A folder that is made and removed beside a file gives back nothing of the file.
+    let file = view.open(&path("/d"), &creating()).unwrap();
+    file.write_at(0, &[1; 1000]).unwrap();
+    view.make_folder(&path("/d"), None).unwrap();
+    file.close().unwrap();
+    drop(file);
+    assert_eq!(quota.used(), measure());
+    view.remove_folder(&path("/d")).unwrap();
+    assert_eq!(quota.used(), measure());
+    view.remove(&path("/d")).unwrap();
+    assert_eq!(quota.used(), measure());
 }
 
 /// A client cannot take the memory of all others with a few bytes at the end of a large part.

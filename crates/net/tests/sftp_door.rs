@@ -533,6 +533,7 @@ fn a_listener_goes_on_when_another_server_is_made() {
         let all = store.scan(&format!("transfer/server/{account}/"), "", 10).unwrap();
         all.into_iter().find(|(record_key, _)| record_key.contains(id)).unwrap()
     };
+    let (first, _) = found("123456789012", &mine);
     let others = [found("123456789012", &second), found("210987654321", &theirs)];
     let put = |record_key: &str, value: Option<Vec<u8>>| {
         let writes = vec![(record_key.to_owned(), value)];
@@ -557,13 +558,19 @@ fn a_listener_goes_on_when_another_server_is_made() {
     };
     let address = begin();
     assert!(is_served(address));
-    for (record_key, record) in others {
-        put(&record_key, Some(record.value));
+    for (record_key, record) in &others {
+        put(record_key, Some(record.value.clone()));
         assert!(is_served(address));
         assert!(!is_served(begin()));
-        put(&record_key, None);
+        put(record_key, None);
         assert!(is_served(begin()));
     }
+    // Another one is chosen when it is gone.
+    put(&first, None);
+    until("nothing is served", || !is_served(address));
+    let [(record_key, record), _] = &others;
+    put(record_key, Some(record.value.clone()));
+    until("the second one is served", || is_served(address));
     runtime.shutdown_background();
 }
 

@@ -389,7 +389,8 @@ impl Operation {
     fn reply(&self, view: &View, done: &mut Done, is_over: &dyn Fn() -> bool) -> Result<Reply> {
         match &self.request {
             Request::Open { path, how, .. } => {
-                let path = file_path(view, path)?;
+                let path =
+                    if how.create { file_path(view, path)? } else { found_path(view, path)? };
                 let how = effective(how);
                 let file = view.open(&path, &how)?;
                 done.opens(path, What::File(file, how), view.now());
@@ -624,16 +625,28 @@ fn ended() -> Error {
 /// sends several files there, each would replace the one before.
 fn file_path(view: &View, text: &[u8]) -> Result<RemotePath> {
     let path = view.path(text)?;
-    if text.ends_with(b"/") && !path.is_root() {
-        return Err(Error::failure("the name ends with a slash, and there is no such folder"));
+    if is_of_folder(text) && !path.is_root() {
+        return Err(Error::failure("the name ends with a slash: it is that of a folder"));
     }
     Ok(path)
 }
 
+/// A path where a file should be.
+fn found_path(view: &View, text: &[u8]) -> Result<RemotePath> {
+    let path = view.path(text)?;
+    if is_of_folder(text) && !view.attributes(&path, Follow::Yes)?.is_folder() {
+        return Err(Error::not_found());
+    }
+    Ok(path)
+}
+
+fn is_of_folder(text: &[u8]) -> bool {
+    text.ends_with(b"/") || text.ends_with(b"/.")
+}
+
 fn rename(view: &View, from: &[u8], to: &[u8], replace: bool) -> Result<()> {
     let old = view.path(from)?;
-    let is_folder = to.ends_with(b"/")
-        && view.attributes(&old, Follow::No).is_ok_and(|found| found.is_folder());
+    let is_folder = is_of_folder(to) && view.attributes(&old, Follow::No)?.is_folder();
     let new = if is_folder { view.path(to)? } else { file_path(view, to)? };
     view.rename(&old, &new, replace)
 }

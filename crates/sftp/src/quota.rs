@@ -34,6 +34,8 @@ pub(crate) struct Counted {
     pub(crate) used: Usage,
     /// The file that has no other name, if its storage keeps it while it is open.
     pub(crate) file: Option<FileId>,
+    /// In S3 a name can be that of a folder, too, which stays when its file comes or goes.
+    pub(crate) is_folder: bool,
 }
 
 /// A file that sessions have open.

@@ -392,7 +392,12 @@ impl View {
         if self.mounts.iter().any(|mount| mount.at.below(path).is_some()) {
             return Err(fixed());
         }
-        mount.removing(&inner, || mount.volume.remove_folder(&inner))
+        let Some(quota) = &mount.quota else { return mount.volume.remove_folder(&inner) };
+        // A rename that replaces the folder gives it back, and must not do so twice.
+        let _gate = quota.gate();
+        mount.volume.remove_folder(&inner)?;
+        quota.give(Usage { bytes: 0, files: 1 });
+        Ok(())
     }
 
     /// Renames a file, link or folder within one volume.
@@ -434,8 +439,12 @@ impl View {
         if let Err(error) = renames() {
             // S3 may have made the new name, and perhaps removed the old one without saying so.
             if inner_from != inner_to {
-                let now = look().each_ref().map(usage::used);
-                quota.correct_names(before.map(|name| Some(usage::of(name))), now);
+                let files = before.map(|found| found.filter(|name| !name.is_folder));
+                let now = [&inner_from, &inner_to].map(|path| usage::look_for_file(volume, path));
+                quota.correct_names(
+                    files.map(|name| Some(usage::of(name))),
+                    now.each_ref().map(usage::used),
+                );
             }
             return Err(error);
         }
@@ -523,18 +532,18 @@ impl View {
 }
 
 impl Mount {
-    /// Removes a name. Another change that looks which names are there must not see it half-way.
+    /// Removes a file or link. Another change that looks which names are there must not see it half-way.
     fn removing(&self, inner: &RemotePath, act: impl FnOnce() -> Result<()>) -> Result<()> {
         let Some(quota) = &self.quota else { return act() };
         let _gate = quota.gate();
-        let before = usage::look(&*self.volume, inner)?;
+        let before = usage::look_for_file(&*self.volume, inner)?;
         let done = act();
         match (&done, before) {
             (Ok(()), Some(name)) => quota.gone(name),
             (Ok(()), None) => {}
             // S3 may have done it without saying so.
             (Err(_), _) => {
-                let now = usage::look(&*self.volume, inner);
+                let now = usage::look_for_file(&*self.volume, inner);
                 quota.correct(Some(usage::of(before)), usage::used(&now));
             }
         }

@@ -321,17 +321,20 @@ fn a_name_that_ends_with_a_slash_is_that_of_a_folder() {
     let home = home();
     let mut server = Server::of(home.path());
     let before = server.names("/");
-    for path in ["/new/", "/f/", "/new//", "new/"] {
-        for how in [UPLOAD, OpenHow::reading()] {
-            let text = server.refused(&open(path, how), Failure);
-            assert!(text.contains("slash"), "{path}: {text}");
-        }
+    for path in ["/new/", "/f/", "/new//", "new/", "/new/."] {
+        let text = server.refused(&open(path, UPLOAD), Failure);
+        assert!(text.contains("slash"), "{path}: {text}");
+        server.refused(&open(path, OpenHow::reading()), NoSuchFile);
         let (from, to) = (bytes("/f"), bytes(path));
         server.refused(&Request::Rename { from: from.clone(), to: to.clone() }, Failure);
         server.refused(&Request::PosixRename { from: from.clone(), to: to.clone() }, Failure);
         server.refused(&Request::HardLink { from, to: to.clone() }, Failure);
         server.refused(&Request::Symlink { target: bytes("f"), link: to }, Failure);
     }
+    let missing = Request::Rename { from: bytes("/none"), to: bytes("/new/") };
+    server.refused(&missing, NoSuchFile);
+    let text = server.refused(&open("/d/", OpenHow::reading()), Failure);
+    assert!(text.contains("folder"), "{text}");
     assert_eq!(server.names("/"), before);
     assert_eq!(server.read("/f"), b"content");
     // Folders may be named like that.

@@ -95,6 +95,11 @@ impl Failure {
         &self.message
     }
 
+    /// Advice on what to do, if there is any.
+    pub fn advice(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     /// The exit code.
     pub fn exit_code(&self) -> u8 {
         self.code

@@ -88,7 +88,7 @@ struct UserSaid {
     allow: Vec<String>,
     #[serde(default)]
     deny: Vec<String>,
-    expires: Option<String>,
+    expires: Option<TimeSaid>,
     sessions: Option<usize>,
     /// `[[user.folder]]` cannot have the name of the user's own folder.
     #[serde(default, rename = "folders")]
@@ -118,6 +118,14 @@ fn region() -> String {
 
 fn name() -> String {
     "sftp".to_owned()
+}
+
+/// A time, as text or as TOML's own.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum TimeSaid {
+    Text(String),
+    Time(toml::value::Datetime),
 }
 
 fn policy() -> String {
@@ -387,7 +395,11 @@ impl UserSaid {
         if tree.hidden.iter().any(|name| name.is_empty() || name.contains('/')) {
             return Err(Failure::new("hidden: names have no slash and are not empty"));
         }
-        let until_ms = self.expires.map(|text| {
+        let until_ms = self.expires.map(|said| {
+            let text = match said {
+                TimeSaid::Text(text) => text,
+                TimeSaid::Time(time) => time.to_string(),
+            };
             from_rfc3339(&text).map(|seconds| seconds * 1000).ok_or_else(|| {
                 Failure::new(format!("expires: {} is no time", short(&text)))
                     .hint("write it as 2027-01-31T00:00:00Z")

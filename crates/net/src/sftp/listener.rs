@@ -23,6 +23,25 @@ pub(super) struct Listening {
     authorities: Option<Arc<Authorities>>,
 }
 
+impl Listening {
+    /// Tells the operator what is served from now on.
+    fn tell(&self) {
+        let certificates = self.authorities.as_ref().map_or(0, |all| all.host_certificates.len());
+        let shown = self.config.host_keys.iter().filter(|key| key.certificate.is_some()).count();
+        if shown < certificates {
+            let unused = certificates - shown;
+            tracing::warn!(
+                unused,
+                "host certificates are not shown: they are for keys that the server does not have"
+            );
+        }
+        let keys: Vec<_> =
+            self.facts.host_keys.iter().map(|key| key.fingerprint.as_str()).collect();
+        let (policy, mode) = (&self.facts.security_policy, self.rules.mode);
+        tracing::info!(server = self.facts.id, policy, %mode, host_keys = keys.join(" "), "SFTP is served");
+    }
+}
+
 impl SftpServer {
     /// What is served now. The store is read at most once a second.
     ///
@@ -36,19 +55,10 @@ impl SftpServer {
         }
     }
 
-    /// Tells the operator what is served, or why every client is refused.
+    /// Warns the operator if every client is refused.
     pub fn tell(&self) {
-        match self.listening() {
-            Ok(listening) => {
-                let facts = &listening.facts;
-                let keys: Vec<_> =
-                    facts.host_keys.iter().map(|key| key.fingerprint.as_str()).collect();
-                let (policy, mode) = (&facts.security_policy, listening.rules.mode);
-                tracing::info!(server = facts.id, policy, %mode, host_keys = keys.join(" "), "SFTP is served");
-            }
-            Err(error) => {
-                tracing::warn!(error, "SFTP clients are refused until there is something to serve");
-            }
+        if let Err(error) = self.listening() {
+            tracing::warn!(error, "SFTP clients are refused until there is something to serve");
         }
     }
 
@@ -59,9 +69,7 @@ impl SftpServer {
         }
         let facts = match self.roster() {
             Some(roster) => roster.facts.clone(),
-            None => {
-                self.service.kept_sftp_server(self.settings.server.as_deref(), (self.clock)())?
-            }
+            None => self.service.kept_sftp_server(self.wanted().as_deref(), (self.clock)())?,
         };
         self.made(&facts, None).filter(|_| facts.is_online)
     }
@@ -83,6 +91,7 @@ impl SftpServer {
         let (config, rules, signatures) = config(&facts, self.settings.mode, hosts)?;
         let config = Arc::new(config);
         let listening = Arc::new(Listening { config, rules, facts, signatures, authorities });
+        listening.tell();
         *self.listening.write().unwrap_or_else(PoisonError::into_inner) = Some(listening.clone());
         Ok(listening)
     }
@@ -99,17 +108,27 @@ impl SftpServer {
         is_it.then_some(made)
     }
 
-    /// The Transfer server that is served. One that was chosen stays when another one is made, by whatever account: that must not end
-    /// what is served.
+    /// Id of the Transfer server to serve: the one that the operator names, or the one that was chosen before.
+    fn wanted(&self) -> Option<String> {
+        let kept = || {
+            let kept = self.listening.read().unwrap_or_else(PoisonError::into_inner);
+            kept.as_ref().map(|kept| kept.facts.id.clone())
+        };
+        self.settings.server.clone().or_else(kept)
+    }
+
+    /// The Transfer server that is served. One that was chosen stays as long as it exists, also when another one is made: nothing else ends what
+    /// is served, and when it is stopped, its clients do not get to another one.
     fn transfer_server(&self) -> Result<Arc<ServerFacts>, Unserved> {
         let now_ms = (self.clock)();
-        let found = self.service.sftp_server(self.settings.server.as_deref(), now_ms);
-        if !matches!(found, Err(Unserved::Accounts | Unserved::Several(_))) {
-            return found;
+        let wanted = self.wanted();
+        let found = self.service.sftp_server(wanted.as_deref(), now_ms);
+        match found {
+            Err(Unserved::Unknown(_)) if self.settings.server.is_none() => {
+                self.service.sftp_server(None, now_ms)
+            }
+            found => found,
         }
-        let kept = self.listening.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(kept) = kept else { return found };
-        self.service.sftp_server(Some(&kept.facts.id), now_ms)
     }
 }
 

@@ -107,7 +107,8 @@ impl Metered {
         let _gate = self.quota.gate();
         let look = || {
             let found = self.file.replaces(&*self.volume, &self.path);
-            found.map(|name| name.as_ref().map(usage::count))
+            // No file takes the place of a folder.
+            found.map(|name| name.as_ref().map(usage::count).filter(|name| !name.is_folder))
         };
         let before = look()?;
         if state.is_apart && !state.charged_name && before.is_none() {

@@ -44,7 +44,13 @@ pub(super) fn look(volume: &dyn Volume, path: &RemotePath) -> Result<Option<Coun
 pub(super) fn count(name: &Name) -> Counted {
     // Each name of a file counts. One of several counts no more when it is removed: the file counts under the others.
     let inode = name.inode.filter(|inode| inode.names == 1);
-    Counted { used: usage_of(&name.attributes), file: inode.map(|inode| inode.id) }
+    let is_folder = name.attributes.is_folder();
+    Counted { used: usage_of(&name.attributes), file: inode.map(|inode| inode.id), is_folder }
+}
+
+/// The same, but for folders: none if it is one.
+pub(super) fn look_for_file(volume: &dyn Volume, path: &RemotePath) -> Result<Option<Counted>> {
+    look(volume, path).map(|found| found.filter(|name| !name.is_folder))
 }
 
 /// Usage of a name that may not exist.

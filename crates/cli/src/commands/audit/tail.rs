@@ -81,11 +81,14 @@ fn details(event: &Value) -> String {
     let kind = event["activity-type"].as_str().unwrap_or_default();
     let members: &[&str] = match kind {
         "" => &[],
-        "AUTH_FAILURE" => &["user", "message"],
+        "AUTH_FAILURE" => &["user", "users", "count", "message"],
         _ => &["operation", "path", "new-path", "message"],
     };
-    for value in members.iter().filter_map(|member| event[*member].as_str()) {
-        let _ = write!(text, " {value:?}");
+    for value in members.iter().map(|member| &event[*member]).filter(|value| !value.is_null()) {
+        let _ = match value.as_str() {
+            Some(value) => write!(text, " {value:?}"),
+            None => write!(text, " {value}"),
+        };
     }
     text
 }
