@@ -626,7 +626,7 @@ fn ended() -> Error {
 fn file_path(view: &View, text: &[u8]) -> Result<RemotePath> {
     let path = view.path(text)?;
     if is_of_folder(text) && !path.is_root() {
-        return Err(Error::failure("the name ends with a slash: it is that of a folder"));
+        return Err(Error::failure("the name ends with a slash or /. and is that of a folder"));
     }
     Ok(path)
 }

@@ -448,7 +448,10 @@ impl View {
             }
             return Err(error);
         }
-        let [_, replaced] = before;
+        // In S3 a folder stays beside a file that gets its name; elsewhere only a folder replaces a folder.
+        let [old, replaced] = before;
+        let was_folder = old.is_some_and(|old| old.is_folder);
+        let replaced = replaced.filter(|name| name.is_folder == was_folder);
         if let Some(replaced) = replaced.filter(|_| replace && !is_one) {
             quota.gone(replaced);
         }

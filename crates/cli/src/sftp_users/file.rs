@@ -122,7 +122,7 @@ fn name() -> String {
 
 /// A time, as text or as TOML's own.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a time such as 2027-01-31T00:00:00Z")]
 enum TimeSaid {
     Text(String),
     Time(toml::value::Datetime),

@@ -32,7 +32,7 @@ impl Listening {
             let unused = certificates - shown;
             tracing::warn!(
                 unused,
-                "host certificates are not shown: they are for keys that the server does not have"
+                "host certificates are not shown: they are for keys that the server does not have, or that have one already"
             );
         }
         let keys: Vec<_> =

@@ -85,10 +85,35 @@ fn details(event: &Value) -> String {
         _ => &["operation", "path", "new-path", "message"],
     };
     for value in members.iter().map(|member| &event[*member]).filter(|value| !value.is_null()) {
-        let _ = match value.as_str() {
-            Some(value) => write!(text, " {value:?}"),
-            None => write!(text, " {value}"),
+        let _ = match value {
+            Value::String(value) => write!(text, " {value:?}"),
+            Value::Array(values) => {
+                let names: Vec<_> = values.iter().filter_map(Value::as_str).collect();
+                write!(text, " {names:?}")
+            }
+            other => write!(text, " {other}"),
         };
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_clients_choose_reaches_no_terminal_as_it_is() {
+        let wild = "a\u{9b}2J\u{202e}\u{7f}\n\u{1b}[0m";
+        for event in [
+            json!({ "activity-type": "ERROR", "operation": "WRITE", "path": wild, "message": wild }),
+            json!({ "activity-type": "AUTH_FAILURE", "user": wild }),
+            json!({ "activity-type": "AUTH_FAILURE", "users": [wild, "b"], "count": 5 }),
+        ] {
+            let shown = details(&event);
+            assert!(!shown.chars().any(|c| c.is_control() || c == '\u{202e}'), "{shown:?}");
+            assert!(shown.contains("\"a\\u{9b}2J"), "{shown}");
+        }
+    }
 }
